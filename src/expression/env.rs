@@ -1,0 +1,123 @@
+//! What an expression may read: one trait, implemented by a run and by `windlass eval`.
+//!
+//! Cloning a [`Value`] costs a counter, so lookups return values, not references.
+
+use super::Value;
+use chrono::{DateTime, Utc};
+
+/// Which rules apply where Loom and Azure differ (spec: loom.md, expressions.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
+pub enum Mode {
+    /// The house format: a nested `@` is accepted, `body('x')` of an action without a body is
+    /// its whole output.
+    #[default]
+    Loom,
+    /// A Logic Apps definition.
+    Azure,
+}
+
+/// What is known of an action by the time an expression asks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lookup<T> {
+    /// It ran.
+    Found(T),
+    /// It exists in the workflow and has not run here yet.
+    NotRun,
+    /// No such name; the names that exist, for the hint.
+    Unknown(Vec<String>),
+}
+
+/// One action's record as `actions('x')` shows it.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct ActionView {
+    /// The action's name as written.
+    pub name: String,
+    /// Succeeded, Failed, Skipped, TimedOut, Cancelled, Running.
+    pub status: String,
+    /// A status code such as `OK` or `NotFound`, when there is one.
+    pub code: Value,
+    /// What it was given, rendered.
+    pub inputs: Value,
+    /// What it gave.
+    pub outputs: Value,
+    /// Its error: `{kind, code, message}`, or null.
+    pub error: Value,
+    /// When it started and ended, as RFC 3339 text, or null.
+    pub start_time: Value,
+    /// See `start_time`.
+    pub end_time: Value,
+}
+
+/// The environment of an evaluation. Every method is pure within one evaluation, but for
+/// [`Env::random`], which advances a seeded generator so that a run can be replayed.
+pub trait Env {
+    /// Whose rules apply.
+    fn mode(&self) -> Mode {
+        Mode::Loom
+    }
+    /// A workflow variable, a loop variable such as `loopIndex` or `outer_loopIndex`; without case.
+    fn variable(&self, name: &str) -> Option<Value>;
+    /// The names [`Env::variable`] knows, for hints.
+    fn variable_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// An action's record, by name without case.
+    fn action(&self, name: &str) -> Lookup<ActionView>;
+    /// All inputs of the run, an object.
+    fn inputs(&self) -> Value {
+        Value::Null
+    }
+    /// A definition parameter.
+    fn parameter(&self, _name: &str) -> Option<Value> {
+        None
+    }
+    /// The current item of the named foreach, or of the innermost one.
+    fn item(&self, _of: Option<&str>) -> Option<Value> {
+        None
+    }
+    /// The iteration number, from 0, of the named loop around this place.
+    fn iteration_index(&self, _of: &str) -> Option<i64> {
+        None
+    }
+    /// `result('scope')`: the records of the actions directly inside a scope, an array.
+    fn result(&self, _scope: &str) -> Lookup<Value> {
+        Lookup::Unknown(Vec::new())
+    }
+    /// The trigger's record: `{name, status, inputs, outputs: {headers, body}}`, or null.
+    fn trigger(&self) -> Value {
+        Value::Null
+    }
+    /// `workflow()`: `{name, id, run: {name, id}, …}`.
+    fn workflow(&self) -> Value {
+        Value::Null
+    }
+    /// `action()`: the record of the action whose inputs or conditions are being evaluated.
+    fn current_action(&self) -> Option<ActionView> {
+        None
+    }
+    /// A name at the top of a Jinja template that is none of the above: `state`, `loop`,
+    /// `loops`, `variables`, `inputs`, a state key, a port.
+    fn root(&self, _name: &str) -> Option<Value> {
+        None
+    }
+    /// The names [`Env::root`] knows, for hints.
+    fn root_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+    /// `env('NAME')`, from the operator's environment as far as the engine lets it through.
+    fn env_var(&self, _name: &str) -> Option<String> {
+        None
+    }
+    /// `secret('NAME')`: a placeholder that only an action resolves; never the secret itself.
+    fn secret(&self, _name: &str) -> Option<Value> {
+        None
+    }
+    /// True inside a loop's condition, where an action that has not run reads as null.
+    fn forgives_unrun_actions(&self) -> bool {
+        false
+    }
+    /// The evaluator's clock: the time of the event that caused this evaluation.
+    fn now(&self) -> DateTime<Utc>;
+    /// The next number of a generator seeded by run and step.
+    fn random(&self) -> u64;
+}

@@ -1,0 +1,29 @@
+//! What can be wrong with an expression: its text (at load) or its evaluation (at run time).
+
+/// A mistake in the text of an expression, found when the workflow is loaded.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ParseError {
+    /// What is wrong, in one line.
+    pub message: String,
+    /// Where, in bytes from the start of the string as it was given.
+    pub offset: usize,
+    /// How many bytes are wrong; at least 1.
+    pub length: usize,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// A mistake found while evaluating: a fault of the run, not of the engine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct EvalError {
+    /// What is wrong, in one line, with the names and kinds of the values involved.
+    pub message: String,
+    /// Where, in bytes from the start of the template's string.
+    pub offset: usize,
+    /// How many bytes of it are to blame; at least 1.
+    pub length: usize,
+    /// The template string in which it happened.
+    pub text: String,
+}

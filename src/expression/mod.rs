@@ -1,0 +1,15 @@
+//! Values, and the two languages that compute them: WDL (the Logic Apps language) and Jinja.
+//!
+//! Everything here is pure and bounded. This room never reads a clock, a random source or a
+//! file: what an expression may see comes through [`Env`], and only text of the workflow file
+//! is ever parsed as an expression (spec: expressions.md).
+
+mod env;
+mod error;
+mod template;
+mod value;
+
+pub use env::{ActionView, Env, Lookup, Mode};
+pub use error::{EvalError, ParseError};
+pub use template::{Condition, Reference, Syntax, Template};
+pub use value::{MAX_DEPTH, Object, Value};

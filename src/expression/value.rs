@@ -1,0 +1,390 @@
+//! The value every room shares: JSON plus exact 64-bit integers and decimals.
+//!
+//! Containers are behind `Arc`, so a clone costs a counter; changing one in place is cheap while
+//! nobody else holds it. Encoding is by hand: the depth of what is decoded is bounded, because a
+//! derive would recurse as deep as the bytes ask for.
+
+use bincode::de::{Decode, Decoder};
+use bincode::enc::{Encode, Encoder};
+use bincode::error::{DecodeError, EncodeError};
+use indexmap::IndexMap;
+use rust_decimal::Decimal;
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::fmt;
+use std::sync::Arc;
+
+/// Deepest nesting a value may have, in a file, from an action or in the store.
+pub const MAX_DEPTH: usize = 128;
+
+/// An object keeps the order in which its keys were written, as the authors of files expect.
+pub type Object = IndexMap<Arc<str>, Value>;
+
+/// A JSON value with exact integers and decimals.
+#[derive(Clone, Debug, Default)]
+pub enum Value {
+    /// JSON null.
+    #[default]
+    Null,
+    /// true or false.
+    Bool(bool),
+    /// A whole number of 64 bits.
+    Int(i64),
+    /// A double.
+    Float(f64),
+    /// An exact decimal, as `decimal()` gives.
+    Decimal(Decimal),
+    /// Text.
+    String(Arc<String>),
+    /// A list.
+    Array(Arc<Vec<Value>>),
+    /// A map that keeps its order.
+    Object(Arc<Object>),
+}
+
+impl Value {
+    /// Text as a value.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::String(Arc::new(text.into()))
+    }
+
+    /// A list as a value.
+    #[must_use]
+    pub fn array(items: Vec<Value>) -> Self {
+        Self::Array(Arc::new(items))
+    }
+
+    /// A map as a value.
+    #[must_use]
+    pub fn object(map: Object) -> Self {
+        Self::Object(Arc::new(map))
+    }
+
+    /// A map from pairs, in their order.
+    pub fn from_pairs<K: Into<Arc<str>>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Self {
+        Self::object(pairs.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
+
+    /// What kind of value this is, in the words of JSON: `null`, `boolean`, `integer`, `number`,
+    /// `string`, `array`, `object`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "boolean",
+            Self::Int(_) => "integer",
+            Self::Float(_) | Self::Decimal(_) => "number",
+            Self::String(_) => "string",
+            Self::Array(_) => "array",
+            Self::Object(_) => "object",
+        }
+    }
+
+    /// Whether this is null.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// The text, when this is one.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The whole number, when this is one (5.0 is).
+    #[must_use]
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(int) => Some(*int),
+            #[allow(clippy::cast_possible_truncation)]
+            Self::Float(float) if float.fract() == 0.0 && float.abs() < 9.0e15 => {
+                Some(*float as i64)
+            }
+            Self::Decimal(decimal) if decimal.is_integer() => i64::try_from(*decimal).ok(),
+            _ => None,
+        }
+    }
+
+    /// The list, when this is one.
+    #[must_use]
+    pub fn as_array(&self) -> Option<&Vec<Value>> {
+        match self {
+            Self::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The map, when this is one.
+    #[must_use]
+    pub fn as_object(&self) -> Option<&Object> {
+        match self {
+            Self::Object(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// The member of a map by its exact name; none when this is no map or has no such member.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_object()?.get(key)
+    }
+
+    /// Compact JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|_| String::from("null"))
+    }
+
+    /// Indented JSON, for people.
+    #[must_use]
+    pub fn to_json_pretty(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_else(|_| String::from("null"))
+    }
+
+    /// Reads JSON text.
+    ///
+    /// # Errors
+    /// What serde_json says of text that is not JSON, or that nests deeper than [`MAX_DEPTH`].
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
+/// `1` equals `1.0`; no other kinds mix (spec: expressions.md).
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => a == b,
+            (Self::Decimal(a), Self::Decimal(b)) => a == b,
+            (Self::Int(a), Self::Float(b)) | (Self::Float(b), Self::Int(a)) => {
+                int_equals_float(*a, *b)
+            }
+            (Self::Decimal(a), Self::Int(b)) | (Self::Int(b), Self::Decimal(a)) => {
+                *a == Decimal::from(*b)
+            }
+            (Self::Decimal(a), Self::Float(b)) | (Self::Float(b), Self::Decimal(a)) => {
+                Decimal::try_from(*b).is_ok_and(|b| *a == b)
+            }
+            (Self::String(a), Self::String(b)) => a == b,
+            (Self::Array(a), Self::Array(b)) => a == b,
+            (Self::Object(a), Self::Object(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+fn int_equals_float(int: i64, float: f64) -> bool {
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation)]
+    {
+        float.fract() == 0.0 && int as f64 == float && float as i64 == int
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+impl From<u32> for Value {
+    fn from(value: u32) -> Self {
+        Self::Int(i64::from(value))
+    }
+}
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
+    }
+}
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::text(value)
+    }
+}
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::text(value)
+    }
+}
+impl From<Vec<Value>> for Value {
+    fn from(value: Vec<Value>) -> Self {
+        Self::array(value)
+    }
+}
+impl From<Object> for Value {
+    fn from(value: Object) -> Self {
+        Self::object(value)
+    }
+}
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Null => serializer.serialize_unit(),
+            Self::Bool(value) => serializer.serialize_bool(*value),
+            Self::Int(value) => serializer.serialize_i64(*value),
+            Self::Float(value) => serializer.serialize_f64(*value),
+            Self::Decimal(value) => match value.to_string().parse::<f64>() {
+                Ok(float) => serializer.serialize_f64(float),
+                Err(_) => serializer.serialize_str(&value.to_string()),
+            },
+            Self::String(value) => serializer.serialize_str(value),
+            Self::Array(items) => serializer.collect_seq(items.iter()),
+            Self::Object(map) => {
+                let mut out = serializer.serialize_map(Some(map.len()))?;
+                for (key, value) in map.iter() {
+                    out.serialize_entry(&**key, value)?;
+                }
+                out.end()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyValue;
+        impl<'de> Visitor<'de> for AnyValue {
+            type Value = Value;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON value")
+            }
+            fn visit_unit<E>(self) -> Result<Value, E> {
+                Ok(Value::Null)
+            }
+            fn visit_none<E>(self) -> Result<Value, E> {
+                Ok(Value::Null)
+            }
+            fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+                Ok(Value::Bool(value))
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+                Ok(Value::Int(value))
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+                #[allow(clippy::cast_precision_loss)]
+                Ok(i64::try_from(value).map_or(Value::Float(value as f64), Value::Int))
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+                Ok(Value::Float(value))
+            }
+            fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+                Ok(Value::text(value))
+            }
+            fn visit_string<E>(self, value: String) -> Result<Value, E> {
+                Ok(Value::text(value))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+                let mut items = Vec::new();
+                while let Some(item) = seq.next_element()? {
+                    items.push(item);
+                }
+                Ok(Value::array(items))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+                let mut out = Object::new();
+                while let Some((key, value)) = map.next_entry::<String, Value>()? {
+                    out.insert(Arc::from(key), value);
+                }
+                Ok(Value::object(out))
+            }
+        }
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+impl Encode for Value {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        match self {
+            Self::Null => 0u8.encode(encoder),
+            Self::Bool(false) => 1u8.encode(encoder),
+            Self::Bool(true) => 2u8.encode(encoder),
+            Self::Int(value) => {
+                3u8.encode(encoder)?;
+                value.encode(encoder)
+            }
+            Self::Float(value) => {
+                4u8.encode(encoder)?;
+                value.encode(encoder)
+            }
+            Self::Decimal(value) => {
+                5u8.encode(encoder)?;
+                value.serialize().encode(encoder)
+            }
+            Self::String(value) => {
+                6u8.encode(encoder)?;
+                value.as_str().encode(encoder)
+            }
+            Self::Array(items) => {
+                7u8.encode(encoder)?;
+                items.len().encode(encoder)?;
+                items.iter().try_for_each(|item| item.encode(encoder))
+            }
+            Self::Object(map) => {
+                8u8.encode(encoder)?;
+                map.len().encode(encoder)?;
+                map.iter().try_for_each(|(key, value)| {
+                    key.encode(encoder)?;
+                    value.encode(encoder)
+                })
+            }
+        }
+    }
+}
+
+impl<Context> Decode<Context> for Value {
+    fn decode<D: Decoder<Context = Context>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        decode_value(decoder, 0)
+    }
+}
+bincode::impl_borrow_decode!(Value);
+
+fn decode_value<D: Decoder>(decoder: &mut D, depth: usize) -> Result<Value, DecodeError> {
+    if depth > MAX_DEPTH {
+        return Err(DecodeError::Other("a value nests too deep"));
+    }
+    Ok(match u8::decode(decoder)? {
+        0 => Value::Null,
+        1 => Value::Bool(false),
+        2 => Value::Bool(true),
+        3 => Value::Int(i64::decode(decoder)?),
+        4 => Value::Float(f64::decode(decoder)?),
+        5 => Value::Decimal(Decimal::deserialize(<[u8; 16]>::decode(decoder)?)),
+        6 => Value::String(Arc::new(String::decode(decoder)?)),
+        7 => {
+            let length = usize::decode(decoder)?;
+            // The length is not trusted: what is not there fails on its first missing byte.
+            let mut items = Vec::with_capacity(length.min(1024));
+            for _ in 0..length {
+                items.push(decode_value(decoder, depth + 1)?);
+            }
+            Value::array(items)
+        }
+        8 => {
+            let length = usize::decode(decoder)?;
+            let mut map = Object::with_capacity(length.min(1024));
+            for _ in 0..length {
+                let key = Arc::from(String::decode(decoder)?);
+                map.insert(key, decode_value(decoder, depth + 1)?);
+            }
+            Value::object(map)
+        }
+        _ => return Err(DecodeError::Other("an unknown kind of value")),
+    })
+}

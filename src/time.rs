@@ -1,0 +1,115 @@
+//! Instants and durations as data. This file never reads the clock: `now` is always passed in.
+
+use bincode::{Decode, Encode};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// An instant, in milliseconds since 1970-01-01T00:00:00Z.
+///
+/// Absolute, so that due times and deadlines mean the same before and after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, Default)]
+pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// The instant `after` later; saturates at the end of time instead of wrapping.
+    #[must_use]
+    pub fn plus(self, after: Duration) -> Self {
+        let millis = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(millis))
+    }
+
+    /// How long after `earlier` this instant is; zero when it is not later.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// The same instant for chrono; the nearest representable one when out of chrono's range.
+    #[must_use]
+    pub fn to_utc(self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.0).unwrap_or(if self.0 < 0 {
+            DateTime::<Utc>::MIN_UTC
+        } else {
+            DateTime::<Utc>::MAX_UTC
+        })
+    }
+}
+
+impl From<DateTime<Utc>> for Timestamp {
+    fn from(value: DateTime<Utc>) -> Self {
+        Self(value.timestamp_millis())
+    }
+}
+
+/// RFC 3339 with milliseconds, in UTC: `2026-11-20T14:02:11.000Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.to_utc().to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+        f.write_str(&text)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Why a text is no duration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// Not of the form `P[nW][nD][T[nH][nM][nS]]`.
+    #[error("`{0}` is not an ISO 8601 duration")]
+    Syntax(String),
+    /// Years and months have no fixed length.
+    #[error("`{0}` uses years or months, which have no fixed length: give days")]
+    Calendar(String),
+}
+
+/// Reads an ISO 8601 duration such as `PT10S`, `PT1H30M`, `P1D` or `P2W`.
+///
+/// # Errors
+/// [`DurationError`] when the text is none, or uses years or months.
+pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
+    let trimmed = text.trim();
+    match trimmed.parse::<iso8601::Duration>() {
+        Ok(iso8601::Duration::YMDHMS { year, month, .. }) if year != 0 || month != 0 => {
+            Err(DurationError::Calendar(text.to_owned()))
+        }
+        Ok(parsed) => Ok(Duration::from(parsed)),
+        Err(_) => Err(DurationError::Syntax(text.to_owned())),
+    }
+}
+
+/// The ISO 8601 spelling of a duration: `PT1H30M`, `PT0.5S`, `P1D`.
+#[must_use]
+pub fn format_duration(duration: Duration) -> String {
+    let total = duration.as_secs();
+    let (days, hours, minutes, seconds) =
+        (total / 86_400, total / 3_600 % 24, total / 60 % 60, total % 60);
+    let millis = duration.subsec_millis();
+    let mut text = String::from("P");
+    if days > 0 {
+        text.push_str(&format!("{days}D"));
+    }
+    let mut clock = String::new();
+    if hours > 0 {
+        clock.push_str(&format!("{hours}H"));
+    }
+    if minutes > 0 {
+        clock.push_str(&format!("{minutes}M"));
+    }
+    if millis > 0 {
+        let fraction = format!("{millis:03}");
+        clock.push_str(&format!("{seconds}.{}S", fraction.trim_end_matches('0')));
+    } else if seconds > 0 || (days == 0 && clock.is_empty()) {
+        clock.push_str(&format!("{seconds}S"));
+    }
+    if !clock.is_empty() {
+        text.push('T');
+        text.push_str(&clock);
+    }
+    text
+}
