@@ -13,6 +13,7 @@ pub mod engine;
 pub mod expression;
 pub mod hir;
 pub mod machine;
+pub mod model;
 pub mod program;
 pub mod scheduler;
 pub mod source;

@@ -46,7 +46,9 @@ impl From<DateTime<Utc>> for Timestamp {
 /// RFC 3339 with milliseconds, in UTC: `2026-11-20T14:02:11.000Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.to_utc().to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
+        let text = self
+            .to_utc()
+            .to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
         f.write_str(&text)
     }
 }
@@ -87,8 +89,12 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
     let total = duration.as_secs();
-    let (days, hours, minutes, seconds) =
-        (total / 86_400, total / 3_600 % 24, total / 60 % 60, total % 60);
+    let (days, hours, minutes, seconds) = (
+        total / 86_400,
+        total / 3_600 % 24,
+        total / 60 % 60,
+        total % 60,
+    );
     let millis = duration.subsec_millis();
     let mut text = String::from("P");
     if days > 0 {

@@ -47,7 +47,9 @@ impl Template {
     /// # Errors
     /// [`ParseError`] with the place inside `text`.
     pub fn parse(text: &str, _syntax: Syntax) -> Result<Self, ParseError> {
-        Ok(Self { constant: Value::text(text) })
+        Ok(Self {
+            constant: Value::text(text),
+        })
     }
 
     /// A template that is always this value; nothing inside is parsed.
@@ -59,14 +61,19 @@ impl Template {
     /// A list of templates.
     #[must_use]
     pub fn array(items: Vec<Template>) -> Self {
-        Self::constant(Value::array(items.into_iter().map(|item| item.constant).collect()))
+        Self::constant(Value::array(
+            items.into_iter().map(|item| item.constant).collect(),
+        ))
     }
 
     /// A map of templates; a key may itself be a template that gives text.
     #[must_use]
     pub fn object(members: Vec<(Template, Template)>) -> Self {
         let pairs = members.into_iter().map(|(key, value)| {
-            (key.constant.as_str().unwrap_or_default().to_owned(), value.constant)
+            (
+                key.constant.as_str().unwrap_or_default().to_owned(),
+                value.constant,
+            )
         });
         Self::constant(Value::from_pairs(pairs))
     }

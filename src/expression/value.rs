@@ -62,7 +62,12 @@ impl Value {
 
     /// A map from pairs, in their order.
     pub fn from_pairs<K: Into<Arc<str>>>(pairs: impl IntoIterator<Item = (K, Value)>) -> Self {
-        Self::object(pairs.into_iter().map(|(key, value)| (key.into(), value)).collect())
+        Self::object(
+            pairs
+                .into_iter()
+                .map(|(key, value)| (key.into(), value))
+                .collect(),
+        )
     }
 
     /// What kind of value this is, in the words of JSON: `null`, `boolean`, `integer`, `number`,

@@ -1,0 +1,306 @@
+//! The one structured tree that every dialect lowers to: sequences, DAGs, graphs, loops, tries,
+//! branches and calls. It never holds anything unresolved but names, and it never runs.
+
+use crate::expression::{Condition, Template, Value};
+use crate::model::{
+    AssignOp, Backoff, Dialect, Handler, Input, Name, OnLimit, RetryOn, Status, Test,
+};
+use crate::source::Span;
+
+/// A whole workflow.
+#[derive(Clone, Debug)]
+pub struct Workflow {
+    /// The workflow's own name, or one made from the file's.
+    pub name: Name,
+    /// The format it was written in.
+    pub dialect: Dialect,
+    /// What the caller gives.
+    pub inputs: Vec<Input>,
+    /// Initial values, evaluated in order when the run starts.
+    pub variables: Vec<(Name, Template)>,
+    /// Definition parameters with their resolved values (Azure).
+    pub parameters: Vec<(Name, Value)>,
+    /// What is done.
+    pub body: Block,
+    /// What the run gives.
+    pub outputs: Outputs,
+    /// Handlers for activities, actors and connectors declared in the file.
+    pub handlers: Vec<Handler>,
+    /// Where it begins in the file.
+    pub span: Span,
+}
+
+/// What a run gives when it succeeds (spec: cli.md).
+#[derive(Clone, Debug)]
+pub enum Outputs {
+    /// The value of a template.
+    Template(Template),
+    /// Every top-level action's output by name; Azure: the `Response` if there was one.
+    Actions,
+    /// The final variables as one map (TEA).
+    State,
+}
+
+/// Steps and their order.
+#[derive(Clone, Debug)]
+pub enum Block {
+    /// One after the other.
+    Sequence(Vec<Step>),
+    /// Each when its predecessors ended as asked; independent ones run concurrently.
+    Dag(Vec<DagStep>),
+    /// A graph with goto: the edges of the step that ended say what is next.
+    Graph(Graph),
+}
+
+impl Block {
+    /// The steps directly in this block.
+    pub fn steps(&self) -> Box<dyn Iterator<Item = &Step> + '_> {
+        match self {
+            Self::Sequence(steps) => Box::new(steps.iter()),
+            Self::Dag(steps) => Box::new(steps.iter().map(|step| &step.step)),
+            Self::Graph(graph) => Box::new(graph.nodes.iter().map(|node| &node.step)),
+        }
+    }
+}
+
+/// A step of a DAG.
+#[derive(Clone, Debug)]
+pub struct DagStep {
+    /// What is done.
+    pub step: Step,
+    /// Which steps must have ended, and how; empty: it starts at once.
+    pub after: Vec<After>,
+}
+
+/// One predecessor of a step in a DAG.
+#[derive(Clone, Debug)]
+pub struct After {
+    /// The predecessor.
+    pub name: Name,
+    /// The statuses that let the step run; never empty.
+    pub statuses: Vec<Status>,
+    /// Where it is named.
+    pub span: Span,
+}
+
+/// A graph with goto.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// The node to start with; none: an empty graph, which ends at once.
+    pub entry: Option<Name>,
+    /// All nodes.
+    pub nodes: Vec<Node>,
+    /// How many nodes may be entered in all; spent: a fault of kind `limit`.
+    pub max_steps: u32,
+}
+
+/// A node of a graph.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What is done.
+    pub step: Step,
+    /// The edges out of it: the first that holds is taken. None holds: a fault of kind `edge`.
+    pub edges: Vec<Edge>,
+}
+
+/// An edge of a graph.
+#[derive(Clone, Debug)]
+pub struct Edge {
+    /// When it is taken; none: always.
+    pub when: Option<Condition>,
+    /// Where it leads; none: to the end of the graph.
+    pub to: Option<Name>,
+    /// Where it is written.
+    pub span: Span,
+}
+
+/// One named thing to do. Its outcome is an action's record, by its name.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Unique in the workflow, without case; a dialect makes one where the author gave none.
+    pub name: Name,
+    /// The authored type, for `actions()`, events and status: `http`, `until`, …
+    pub label: Name,
+    /// What is done.
+    pub kind: StepKind,
+    /// Retries around the whole step.
+    pub retry: Option<RetryPolicy>,
+    /// Cuts the step, all its attempts included, with a fault of kind `timeout`.
+    pub timeout: Option<Template>,
+    /// After the step: ends the innermost loop around it.
+    pub break_when: Option<Condition>,
+    /// After the step: goes on with the next iteration of the innermost loop around it.
+    pub continue_when: Option<Condition>,
+    /// Where it is written: the name.
+    pub span: Span,
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub enum StepKind {
+    /// An effect: http, shell, a handler, a script, …
+    Call(Call),
+    /// A value, computed.
+    Compose(Template),
+    /// Several assignments in one go; the record's output is `output`, else the new value of the
+    /// last one.
+    Assign(Assign),
+    /// Waits.
+    Wait(Wait),
+    /// Waits for a signal's payload; `timeout` on the step bounds it.
+    AwaitSignal(Name),
+    /// Steps as one (scope).
+    Block(Block),
+    /// The first arm that holds.
+    If {
+        /// Conditions and what to do.
+        arms: Vec<(Condition, Block)>,
+        /// What to do when none holds.
+        otherwise: Block,
+    },
+    /// The case that equals.
+    Switch {
+        /// The value.
+        on: Template,
+        /// Cases, compared as `equals` does; in loom, `1` written as a key is the text `1` and
+        /// equals the number too.
+        cases: Vec<(Value, Block)>,
+        /// What to do when none equals.
+        default: Block,
+    },
+    /// A loop.
+    Loop(Box<Loop>),
+    /// Once per item.
+    ForEach(Box<ForEach>),
+    /// Named branches, all at once. Gives a map of their results.
+    Parallel(Vec<(Name, Block)>),
+    /// Runs `body`; a fault no retry took care of is bound to the variable `error` and handled
+    /// by `handler`, after which the step counts as succeeded.
+    Catch {
+        /// What may fail.
+        body: Block,
+        /// The variable that gets `{kind, code, message, action, …}`.
+        error: Name,
+        /// What to do then.
+        handler: Block,
+    },
+    /// Ends the run.
+    Terminate {
+        /// Succeeded, Failed or Cancelled.
+        status: Status,
+        /// The run's error, `{code, message}`.
+        error: Option<Template>,
+    },
+    /// Records the run's output (Azure `Response`).
+    Respond(Template),
+    /// Fails the step with a fault of its own making.
+    Raise {
+        /// The fault's kind.
+        kind: Name,
+        /// The fault's message, text.
+        message: Template,
+    },
+    /// Nothing.
+    Nothing,
+}
+
+/// An effect asked of the outside world.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The executor: `http`, `shell`, `activity`, …
+    pub executor: Name,
+    /// Its inputs, as the executor expects them.
+    pub inputs: Template,
+    /// How long one attempt may take; the executor's own default applies without it.
+    pub attempt_timeout: Option<Template>,
+    /// What to do with the outcome besides recording it.
+    pub then: Vec<Assignment>,
+}
+
+/// One or more assignments.
+#[derive(Clone, Debug)]
+pub struct Assign {
+    /// In order; each sees what the ones before it did.
+    pub assignments: Vec<Assignment>,
+    /// The step's output; none: the new value of the last variable.
+    pub output: Option<Template>,
+}
+
+/// One assignment to a variable.
+#[derive(Clone, Debug)]
+pub struct Assignment {
+    /// The variable, or none for `Merge`.
+    pub variable: Name,
+    /// How the value gets there.
+    pub op: AssignOp,
+    /// The value; in a call's `then`, the variable `result` is what the executor gave.
+    pub value: Template,
+    /// Where it is written.
+    pub span: Span,
+}
+
+/// How long to wait.
+#[derive(Clone, Debug)]
+pub enum Wait {
+    /// A duration: ISO 8601 text, a number of seconds, or `{count, unit}`.
+    For(Template),
+    /// An instant, RFC 3339.
+    Until(Template),
+}
+
+/// A loop: every one has both limits.
+#[derive(Clone, Debug)]
+pub struct Loop {
+    /// When the condition is looked at.
+    pub test: Test,
+    /// The loop stops when this is true; already negated for loops that go on while it is.
+    pub stop_when: Condition,
+    /// What the author wrote, for status and diagrams: the condition before any negation.
+    pub condition_text: String,
+    /// True when `condition_text` is the negation of `stop_when`: events and rows show the
+    /// authored condition's value.
+    pub negated: bool,
+    /// How many iterations at most; a whole number.
+    pub count: Template,
+    /// How long in all at most, from the first start, on the wall clock; none: no deadline, for
+    /// formats that have none.
+    pub timeout: Option<Template>,
+    /// Between iterations: never before the first, never after the last.
+    pub delay: Option<Template>,
+    /// What a reached limit does.
+    pub on_limit: OnLimit,
+    /// Whether the condition is looked at once more when the count is spent: true everywhere but
+    /// in TEA.
+    pub test_when_spent: bool,
+    /// Azure: a failed body does not stop the loop; the last iteration's status counts.
+    pub survives_failure: bool,
+    /// The body.
+    pub body: Block,
+}
+
+/// A loop over items. Each iteration has results of its own; the step gives their array.
+#[derive(Clone, Debug)]
+pub struct ForEach {
+    /// The items: must give an array.
+    pub items: Template,
+    /// How many at a time, from 1.
+    pub concurrency: u32,
+    /// Azure: the remaining items still run when one failed. Loom: no new ones start.
+    pub survives_failure: bool,
+    /// The body.
+    pub body: Block,
+}
+
+/// Retries of a step or a block.
+#[derive(Clone, Debug)]
+pub struct RetryPolicy {
+    /// How the waits grow.
+    pub backoff: Backoff,
+    /// How often at most, beyond the first attempt; a whole number.
+    pub count: Template,
+    /// Which faults are retried; empty: what the executor calls transient (http: 408, 429, 5xx,
+    /// timeouts, connection errors; others: any).
+    pub on: Vec<RetryOn>,
+    /// Where it is written.
+    pub span: Span,
+}

@@ -1,0 +1,314 @@
+//! The words that every room uses: names, dialects, statuses, policies, requests and faults.
+//! Plain data; nothing here decides anything.
+
+use crate::expression::{Mode, Value};
+use crate::source::Span;
+use bincode::{Decode, Encode};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A name as its author wrote it; compared without case where the dialect does.
+pub type Name = Arc<str>;
+
+/// The formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dialect {
+    /// The house format.
+    Loom,
+    /// A Logic Apps definition.
+    Azure,
+    /// The Edge Agent.
+    Tea,
+    /// Loop nodes in a graph of ports.
+    Canvas,
+}
+
+impl Dialect {
+    /// Its word in files, flags and the store.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Loom => "loom",
+            Self::Azure => "azure",
+            Self::Tea => "tea",
+            Self::Canvas => "canvas",
+        }
+    }
+
+    /// Which expression rules it uses.
+    #[must_use]
+    pub fn mode(self) -> Mode {
+        match self {
+            Self::Azure => Mode::Azure,
+            Self::Loom | Self::Tea | Self::Canvas => Mode::Loom,
+        }
+    }
+}
+
+/// What an input must be; text from the command line is converted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// Anything.
+    Any,
+    /// Text.
+    String,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// true or false.
+    Boolean,
+    /// A list.
+    Array,
+    /// A map.
+    Object,
+}
+
+/// One declared input.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Its name.
+    pub name: Name,
+    /// What it must be.
+    pub kind: InputKind,
+    /// Its value when the caller gives none; without one it is required.
+    pub default: Option<Value>,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// How a handler is reached.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HandlerTarget {
+    /// argv; JSON on standard input, JSON on standard output.
+    Command(Vec<String>),
+    /// POST of JSON.
+    Url(String),
+}
+
+/// A handler that a file declares for an activity, actor or connector.
+#[derive(Clone, Debug)]
+pub struct Handler {
+    /// The name actions call it by.
+    pub name: Name,
+    /// How it is reached.
+    pub target: HandlerTarget,
+    /// Where it is declared.
+    pub span: Span,
+}
+
+/// How an action ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
+pub enum Status {
+    /// It did what it should.
+    Succeeded,
+    /// It did not.
+    Failed,
+    /// Its turn never came.
+    Skipped,
+    /// A deadline cut it.
+    TimedOut,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl Status {
+    /// The word in files and outputs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Skipped => "Skipped",
+            Self::TimedOut => "TimedOut",
+            Self::Cancelled => "Cancelled",
+        }
+    }
+
+    /// The status named so, without case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [
+            Self::Succeeded,
+            Self::Failed,
+            Self::Skipped,
+            Self::TimedOut,
+            Self::Cancelled,
+        ]
+        .into_iter()
+        .find(|status| status.as_str().eq_ignore_ascii_case(text))
+    }
+}
+
+/// How a value gets into a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssignOp {
+    /// Replaces it; creates it when missing.
+    Set,
+    /// Adds a number.
+    Increment,
+    /// Subtracts a number.
+    Decrement,
+    /// Adds an element at the end.
+    AppendToArray,
+    /// Adds text at the end.
+    AppendToString,
+    /// Every member of a map becomes a variable of its own; anything that is no map is ignored.
+    MergeAll,
+}
+
+/// When a loop looks at its condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    /// Before each iteration: the body may never run.
+    Before,
+    /// After each iteration: the body runs at least once.
+    After,
+}
+
+/// What a loop does at a limit; the outcome and the reason are always recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLimit {
+    /// Count: Failed; timeout: TimedOut.
+    Fail,
+    /// Ends Succeeded, with the reason in its output.
+    Continue,
+    /// The run pauses; a resume grants the same budget again.
+    Pause,
+}
+
+/// How long the waits between attempts are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Backoff {
+    /// The same each time.
+    Fixed {
+        /// The wait.
+        interval: Duration,
+    },
+    /// clamp(interval·2^attempt, min, max) plus up to 10 % jitter, never above the maximum.
+    Exponential {
+        /// The first wait.
+        interval: Duration,
+        /// The longest.
+        max: Duration,
+        /// The shortest.
+        min: Duration,
+    },
+    /// Retry k is uniform in [max(2^(k-2)·interval, min), min(2^(k-1)·interval, max)] (Azure).
+    AzureExponential {
+        /// The base.
+        interval: Duration,
+        /// The longest.
+        max: Duration,
+        /// The shortest.
+        min: Duration,
+    },
+}
+
+/// A fault that is retried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RetryOn {
+    /// A status code: `503`.
+    Code(u16),
+    /// A class of codes: `5xx` is 5.
+    Class(u8),
+    /// A kind of fault: `timeout`, `connection`, `handler`, …
+    Kind(Name),
+}
+
+/// What the machine asks an executor to do: one attempt of one action, fully rendered.
+///
+/// It is stored before it starts, so that a repetition after a crash is the same request with the
+/// same key.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Request {
+    /// The executor: `http`, `shell`, `activity`, …
+    pub executor: Name,
+    /// The action's name.
+    pub action: Name,
+    /// Its rendered inputs.
+    pub inputs: Value,
+    /// The idempotency key: run, loop path, iteration and step, without the attempt.
+    pub key: String,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// How long the attempt may take, in milliseconds; none: the executor's default.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Something that went wrong in a run. It belongs to the run, can be caught and retried, and is
+/// never the engine's own error.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Fault {
+    /// What `on:` of a retry policy and `error.kind` name: see [`fault_kind`].
+    pub kind: Name,
+    /// A status or exit code, when there is one: `503`.
+    pub code: Option<Name>,
+    /// What happened, in one line.
+    pub message: String,
+    /// What the action gave all the same, such as the response of a failed HTTP call.
+    pub output: Option<Value>,
+    /// How long the other side asked to wait (Retry-After), in milliseconds.
+    pub retry_after_ms: Option<u64>,
+    /// Whether a policy without `on` retries it.
+    pub transient: bool,
+}
+
+/// The kinds of [`Fault`].
+pub mod fault_kind {
+    /// A response of 400 or above.
+    pub const HTTP: &str = "http";
+    /// No answer, or a connection that broke.
+    pub const CONNECTION: &str = "connection";
+    /// An attempt, a step or a loop took too long.
+    pub const TIMEOUT: &str = "timeout";
+    /// A loop's count or another budget is spent.
+    pub const LIMIT: &str = "limit";
+    /// An expression failed.
+    pub const EXPRESSION: &str = "expression";
+    /// Inputs that an executor cannot use.
+    pub const INPUT: &str = "input";
+    /// A command ended with another code than 0, or could not be started.
+    pub const SHELL: &str = "shell";
+    /// A handler failed.
+    pub const HANDLER: &str = "handler";
+    /// `terminate`.
+    pub const TERMINATED: &str = "terminated";
+    /// Something larger than the engine takes.
+    pub const TOO_LARGE: &str = "too_large";
+}
+
+impl Fault {
+    /// A fault that a policy without `on` does not retry.
+    pub fn new(kind: &str, message: impl Into<String>) -> Self {
+        Self {
+            kind: Name::from(kind),
+            code: None,
+            message: message.into(),
+            output: None,
+            retry_after_ms: None,
+            transient: false,
+        }
+    }
+
+    /// The same, retried by a policy without `on`.
+    #[must_use]
+    pub fn transient(mut self) -> Self {
+        self.transient = true;
+        self
+    }
+
+    /// The same with a code.
+    #[must_use]
+    pub fn code(mut self, code: impl ToString) -> Self {
+        self.code = Some(Name::from(code.to_string()));
+        self
+    }
+
+    /// The same with what the action gave.
+    #[must_use]
+    pub fn output(mut self, output: Value) -> Self {
+        self.output = Some(output);
+        self
+    }
+}
