@@ -125,7 +125,7 @@ impl Condition {
 
     /// Its opposite: the tree is negated, never the text.
     #[must_use]
-    pub fn not(self) -> Self {
+    pub fn negated(self) -> Self {
         self
     }
 
