@@ -1,1 +1,3 @@
+//! The `windlass` command.
+
 fn main() {}
