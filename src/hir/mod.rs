@@ -121,6 +121,8 @@ pub struct Step {
     pub name: Name,
     /// The authored type, for `actions()`, events and status: `http`, `until`, …
     pub label: Name,
+    /// The dialect made the name: the step's output stands for that of the block it is alone in.
+    pub anonymous: bool,
     /// What is done.
     pub kind: StepKind,
     /// Retries around the whole step.
@@ -229,7 +231,7 @@ pub struct Assign {
 /// One assignment to a variable.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    /// The variable, or none for `Merge`.
+    /// The variable; empty for `MergeAll`.
     pub variable: Name,
     /// How the value gets there.
     pub op: AssignOp,
