@@ -57,3 +57,37 @@ impl Diagnostic {
         self
     }
 }
+
+/// The candidate that `name` is most likely a slip of, compared without case; none when nothing
+/// is near.
+#[must_use]
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = name.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            let distance = strsim::damerau_levenshtein(&name, &candidate.to_lowercase());
+            (distance, candidate)
+        })
+        // A third of the letters may be wrong: more than that is another word.
+        .filter(|(distance, candidate)| {
+            *distance <= (name.chars().count().max(candidate.chars().count()) / 3).max(1)
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn a_slip_finds_its_word() {
+        let known = ["http", "shell", "until", "doUntil"];
+        assert_eq!(nearest("htpt", known), Some("http"));
+        assert_eq!(nearest("Until", known), Some("until"));
+        assert_eq!(nearest("dountil", known), Some("doUntil"));
+        assert_eq!(nearest("spreadsheet", known), None);
+        assert_eq!(nearest("x", []), None);
+    }
+}

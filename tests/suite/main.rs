@@ -1,0 +1,1 @@
+//! Every test that looks at Windlass from outside, in one binary: it is linked once.
