@@ -11,7 +11,7 @@ use std::time::Duration;
 pub type Name = Arc<str>;
 
 /// The formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 pub enum Dialect {
     /// The house format.
     Loom,
@@ -98,7 +98,9 @@ pub struct Handler {
 }
 
 /// How an action ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode, serde::Serialize,
+)]
 pub enum Status {
     /// It did what it should.
     Succeeded,

@@ -1,1 +1,67 @@
-//! (to be written)
+//! `hir` to `program`: names become ids, structure becomes states and scopes, and the result is
+//! verified. This room never looks at a file and never runs anything.
+
+mod lower;
+mod names;
+mod number;
+
+use crate::diagnostic::Diagnostic;
+use crate::hir::{self, Workflow};
+use crate::program::{self, Outputs, Program, ProgramHash};
+
+/// Compiles a workflow. `hash` names what it was read from; a run pins it.
+///
+/// # Errors
+/// The author's mistakes that only show when names are resolved: duplicate names, edges to
+/// nowhere, a `break_when` outside a loop.
+pub fn compile(workflow: &Workflow, hash: ProgramHash) -> Result<Program, Vec<Diagnostic>> {
+    let names = names::declare(workflow)?;
+    let lowered = lower::lower(workflow, &names)?;
+    let mut program = Program {
+        hash,
+        name: workflow.name.clone(),
+        dialect: workflow.dialect,
+        entry: lowered.entry,
+        states: lowered.states,
+        scopes: lowered.scopes,
+        actions: names.into_actions(),
+        variables: workflow.variables.clone(),
+        parameters: workflow.parameters.clone(),
+        inputs: workflow.inputs.clone(),
+        outputs: outputs(&workflow.outputs),
+        handlers: workflow.handlers.clone(),
+    };
+    for (scope, children) in lowered.children {
+        for action in &children {
+            if let Some(action) = program.actions.get_mut(action.index()) {
+                action.scope = scope;
+            }
+        }
+        if let Some(scope) = program.scopes.get_mut(scope.index()) {
+            scope.children = children;
+        }
+    }
+    number::renumber(&mut program);
+    match program::verify(&program).as_slice() {
+        [] => Ok(program),
+        broken => Err(vec![
+            Diagnostic::error(
+                "compiler-bug",
+                workflow.span,
+                format!(
+                    "this workflow compiles to an unsound program: {}",
+                    broken.join("; ")
+                ),
+            )
+            .hint("this is a bug of Windlass, not of the file: please report it with the file"),
+        ]),
+    }
+}
+
+fn outputs(outputs: &hir::Outputs) -> Outputs {
+    match outputs {
+        hir::Outputs::Template(template) => Outputs::Template(template.clone()),
+        hir::Outputs::Actions => Outputs::Actions,
+        hir::Outputs::State => Outputs::State,
+    }
+}

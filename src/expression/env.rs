@@ -48,6 +48,23 @@ pub struct ActionView {
     pub end_time: Value,
 }
 
+impl ActionView {
+    /// The whole record as an object, with the key names of Logic Apps.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        Value::from_pairs([
+            ("name", Value::from(self.name.as_str())),
+            ("status", Value::from(self.status.as_str())),
+            ("code", self.code.clone()),
+            ("inputs", self.inputs.clone()),
+            ("outputs", self.outputs.clone()),
+            ("error", self.error.clone()),
+            ("startTime", self.start_time.clone()),
+            ("endTime", self.end_time.clone()),
+        ])
+    }
+}
+
 /// The environment of an evaluation. Every method is pure within one evaluation, but for
 /// [`Env::random`], which advances a seeded generator so that a run can be replayed.
 pub trait Env {

@@ -1,1 +1,40 @@
-//! (to be written)
+//! The machine: the only place where a run changes.
+//!
+//! ```text
+//!   Event ──▶ advance(program, run, now) ──▶ Transition { changes, history, iterations, effects }
+//!                        │                                   │ stored, synced
+//!                        ▼                                   ▼
+//!                 run.apply(change)                   release(receipt) ──▶ effects
+//! ```
+//!
+//! A run is a set of cursors, each at a state with a stack of frames, one per scope it is in.
+//! Two rules move everything: `go` pops frames until the target's scope is on top (leaving a
+//! loop, `break`, a graph's goto are the same), and `raise` pops to the nearest try, or to the
+//! branch's end. A popped frame disarms its timers, aborts its effects and drops its branches.
+//!
+//! This room never reads a clock, draws a random number, or does anything but compute: time
+//! comes in with the event, jitter from a generator seeded by run, step and attempt. It knows no
+//! store, no executor and no format.
+
+mod advance;
+mod apply;
+mod change;
+mod env;
+mod event;
+mod fault;
+mod fork;
+mod iterate;
+mod record;
+mod retry;
+mod state;
+mod step;
+
+pub use advance::advance;
+pub use change::Change;
+pub use event::{Effect, Event, Happening, HistoryEvent, IterationRow, Receipt, Transition};
+pub use record::{ActionRecord, Output, Records};
+pub use state::{
+    BranchOutcome, BranchState, Cursor, CursorId, EffectId, ForkState, Frame, FrameKind, LoopEnd,
+    LoopState, Outcome, PauseReason, PendingEffect, PendingTimer, RunError, RunState, RunStatus,
+    TimerId, TimerPurpose, TryState, Wait,
+};

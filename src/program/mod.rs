@@ -1,1 +1,353 @@
-//! (to be written)
+//! The compiled form of a workflow: a table of states in a tree of scopes.
+//!
+//! A program is immutable and addressed by the hash of what it was compiled from; a run pins that
+//! hash. Nothing here runs, and nothing here knows the format a workflow was written in.
+
+mod display;
+mod graph;
+mod ids;
+mod verify;
+
+pub use graph::{dot, mermaid};
+pub use ids::{ActionId, ProgramHash, ScopeId, StateId};
+pub use verify::verify;
+
+use crate::expression::{Condition, Template, Value};
+use crate::model::{
+    AssignOp, Backoff, Dialect, Handler, Input, Name, OnLimit, RetryOn, Status, Test,
+};
+use crate::source::Span;
+use std::ops::Range;
+
+/// A compiled workflow.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// What it was compiled from, hashed.
+    pub hash: ProgramHash,
+    /// The workflow's name.
+    pub name: Name,
+    /// The format it was written in; decides which expression rules apply.
+    pub dialect: Dialect,
+    /// Where a run begins.
+    pub entry: StateId,
+    /// All states, by id.
+    pub states: Vec<State>,
+    /// All scopes, by id; the root is 0.
+    pub scopes: Vec<Scope>,
+    /// All actions: what `actions('x')` can name.
+    pub actions: Vec<Action>,
+    /// Initial variables, in order.
+    pub variables: Vec<(Name, Template)>,
+    /// Definition parameters and other constants.
+    pub parameters: Vec<(Name, Value)>,
+    /// What the caller gives.
+    pub inputs: Vec<Input>,
+    /// What a run gives.
+    pub outputs: Outputs,
+    /// Handlers declared in the file.
+    pub handlers: Vec<Handler>,
+}
+
+/// What a run gives when it succeeds (spec: cli.md).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outputs {
+    /// A template's value.
+    Template(Template),
+    /// Every top-level action's output by name, or the response if there was one.
+    Actions,
+    /// The final variables.
+    State,
+}
+
+/// A named thing that leaves a record.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Action {
+    /// Its name as written.
+    pub name: Name,
+    /// Its authored type.
+    pub label: Name,
+    /// The scope it is directly in.
+    pub scope: ScopeId,
+    /// Named by the dialect, not by the author: its output stands for that of what holds it.
+    pub anonymous: bool,
+    /// Where it is written.
+    pub span: Span,
+}
+
+/// One state: do `op`, then go to `next` unless the operation says otherwise.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// The step it was lowered from.
+    pub name: Name,
+    /// The scope it is directly in.
+    pub scope: ScopeId,
+    /// What is done.
+    pub op: Op,
+    /// What comes after it. An operation that ends its scope points at itself.
+    pub next: StateId,
+    /// Whose record it writes.
+    pub action: Option<ActionId>,
+    /// Where it comes from.
+    pub span: Span,
+}
+
+/// What a state does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Asks the world for something and waits for it.
+    Call(Call),
+    /// Changes variables.
+    Assign {
+        /// In order.
+        assignments: Vec<Assignment>,
+        /// The record's output; none: the last variable's new value.
+        output: Option<Template>,
+    },
+    /// Computes the record's output.
+    Compose(Template),
+    /// Goes to the first arm that holds, else to `next`.
+    Branch(Vec<(Condition, StateId)>),
+    /// Goes to the case that equals, else to `next`.
+    Switch {
+        /// The value.
+        on: Template,
+        /// The cases.
+        cases: Vec<(Value, StateId)>,
+    },
+    /// Pushes a frame and goes to the scope's body; `next` is where the scope leads.
+    Enter(ScopeId),
+    /// Counts an entered node of the innermost graph.
+    Visit,
+    /// The end of a loop's body: the iteration boundary.
+    Repeat,
+    /// Ends the loop or foreach it is directly in.
+    Break,
+    /// The end of a block's, try's or deadline's body.
+    Leave,
+    /// The end of a branch.
+    Join,
+    /// Sleeps for a duration or until an instant.
+    Sleep(Sleep),
+    /// Waits for a signal; its payload is the output.
+    AwaitSignal(Name),
+    /// Raises a fault.
+    Raise {
+        /// Its kind.
+        kind: Name,
+        /// Its message.
+        message: Template,
+    },
+    /// Records the run's response.
+    Respond(Template),
+    /// Ends the run as told.
+    Terminate {
+        /// Succeeded, Failed or Cancelled.
+        status: Status,
+        /// `{code, message}`.
+        error: Option<Template>,
+    },
+    /// The end of the root scope: the run succeeded.
+    Succeed,
+}
+
+/// An effect.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// The executor.
+    pub executor: Name,
+    /// Its inputs.
+    pub inputs: Template,
+    /// How long one attempt may take.
+    pub attempt_timeout: Option<Template>,
+    /// Assignments from the variable `result`.
+    pub then: Vec<Assignment>,
+}
+
+/// An assignment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assignment {
+    /// The variable.
+    pub variable: Name,
+    /// How the value gets there.
+    pub op: AssignOp,
+    /// The value.
+    pub value: Template,
+}
+
+/// How long to sleep.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sleep {
+    /// A duration: ISO 8601 text, a number of seconds, or `{count, unit}`.
+    For(Template),
+    /// An instant, RFC 3339.
+    Until(Template),
+}
+
+/// A scope: what one frame stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scope {
+    /// The step it belongs to, for people.
+    pub name: Name,
+    /// The scope around it.
+    pub parent: Option<ScopeId>,
+    /// What kind of scope, and its parameters.
+    pub kind: ScopeKind,
+    /// Where its body begins. For forks: not used, each branch has its own.
+    pub body: StateId,
+    /// Where it leads when it is left at its end.
+    pub exit: StateId,
+    /// Whose record it writes when it ends.
+    pub action: Option<ActionId>,
+    /// The actions directly inside: what `result('name')` lists.
+    pub children: Vec<ActionId>,
+    /// All actions inside, at any depth.
+    pub inner: Range<u32>,
+}
+
+/// What a scope does with its body.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScopeKind {
+    /// The whole run.
+    Root,
+    /// Steps as one.
+    Block,
+    /// Nodes and edges; bounded.
+    Graph {
+        /// How many nodes may be entered.
+        max_steps: u32,
+    },
+    /// Repeats its body.
+    Loop(LoopSpec),
+    /// Retries and catches.
+    Try {
+        /// When and how to retry.
+        retry: Option<Retry>,
+        /// The variable for the fault, and where to go with it.
+        catch: Option<(Name, StateId)>,
+    },
+    /// Cuts its body.
+    Deadline {
+        /// After how long.
+        after: Template,
+    },
+    /// Runs its branch once per item.
+    ForEach {
+        /// The items.
+        items: Template,
+        /// How many at a time.
+        concurrency: u32,
+        /// Whether the rest still starts when one failed.
+        survives_failure: bool,
+        /// The branch scope.
+        branch: ScopeId,
+    },
+    /// Runs all its branches at once.
+    Parallel {
+        /// Their names and scopes.
+        branches: Vec<(Name, ScopeId)>,
+    },
+    /// Runs its nodes as their predecessors end.
+    Dag {
+        /// The nodes.
+        nodes: Vec<DagNode>,
+    },
+    /// One branch of a fork: the bottom frame of a cursor of its own.
+    Branch,
+}
+
+/// A loop's parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopSpec {
+    /// The authored type: `until`, `while`, …
+    pub label: Name,
+    /// When the condition is looked at.
+    pub test: Test,
+    /// The loop stops when it holds.
+    pub stop_when: Condition,
+    /// What the author wrote.
+    pub condition_text: String,
+    /// Whether the author wrote the opposite of `stop_when`.
+    pub negated: bool,
+    /// How many iterations at most.
+    pub count: Template,
+    /// How long at most.
+    pub timeout: Option<Template>,
+    /// Between iterations.
+    pub delay: Option<Template>,
+    /// What a limit does.
+    pub on_limit: OnLimit,
+    /// Whether the condition is looked at once more when the count is spent.
+    pub test_when_spent: bool,
+    /// Whether a failed body lets the loop go on.
+    pub survives_failure: bool,
+}
+
+/// A retry policy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retry {
+    /// How the waits grow.
+    pub backoff: Backoff,
+    /// How many attempts beyond the first.
+    pub count: Template,
+    /// Which faults; empty: the transient ones.
+    pub on: Vec<RetryOn>,
+}
+
+/// A node of a DAG.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DagNode {
+    /// Its action.
+    pub action: ActionId,
+    /// Its branch scope.
+    pub branch: ScopeId,
+    /// Predecessors, as indices into the DAG's nodes, and the statuses that let it run.
+    pub after: Vec<(usize, Vec<Status>)>,
+}
+
+impl Program {
+    /// A state by id.
+    #[must_use]
+    pub fn state(&self, id: StateId) -> Option<&State> {
+        self.states.get(id.index())
+    }
+
+    /// A scope by id.
+    #[must_use]
+    pub fn scope(&self, id: ScopeId) -> Option<&Scope> {
+        self.scopes.get(id.index())
+    }
+
+    /// An action by id.
+    #[must_use]
+    pub fn action(&self, id: ActionId) -> Option<&Action> {
+        self.actions.get(id.index())
+    }
+
+    /// An action by its name, without case.
+    #[must_use]
+    pub fn find_action(&self, name: &str) -> Option<ActionId> {
+        let same = |action: &Action| action.name.eq_ignore_ascii_case(name);
+        self.actions.iter().position(same).map(ActionId::from_index)
+    }
+
+    /// A scope by the name of the step it belongs to, without case; the outermost of that name.
+    #[must_use]
+    pub fn find_scope(&self, name: &str) -> Option<ScopeId> {
+        let same = |scope: &Scope| {
+            let own = scope.action.is_some() && !matches!(scope.kind, ScopeKind::Deadline { .. });
+            own && scope.name.eq_ignore_ascii_case(name)
+        };
+        self.scopes.iter().position(same).map(ScopeId::from_index)
+    }
+
+    /// The scopes from `scope` up to the root, `scope` first.
+    pub fn ancestry(&self, scope: ScopeId) -> impl Iterator<Item = (ScopeId, &Scope)> {
+        let mut next = Some(scope);
+        std::iter::from_fn(move || {
+            let id = next?;
+            let scope = self.scope(id)?;
+            next = scope.parent;
+            Some((id, scope))
+        })
+    }
+}

@@ -15,7 +15,7 @@ pub struct Span {
 }
 
 /// One file's name, as the user gave it, and text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
 pub struct SourceFile {
     /// The path as shown in diagnostics; `-` for standard input.
     pub path: String,
@@ -26,7 +26,7 @@ pub struct SourceFile {
 /// Everything a program is compiled from: the workflow and the files that it refers to.
 ///
 /// The whole bundle is stored with a run, so that the run is pinned to what it started with.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, bincode::Encode, bincode::Decode)]
 pub struct Bundle {
     /// The workflow first.
     pub files: Vec<SourceFile>,

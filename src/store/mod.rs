@@ -1,2 +1,235 @@
-//! Where runs are kept: the trait, sled, memory, and one contract suite for every store.
-//! This room never schedules anything.
+//! Where runs are kept: the trait, and what goes through it. Implementations: `memory`, `sled`.
+//! One contract suite holds for all of them. This room never schedules anything and no type of a
+//! database leaks out of it.
+
+use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, Receipt, RunState, RunStatus};
+use crate::model::{Dialect, Name};
+use crate::program::ProgramHash;
+use crate::source::Bundle;
+use crate::time::Timestamp;
+use bincode::{Decode, Encode};
+use std::collections::BTreeMap;
+
+/// What a run was compiled from; stored once per hash, so that a run is pinned to it even when
+/// the files change.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct ProgramSource {
+    /// The workflow and the files it refers to.
+    pub bundle: Bundle,
+    /// The format it was read as.
+    pub dialect: Dialect,
+    /// The operator's cap on the count of loops when it was loaded.
+    pub max_count: u64,
+    /// The operator's cap on the timeout of loops when it was loaded, in milliseconds.
+    pub max_timeout_ms: u64,
+}
+
+/// The head of a run: what `list` shows, and where its journal stands.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct RunHeader {
+    /// The run.
+    pub id: Name,
+    /// The workflow's name.
+    pub workflow: Name,
+    /// The program it is pinned to.
+    pub program: ProgramHash,
+    /// What it is doing.
+    pub status: RunStatus,
+    /// How many commits it has; 0 for one that was never stored.
+    pub revision: u64,
+    /// The revision of its last snapshot; 0 when it has none.
+    pub snapshot: u64,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// Which index it is in.
+    pub placement: Placement,
+    /// What the caller marked it with.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Which index leads to a run after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub enum Placement {
+    /// It goes on at once.
+    Runnable,
+    /// It goes on when this time comes.
+    Due(Timestamp),
+    /// It goes on when someone asks: paused, waiting for a signal, or ended.
+    Resting,
+}
+
+/// One durable step of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Commit {
+    /// The head after this step; its revision is one more than the stored one's.
+    pub header: RunHeader,
+    /// What changed.
+    pub changes: Vec<Change>,
+    /// The loops that changed.
+    pub loops: Vec<LoopState>,
+    /// The iterations that ended.
+    pub iterations: Vec<IterationRow>,
+    /// What the history tells.
+    pub history: Vec<HistoryEvent>,
+    /// The whole state after this step, when the journal's tail has outgrown the last snapshot:
+    /// earlier changes and snapshots are no longer needed.
+    pub snapshot: Option<RunState>,
+    /// The program, with a run's first commit; stored when it is not there yet.
+    pub program: Option<ProgramSource>,
+}
+
+/// A run as it lies in the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredRun {
+    /// Its head.
+    pub header: RunHeader,
+    /// Its state: the last snapshot with the later changes applied.
+    pub state: RunState,
+    /// How many bytes of changes lie behind the snapshot.
+    pub tail_bytes: u64,
+    /// How many bytes the snapshot has.
+    pub snapshot_bytes: u64,
+}
+
+/// What a store says of one that was committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The step is durable.
+    pub receipt: Receipt,
+    /// How many bytes its changes took.
+    pub change_bytes: u64,
+    /// How many bytes its snapshot took, if it had one.
+    pub snapshot_bytes: Option<u64>,
+}
+
+/// Why a store could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process has the store open.
+    #[error("the store in {path} is in use by another process")]
+    Locked {
+        /// The store's directory.
+        path: String,
+    },
+    /// The directory holds something that is not a store of this version.
+    #[error("{path} is not a store that this version can open: {reason}")]
+    Foreign {
+        /// The store's directory.
+        path: String,
+        /// What was found.
+        reason: String,
+    },
+    /// Stored bytes are not what was written.
+    #[error("the store is damaged: {what}")]
+    Corrupt {
+        /// Which record of which run, as far as it is known.
+        what: String,
+    },
+    /// The disk is full or refuses.
+    #[error("the store cannot write: {0}")]
+    Io(#[source] std::io::Error),
+    /// The run changed since it was read.
+    #[error("run {run} is at revision {found}, not {expected}: someone else moved it")]
+    Conflict {
+        /// The run.
+        run: Name,
+        /// The revision the commit was made for.
+        expected: u64,
+        /// The stored one.
+        found: u64,
+    },
+    /// There is no such run.
+    #[error("there is no run {0} in this store")]
+    UnknownRun(Name),
+}
+
+/// A place to keep runs. All methods block; `commit` is durable against a power cut when it
+/// returns.
+pub trait Store: Send + Sync + 'static {
+    /// A run's head.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`], [`StoreError::Corrupt`].
+    fn header(&self, run: &str) -> Result<RunHeader, StoreError>;
+
+    /// A run's head and state.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`], [`StoreError::Corrupt`].
+    fn load(&self, run: &str) -> Result<StoredRun, StoreError>;
+
+    /// A program's source.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], also when it is not there.
+    fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError>;
+
+    /// Makes steps of several runs durable in one group. Each is atomic; all are durable when
+    /// this returns. A run appears at most once per call. The outcome is per commit and in order:
+    /// one with the wrong revision is refused with [`StoreError::Conflict`] and the others stand.
+    ///
+    /// # Errors
+    /// The outer error means that nothing of the group is known to be durable.
+    fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError>;
+
+    /// The runs due by `now`, earliest first, `limit` at most.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError>;
+
+    /// When the first waiting run is due.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    fn next_due_at(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// The runs that go on at once.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    fn runnable(&self) -> Result<Vec<Name>, StoreError>;
+
+    /// Heads of runs in the order of their ids, after `after`.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError>;
+
+    /// The current row of every loop that a run has, by path.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError>;
+
+    /// The last `limit` iteration rows of a run in the order they ended per loop, of one loop
+    /// path if given.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    fn iterations(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<IterationRow>, StoreError>;
+
+    /// A run's history after sequence number `after`, with sequence numbers from 1, in order.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    fn history(
+        &self,
+        run: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, HistoryEvent)>, StoreError>;
+
+    /// Forgets a run and all of its rows.
+    ///
+    /// # Errors
+    /// [`StoreError::Io`].
+    fn delete(&self, run: &str) -> Result<(), StoreError>;
+}

@@ -1,0 +1,549 @@
+//! Steps to states and scopes. Everything is lowered from its end: the state that follows is
+//! known before the step that leads to it. `number` puts the states in reading order afterwards.
+
+use super::names::Names;
+use crate::diagnostic::Diagnostic;
+use crate::expression::{Condition, Template, Value};
+use crate::hir::{Block, Edge, Graph, Loop, Step, StepKind, Wait, Workflow};
+use crate::model::Name;
+use crate::program::{
+    ActionId, Assignment, Call, DagNode, LoopSpec, Op, Retry, Scope, ScopeId, ScopeKind, Sleep,
+    State, StateId,
+};
+use crate::source::Span;
+use std::collections::HashMap;
+
+pub(super) struct Lowered {
+    pub entry: StateId,
+    pub states: Vec<State>,
+    pub scopes: Vec<Scope>,
+    /// The actions directly inside each scope that has any.
+    pub children: Vec<(ScopeId, Vec<ActionId>)>,
+}
+
+pub(super) fn lower(workflow: &Workflow, names: &Names) -> Result<Lowered, Vec<Diagnostic>> {
+    let mut to = Lowerer {
+        names,
+        states: Vec::new(),
+        scopes: Vec::new(),
+        children: Vec::new(),
+        loops: Vec::new(),
+        mistakes: Vec::new(),
+    };
+    let root = to.scope(&workflow.name, None, ScopeKind::Root);
+    to.scopes
+        .iter_mut()
+        .for_each(|scope| scope.inner = names.all());
+    let end = to.state(&workflow.name, root, Op::Succeed, workflow.span);
+    let entry = to.block(&workflow.body, &workflow.name, workflow.span, root, end);
+    to.begin(root, entry, end);
+    to.adopt(root, &[&workflow.body]);
+    if to.mistakes.is_empty() {
+        Ok(Lowered {
+            entry,
+            states: to.states,
+            scopes: to.scopes,
+            children: to.children,
+        })
+    } else {
+        Err(to.mistakes)
+    }
+}
+
+struct Lowerer<'a> {
+    names: &'a Names,
+    states: Vec<State>,
+    scopes: Vec<Scope>,
+    children: Vec<(ScopeId, Vec<ActionId>)>,
+    /// The loops around the current place, innermost last: where `break` and `continue` lead.
+    loops: Vec<(StateId, StateId)>,
+    mistakes: Vec<Diagnostic>,
+}
+
+impl Lowerer<'_> {
+    /// A state that ends its scope; `leads_to` gives it a successor.
+    fn state(&mut self, name: &Name, scope: ScopeId, op: Op, span: Span) -> StateId {
+        let id = StateId::from_index(self.states.len());
+        self.states.push(State {
+            name: name.clone(),
+            scope,
+            op,
+            next: id,
+            action: None,
+            span,
+        });
+        id
+    }
+
+    fn leads_to(&mut self, state: StateId, next: StateId) -> StateId {
+        if let Some(state) = self.states.get_mut(state.index()) {
+            state.next = next;
+        }
+        state
+    }
+
+    fn writes(&mut self, state: StateId, action: Option<ActionId>) -> StateId {
+        if let Some(state) = self.states.get_mut(state.index()) {
+            state.action = action;
+        }
+        state
+    }
+
+    fn scope(&mut self, name: &Name, parent: Option<ScopeId>, kind: ScopeKind) -> ScopeId {
+        let id = ScopeId::from_index(self.scopes.len());
+        self.scopes.push(Scope {
+            name: name.clone(),
+            parent,
+            kind,
+            body: StateId(0),
+            exit: StateId(0),
+            action: None,
+            children: Vec::new(),
+            inner: 0..0,
+        });
+        id
+    }
+
+    fn begin(&mut self, scope: ScopeId, body: StateId, exit: StateId) {
+        if let Some(scope) = self.scopes.get_mut(scope.index()) {
+            scope.body = body;
+            scope.exit = exit;
+        }
+    }
+
+    /// The scope is the inside of an action: it writes the action's record when it ends.
+    fn belongs(&mut self, scope: ScopeId, action: Option<ActionId>) {
+        let inner = action.map_or(0..0, |action| self.names.inner(action));
+        if let Some(scope) = self.scopes.get_mut(scope.index()) {
+            scope.action = action;
+            scope.inner = inner;
+        }
+    }
+
+    fn adopt(&mut self, scope: ScopeId, blocks: &[&Block]) {
+        let steps = blocks.iter().flat_map(|block| block.steps());
+        let children = steps.filter_map(|step| self.names.id(step)).collect();
+        self.children.push((scope, children));
+    }
+
+    fn enter(&mut self, step: &Step, at: ScopeId, inner: ScopeId, next: StateId) -> StateId {
+        let enter = self.state(&step.name, at, Op::Enter(inner), step.span);
+        let action = self.names.id(step);
+        self.writes(enter, action);
+        self.leads_to(enter, next)
+    }
+
+    fn block(
+        &mut self,
+        block: &Block,
+        name: &Name,
+        span: Span,
+        scope: ScopeId,
+        next: StateId,
+    ) -> StateId {
+        match block {
+            Block::Sequence(steps) => steps
+                .iter()
+                .rev()
+                .fold(next, |next, step| self.step(step, scope, next)),
+            Block::Dag(steps) => {
+                let dag = self.scope(name, Some(scope), ScopeKind::Dag { nodes: Vec::new() });
+                let index_of = |name: &Name| {
+                    steps
+                        .iter()
+                        .position(|other| other.step.name.eq_ignore_ascii_case(name))
+                };
+                let mut nodes = Vec::with_capacity(steps.len());
+                for dag_step in steps {
+                    let step = &dag_step.step;
+                    let branch = self.branch(&step.name, step.span, dag, |to, branch, join| {
+                        to.step(step, branch, join)
+                    });
+                    let mut after = Vec::new();
+                    for wanted in &dag_step.after {
+                        match index_of(&wanted.name) {
+                            Some(index) => after.push((index, wanted.statuses.clone())),
+                            None => self.unknown(&wanted.name, wanted.span, "an action here"),
+                        }
+                    }
+                    if let Some(action) = self.names.id(step) {
+                        nodes.push(DagNode {
+                            action,
+                            branch,
+                            after,
+                        });
+                    }
+                }
+                if let Some(scope) = self.scopes.get_mut(dag.index()) {
+                    scope.kind = ScopeKind::Dag { nodes };
+                }
+                let enter = self.state(name, scope, Op::Enter(dag), span);
+                self.begin(dag, enter, next);
+                self.leads_to(enter, next)
+            }
+            Block::Graph(graph) => self.graph(graph, name, span, scope, next),
+        }
+    }
+
+    fn branch(
+        &mut self,
+        name: &Name,
+        span: Span,
+        fork: ScopeId,
+        body: impl FnOnce(&mut Self, ScopeId, StateId) -> StateId,
+    ) -> ScopeId {
+        let branch = self.scope(name, Some(fork), ScopeKind::Branch);
+        let join = self.state(name, branch, Op::Join, span);
+        let entry = body(self, branch, join);
+        self.begin(branch, entry, join);
+        branch
+    }
+
+    fn graph(
+        &mut self,
+        graph: &Graph,
+        name: &Name,
+        span: Span,
+        scope: ScopeId,
+        next: StateId,
+    ) -> StateId {
+        let kind = ScopeKind::Graph {
+            max_steps: graph.max_steps,
+        };
+        let inside = self.scope(name, Some(scope), kind);
+        let end = self.state(name, inside, Op::Leave, span);
+        let mut visits = HashMap::new();
+        for node in &graph.nodes {
+            let visit = self.state(&node.step.name, inside, Op::Visit, node.step.span);
+            visits.insert(node.step.name.clone(), visit);
+        }
+        for node in &graph.nodes {
+            let choice = self.edges(&node.edges, &node.step, inside, end, &visits);
+            let entry = self.step(&node.step, inside, choice);
+            if let Some(visit) = visits.get(&node.step.name) {
+                self.leads_to(*visit, entry);
+            }
+        }
+        let entry = match &graph.entry {
+            None => end,
+            Some(entry) => visits.get(entry).copied().unwrap_or_else(|| {
+                self.unknown(entry, span, "a node of this graph");
+                end
+            }),
+        };
+        let enter = self.state(name, scope, Op::Enter(inside), span);
+        self.begin(inside, entry, next);
+        self.leads_to(enter, next)
+    }
+
+    fn edges(
+        &mut self,
+        edges: &[Edge],
+        from: &Step,
+        scope: ScopeId,
+        end: StateId,
+        visits: &HashMap<Name, StateId>,
+    ) -> StateId {
+        let mut arms = Vec::new();
+        let mut otherwise = None;
+        for edge in edges {
+            let target = match &edge.to {
+                None => end,
+                Some(to) => visits.get(to).copied().unwrap_or_else(|| {
+                    self.unknown(to, edge.span, "a node of this graph");
+                    end
+                }),
+            };
+            match &edge.when {
+                Some(when) if otherwise.is_none() => arms.push((when.clone(), target)),
+                None if otherwise.is_none() => otherwise = Some(target),
+                // The first edge that holds is taken: nothing after an unconditional one is.
+                Some(_) | None => {}
+            }
+        }
+        let otherwise = otherwise.unwrap_or_else(|| {
+            let message = format!("no edge out of node `{}` holds", from.name);
+            let op = Op::Raise {
+                kind: Name::from("edge"),
+                message: Template::constant(Value::text(message)),
+            };
+            self.state(&from.name, scope, op, from.span)
+        });
+        if arms.is_empty() {
+            return otherwise;
+        }
+        let choice = self.state(&from.name, scope, Op::Branch(arms), from.span);
+        self.leads_to(choice, otherwise)
+    }
+
+    fn step(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+        let next = self.jumps(step, scope, next);
+        let Some(after) = &step.timeout else {
+            return self.retried(step, scope, next);
+        };
+        let kind = ScopeKind::Deadline {
+            after: after.clone(),
+        };
+        self.wrapped(step, scope, next, kind, |to, inside, leave| {
+            to.belongs(inside, to.names.id(step));
+            to.retried(step, inside, leave)
+        })
+    }
+
+    fn retried(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+        let Some(policy) = &step.retry else {
+            return self.kind(step, scope, next);
+        };
+        let retry = Retry {
+            backoff: policy.backoff.clone(),
+            count: policy.count.clone(),
+            on: policy.on.clone(),
+        };
+        let kind = ScopeKind::Try {
+            retry: Some(retry),
+            catch: None,
+        };
+        self.wrapped(step, scope, next, kind, |to, inside, leave| {
+            to.kind(step, inside, leave)
+        })
+    }
+
+    /// A scope around one step that is not the step's own: a deadline, a retry.
+    fn wrapped(
+        &mut self,
+        step: &Step,
+        scope: ScopeId,
+        next: StateId,
+        kind: ScopeKind,
+        body: impl FnOnce(&mut Self, ScopeId, StateId) -> StateId,
+    ) -> StateId {
+        let inside = self.scope(&step.name, Some(scope), kind);
+        let leave = self.state(&step.name, inside, Op::Leave, step.span);
+        let entry = body(self, inside, leave);
+        self.begin(inside, entry, next);
+        let enter = self.state(&step.name, scope, Op::Enter(inside), step.span);
+        self.leads_to(enter, next)
+    }
+
+    /// `break_when` and `continue_when`, looked at after the step.
+    fn jumps(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+        if step.break_when.is_none() && step.continue_when.is_none() {
+            return next;
+        }
+        let Some((break_to, continue_to)) = self.loops.last().copied() else {
+            self.mistakes.push(
+                Diagnostic::error(
+                    "break-outside-loop",
+                    step.span,
+                    format!(
+                        "`{}` breaks or continues a loop, but no loop is around it",
+                        step.name
+                    ),
+                )
+                .hint("`break_when` and `continue_when` belong to actions in the body of a loop"),
+            );
+            return next;
+        };
+        let arm = |when: &Option<Condition>, to| when.clone().map(|when| (when, to));
+        let arms = [
+            arm(&step.break_when, break_to),
+            arm(&step.continue_when, continue_to),
+        ];
+        let arms = arms.into_iter().flatten().collect();
+        let choice = self.state(&step.name, scope, Op::Branch(arms), step.span);
+        self.leads_to(choice, next)
+    }
+
+    fn kind(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+        let op = match &step.kind {
+            StepKind::Call(call) => Op::Call(Call {
+                executor: call.executor.clone(),
+                inputs: call.inputs.clone(),
+                attempt_timeout: call.attempt_timeout.clone(),
+                then: assignments(&call.then),
+            }),
+            StepKind::Compose(value) => Op::Compose(value.clone()),
+            StepKind::Assign(assign) => Op::Assign {
+                assignments: assignments(&assign.assignments),
+                output: assign.output.clone(),
+            },
+            StepKind::Wait(Wait::For(duration)) => Op::Sleep(Sleep::For(duration.clone())),
+            StepKind::Wait(Wait::Until(instant)) => Op::Sleep(Sleep::Until(instant.clone())),
+            StepKind::AwaitSignal(name) => Op::AwaitSignal(name.clone()),
+            StepKind::Terminate { status, error } => Op::Terminate {
+                status: *status,
+                error: error.clone(),
+            },
+            StepKind::Respond(value) => Op::Respond(value.clone()),
+            StepKind::Raise { kind, message } => Op::Raise {
+                kind: kind.clone(),
+                message: message.clone(),
+            },
+            StepKind::Nothing => Op::Compose(Template::constant(Value::Null)),
+            StepKind::Block(block) => return self.steps(step, scope, next, block),
+            StepKind::If { arms, otherwise } => {
+                return self.inside(step, scope, next, |to, inside, leave| {
+                    let arms = arms
+                        .iter()
+                        .map(|(when, block)| {
+                            (
+                                when.clone(),
+                                to.block(block, &step.name, step.span, inside, leave),
+                            )
+                        })
+                        .collect();
+                    let otherwise = to.block(otherwise, &step.name, step.span, inside, leave);
+                    let choice = to.state(&step.name, inside, Op::Branch(arms), step.span);
+                    to.leads_to(choice, otherwise)
+                });
+            }
+            StepKind::Switch { on, cases, default } => {
+                return self.inside(step, scope, next, |to, inside, leave| {
+                    let cases = cases
+                        .iter()
+                        .map(|(value, block)| {
+                            (
+                                value.clone(),
+                                to.block(block, &step.name, step.span, inside, leave),
+                            )
+                        })
+                        .collect();
+                    let default = to.block(default, &step.name, step.span, inside, leave);
+                    let op = Op::Switch {
+                        on: on.clone(),
+                        cases,
+                    };
+                    let choice = to.state(&step.name, inside, op, step.span);
+                    to.leads_to(choice, default)
+                });
+            }
+            StepKind::Catch {
+                body,
+                error,
+                handler,
+            } => {
+                return self.inside(step, scope, next, |to, inside, leave| {
+                    let handle = to.block(handler, &step.name, step.span, inside, leave);
+                    let catch = Some((error.clone(), handle));
+                    let kind = ScopeKind::Try { retry: None, catch };
+                    to.wrapped(step, inside, leave, kind, |to, tried, leave| {
+                        to.block(body, &step.name, step.span, tried, leave)
+                    })
+                });
+            }
+            StepKind::Loop(spec) => return self.repeat(step, spec, scope, next),
+            StepKind::ForEach(spec) => {
+                let each = self.scope(&step.name, Some(scope), ScopeKind::Block);
+                self.belongs(each, self.names.id(step));
+                let stop = self.state(&step.name, each, Op::Break, step.span);
+                let branch = self.branch(&step.name, step.span, each, |to, branch, join| {
+                    to.loops.push((stop, join));
+                    let body = to.block(&spec.body, &step.name, step.span, branch, join);
+                    to.loops.pop();
+                    body
+                });
+                if let Some(each) = self.scopes.get_mut(each.index()) {
+                    each.kind = ScopeKind::ForEach {
+                        items: spec.items.clone(),
+                        concurrency: spec.concurrency.max(1),
+                        survives_failure: spec.survives_failure,
+                        branch,
+                    };
+                }
+                self.begin(each, stop, next);
+                self.adopt(each, &[&spec.body]);
+                return self.enter(step, scope, each, next);
+            }
+            StepKind::Parallel(branches) => {
+                let fork = self.scope(&step.name, Some(scope), ScopeKind::Block);
+                self.belongs(fork, self.names.id(step));
+                let mut lowered = Vec::with_capacity(branches.len());
+                for (name, block) in branches {
+                    let branch = self.branch(name, step.span, fork, |to, branch, join| {
+                        to.block(block, name, step.span, branch, join)
+                    });
+                    self.adopt(branch, &[block]);
+                    lowered.push((name.clone(), branch));
+                }
+                if let Some(fork) = self.scopes.get_mut(fork.index()) {
+                    fork.kind = ScopeKind::Parallel { branches: lowered };
+                }
+                let enter = self.enter(step, scope, fork, next);
+                self.begin(fork, enter, next);
+                return enter;
+            }
+        };
+        let state = self.state(&step.name, scope, op, step.span);
+        let action = self.names.id(step);
+        self.writes(state, action);
+        self.leads_to(state, next)
+    }
+
+    fn steps(&mut self, step: &Step, scope: ScopeId, next: StateId, block: &Block) -> StateId {
+        self.inside(step, scope, next, |to, inside, leave| {
+            to.block(block, &step.name, step.span, inside, leave)
+        })
+    }
+
+    /// The scope that is the inside of a step.
+    fn inside(
+        &mut self,
+        step: &Step,
+        scope: ScopeId,
+        next: StateId,
+        body: impl FnOnce(&mut Self, ScopeId, StateId) -> StateId,
+    ) -> StateId {
+        let inside = self.scope(&step.name, Some(scope), ScopeKind::Block);
+        self.belongs(inside, self.names.id(step));
+        let leave = self.state(&step.name, inside, Op::Leave, step.span);
+        let entry = body(self, inside, leave);
+        self.begin(inside, entry, next);
+        self.adopt(inside, &super::names::inner_blocks(&step.kind));
+        self.enter(step, scope, inside, next)
+    }
+
+    fn repeat(&mut self, step: &Step, spec: &Loop, scope: ScopeId, next: StateId) -> StateId {
+        let kind = ScopeKind::Loop(LoopSpec {
+            label: step.label.clone(),
+            test: spec.test,
+            stop_when: spec.stop_when.clone(),
+            condition_text: spec.condition_text.clone(),
+            negated: spec.negated,
+            count: spec.count.clone(),
+            timeout: spec.timeout.clone(),
+            delay: spec.delay.clone(),
+            on_limit: spec.on_limit,
+            test_when_spent: spec.test_when_spent,
+            survives_failure: spec.survives_failure,
+        });
+        let inside = self.scope(&step.name, Some(scope), kind);
+        self.belongs(inside, self.names.id(step));
+        let repeat = self.state(&step.name, inside, Op::Repeat, step.span);
+        let stop = self.state(&step.name, inside, Op::Break, step.span);
+        self.loops.push((stop, repeat));
+        let body = self.block(&spec.body, &step.name, step.span, inside, repeat);
+        self.loops.pop();
+        self.begin(inside, body, next);
+        self.adopt(inside, &[&spec.body]);
+        self.enter(step, scope, inside, next)
+    }
+
+    fn unknown(&mut self, name: &Name, span: Span, what: &str) {
+        let message = format!("`{name}` is not {what}");
+        self.mistakes.push(
+            Diagnostic::error("unknown-name", span, message)
+                .hint("names must be those of steps in the same scope"),
+        );
+    }
+}
+
+fn assignments(assignments: &[crate::hir::Assignment]) -> Vec<Assignment> {
+    assignments
+        .iter()
+        .map(|one| Assignment {
+            variable: one.variable.clone(),
+            op: one.op,
+            value: one.value.clone(),
+        })
+        .collect()
+}

@@ -1,0 +1,118 @@
+//! Gives every step an action id, in the order of the file, and finds duplicates. An action's
+//! inner actions follow it without a gap, so "everything inside" is a range.
+
+use crate::diagnostic::Diagnostic;
+use crate::hir::{Block, Step, StepKind, Workflow};
+use crate::program::{Action, ActionId, ScopeId};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// All actions of a workflow and the ranges of what is inside them.
+pub(super) struct Names {
+    actions: Vec<Action>,
+    inner: Vec<Range<u32>>,
+    ids: HashMap<String, ActionId>,
+}
+
+impl Names {
+    pub(super) fn id(&self, step: &Step) -> Option<ActionId> {
+        self.ids.get(&step.name.to_lowercase()).copied()
+    }
+
+    /// The actions inside an action, at any depth.
+    pub(super) fn inner(&self, action: ActionId) -> Range<u32> {
+        self.inner.get(action.index()).cloned().unwrap_or(0..0)
+    }
+
+    /// All actions.
+    pub(super) fn all(&self) -> Range<u32> {
+        0..u32::try_from(self.actions.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn into_actions(self) -> Vec<Action> {
+        self.actions
+    }
+}
+
+pub(super) fn declare(workflow: &Workflow) -> Result<Names, Vec<Diagnostic>> {
+    let mut names = Names {
+        actions: Vec::new(),
+        inner: Vec::new(),
+        ids: HashMap::new(),
+    };
+    let mut mistakes = Vec::new();
+    block(&mut names, &mut mistakes, &workflow.body);
+    if mistakes.is_empty() {
+        Ok(names)
+    } else {
+        Err(mistakes)
+    }
+}
+
+fn block(names: &mut Names, mistakes: &mut Vec<Diagnostic>, block: &Block) {
+    block.steps().for_each(|one| step(names, mistakes, one));
+}
+
+fn step(names: &mut Names, mistakes: &mut Vec<Diagnostic>, step: &Step) {
+    let id = ActionId::from_index(names.actions.len());
+    let before = names.ids.insert(step.name.to_lowercase(), id);
+    if let Some(first) = before.and_then(|first| names.actions.get(first.index())) {
+        let at = first.span;
+        mistakes.push(
+            Diagnostic::error(
+                "duplicate-name",
+                step.span,
+                format!(
+                    "a step named `{}` exists already, at line {}",
+                    step.name, at.line
+                ),
+            )
+            .hint("names are compared without case and are unique in the whole workflow"),
+        );
+    }
+    names.actions.push(Action {
+        name: step.name.clone(),
+        label: step.label.clone(),
+        scope: ScopeId(0),
+        anonymous: step.anonymous,
+        span: step.span,
+    });
+    names.inner.push(0..0);
+    inner_blocks(&step.kind)
+        .into_iter()
+        .for_each(|inner| block(names, mistakes, inner));
+    let end = u32::try_from(names.actions.len()).unwrap_or(u32::MAX);
+    if let Some(range) = names.inner.get_mut(id.index()) {
+        *range = id.0 + 1..end;
+    }
+}
+
+/// The blocks inside a step.
+pub(super) fn inner_blocks(kind: &StepKind) -> Vec<&Block> {
+    match kind {
+        StepKind::Block(block) => vec![block],
+        StepKind::If { arms, otherwise } => arms
+            .iter()
+            .map(|(_, block)| block)
+            .chain([otherwise])
+            .collect(),
+        StepKind::Switch { cases, default, .. } => cases
+            .iter()
+            .map(|(_, block)| block)
+            .chain([default])
+            .collect(),
+        StepKind::Loop(spec) => vec![&spec.body],
+        StepKind::ForEach(spec) => vec![&spec.body],
+        StepKind::Parallel(branches) => branches.iter().map(|(_, block)| block).collect(),
+        StepKind::Catch { body, handler, .. } => vec![body, handler],
+        StepKind::Call(_)
+        | StepKind::Compose(_)
+        | StepKind::Assign(_)
+        | StepKind::Wait(_)
+        | StepKind::AwaitSignal(_)
+        | StepKind::Terminate { .. }
+        | StepKind::Respond(_)
+        | StepKind::Raise { .. }
+        | StepKind::Nothing => Vec::new(),
+    }
+}

@@ -1,0 +1,97 @@
+//! Numbers the states in reading order and drops those nothing leads to.
+
+use crate::program::{Op, Program, ScopeId, ScopeKind, State, StateId};
+use std::collections::HashMap;
+
+pub(super) fn renumber(program: &mut Program) {
+    let order = reading_order(program);
+    let places: HashMap<StateId, StateId> = order
+        .iter()
+        .enumerate()
+        .map(|(at, old)| (*old, StateId::from_index(at)))
+        .collect();
+    // A scope's exit may be unreachable (every step in it jumps away): it then stays where it is
+    // in the numbering of nothing, so it is pointed at the program's own entry of that scope.
+    let new = |old: StateId| places.get(&old).copied().unwrap_or(StateId(0));
+    let states = order.iter().filter_map(|old| program.state(*old).cloned());
+    let states: Vec<State> = states.map(|state| renamed(state, &new)).collect();
+    program.states = states;
+    program.entry = new(program.entry);
+    for scope in &mut program.scopes {
+        scope.body = new(scope.body);
+        scope.exit = new(scope.exit);
+        if let ScopeKind::Try {
+            catch: Some((_, to)),
+            ..
+        } = &mut scope.kind
+        {
+            *to = new(*to);
+        }
+    }
+}
+
+fn renamed(mut state: State, new: &impl Fn(StateId) -> StateId) -> State {
+    state.next = new(state.next);
+    match &mut state.op {
+        Op::Branch(arms) => arms.iter_mut().for_each(|(_, to)| *to = new(*to)),
+        Op::Switch { cases, .. } => cases.iter_mut().for_each(|(_, to)| *to = new(*to)),
+        _ => {}
+    }
+    state
+}
+
+/// Depth first from the entry; a scope's inside comes before what follows it.
+fn reading_order(program: &Program) -> Vec<StateId> {
+    let mut seen = vec![false; program.states.len()];
+    let mut order = Vec::with_capacity(program.states.len());
+    let mut open = vec![program.entry];
+    while let Some(id) = open.pop() {
+        let Some(flag) = seen.get_mut(id.index()) else {
+            continue;
+        };
+        if std::mem::replace(flag, true) {
+            continue;
+        }
+        order.push(id);
+        let Some(state) = program.state(id) else {
+            continue;
+        };
+        // A stack: what is pushed last is read first.
+        open.push(state.next);
+        match &state.op {
+            Op::Branch(arms) => open.extend(arms.iter().rev().map(|(_, to)| *to)),
+            Op::Switch { cases, .. } => open.extend(cases.iter().rev().map(|(_, to)| *to)),
+            Op::Enter(scope) => inside(program, *scope, &mut open),
+            _ => {}
+        }
+    }
+    order
+}
+
+fn inside(program: &Program, scope: ScopeId, open: &mut Vec<StateId>) {
+    let Some(inner) = program.scope(scope) else {
+        return;
+    };
+    open.push(inner.exit);
+    let mut branches: Vec<ScopeId> = match &inner.kind {
+        ScopeKind::ForEach { branch, .. } => vec![*branch],
+        ScopeKind::Parallel { branches } => branches.iter().map(|(_, scope)| *scope).collect(),
+        ScopeKind::Dag { nodes } => nodes.iter().map(|node| node.branch).collect(),
+        ScopeKind::Try {
+            catch: Some((_, to)),
+            ..
+        } => {
+            open.push(*to);
+            Vec::new()
+        }
+        _ => Vec::new(),
+    };
+    branches.reverse();
+    for branch in branches {
+        if let Some(branch) = program.scope(branch) {
+            open.push(branch.exit);
+            open.push(branch.body);
+        }
+    }
+    open.push(inner.body);
+}

@@ -1,0 +1,346 @@
+//! `advance`: one event in, one transition out. Here: what each kind of event does, and how far a
+//! transition goes.
+
+use super::change::Change;
+use super::event::{Effect, Event, Happening, HistoryEvent, Transition};
+use super::state::{
+    Cursor, CursorId, EffectId, Frame, FrameKind, Outcome, PauseReason, RunError, RunState,
+    TimerId, TimerPurpose, Wait,
+};
+use crate::expression::Value;
+use crate::model::{Fault, Name, Status};
+use crate::program::{Program, ScopeId};
+use crate::time::Timestamp;
+use std::collections::BTreeSet;
+
+/// So many states at most in one transition; what is left goes on with `Continued`.
+const MAX_STEPS: u32 = 10_000;
+
+/// Moves a run through its program. `now` is the time of the event.
+pub fn advance(program: &Program, run: &mut RunState, now: Timestamp, event: Event) -> Transition {
+    let mut stepper = Stepper {
+        program,
+        run,
+        now,
+        out: Transition::default(),
+        crossed: BTreeSet::new(),
+        stalled: BTreeSet::new(),
+        touched: BTreeSet::new(),
+        steps: 0,
+    };
+    stepper.handle(event);
+    stepper.settle();
+    stepper.close()
+}
+
+pub(super) struct Stepper<'a> {
+    pub program: &'a Program,
+    pub run: &'a mut RunState,
+    pub now: Timestamp,
+    pub out: Transition,
+    /// The cursors whose loop or fork crossed an iteration boundary in this transition: each may
+    /// cross one, so that every iteration has a checkpoint of its own.
+    crossed: BTreeSet<CursorId>,
+    /// Ready cursors that have to wait for the next transition.
+    stalled: BTreeSet<CursorId>,
+    /// The loops that changed: cursor and depth.
+    touched: BTreeSet<(CursorId, u32)>,
+    steps: u32,
+}
+
+impl Stepper<'_> {
+    // ── output ──────────────────────────────────────────────────────────────────────────────
+
+    pub fn emit(&mut self, change: Change) {
+        self.run.apply(&change);
+        if let Some(place) = touched_loop(self.run, &change) {
+            self.touched.insert(place);
+        }
+        self.out.changes.push(change);
+    }
+
+    /// The transition, with the rows of the loops that changed and still run.
+    fn close(mut self) -> Transition {
+        let rows = self.touched.iter().filter_map(|(cursor, depth)| {
+            match &self
+                .run
+                .cursors
+                .get(cursor)?
+                .frames
+                .get(*depth as usize)?
+                .kind
+            {
+                FrameKind::Loop(state) => Some(state.row()),
+                _ => None,
+            }
+        });
+        self.out.loops.extend(rows);
+        self.out
+    }
+
+    pub fn effect(&mut self, effect: Effect) {
+        self.out.effects.push(effect);
+    }
+
+    pub fn note(&mut self, what: Happening) {
+        self.out.history.push(HistoryEvent { at: self.now, what });
+    }
+
+    /// Whether this cursor's loop or fork may cross an iteration boundary now; if not, `waiting`
+    /// goes on in the next transition.
+    pub fn may_cross(&mut self, owner: CursorId, waiting: CursorId) -> bool {
+        let first = self.crossed.insert(owner);
+        if !first {
+            self.stalled.insert(waiting);
+        }
+        first
+    }
+
+    // ── events ──────────────────────────────────────────────────────────────────────────────
+
+    fn handle(&mut self, event: Event) {
+        if self.run.outcome.is_some() {
+            return;
+        }
+        match event {
+            Event::Started(input) => self.started(input),
+            Event::EffectCompleted { id, result } => self.completed(id, result),
+            Event::EffectLost { id } => self.lost(id),
+            Event::TimerFired { id } => self.fired(id),
+            Event::Signalled { name, payload } => self.signalled(name, payload),
+            Event::PauseRequested => self.pause(PauseReason::Requested),
+            Event::Resumed => self.resumed(),
+            Event::CancelRequested => self.finish(Status::Cancelled, Value::Null, None),
+            Event::Continued => {}
+        }
+    }
+
+    fn started(&mut self, input: Value) {
+        if !self.run.cursors.is_empty() {
+            return;
+        }
+        self.emit(Change::Started {
+            at: self.now,
+            input,
+        });
+        self.note(Happening::RunStarted);
+        let root = Frame {
+            scope: ScopeId(0),
+            kind: FrameKind::Plain,
+            entered_at: self.now,
+        };
+        let id = CursorId(self.run.next_id);
+        self.emit(Change::CursorSpawned(
+            id,
+            Cursor {
+                at: self.program.entry,
+                parent: None,
+                wait: Wait::Ready,
+                frames: vec![root],
+                records: super::Records::new(),
+                owns_records: true,
+            },
+        ));
+        for (name, initial) in &self.program.variables {
+            match self.eval(id, initial) {
+                Ok(value) => self.emit(Change::VariableSet(name.clone(), value)),
+                Err(fault) => return self.raise_here(id, fault),
+            }
+        }
+    }
+
+    fn completed(&mut self, id: EffectId, result: Result<Value, Fault>) {
+        // A completion of a forgotten id is a no-op: a deadline was faster.
+        let Some(effect) = self.run.effects.get(&id) else {
+            return;
+        };
+        let cursor = effect.cursor;
+        let name = effect.request.action.clone();
+        let home = self.run.home(cursor);
+        let at = self.now;
+        match result {
+            Ok(output) => {
+                let status = Status::Succeeded;
+                let result = output.clone();
+                self.emit(Change::EffectEnded {
+                    id,
+                    home,
+                    status,
+                    output,
+                    error: None,
+                    at,
+                });
+                self.note(Happening::ActionEnded {
+                    node_name: name,
+                    status,
+                    error: None,
+                });
+                self.call_succeeded(cursor, &result);
+            }
+            Err(fault) => {
+                let status = super::fault::status_of(&fault);
+                let output = fault.output.clone().unwrap_or_default();
+                let error = Some(Fault {
+                    output: None,
+                    ..fault.clone()
+                });
+                self.emit(Change::EffectEnded {
+                    id,
+                    home,
+                    status,
+                    output,
+                    error,
+                    at,
+                });
+                let error = Some(fault.message.clone());
+                self.note(Happening::ActionEnded {
+                    node_name: name,
+                    status,
+                    error,
+                });
+                self.raise_here(cursor, fault);
+            }
+        }
+    }
+
+    fn lost(&mut self, id: EffectId) {
+        if let Some(effect) = self.run.effects.get(&id) {
+            let request = effect.request.clone();
+            self.effect(Effect::Start { id, request });
+        }
+    }
+
+    fn fired(&mut self, id: TimerId) {
+        if self.run.paused.is_some() {
+            return;
+        }
+        let Some(timer) = self.run.timers.get(&id) else {
+            return;
+        };
+        let (cursor, purpose) = (timer.cursor, timer.purpose);
+        self.emit(Change::TimerDropped(id));
+        match purpose {
+            TimerPurpose::Delay => self.begin_iteration(cursor),
+            TimerPurpose::Retry => self.begin_attempt(cursor),
+            TimerPurpose::Sleep => self.slept(cursor),
+            TimerPurpose::Deadline(scope) => self.deadline_passed(cursor, scope),
+        }
+    }
+
+    fn signalled(&mut self, name: Name, payload: Value) {
+        self.note(Happening::Signalled { name: name.clone() });
+        let waits = Wait::Signal(name.clone());
+        let waiting = self
+            .run
+            .cursors
+            .iter()
+            .find(|(_, cursor)| cursor.wait == waits);
+        match waiting.map(|(id, _)| *id) {
+            Some(cursor) => self.signal_taken(cursor, payload),
+            None => self.emit(Change::SignalKept(name, payload)),
+        }
+    }
+
+    /// The run stands still. Effects in flight may complete and are recorded; nothing starts.
+    pub fn pause(&mut self, reason: PauseReason) {
+        if self.run.paused.is_some() {
+            return;
+        }
+        let text = match &reason {
+            PauseReason::Requested => String::from("requested"),
+            PauseReason::Limit(path, end) => {
+                format!("loop {path} reached its {} limit", end.as_str())
+            }
+        };
+        self.note(Happening::RunPaused { reason: text });
+        self.emit(Change::Paused {
+            at: self.now,
+            reason,
+        });
+    }
+
+    fn resumed(&mut self) {
+        let Some((since, reason)) = self.run.paused.clone() else {
+            return;
+        };
+        let stood = self.now.since(since).as_millis();
+        self.emit(Change::Resumed {
+            shift_ms: i64::try_from(stood).unwrap_or(i64::MAX),
+        });
+        self.note(Happening::RunResumed);
+        if let PauseReason::Limit(path, _) = reason {
+            self.grant_budget(&path);
+        }
+        // Timers moved and effects may have been cut: everything outstanding starts again.
+        let again: Vec<Effect> = self.run.outstanding().collect();
+        self.out.effects.extend(again);
+    }
+
+    // ── how far a transition goes ───────────────────────────────────────────────────────────
+
+    fn settle(&mut self) {
+        while self.run.outcome.is_none() && self.run.paused.is_none() {
+            let ready = |(id, cursor): (&CursorId, &Cursor)| {
+                (cursor.wait == Wait::Ready && !self.stalled.contains(id)).then_some(*id)
+            };
+            let Some(cursor) = self.run.cursors.iter().find_map(ready) else {
+                break;
+            };
+            self.steps += 1;
+            if self.steps > MAX_STEPS {
+                break;
+            }
+            self.step(cursor);
+        }
+        let live = self.run.outcome.is_none() && self.run.paused.is_none();
+        let goes_on = self.out.effects.contains(&Effect::Continue);
+        if live && !goes_on && self.run.has_ready_cursor() {
+            self.effect(Effect::Continue);
+        }
+    }
+
+    /// The run ends: whatever it still does is cut.
+    pub fn finish(&mut self, status: Status, output: Value, error: Option<RunError>) {
+        let cut: Vec<Effect> = self
+            .run
+            .effects
+            .keys()
+            .map(|id| Effect::Abort { id: *id })
+            .chain(self.run.timers.keys().map(|id| Effect::Disarm { id: *id }))
+            .collect();
+        // What was asked for in this very transition never starts.
+        self.out.effects.clear();
+        self.out.effects.extend(cut);
+        let outcome = Outcome {
+            status,
+            output,
+            error,
+            at: self.now,
+        };
+        self.emit(Change::Finished(outcome.clone()));
+        self.note(Happening::RunFinished { status });
+        self.effect(Effect::Finish(outcome));
+    }
+}
+
+/// The loop that a change concerns: its cursor and depth.
+fn touched_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
+    match change {
+        Change::IterationBegan { cursor, depth, .. }
+        | Change::IterationEnded { cursor, depth, .. }
+        | Change::ConditionSeen { cursor, depth, .. }
+        | Change::LoopDelayed { cursor, depth, .. }
+        | Change::BudgetGranted { cursor, depth, .. } => Some((*cursor, *depth)),
+        Change::Entered(
+            cursor,
+            Frame {
+                kind: FrameKind::Loop(_),
+                ..
+            },
+        ) => {
+            let frames = run.cursors.get(cursor)?.frames.len();
+            Some((*cursor, u32::try_from(frames.checked_sub(1)?).ok()?))
+        }
+        _ => None,
+    }
+}

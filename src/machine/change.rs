@@ -1,0 +1,234 @@
+//! Every way a run can change, as data: what a commit stores and recovery folds.
+
+use super::record::Output;
+use super::state::{
+    BranchOutcome, Cursor, CursorId, EffectId, Frame, LoopEnd, Outcome, PauseReason, PendingEffect,
+    PendingTimer, TimerId, Wait,
+};
+use crate::expression::Value;
+use crate::model::{Fault, Name, Status};
+use crate::program::{ActionId, StateId};
+use crate::time::Timestamp;
+use bincode::{Decode, Encode};
+
+/// One change of a run.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum Change {
+    /// The run began.
+    Started {
+        /// When.
+        at: Timestamp,
+        /// What the caller gave.
+        input: Value,
+    },
+    /// A variable got a value.
+    VariableSet(Name, Value),
+    /// An array variable got one more element: costs the element.
+    ElementAppended(Name, Value),
+    /// A text variable got more text at its end: costs the text.
+    TextAppended(Name, String),
+    /// A cursor came to be; its id is the run's next.
+    CursorSpawned(CursorId, Cursor),
+    /// A cursor is gone.
+    CursorDropped(CursorId),
+    /// A cursor stands elsewhere, ready.
+    Moved(CursorId, StateId),
+    /// A cursor waits.
+    Waits(CursorId, Wait),
+    /// A cursor is one scope deeper.
+    Entered(CursorId, Frame),
+    /// A cursor has only so many frames left.
+    Popped(CursorId, u32),
+    /// A cursor entered one more node of its innermost graph.
+    Visited(CursorId),
+    /// An action ended without an effect.
+    Recorded {
+        /// Where its record lies.
+        home: CursorId,
+        /// The action.
+        action: ActionId,
+        /// How it ended.
+        status: Status,
+        /// What it gave.
+        output: Output,
+        /// Why it failed.
+        error: Option<Fault>,
+        /// When it started.
+        started_at: Timestamp,
+        /// When it ended.
+        at: Timestamp,
+    },
+    /// The records of these actions, from the first up to the second, are of another round.
+    Forgotten(CursorId, (u32, u32)),
+    /// An effect was asked for; its id is the run's next.
+    EffectRequested(EffectId, PendingEffect),
+    /// An effect is done: its record takes the request's inputs.
+    EffectEnded {
+        /// Which.
+        id: EffectId,
+        /// Where its record lies.
+        home: CursorId,
+        /// How it ended.
+        status: Status,
+        /// What it gave.
+        output: Value,
+        /// Why it failed.
+        error: Option<Fault>,
+        /// When.
+        at: Timestamp,
+    },
+    /// An effect is of no interest any more.
+    EffectDropped(EffectId),
+    /// A timer was armed; its id is the run's next.
+    TimerArmed(TimerId, PendingTimer),
+    /// A timer fired or is of no interest any more.
+    TimerDropped(TimerId),
+    /// The loop at this depth of this cursor began an iteration: the records of its body become
+    /// those of the iteration before.
+    IterationBegan {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// The first and the end of the action ids in its body.
+        inner: (u32, u32),
+        /// When.
+        at: Timestamp,
+    },
+    /// The loop at this depth of this cursor ended an iteration.
+    IterationEnded {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// How.
+        status: Status,
+    },
+    /// A loop looked at its condition.
+    ConditionSeen {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// What the authored condition gave.
+        value: bool,
+    },
+    /// The loop at this depth delays until then.
+    LoopDelayed {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// When the next iteration begins.
+        due_at: Timestamp,
+    },
+    /// A loop is over; its frame is popped next.
+    LoopEnded {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Why.
+        end: LoopEnd,
+    },
+    /// A loop that paused at its limit got its budget again.
+    BudgetGranted {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// The new count limit.
+        max_iterations: u64,
+        /// The new deadline and its timer, when it has one.
+        deadline: Option<(Timestamp, TimerId)>,
+    },
+    /// An attempt of the try at this depth failed and another follows.
+    AttemptFailed {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Why.
+        fault: Fault,
+        /// When it failed.
+        at: Timestamp,
+        /// When the next begins.
+        due_at: Timestamp,
+    },
+    /// The next attempt of the try at this depth began.
+    AttemptBegan {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+    },
+    /// A branch of the fork at this depth runs.
+    BranchStarted {
+        /// The fork's cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Which branch.
+        index: u32,
+        /// Its cursor.
+        branch: CursorId,
+    },
+    /// A branch of the fork at this depth ended; its cursor is gone and, for a foreach, the
+    /// cursor's records are the outcome's.
+    BranchEnded {
+        /// The fork's cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Which branch.
+        index: u32,
+        /// How.
+        outcome: BranchOutcome,
+    },
+    /// No further branch of the fork at this depth starts.
+    ForkClosed {
+        /// The fork's cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+    },
+    /// A foreach is over: its iterations' records become its output.
+    ForEachRecorded {
+        /// The fork's cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Where its record lies.
+        home: CursorId,
+        /// The action.
+        action: ActionId,
+        /// The actions of its body.
+        body: Vec<ActionId>,
+        /// How it ended.
+        status: Status,
+        /// Why it failed.
+        error: Option<Fault>,
+        /// When.
+        at: Timestamp,
+    },
+    /// The run's response was recorded.
+    Responded(Value),
+    /// A signal came before anything waited for it.
+    SignalKept(Name, Value),
+    /// A kept signal was taken.
+    SignalTaken(Name),
+    /// The run stands still.
+    Paused {
+        /// Since when.
+        at: Timestamp,
+        /// Why.
+        reason: PauseReason,
+    },
+    /// It goes on; every due time and deadline moved by so many milliseconds.
+    Resumed {
+        /// How long it stood still.
+        shift_ms: i64,
+    },
+    /// The run ended: nothing is pending any more.
+    Finished(Outcome),
+}

@@ -1,0 +1,527 @@
+//! What an expression sees of a run, from where one cursor stands.
+
+use super::fault::fault_value;
+use super::record::{ActionRecord, Reading, Records};
+use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState, RunState};
+use crate::expression::{ActionView, Env, Lookup, Mode, Object, Value};
+use crate::model::{Dialect, Name, Status};
+use crate::program::{ActionId, Program, Scope, ScopeKind};
+use crate::time::Timestamp;
+use chrono::{DateTime, Utc};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use sha2::{Digest, Sha256};
+use std::cell::RefCell;
+use std::fmt::Write;
+
+/// The environment of one evaluation.
+pub(super) struct View<'a> {
+    pub program: &'a Program,
+    pub run: &'a RunState,
+    pub cursor: CursorId,
+    pub now: Timestamp,
+    /// In a loop's condition, an action that has not run yet reads as null.
+    pub forgiving: bool,
+    /// One more variable: an effect's `result`.
+    pub bound: Option<(&'a str, &'a Value)>,
+    pub random: RefCell<Option<StdRng>>,
+}
+
+/// The variables that every loop gives to its inside (seed: loom-loops.md, "Loop Context
+/// Variables").
+#[derive(Clone, Copy)]
+enum LoopVariable {
+    Index,
+    Count,
+    Result,
+    StartTime,
+}
+
+const LOOP_VARIABLES: [(&str, LoopVariable); 4] = [
+    ("loopindex", LoopVariable::Index),
+    ("loopcount", LoopVariable::Count),
+    ("loopresult", LoopVariable::Result),
+    ("loopstarttime", LoopVariable::StartTime),
+];
+
+/// A loop or foreach around a cursor.
+enum Around<'a> {
+    Loop(&'a Scope, CursorId, &'a LoopState),
+    Item {
+        fork: &'a Scope,
+        index: u32,
+        item: &'a Value,
+        entered_at: Timestamp,
+    },
+}
+
+impl<'a> View<'a> {
+    pub fn new(program: &'a Program, run: &'a RunState, cursor: CursorId, now: Timestamp) -> Self {
+        let random = RefCell::new(None);
+        Self {
+            program,
+            run,
+            cursor,
+            now,
+            forgiving: false,
+            bound: None,
+            random,
+        }
+    }
+
+    // ── where it stands ─────────────────────────────────────────────────────────────────────
+
+    /// This cursor and those it was forked from, innermost first.
+    fn lineage(&self) -> impl Iterator<Item = (CursorId, &'a Cursor)> {
+        let run = self.run;
+        let mut next = Some(self.cursor);
+        std::iter::from_fn(move || {
+            let id = next?;
+            let cursor = run.cursors.get(&id)?;
+            next = cursor.parent;
+            Some((id, cursor))
+        })
+    }
+
+    /// The frames around this place, innermost first.
+    fn frames(&self) -> impl Iterator<Item = (CursorId, &'a Frame)> {
+        self.lineage()
+            .flat_map(|(id, cursor)| cursor.frames.iter().rev().map(move |frame| (id, frame)))
+    }
+
+    fn around(&self) -> impl Iterator<Item = Around<'a>> {
+        let program = self.program;
+        self.frames().filter_map(move |(cursor, frame)| {
+            let scope = program.scope(frame.scope)?;
+            match &frame.kind {
+                FrameKind::Loop(state) => Some(Around::Loop(scope, cursor, state)),
+                FrameKind::Branch { index, item } => {
+                    let fork = program.scope(scope.parent?)?;
+                    let is_item = matches!(fork.kind, ScopeKind::ForEach { .. });
+                    let entered_at = frame.entered_at;
+                    is_item.then_some(Around::Item {
+                        fork,
+                        index: *index,
+                        item,
+                        entered_at,
+                    })
+                }
+                _ => None,
+            }
+        })
+    }
+
+    fn named(&self, name: &str) -> Option<Around<'a>> {
+        self.around()
+            .find(|around| around.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The path of a loop with this name entered here: the iterations of what is around it.
+    pub fn path_of(&self, name: &str) -> String {
+        let mut path = self.path();
+        if !path.is_empty() {
+            path.push('/');
+        }
+        path.push_str(name);
+        path
+    }
+
+    /// `outer#2/inner#0`: names and current iterations, from 0; `~n` is the n-th node of a graph.
+    fn path(&self) -> String {
+        let program = self.program;
+        let frames: Vec<_> = self.frames().collect();
+        let mut path = String::new();
+        for (_, frame) in frames.into_iter().rev() {
+            let Some(scope) = program.scope(frame.scope) else {
+                continue;
+            };
+            let slash = if path.is_empty() { "" } else { "/" };
+            let _ = match &frame.kind {
+                FrameKind::Loop(state) => {
+                    write!(path, "{slash}{}#{}", scope.name, state.iteration)
+                }
+                FrameKind::Branch { index, .. } => {
+                    let fork = scope.parent.and_then(|fork| program.scope(fork));
+                    match fork.map(|fork| (&fork.kind, &fork.name)) {
+                        Some((ScopeKind::ForEach { .. }, name)) => {
+                            write!(path, "{slash}{name}#{index}")
+                        }
+                        _ => Ok(()),
+                    }
+                }
+                FrameKind::Graph { steps } => write!(path, "{slash}~{steps}"),
+                _ => Ok(()),
+            };
+        }
+        path
+    }
+
+    /// The idempotency key of a step here: run, loop path, iteration and step, without the
+    /// attempt (spec: architecture.md, law 4). Printable ASCII, so that it fits a header.
+    pub fn key(&self, step: &str) -> String {
+        let mut key = String::with_capacity(64);
+        let text = format!("{}/{}", self.run.id, self.path_of(step));
+        for byte in text.bytes() {
+            match byte {
+                b'!'..=b'~' if byte != b'%' => key.push(char::from(byte)),
+                _ => {
+                    let _ = write!(key, "%{byte:02X}");
+                }
+            }
+        }
+        key
+    }
+
+    /// The innermost loop around this place: its path, and its iteration from 0.
+    pub fn innermost_iteration(&self) -> Option<(String, u64)> {
+        self.around().next().map(|around| match around {
+            Around::Loop(_, _, state) => (state.path.clone(), state.iteration),
+            Around::Item { fork, index, .. } => (fork.name.to_string(), u64::from(index)),
+        })
+    }
+
+    /// A seed from run, place and `salt`: the same after a crash.
+    pub fn seed(&self, salt: &str) -> u64 {
+        let digest = Sha256::digest(format!("{}/{}", self.key(salt), self.run.next_id));
+        digest
+            .iter()
+            .take(8)
+            .fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
+    }
+
+    // ── what is there ───────────────────────────────────────────────────────────────────────
+
+    fn reading(&self, records: &'a Records) -> Reading<'a> {
+        Reading {
+            program: self.program,
+            variables: &self.run.variables,
+            records,
+        }
+    }
+
+    /// The records this cursor can see, nearest first.
+    fn visible_records(&self) -> impl Iterator<Item = &'a Records> {
+        self.lineage()
+            .filter(|(_, cursor)| cursor.owns_records)
+            .map(|(_, cursor)| &cursor.records)
+    }
+
+    fn loop_variable(&self, name: &str) -> Option<Value> {
+        let lower = name.to_ascii_lowercase();
+        let (suffix, which) = LOOP_VARIABLES
+            .iter()
+            .find(|(suffix, _)| lower.ends_with(suffix))?;
+        let prefix = name.get(..name.len() - suffix.len())?;
+        let around = match prefix.strip_suffix('_') {
+            None if prefix.is_empty() => self.around().next()?,
+            None => return None,
+            Some(loop_name) => self.named(loop_name)?,
+        };
+        Some(self.loop_value(&around, *which))
+    }
+
+    fn loop_value(&self, around: &Around<'a>, which: LoopVariable) -> Value {
+        match (around, which) {
+            (_, LoopVariable::Index) => Value::Int(around.index()),
+            (_, LoopVariable::Count) => Value::Int(around.index().saturating_add(1)),
+            (Around::Loop(scope, cursor, state), LoopVariable::Result) => {
+                self.last_result(scope, *cursor, state)
+            }
+            (Around::Item { .. }, LoopVariable::Result) => Value::Null,
+            (Around::Loop(_, _, state), LoopVariable::StartTime) => {
+                Value::text(state.started_at.to_string())
+            }
+            (Around::Item { entered_at, .. }, LoopVariable::StartTime) => {
+                Value::text(entered_at.to_string())
+            }
+        }
+    }
+
+    /// The outputs of the last iteration that ended; null at first.
+    fn last_result(&self, scope: &'a Scope, cursor: CursorId, state: &'a LoopState) -> Value {
+        if state.iteration == 0 {
+            return Value::Null;
+        }
+        let records = if state.iteration_started_at.is_some() {
+            Some(&state.last)
+        } else {
+            self.run
+                .cursors
+                .get(&self.run.home(cursor))
+                .map(|home| &home.records)
+        };
+        records
+            .map(|records| self.reading(records).actions(&scope.children))
+            .unwrap_or_default()
+    }
+
+    fn loop_object(&self, around: &Around<'a>) -> Value {
+        let of = |which| self.loop_value(around, which);
+        let mut map = Object::new();
+        map.insert(Name::from("index"), of(LoopVariable::Index));
+        map.insert(Name::from("count"), of(LoopVariable::Count));
+        map.insert(Name::from("result"), of(LoopVariable::Result));
+        map.insert(Name::from("started_at"), of(LoopVariable::StartTime));
+        if let Around::Item { item, .. } = around {
+            map.insert(Name::from("item"), (*item).clone());
+        }
+        Value::object(map)
+    }
+
+    fn action_view(&self, id: ActionId, record: &ActionRecord, records: &'a Records) -> ActionView {
+        let name = self
+            .program
+            .action(id)
+            .map(|action| action.name.to_string());
+        ActionView {
+            name: name.unwrap_or_default(),
+            status: record.status.as_str().to_owned(),
+            code: code_of(record),
+            inputs: record.inputs.clone(),
+            outputs: self.reading(records).output(&record.output),
+            error: record.error.as_ref().map(fault_value).unwrap_or_default(),
+            start_time: Value::text(record.started_at.to_string()),
+            end_time: Value::text(record.ended_at.to_string()),
+        }
+    }
+
+    fn scope_records(&self, scope: &'a Scope) -> Option<Value> {
+        let action = scope.action?;
+        let records = self.visible_records().find(|records| {
+            records.contains_key(&action)
+                || scope
+                    .children
+                    .iter()
+                    .any(|child| records.contains_key(child))
+        })?;
+        let of_foreach = match records.get(&action).map(|record| &record.output) {
+            Some(super::record::Output::Iterations { records, .. }) => {
+                Some(records.iter().map(|(_, records)| records).collect())
+            }
+            _ => None,
+        };
+        let sources: Vec<&'a Records> = of_foreach.unwrap_or_else(|| vec![records]);
+        let mut list = Vec::new();
+        for records in sources {
+            for child in &scope.children {
+                if let Some(record) = records.get(child) {
+                    list.push(self.action_view(*child, record, records).to_value());
+                }
+            }
+        }
+        Some(Value::array(list))
+    }
+}
+
+impl Around<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Self::Loop(scope, ..) | Self::Item { fork: scope, .. } => &scope.name,
+        }
+    }
+
+    fn index(&self) -> i64 {
+        match self {
+            Self::Loop(_, _, state) => i64::try_from(state.iteration).unwrap_or(i64::MAX),
+            Self::Item { index, .. } => i64::from(*index),
+        }
+    }
+}
+
+/// `code` as Logic Apps shows it: the HTTP status, or the words of the status.
+fn code_of(record: &ActionRecord) -> Value {
+    let failed = record
+        .error
+        .as_ref()
+        .and_then(|fault| fault.code.as_deref());
+    match (failed, record.status) {
+        (Some(code), _) => Value::from(code),
+        (None, Status::Succeeded) => Value::from("OK"),
+        (None, Status::Skipped) => Value::from("ActionSkipped"),
+        (None, _) => Value::from("ActionFailed"),
+    }
+}
+
+impl Env for View<'_> {
+    fn mode(&self) -> Mode {
+        self.program.dialect.mode()
+    }
+
+    fn variable(&self, name: &str) -> Option<Value> {
+        if let Some((bound, value)) = self.bound
+            && bound == name
+        {
+            return Some(value.clone());
+        }
+        let map = self.run.variables.as_object()?;
+        if let Some(value) = map.get(name) {
+            return Some(value.clone());
+        }
+        self.loop_variable(name).or_else(|| {
+            if self.program.dialect == Dialect::Tea {
+                return None;
+            }
+            let same = map.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+            same.map(|(_, value)| value.clone())
+        })
+    }
+
+    fn variable_names(&self) -> Vec<String> {
+        let own = self.run.variables.as_object();
+        let own = own
+            .into_iter()
+            .flat_map(|map| map.keys().map(ToString::to_string));
+        let loops = ["loopIndex", "loopCount", "loopResult", "loopStartTime"];
+        own.chain(loops.map(str::to_owned)).collect()
+    }
+
+    fn action(&self, name: &str) -> Lookup<ActionView> {
+        let Some(id) = self.program.find_action(name) else {
+            let names = self
+                .program
+                .actions
+                .iter()
+                .filter(|action| !action.anonymous);
+            return Lookup::Unknown(names.map(|action| action.name.to_string()).collect());
+        };
+        let found = self.visible_records().find_map(|records| {
+            records
+                .get(&id)
+                .map(|record| self.action_view(id, record, records))
+        });
+        found.map_or(Lookup::NotRun, Lookup::Found)
+    }
+
+    fn inputs(&self) -> Value {
+        self.run.input.clone()
+    }
+
+    fn parameter(&self, name: &str) -> Option<Value> {
+        let parameters = self.program.parameters.iter();
+        parameters
+            .filter(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.clone())
+            .next()
+    }
+
+    fn item(&self, of: Option<&str>) -> Option<Value> {
+        self.around().find_map(|around| match around {
+            Around::Item { fork, item, .. } => {
+                let wanted = of.is_none_or(|name| fork.name.eq_ignore_ascii_case(name));
+                wanted.then(|| item.clone())
+            }
+            Around::Loop(..) => None,
+        })
+    }
+
+    fn iteration_index(&self, of: &str) -> Option<i64> {
+        self.named(of).map(|around| around.index())
+    }
+
+    fn result(&self, scope: &str) -> Lookup<Value> {
+        let Some(scope) = self
+            .program
+            .find_scope(scope)
+            .and_then(|id| self.program.scope(id))
+        else {
+            let scopes = self
+                .program
+                .scopes
+                .iter()
+                .filter(|scope| scope.action.is_some());
+            return Lookup::Unknown(scopes.map(|scope| scope.name.to_string()).collect());
+        };
+        self.scope_records(scope)
+            .map_or(Lookup::NotRun, Lookup::Found)
+    }
+
+    fn trigger(&self) -> Value {
+        let outputs = Value::from_pairs([("body", self.run.input.clone())]);
+        Value::from_pairs([
+            ("name", Value::from("manual")),
+            ("status", Value::from(Status::Succeeded.as_str())),
+            ("outputs", outputs),
+        ])
+    }
+
+    fn workflow(&self) -> Value {
+        let run = Value::from_pairs([
+            ("id", Value::from(&*self.run.id)),
+            ("name", Value::from(&*self.run.id)),
+        ]);
+        Value::from_pairs([
+            ("id", Value::from(self.run.program.to_string())),
+            ("name", Value::from(&*self.program.name)),
+            ("run", run),
+        ])
+    }
+
+    fn current_action(&self) -> Option<ActionView> {
+        let state = self.program.state(self.run.cursors.get(&self.cursor)?.at)?;
+        Some(ActionView {
+            name: state.name.to_string(),
+            status: String::from("Running"),
+            ..ActionView::default()
+        })
+    }
+
+    fn root(&self, name: &str) -> Option<Value> {
+        if let Some((bound, value)) = self.bound
+            && bound == name
+        {
+            return Some(value.clone());
+        }
+        if let Some(value) = self.parameter(name) {
+            return Some(value);
+        }
+        match name {
+            "state" | "variables" => Some(self.run.variables.clone()),
+            "inputs" => Some(self.run.input.clone()),
+            "item" => self.item(None),
+            "workflow" => Some(self.workflow()),
+            "loop" => self.around().next().map(|around| self.loop_object(&around)),
+            "loops" => {
+                Some(Value::from_pairs(self.around().map(|around| {
+                    (Name::from(around.name()), self.loop_object(&around))
+                })))
+            }
+            _ => self.run.variables.get(name).cloned(),
+        }
+    }
+
+    fn root_names(&self) -> Vec<String> {
+        let fixed = [
+            "state",
+            "variables",
+            "inputs",
+            "item",
+            "workflow",
+            "loop",
+            "loops",
+        ];
+        let variables = self.run.variables.as_object();
+        let variables = variables
+            .into_iter()
+            .flat_map(|map| map.keys().map(ToString::to_string));
+        fixed
+            .into_iter()
+            .map(str::to_owned)
+            .chain(variables)
+            .collect()
+    }
+
+    fn forgives_unrun_actions(&self) -> bool {
+        self.forgiving
+    }
+
+    fn now(&self) -> DateTime<Utc> {
+        self.now.to_utc()
+    }
+
+    fn random(&self) -> u64 {
+        let mut random = self.random.borrow_mut();
+        random
+            .get_or_insert_with(|| StdRng::seed_from_u64(self.seed("random")))
+            .next_u64()
+    }
+}

@@ -1,0 +1,248 @@
+//! What comes into the machine (events, past tense), what it wants done (effects, imperative),
+//! and what it tells the history.
+
+use super::change::Change;
+use super::state::{EffectId, LoopEnd, LoopState, Outcome, TimerId};
+use crate::expression::Value;
+use crate::model::{Fault, Name, Request, Status};
+use crate::time::Timestamp;
+use bincode::{Decode, Encode};
+use serde::Serialize;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The run was started with this input.
+    Started(Value),
+    /// An executor is done.
+    EffectCompleted {
+        /// Which effect.
+        id: EffectId,
+        /// What it gave.
+        result: Result<Value, Fault>,
+    },
+    /// An executor was lost; the same request is to be sent again.
+    EffectLost {
+        /// Which effect.
+        id: EffectId,
+    },
+    /// A timer's due time has come.
+    TimerFired {
+        /// Which timer.
+        id: TimerId,
+    },
+    /// Someone sent a signal.
+    Signalled {
+        /// Its name.
+        name: Name,
+        /// What it carries.
+        payload: Value,
+    },
+    /// Someone asked for a pause.
+    PauseRequested,
+    /// The pause is over.
+    Resumed,
+    /// Someone asked for the end.
+    CancelRequested,
+    /// The last transition stopped before it was done; its step is durable now.
+    Continued,
+}
+
+/// Something a driver must do, once the step that asks for it is durable.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Carry out a request.
+    Start {
+        /// Under this id.
+        id: EffectId,
+        /// The request.
+        request: Request,
+    },
+    /// Cut it; its completion is of no interest.
+    Abort {
+        /// Which effect.
+        id: EffectId,
+    },
+    /// Fire a timer when its time comes.
+    Arm {
+        /// Which timer.
+        id: TimerId,
+        /// When.
+        due_at: Timestamp,
+    },
+    /// Forget a timer.
+    Disarm {
+        /// Which timer.
+        id: TimerId,
+    },
+    /// The run has ended.
+    Finish(Outcome),
+    /// Send [`Event::Continued`].
+    Continue,
+}
+
+/// A store's word that a step is durable. Only a store makes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The revision that is durable.
+    pub revision: u64,
+}
+
+/// One step of a run: what changed and, once that is durable, what is to be done.
+#[must_use = "a transition that is not stored and released loses the run's next step"]
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Transition {
+    /// What changed, in order.
+    pub changes: Vec<Change>,
+    /// What the history tells of it.
+    pub history: Vec<HistoryEvent>,
+    /// The iterations that ended.
+    pub iterations: Vec<IterationRow>,
+    /// The loops that changed, as they are now, without the records of their last iteration.
+    pub loops: Vec<LoopState>,
+    pub(super) effects: Vec<Effect>,
+}
+
+impl Transition {
+    /// The effects, released by the durability of their step.
+    #[must_use]
+    pub fn release(self, _durable: &Receipt) -> Vec<Effect> {
+        self.effects
+    }
+
+    /// Whether nothing came of the event, so that nothing needs to be stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.effects.is_empty()
+    }
+}
+
+/// A line of a run's history.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct HistoryEvent {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub what: Happening,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[serde(tag = "event")]
+pub enum Happening {
+    /// The run began.
+    RunStarted,
+    /// The run ended.
+    RunFinished {
+        /// How.
+        status: Status,
+    },
+    /// The run stands still.
+    RunPaused {
+        /// Why.
+        reason: String,
+    },
+    /// It goes on.
+    RunResumed,
+    /// An attempt was asked for.
+    ActionStarted {
+        /// The action.
+        node_name: Name,
+        /// From 1.
+        attempt: u32,
+        /// Its idempotency key.
+        key: String,
+    },
+    /// An action ended.
+    ActionEnded {
+        /// The action.
+        node_name: Name,
+        /// How.
+        status: Status,
+        /// Why, when it failed.
+        error: Option<String>,
+    },
+    /// An attempt failed and another follows.
+    RetryScheduled {
+        /// The action or block.
+        node_name: Name,
+        /// The attempt that failed.
+        attempt: u32,
+        /// When the next begins.
+        next_at: Timestamp,
+        /// Why it failed.
+        error: String,
+    },
+    /// A loop was entered.
+    LoopStart {
+        /// The loop.
+        node_name: Name,
+        /// Its path.
+        path: String,
+        /// Its count limit.
+        max_iterations: u64,
+    },
+    /// A loop looked at its condition.
+    LoopIteration {
+        /// The loop.
+        node_name: Name,
+        /// Its path.
+        path: String,
+        /// From 0: the iteration that follows, or followed, the condition.
+        iteration: u64,
+        /// What the authored condition gave.
+        condition_result: Option<bool>,
+    },
+    /// A loop reached a limit.
+    LoopLimit {
+        /// The loop.
+        node_name: Name,
+        /// Its path.
+        path: String,
+        /// Which one.
+        limit: LoopEnd,
+    },
+    /// A loop ended.
+    LoopEnd {
+        /// The loop.
+        node_name: Name,
+        /// Its path.
+        path: String,
+        /// How many iterations ended.
+        iterations_completed: u64,
+        /// Why.
+        exit_reason: LoopEnd,
+    },
+    /// A timer was armed.
+    TimerSet {
+        /// The step that sleeps.
+        node_name: Name,
+        /// When it fires.
+        due_at: Timestamp,
+    },
+    /// A signal came.
+    Signalled {
+        /// Its name.
+        name: Name,
+    },
+}
+
+/// The row of an ended iteration.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct IterationRow {
+    /// The loop's path.
+    pub path: String,
+    /// From 0.
+    pub iteration: u64,
+    /// What the authored condition gave before it; none where it was not looked at.
+    pub condition: Option<bool>,
+    /// How it ended.
+    pub status: Status,
+    /// The outputs of its actions.
+    pub result: Value,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+}

@@ -1,0 +1,450 @@
+//! Foreach, parallel and DAGs: one frame with branches, each a cursor of its own.
+//!
+//! A branch that fails never cuts the others: a foreach starts no new ones (unless it survives
+//! failure, as Azure's does), the rest of a DAG is skipped or not as its `runAfter` says, and the
+//! fork fails when all that run have ended.
+
+use super::advance::Stepper;
+use super::change::Change;
+use super::fault::{Raised, status_of};
+use super::record::{Output, Records};
+use super::state::{
+    BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, RunError, Wait,
+};
+use super::step::Faulty;
+use crate::expression::Value;
+use crate::model::{Fault, Status, fault_kind};
+use crate::program::{DagNode, Scope, ScopeId, ScopeKind};
+
+/// As many items as a foreach takes (Azure's limit is the same).
+const MAX_ITEMS: usize = 100_000;
+
+impl<'a> Stepper<'a> {
+    pub fn enter_fork(&mut self, cursor: CursorId, id: ScopeId, scope: &'a Scope) -> Faulty<()> {
+        let (items, branches) = match &scope.kind {
+            ScopeKind::ForEach { items, .. } => {
+                let items = self.eval(cursor, items)?;
+                let length = items.as_array().map(Vec::len);
+                let Some(length) = length.filter(|length| *length <= MAX_ITEMS) else {
+                    return Err(bad_items(scope, &items, length));
+                };
+                (items, length)
+            }
+            ScopeKind::Parallel { branches } => (Value::Null, branches.len()),
+            ScopeKind::Dag { nodes } => (Value::Null, nodes.len()),
+            _ => (Value::Null, 0),
+        };
+        let fork = ForkState {
+            items,
+            branches: vec![BranchState::Pending; branches],
+            started: 0,
+            running: 0,
+            closed: false,
+        };
+        self.push(cursor, id, FrameKind::Fork(fork));
+        self.emit(Change::Waits(cursor, Wait::Branches));
+        self.pump(cursor);
+        Ok(())
+    }
+
+    /// Starts what can start; ends the fork when nothing runs and nothing can.
+    fn pump(&mut self, cursor: CursorId) {
+        let program = self.program;
+        let Some((_, frame)) = self.top(cursor) else {
+            return;
+        };
+        let Some(scope) = program.scope(frame.scope) else {
+            return;
+        };
+        match &scope.kind {
+            ScopeKind::ForEach {
+                concurrency,
+                branch,
+                ..
+            } => {
+                while let Some(index) = self.next_item(cursor, *concurrency) {
+                    self.spawn(cursor, *branch, index, true);
+                }
+            }
+            ScopeKind::Parallel { branches } => {
+                for (index, (_, branch)) in branches.iter().enumerate() {
+                    let index = u32::try_from(index).unwrap_or(u32::MAX);
+                    if self.branch(cursor, index) == Some(&BranchState::Pending) {
+                        self.spawn(cursor, *branch, index, false);
+                    }
+                }
+            }
+            ScopeKind::Dag { nodes } => self.pump_dag(cursor, nodes),
+            _ => return,
+        }
+        if self.fork(cursor).is_some_and(|fork| fork.running == 0) {
+            self.end_fork(cursor, scope);
+        }
+    }
+
+    fn next_item(&self, cursor: CursorId, concurrency: u32) -> Option<u32> {
+        let fork = self.fork(cursor)?;
+        let more = (fork.started as usize) < fork.branches.len();
+        (more && !fork.closed && fork.running < concurrency).then_some(fork.started)
+    }
+
+    fn spawn(&mut self, parent: CursorId, branch: ScopeId, index: u32, owns_records: bool) {
+        let Some(scope) = self.program.scope(branch) else {
+            return;
+        };
+        let Some((depth, frame)) = self.top(parent) else {
+            return;
+        };
+        let item = match &frame.kind {
+            FrameKind::Fork(fork) => {
+                let items = fork.items.as_array();
+                items
+                    .and_then(|items| items.get(index as usize))
+                    .cloned()
+                    .unwrap_or_default()
+            }
+            _ => Value::Null,
+        };
+        let id = CursorId(self.run.next_id);
+        let kind = FrameKind::Branch { index, item };
+        self.emit(Change::CursorSpawned(
+            id,
+            Cursor {
+                at: scope.body,
+                parent: Some(parent),
+                wait: Wait::Ready,
+                frames: vec![Frame {
+                    scope: branch,
+                    kind,
+                    entered_at: self.now,
+                }],
+                records: Records::new(),
+                owns_records,
+            },
+        ));
+        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        self.emit(Change::BranchStarted {
+            cursor: parent,
+            depth,
+            index,
+            branch: id,
+        });
+    }
+
+    /// `Op::Join`: a branch is done.
+    pub fn join(&mut self, cursor: CursorId) {
+        let Some((parent, index)) = self.branch_of(cursor) else {
+            return;
+        };
+        if !self.may_cross(parent, cursor) {
+            return;
+        }
+        let outcome = BranchOutcome {
+            status: Status::Succeeded,
+            error: None,
+            records: Records::new(),
+        };
+        self.branch_ended(parent, index, outcome);
+    }
+
+    /// A fault reached the bottom of a branch.
+    pub fn branch_failed(&mut self, cursor: CursorId, index: u32, error: RunError) {
+        let Some((parent, _)) = self.branch_of(cursor) else {
+            return;
+        };
+        self.pop_to(cursor, 0);
+        let fork = self
+            .top(parent)
+            .and_then(|(_, frame)| self.program.scope(frame.scope));
+        let fork = fork.map(|scope| &scope.kind);
+        // What waits for an action of a DAG asks how that action ended, not why.
+        let node = match fork {
+            Some(ScopeKind::Dag { nodes }) => nodes.get(index as usize),
+            _ => None,
+        };
+        let status = node.and_then(|node| self.status_of_action(parent, node));
+        let status = status.unwrap_or_else(|| status_of(&error.fault));
+        let closes = matches!(
+            fork,
+            Some(ScopeKind::ForEach {
+                survives_failure: false,
+                ..
+            })
+        );
+        if closes && let Some((depth, _)) = self.top(parent) {
+            let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+            self.emit(Change::ForkClosed {
+                cursor: parent,
+                depth,
+            });
+        }
+        let outcome = BranchOutcome {
+            status,
+            error: Some(error),
+            records: Records::new(),
+        };
+        self.branch_ended(parent, index, outcome);
+    }
+
+    fn branch_ended(&mut self, parent: CursorId, index: u32, outcome: BranchOutcome) {
+        let Some((depth, _)) = self.top(parent) else {
+            return;
+        };
+        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        self.emit(Change::BranchEnded {
+            cursor: parent,
+            depth,
+            index,
+            outcome,
+        });
+        self.pump(parent);
+    }
+
+    // ── DAGs ────────────────────────────────────────────────────────────────────────────────
+
+    /// An action starts when every predecessor ended in one of the listed statuses, and is
+    /// skipped when one did not (spec: loom.md, "Order inside a scope").
+    fn pump_dag(&mut self, cursor: CursorId, nodes: &'a [DagNode]) {
+        let mut moved = true;
+        while moved {
+            moved = false;
+            for (index, node) in nodes.iter().enumerate() {
+                let place = u32::try_from(index).unwrap_or(u32::MAX);
+                if self.branch(cursor, place) != Some(&BranchState::Pending) {
+                    continue;
+                }
+                let verdict = node.after.iter().try_fold(true, |runs, (before, wanted)| {
+                    let ended = self.dag_status(cursor, *before)?;
+                    Some(runs && wanted.contains(&ended))
+                });
+                match verdict {
+                    Some(true) => {
+                        self.spawn(cursor, node.branch, place, false);
+                        moved = true;
+                    }
+                    Some(false) => {
+                        self.skip(cursor, place, node);
+                        moved = true;
+                    }
+                    // A predecessor has not ended.
+                    None => {}
+                }
+            }
+        }
+    }
+
+    fn dag_status(&self, cursor: CursorId, index: usize) -> Option<Status> {
+        match self.fork(cursor)?.branches.get(index)? {
+            BranchState::Ended(outcome) => Some(outcome.status),
+            BranchState::Pending | BranchState::Running(_) => None,
+        }
+    }
+
+    fn skip(&mut self, cursor: CursorId, index: u32, node: &DagNode) {
+        let output = Output::Value(Value::Null);
+        self.record(cursor, node.action, Status::Skipped, output, None, self.now);
+        let Some((depth, _)) = self.top(cursor) else {
+            return;
+        };
+        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        let outcome = BranchOutcome {
+            status: Status::Skipped,
+            error: None,
+            records: Records::new(),
+        };
+        self.emit(Change::BranchEnded {
+            cursor,
+            depth,
+            index,
+            outcome,
+        });
+    }
+
+    /// The failure of a DAG: that of a last action, or, where that was skipped, of what it waited
+    /// for. A failure that another action took care of by its `runAfter` is none.
+    fn dag_failure(&self, cursor: CursorId, nodes: &[DagNode]) -> Option<RunError> {
+        let fork = self.fork(cursor)?;
+        let waited_for: Vec<usize> = nodes
+            .iter()
+            .flat_map(|node| node.after.iter().map(|(index, _)| *index))
+            .collect();
+        let mut open: Vec<usize> = (0..nodes.len())
+            .filter(|index| !waited_for.contains(index))
+            .collect();
+        let mut seen = vec![false; nodes.len()];
+        let mut failures = Vec::new();
+        while let Some(index) = open.pop() {
+            if seen
+                .get_mut(index)
+                .is_none_or(|seen| std::mem::replace(seen, true))
+            {
+                continue;
+            }
+            let Some(BranchState::Ended(outcome)) = fork.branches.get(index) else {
+                continue;
+            };
+            match outcome.status {
+                Status::Skipped => {
+                    let after = nodes.get(index).map(|node| node.after.as_slice());
+                    open.extend(after.unwrap_or_default().iter().map(|(before, _)| *before));
+                }
+                Status::Succeeded => {}
+                Status::Failed | Status::TimedOut | Status::Cancelled => {
+                    failures.push((index, outcome.error.clone()));
+                }
+            }
+        }
+        failures.sort_by_key(|(index, _)| *index);
+        failures.into_iter().find_map(|(_, error)| error)
+    }
+
+    // ── ends ────────────────────────────────────────────────────────────────────────────────
+
+    fn end_fork(&mut self, cursor: CursorId, scope: &'a Scope) {
+        let error = match &scope.kind {
+            ScopeKind::Dag { nodes } => self.dag_failure(cursor, nodes),
+            _ => self.first_failure(cursor),
+        };
+        let status = if error.is_some() {
+            Status::Failed
+        } else {
+            Status::Succeeded
+        };
+        self.record_fork(cursor, scope, status, error.as_ref());
+        match error {
+            None => self.go(cursor, scope.exit),
+            Some(error) => {
+                let depth = self.top(cursor).map_or(0, |(depth, _)| depth);
+                self.pop_to(cursor, depth);
+                self.raise(cursor, error, Raised::Through);
+            }
+        }
+    }
+
+    /// `break_when` in a foreach: what ran so far is its result.
+    pub fn break_fork(&mut self, cursor: CursorId) {
+        let program = self.program;
+        let Some((_, frame)) = self.top(cursor) else {
+            return;
+        };
+        let Some(scope) = program.scope(frame.scope) else {
+            return;
+        };
+        let running: Vec<CursorId> = self
+            .fork(cursor)
+            .map(|fork| fork.running_cursors().collect())
+            .unwrap_or_default();
+        for branch in running {
+            let Some((parent, index)) = self.branch_of(branch) else {
+                continue;
+            };
+            self.pop_to(branch, 0);
+            let Some((depth, _)) = self.top(parent) else {
+                continue;
+            };
+            let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+            let outcome = BranchOutcome {
+                status: Status::Cancelled,
+                error: None,
+                records: Records::new(),
+            };
+            self.emit(Change::BranchEnded {
+                cursor: parent,
+                depth,
+                index,
+                outcome,
+            });
+        }
+        self.record_fork(cursor, scope, Status::Succeeded, None);
+        self.go(cursor, scope.exit);
+    }
+
+    fn record_fork(
+        &mut self,
+        cursor: CursorId,
+        scope: &'a Scope,
+        status: Status,
+        error: Option<&RunError>,
+    ) {
+        let Some(action) = scope.action else { return };
+        let Some((depth, frame)) = self.top(cursor) else {
+            return;
+        };
+        let entered_at = frame.entered_at;
+        let error = error.map(|error| Fault {
+            output: None,
+            ..error.fault.clone()
+        });
+        match &scope.kind {
+            ScopeKind::ForEach { .. } => {
+                let home = self.run.home(cursor);
+                self.emit(Change::ForEachRecorded {
+                    cursor,
+                    depth: u32::try_from(depth).unwrap_or(u32::MAX),
+                    home,
+                    action,
+                    body: scope.children.clone(),
+                    status,
+                    error,
+                    at: self.now,
+                });
+            }
+            ScopeKind::Parallel { branches } => {
+                let program = self.program;
+                let named = branches.iter().map(|(name, branch)| {
+                    let children = program.scope(*branch).map(|branch| branch.children.clone());
+                    (name.clone(), children.unwrap_or_default())
+                });
+                let output = Output::Branches(named.collect());
+                self.record(cursor, action, status, output, error, entered_at);
+            }
+            _ => {}
+        }
+    }
+
+    fn first_failure(&self, cursor: CursorId) -> Option<RunError> {
+        self.fork(cursor)?
+            .branches
+            .iter()
+            .find_map(|branch| match branch {
+                BranchState::Ended(outcome) => outcome.error.clone(),
+                BranchState::Pending | BranchState::Running(_) => None,
+            })
+    }
+
+    fn status_of_action(&self, cursor: CursorId, node: &DagNode) -> Option<Status> {
+        let home = self.run.cursors.get(&self.run.home(cursor))?;
+        home.records.get(&node.action).map(|record| record.status)
+    }
+
+    // ── looking ─────────────────────────────────────────────────────────────────────────────
+
+    fn fork(&self, cursor: CursorId) -> Option<&ForkState> {
+        match &self.top(cursor)?.1.kind {
+            FrameKind::Fork(fork) => Some(fork),
+            _ => None,
+        }
+    }
+
+    fn branch(&self, cursor: CursorId, index: u32) -> Option<&BranchState> {
+        self.fork(cursor)?.branches.get(index as usize)
+    }
+
+    /// The fork a branch's cursor belongs to, and its index there.
+    fn branch_of(&self, cursor: CursorId) -> Option<(CursorId, u32)> {
+        let here = self.run.cursors.get(&cursor)?;
+        match here.frames.first().map(|frame| &frame.kind) {
+            Some(FrameKind::Branch { index, .. }) => Some((here.parent?, *index)),
+            _ => None,
+        }
+    }
+}
+
+fn bad_items(scope: &Scope, items: &Value, length: Option<usize>) -> Fault {
+    let name = &scope.name;
+    let message = match length {
+        Some(length) => format!("foreach `{name}` takes {MAX_ITEMS} items at most, not {length}"),
+        None => format!("foreach `{name}` needs an array, not {}", items.kind()),
+    };
+    Fault::new(fault_kind::EXPRESSION, message)
+}

@@ -1,0 +1,516 @@
+//! The semantics of loops, all of them, in one place (spec: loom.md, "Loops").
+//!
+//! ```text
+//!   enter ─▶ check ─▶ begin ─▶ body ─▶ repeat ─▶ check ─▶ delay ─▶ begin …
+//!              │                                   │
+//!              └──────── end | limit ◀─────────────┘
+//! ```
+//!
+//! The condition is looked at before a delay, so a delay is never after the last iteration.
+
+use super::advance::Stepper;
+use super::change::Change;
+use super::event::{Happening, IterationRow};
+use super::fault::Raised;
+use super::record::{Output, Reading};
+use super::state::{CursorId, FrameKind, LoopEnd, LoopState, PauseReason, TimerPurpose, Wait};
+use super::step::{Faulty, millis};
+use crate::model::{Fault, OnLimit, Status, Test, fault_kind};
+use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
+use crate::time::Timestamp;
+
+/// A loop a cursor is in.
+#[derive(Clone, Copy)]
+pub(super) struct Here<'a> {
+    cursor: CursorId,
+    depth: usize,
+    id: ScopeId,
+    scope: &'a Scope,
+    spec: &'a LoopSpec,
+}
+
+impl Here<'_> {
+    fn at(&self) -> (CursorId, u32) {
+        (self.cursor, u32::try_from(self.depth).unwrap_or(u32::MAX))
+    }
+}
+
+impl<'a> Stepper<'a> {
+    pub fn enter_loop(
+        &mut self,
+        cursor: CursorId,
+        id: ScopeId,
+        scope: &'a Scope,
+        spec: &'a LoopSpec,
+    ) -> Faulty<()> {
+        let count = self.eval(cursor, &spec.count)?;
+        let max_iterations = count.as_int().and_then(|count| u64::try_from(count).ok());
+        let max_iterations = max_iterations.ok_or_else(|| {
+            let count = count.to_json();
+            let message = format!("the count of a loop must be a whole number, not {count}");
+            Fault::new(fault_kind::EXPRESSION, message)
+        })?;
+        let timeout = match &spec.timeout {
+            Some(timeout) => Some(self.eval_duration(cursor, timeout, "the timeout of a loop")?),
+            None => None,
+        };
+        let path = self.view(cursor).path_of(&scope.name);
+        self.forget(cursor, scope);
+        let deadline = timeout.map(|timeout| self.now.plus(timeout));
+        let deadline_timer =
+            deadline.map(|due_at| self.arm(cursor, due_at, TimerPurpose::Deadline(id)));
+        self.note(Happening::LoopStart {
+            node_name: scope.name.clone(),
+            path: path.clone(),
+            max_iterations,
+        });
+        let state = LoopState {
+            path,
+            kind: spec.label.clone(),
+            iteration: 0,
+            max_iterations,
+            budget: max_iterations,
+            timeout_ms: timeout.map(millis),
+            started_at: self.now,
+            deadline,
+            deadline_timer,
+            iteration_started_at: None,
+            next_due_at: None,
+            last_condition: None,
+            last_status: None,
+            last: super::Records::new(),
+            ended: None,
+        };
+        self.push(cursor, id, FrameKind::Loop(state));
+        match self.loop_on_top(cursor) {
+            Some(here) => self.check(here, spec.test == Test::Before, true),
+            None => Ok(()),
+        }
+    }
+
+    /// Records of an earlier visit to this place are of no interest to this one.
+    fn forget(&mut self, cursor: CursorId, scope: &Scope) {
+        let home = self.run.home(cursor);
+        let inner = (scope.inner.start, scope.inner.end);
+        let stale = self.run.cursors.get(&home).is_some_and(|home| {
+            home.records
+                .keys()
+                .any(|action| scope.inner.contains(&action.0))
+        });
+        if stale {
+            self.emit(Change::Forgotten(home, inner));
+        }
+    }
+
+    /// `Op::Repeat`: the iteration boundary.
+    pub fn repeat(&mut self, cursor: CursorId) -> Faulty<()> {
+        let Some(here) = self.loop_on_top(cursor) else {
+            return Ok(());
+        };
+        if !self.may_cross(cursor, cursor) {
+            return Ok(());
+        }
+        self.end_iteration(here, Status::Succeeded);
+        self.check(here, true, false)
+    }
+
+    /// Looks at limits and condition; ends the loop, delays, or begins an iteration.
+    fn check(&mut self, here: Here<'a>, look: bool, first: bool) -> Faulty<()> {
+        let Some(state) = self.loop_state(here) else {
+            return Ok(());
+        };
+        let iteration = state.iteration;
+        let spent = iteration >= state.max_iterations;
+        if state.deadline.is_some_and(|deadline| self.now >= deadline) {
+            self.limit(here, LoopEnd::Timeout);
+            return Ok(());
+        }
+        if look && (!spent || here.spec.test_when_spent) {
+            let stop = self.holds(here.cursor, &here.spec.stop_when, true)?;
+            self.saw_condition(here, stop != here.spec.negated, iteration);
+            if stop {
+                self.end_loop(here, LoopEnd::Condition, Status::Succeeded);
+                return Ok(());
+            }
+        }
+        if spent {
+            self.limit(here, LoopEnd::Count);
+            return Ok(());
+        }
+        self.delay_or_begin(here, first)
+    }
+
+    fn delay_or_begin(&mut self, here: Here<'a>, first: bool) -> Faulty<()> {
+        if !first && let Some(delay) = &here.spec.delay {
+            let delay = self.eval_duration(here.cursor, delay, "the delay of a loop")?;
+            if !delay.is_zero() {
+                let due_at = self.now.plus(delay);
+                let timer = self.arm(here.cursor, due_at, TimerPurpose::Delay);
+                let (cursor, depth) = here.at();
+                self.emit(Change::LoopDelayed {
+                    cursor,
+                    depth,
+                    due_at,
+                });
+                self.emit(Change::Waits(cursor, Wait::Timer(timer)));
+                return Ok(());
+            }
+        }
+        self.begin(here);
+        Ok(())
+    }
+
+    fn begin(&mut self, here: Here<'a>) {
+        let (cursor, depth) = here.at();
+        let inner = (here.scope.inner.start, here.scope.inner.end);
+        self.emit(Change::IterationBegan {
+            cursor,
+            depth,
+            inner,
+            at: self.now,
+        });
+        self.emit(Change::Moved(cursor, here.scope.body));
+    }
+
+    /// A delay is over.
+    pub fn begin_iteration(&mut self, cursor: CursorId) {
+        if let Some(here) = self.loop_on_top(cursor) {
+            self.begin(here);
+        }
+    }
+
+    /// `Op::Break`.
+    pub fn break_out(&mut self, cursor: CursorId) -> Faulty<()> {
+        let Some(here) = self.loop_on_top(cursor) else {
+            self.break_fork(cursor);
+            return Ok(());
+        };
+        self.end_iteration(here, Status::Succeeded);
+        self.end_loop(here, LoopEnd::Break, Status::Succeeded);
+        Ok(())
+    }
+
+    fn saw_condition(&mut self, here: Here<'a>, value: bool, iteration: u64) {
+        let (cursor, depth) = here.at();
+        self.emit(Change::ConditionSeen {
+            cursor,
+            depth,
+            value,
+        });
+        if here.spec.test == Test::After
+            && let Some(row) = self.out.iterations.last_mut()
+        {
+            // A loop that checks after an iteration shows the condition in that iteration's row.
+            row.condition = Some(value);
+        }
+        let path = self.loop_path(here);
+        self.note(Happening::LoopIteration {
+            node_name: here.scope.name.clone(),
+            path,
+            iteration,
+            condition_result: Some(value),
+        });
+    }
+
+    /// Ends the current iteration, if one runs: its row, and its count.
+    fn end_iteration(&mut self, here: Here<'a>, status: Status) {
+        let Some(state) = self.loop_state(here) else {
+            return;
+        };
+        let Some(started_at) = state.iteration_started_at else {
+            return;
+        };
+        let row = IterationRow {
+            path: state.path.clone(),
+            iteration: state.iteration,
+            condition: state
+                .last_condition
+                .filter(|_| here.spec.test == Test::Before),
+            status,
+            result: self.body_result(here),
+            started_at,
+            ended_at: self.now,
+        };
+        self.out.iterations.push(row);
+        let (cursor, depth) = here.at();
+        self.emit(Change::IterationEnded {
+            cursor,
+            depth,
+            status,
+        });
+    }
+
+    fn body_result(&self, here: Here<'a>) -> crate::expression::Value {
+        let home = self.run.home(here.cursor);
+        let Some(home) = self.run.cursors.get(&home) else {
+            return Default::default();
+        };
+        let reading = Reading {
+            program: self.program,
+            variables: &self.run.variables,
+            records: &home.records,
+        };
+        reading.actions(&here.scope.children)
+    }
+
+    // ── limits ──────────────────────────────────────────────────────────────────────────────
+
+    /// A limit never passes silently: it is in the loop's output, in the history and in `status`.
+    fn limit(&mut self, here: Here<'a>, end: LoopEnd) {
+        let path = self.loop_path(here);
+        self.note(Happening::LoopLimit {
+            node_name: here.scope.name.clone(),
+            path: path.clone(),
+            limit: end,
+        });
+        match here.spec.on_limit {
+            OnLimit::Continue => {
+                // A body that never failed lets a limit pass as a success; Azure's last
+                // iteration counts when it failed.
+                let failed = here.spec.survives_failure
+                    && self.loop_state(here).and_then(|state| state.last_status)
+                        == Some(Status::Failed);
+                if failed {
+                    self.limit_fails(here, end)
+                } else {
+                    self.cut_iteration(here);
+                    self.end_loop(here, end, Status::Succeeded);
+                }
+            }
+            OnLimit::Fail => self.limit_fails(here, end),
+            OnLimit::Pause => {
+                let running = self
+                    .loop_state(here)
+                    .is_some_and(|state| state.iteration_started_at.is_some());
+                if !running {
+                    self.emit(Change::Waits(here.cursor, Wait::Budget));
+                }
+                self.pause(PauseReason::Limit(path, end));
+            }
+        }
+    }
+
+    fn limit_fails(&mut self, here: Here<'a>, end: LoopEnd) {
+        let fault = self.limit_fault(here, end);
+        let status = super::fault::status_of(&fault);
+        let error = self.located(here.cursor, fault);
+        self.cut_iteration(here);
+        let error = super::RunError {
+            action: Some(here.scope.name.clone()),
+            ..error
+        };
+        self.close_loop(here, end, status, Some(error.fault.clone()));
+        self.pop_to(here.cursor, here.depth);
+        self.raise(here.cursor, error, Raised::Through);
+    }
+
+    fn limit_fault(&self, here: Here<'a>, end: LoopEnd) -> Fault {
+        let name = &here.scope.name;
+        let state = self.loop_state(here);
+        let count = state.map_or(0, |state| state.max_iterations);
+        let after = state.and_then(|state| state.timeout_ms).unwrap_or(0);
+        let after = crate::time::format_duration(std::time::Duration::from_millis(after));
+        match end {
+            LoopEnd::Timeout => Fault::new(
+                fault_kind::TIMEOUT,
+                format!("loop `{name}` was not done within its timeout of {after}"),
+            ),
+            _ => Fault::new(
+                fault_kind::LIMIT,
+                format!("loop `{name}` was not done after its {count} iterations"),
+            ),
+        }
+        .transient()
+    }
+
+    /// A deadline in the middle of an iteration cuts it; it still has a row.
+    fn cut_iteration(&mut self, here: Here<'a>) {
+        self.pop_to(here.cursor, here.depth + 1);
+        self.end_iteration(here, Status::TimedOut);
+    }
+
+    /// A loop's or a deadline's time is up.
+    pub fn deadline_passed(&mut self, cursor: CursorId, scope: ScopeId) {
+        let frames = self
+            .run
+            .cursors
+            .get(&cursor)
+            .map(|here| here.frames.as_slice());
+        let depth = frames
+            .unwrap_or_default()
+            .iter()
+            .rposition(|frame| frame.scope == scope);
+        let Some(depth) = depth else { return };
+        match self.loop_at(cursor, depth) {
+            Some(here) => self.limit(here, LoopEnd::Timeout),
+            None => self.step_timed_out(cursor, depth, scope),
+        }
+    }
+
+    /// A resume after `on_limit: pause` grants the same budget again.
+    pub fn grant_budget(&mut self, path: &str) {
+        let cursors = self.run.cursors.iter();
+        let mut places = cursors.flat_map(|(id, here)| {
+            here.frames
+                .iter()
+                .enumerate()
+                .filter_map(move |(depth, frame)| match &frame.kind {
+                    FrameKind::Loop(state) if state.path == path => Some((*id, depth)),
+                    _ => None,
+                })
+        });
+        let Some((cursor, depth)) = places.next() else {
+            return;
+        };
+        drop(places);
+        let Some(here) = self.loop_at(cursor, depth) else {
+            return;
+        };
+        let Some(state) = self.loop_state(here) else {
+            return;
+        };
+        let max_iterations = state.iteration.saturating_add(state.budget);
+        let (timeout, old) = (state.timeout_ms, state.deadline_timer);
+        if let Some(old) = old.filter(|old| self.run.timers.contains_key(old)) {
+            self.emit(Change::TimerDropped(old));
+        }
+        let deadline = timeout.map(|timeout| {
+            let due_at: Timestamp = self.now.plus(std::time::Duration::from_millis(timeout));
+            (
+                due_at,
+                self.arm(cursor, due_at, TimerPurpose::Deadline(here.id)),
+            )
+        });
+        let (cursor, depth) = here.at();
+        self.emit(Change::BudgetGranted {
+            cursor,
+            depth,
+            max_iterations,
+            deadline,
+        });
+        let waits = self.run.cursors.get(&cursor).map(|here| &here.wait);
+        if waits == Some(&Wait::Budget) {
+            let first = self
+                .loop_state(here)
+                .is_some_and(|state| state.iteration == 0);
+            if let Err(fault) = self.delay_or_begin(here, first) {
+                self.raise_here(cursor, fault);
+            }
+        }
+    }
+
+    // ── ends ────────────────────────────────────────────────────────────────────────────────
+
+    /// Azure: a failed body ends the iteration, not the loop.
+    pub fn iteration_failed(&mut self, cursor: CursorId, depth: usize) {
+        let Some(here) = self.loop_at(cursor, depth) else {
+            return;
+        };
+        self.end_iteration(here, Status::Failed);
+        if let Err(fault) = self.check(here, true, false) {
+            self.raise_here(cursor, fault);
+        }
+    }
+
+    fn end_loop(&mut self, here: Here<'a>, end: LoopEnd, status: Status) {
+        let last = self.loop_state(here).and_then(|state| state.last_status);
+        if here.spec.survives_failure && last == Some(Status::Failed) {
+            let fault = Fault::new(
+                "iteration",
+                format!("the last iteration of loop `{}` failed", here.scope.name),
+            );
+            let error = self.located(here.cursor, fault.transient());
+            self.close_loop(
+                here,
+                LoopEnd::Failed,
+                Status::Failed,
+                Some(error.fault.clone()),
+            );
+            self.pop_to(here.cursor, here.depth);
+            return self.raise(here.cursor, error, Raised::Through);
+        }
+        self.close_loop(here, end, status, None);
+        self.go(here.cursor, here.scope.exit);
+    }
+
+    /// The loop's record, its last word in the history; its frame is popped by the caller.
+    fn close_loop(&mut self, here: Here<'a>, end: LoopEnd, status: Status, error: Option<Fault>) {
+        let (cursor, depth) = here.at();
+        self.emit(Change::LoopEnded { cursor, depth, end });
+        let Some(state) = self.loop_state(here) else {
+            return;
+        };
+        let (iterations, started_at) = (state.iteration, state.started_at);
+        let (path, row) = (state.path.clone(), state.row());
+        self.out.loops.push(row);
+        self.note(Happening::LoopEnd {
+            node_name: here.scope.name.clone(),
+            path,
+            iterations_completed: iterations,
+            exit_reason: end,
+        });
+        if let Some(action) = here.scope.action {
+            let body = here.scope.children.clone();
+            let output = Output::Loop {
+                iterations,
+                status,
+                end,
+                body,
+            };
+            self.record(here.cursor, action, status, output, error, started_at);
+        }
+    }
+
+    /// A fault is on its way out through this loop.
+    pub fn loop_failed(&mut self, cursor: CursorId, depth: usize, fault: &Fault) {
+        let Some(here) = self.loop_at(cursor, depth) else {
+            return;
+        };
+        self.pop_to(cursor, depth + 1);
+        self.end_iteration(here, Status::Failed);
+        self.close_loop(here, LoopEnd::Failed, Status::Failed, Some(fault.clone()));
+    }
+
+    // ── looking ─────────────────────────────────────────────────────────────────────────────
+
+    fn loop_on_top(&self, cursor: CursorId) -> Option<Here<'a>> {
+        let (depth, _) = self.top(cursor)?;
+        self.loop_at(cursor, depth)
+    }
+
+    fn loop_at(&self, cursor: CursorId, depth: usize) -> Option<Here<'a>> {
+        let program = self.program;
+        let id = self.run.cursors.get(&cursor)?.frames.get(depth)?.scope;
+        let scope = program.scope(id)?;
+        match &scope.kind {
+            ScopeKind::Loop(spec) => Some(Here {
+                cursor,
+                depth,
+                id,
+                scope,
+                spec,
+            }),
+            _ => None,
+        }
+    }
+
+    fn loop_state(&self, here: Here<'_>) -> Option<&LoopState> {
+        match &self
+            .run
+            .cursors
+            .get(&here.cursor)?
+            .frames
+            .get(here.depth)?
+            .kind
+        {
+            FrameKind::Loop(state) => Some(state),
+            _ => None,
+        }
+    }
+
+    fn loop_path(&self, here: Here<'_>) -> String {
+        self.loop_state(here)
+            .map(|state| state.path.clone())
+            .unwrap_or_default()
+    }
+}

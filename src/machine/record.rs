@@ -1,0 +1,127 @@
+//! What an action left behind. Outputs that are made of other stored things are kept as
+//! references to them, so that a checkpoint costs what changed and nothing is stored twice.
+
+use super::state::LoopEnd;
+use crate::expression::Value;
+use crate::model::{Fault, Name, Status};
+use crate::program::{Action, ActionId, Program};
+use crate::time::Timestamp;
+use bincode::{Decode, Encode};
+use std::collections::BTreeMap;
+
+/// The records of one cursor, or of one iteration.
+pub type Records = BTreeMap<ActionId, ActionRecord>;
+
+/// One action's record.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct ActionRecord {
+    /// How it ended.
+    pub status: Status,
+    /// What it was given, rendered; null for what takes no inputs.
+    pub inputs: Value,
+    /// What it gave.
+    pub output: Output,
+    /// Why it failed.
+    pub error: Option<Fault>,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// How many attempts it took.
+    pub attempts: u32,
+}
+
+/// What an action gave.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum Output {
+    /// A value of its own.
+    Value(Value),
+    /// The value of a variable, read when it is asked for.
+    Variable(Name),
+    /// A map of the outputs of these actions; of a single anonymous one, its output itself.
+    Actions(Vec<ActionId>),
+    /// A loop's `{iterations, status, reason, result}`; the result is that of these actions.
+    Loop {
+        /// How many iterations ended.
+        iterations: u64,
+        /// How it counts.
+        status: Status,
+        /// Why it ended.
+        end: LoopEnd,
+        /// The actions of its body.
+        body: Vec<ActionId>,
+    },
+    /// A foreach's array of results, or the statuses of what failed.
+    Iterations {
+        /// One for each item that ran, in order.
+        records: Vec<(Status, Records)>,
+        /// The actions of its body.
+        body: Vec<ActionId>,
+    },
+    /// A map of branches, each a map of its actions' outputs.
+    Branches(Vec<(Name, Vec<ActionId>)>),
+}
+
+/// What an output is read from.
+#[derive(Clone, Copy)]
+pub(super) struct Reading<'a> {
+    pub program: &'a Program,
+    pub variables: &'a Value,
+    pub records: &'a Records,
+}
+
+impl Reading<'_> {
+    /// An output's value.
+    pub fn output(&self, output: &Output) -> Value {
+        match output {
+            Output::Value(value) => value.clone(),
+            Output::Variable(name) => self.variables.get(name).cloned().unwrap_or_default(),
+            Output::Actions(actions) => self.actions(actions),
+            Output::Loop {
+                iterations,
+                status,
+                end,
+                body,
+            } => Value::from_pairs([
+                (
+                    "iterations",
+                    Value::from(i64::try_from(*iterations).unwrap_or(i64::MAX)),
+                ),
+                ("status", Value::from(status.as_str())),
+                ("reason", Value::from(end.as_str())),
+                ("result", self.actions(body)),
+            ]),
+            Output::Iterations { records, body } => Value::array(
+                records
+                    .iter()
+                    .map(|(_, records)| Reading { records, ..*self }.actions(body))
+                    .collect(),
+            ),
+            Output::Branches(branches) => {
+                let pair =
+                    |(name, actions): &(Name, Vec<ActionId>)| (name.clone(), self.actions(actions));
+                Value::from_pairs(branches.iter().map(pair))
+            }
+        }
+    }
+
+    /// A map of the outputs of those actions that left a record; of a single anonymous one, its
+    /// output itself.
+    pub fn actions(&self, actions: &[ActionId]) -> Value {
+        let ran = actions.iter().filter_map(|id| {
+            let record = self.records.get(id)?;
+            let action = self.program.action(*id)?;
+            (record.status != Status::Skipped).then_some((action, record))
+        });
+        let ran: Vec<_> = ran.collect();
+        if let [(action, record)] = ran.as_slice()
+            && action.anonymous
+        {
+            return self.output(&record.output);
+        }
+        let output = |(action, record): (&Action, &ActionRecord)| {
+            (action.name.clone(), self.output(&record.output))
+        };
+        Value::from_pairs(ran.into_iter().map(output))
+    }
+}

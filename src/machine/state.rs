@@ -1,0 +1,495 @@
+//! All there is to know about a run, as plain data that the store can keep.
+//!
+//! Nothing here moves; `apply` is the only code that changes any of it.
+
+use super::change::Change;
+use super::event::Effect;
+use super::record::Records;
+use crate::expression::Value;
+use crate::model::{Fault, Name, Request, Status};
+use crate::program::{ActionId, ProgramHash, ScopeId, StateId};
+use crate::time::Timestamp;
+use bincode::{Decode, Encode};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+macro_rules! run_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, Serialize,
+        )]
+        pub struct $name(pub u64);
+    };
+}
+run_id!(
+    /// A cursor of a run. Never used twice.
+    CursorId
+);
+run_id!(
+    /// An effect of a run. Never used twice, so a late completion finds nothing.
+    EffectId
+);
+run_id!(
+    /// A timer of a run. Never used twice.
+    TimerId
+);
+
+/// A run between two events.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct RunState {
+    /// The run's own id, part of every idempotency key.
+    pub id: Name,
+    /// The program it is pinned to.
+    pub program: ProgramHash,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// What the caller gave.
+    pub input: Value,
+    /// The next cursor, effect or timer gets this number.
+    pub next_id: u64,
+    /// How it ended; none while it has not.
+    pub outcome: Option<Outcome>,
+    /// Since when and why it stands still.
+    pub paused: Option<(Timestamp, PauseReason)>,
+    /// Variables by name: always an object.
+    pub variables: Value,
+    /// What `Respond` recorded.
+    pub response: Option<Value>,
+    /// Where it stands.
+    pub cursors: BTreeMap<CursorId, Cursor>,
+    /// What it asked of the world and has not heard of.
+    pub effects: BTreeMap<EffectId, PendingEffect>,
+    /// What it sleeps on.
+    pub timers: BTreeMap<TimerId, PendingTimer>,
+    /// Signals that came before anything waited for them.
+    pub signals: Vec<(Name, Value)>,
+}
+
+/// One thread of control.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Cursor {
+    /// Where it stands.
+    pub at: StateId,
+    /// The cursor that forked it; none: the root.
+    pub parent: Option<CursorId>,
+    /// What it waits for.
+    pub wait: Wait,
+    /// The scopes it is in, outermost first.
+    pub frames: Vec<Frame>,
+    /// The records of the actions it ran. A foreach iteration has its own; other branches write
+    /// to the cursor they came from, and theirs stays empty.
+    pub records: Records,
+    /// Whether its records are its own.
+    pub owns_records: bool,
+}
+
+/// What a cursor waits for.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum Wait {
+    /// Nothing: it can go on at once.
+    Ready,
+    /// An effect's completion.
+    Effect(EffectId),
+    /// A timer.
+    Timer(TimerId),
+    /// A signal.
+    Signal(Name),
+    /// Its branches.
+    Branches,
+    /// A new budget for the loop on top: the run paused at its limit.
+    Budget,
+}
+
+/// A scope a cursor is in.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Frame {
+    /// Which scope.
+    pub scope: ScopeId,
+    /// What is kept for it.
+    pub kind: FrameKind,
+    /// When it was entered.
+    pub entered_at: Timestamp,
+}
+
+/// What is kept for a scope while a cursor is in it.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum FrameKind {
+    /// Nothing.
+    Plain,
+    /// How many nodes of a graph were entered.
+    Graph {
+        /// So many.
+        steps: u32,
+    },
+    /// Where a loop stands.
+    Loop(LoopState),
+    /// Where a try stands.
+    Try(TryState),
+    /// A deadline.
+    Deadline {
+        /// The timer that cuts it.
+        timer: TimerId,
+    },
+    /// Branches.
+    Fork(ForkState),
+    /// The bottom of a branch's cursor: which one it is, and its item.
+    Branch {
+        /// Its index in the fork.
+        index: u32,
+        /// The item of a foreach; null elsewhere.
+        item: Value,
+    },
+}
+
+/// Where a loop stands: what `status` and `dump` show.
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+pub struct LoopState {
+    /// Its place in the run: `outer#2/inner`, the iterations (from 0) of the loops around it.
+    pub path: String,
+    /// The authored type: `until`, `while`, …
+    pub kind: Name,
+    /// How many iterations have ended.
+    pub iteration: u64,
+    /// How many may run.
+    pub max_iterations: u64,
+    /// How many a pause at the limit grants again.
+    pub budget: u64,
+    /// How long it may take, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// When it was entered.
+    pub started_at: Timestamp,
+    /// When it is cut.
+    pub deadline: Option<Timestamp>,
+    /// The timer of the deadline.
+    pub deadline_timer: Option<TimerId>,
+    /// When the current iteration began; none between iterations.
+    pub iteration_started_at: Option<Timestamp>,
+    /// When the next iteration begins, while it delays.
+    pub next_due_at: Option<Timestamp>,
+    /// What the authored condition gave when it was last looked at.
+    pub last_condition: Option<bool>,
+    /// How the last iteration ended.
+    pub last_status: Option<Status>,
+    /// The records of the iteration before the current one.
+    #[serde(skip)]
+    pub last: Records,
+    /// How it ended; none while it runs.
+    pub ended: Option<LoopEnd>,
+}
+
+impl LoopState {
+    /// The same without the records of the last iteration: what a store keeps beside the journal.
+    #[must_use]
+    pub fn row(&self) -> Self {
+        Self {
+            last: Records::new(),
+            ..self.clone()
+        }
+    }
+}
+
+/// How a loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopEnd {
+    /// Its condition said so.
+    Condition,
+    /// `break_when`.
+    Break,
+    /// The count was spent.
+    Count,
+    /// The deadline passed.
+    Timeout,
+    /// Its body failed.
+    Failed,
+}
+
+impl LoopEnd {
+    /// The word in outputs and events.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Condition => "condition",
+            Self::Break => "break",
+            Self::Count => "count",
+            Self::Timeout => "timeout",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Where a try stands.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct TryState {
+    /// Which attempt runs or is waited for, from 1.
+    pub attempt: u32,
+    /// How many there may be.
+    pub max_attempts: u32,
+    /// The last attempt's fault, and when.
+    pub last_fault: Option<(Fault, Timestamp)>,
+    /// When the next attempt begins, while it waits.
+    pub next_due_at: Option<Timestamp>,
+}
+
+/// Branches and their outcomes.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct ForkState {
+    /// A foreach's items, an array; null for other forks.
+    pub items: Value,
+    /// By index: how far each branch is.
+    pub branches: Vec<BranchState>,
+    /// A foreach starts its items in order: so many have started.
+    pub started: u32,
+    /// So many run.
+    pub running: u32,
+    /// No further branch starts: one failed.
+    pub closed: bool,
+}
+
+impl ForkState {
+    /// The cursors of the branches that run.
+    pub fn running_cursors(&self) -> impl Iterator<Item = CursorId> + '_ {
+        self.branches.iter().filter_map(|branch| match branch {
+            BranchState::Running(cursor) => Some(*cursor),
+            BranchState::Pending | BranchState::Ended(_) => None,
+        })
+    }
+}
+
+/// How far a branch is.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum BranchState {
+    /// It has not started.
+    Pending,
+    /// It runs.
+    Running(CursorId),
+    /// It ended.
+    Ended(BranchOutcome),
+}
+
+/// How a branch ended.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct BranchOutcome {
+    /// Succeeded, Failed, TimedOut or Skipped.
+    pub status: Status,
+    /// Why, when it failed.
+    pub error: Option<RunError>,
+    /// The records of a foreach iteration.
+    pub records: Records,
+}
+
+/// An effect that was asked for.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct PendingEffect {
+    /// Who waits for it.
+    pub cursor: CursorId,
+    /// Whose record it fills.
+    pub action: Option<ActionId>,
+    /// The call, as it is sent and, after a crash, sent again.
+    pub request: Request,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+}
+
+/// A timer that was armed.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct PendingTimer {
+    /// Whose it is.
+    pub cursor: CursorId,
+    /// When it fires.
+    pub due_at: Timestamp,
+    /// What it is for.
+    pub purpose: TimerPurpose,
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerPurpose {
+    /// Between two iterations.
+    Delay,
+    /// Between two attempts.
+    Retry,
+    /// A `wait` action.
+    Sleep,
+    /// The deadline of the frame with this scope.
+    Deadline(ScopeId),
+}
+
+/// Why a run stands still.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseReason {
+    /// Someone asked.
+    Requested,
+    /// A loop with `on_limit: pause` reached a limit: which loop, which limit.
+    Limit(String, LoopEnd),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct Outcome {
+    /// Succeeded, Failed, TimedOut or Cancelled.
+    pub status: Status,
+    /// What it gives.
+    pub output: Value,
+    /// Why it did not succeed.
+    pub error: Option<RunError>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A fault and where in the run it happened.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct RunError {
+    /// What happened.
+    pub fault: Fault,
+    /// The action.
+    pub action: Option<Name>,
+    /// The innermost loop around it: its path, and the iteration from 0.
+    pub iteration: Option<(String, u64)>,
+    /// The file of the bundle and the line.
+    pub place: Option<(u16, u32)>,
+}
+
+/// What a run is doing, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode, Serialize)]
+pub enum RunStatus {
+    /// An effect is in flight, or it can go on at once.
+    Running,
+    /// It sleeps on a timer or waits for a signal.
+    Waiting,
+    /// It stands still until resumed.
+    Paused,
+    /// It ended well.
+    Succeeded,
+    /// It ended badly.
+    Failed,
+    /// A deadline ended it.
+    TimedOut,
+    /// Someone ended it.
+    Cancelled,
+}
+
+impl RunStatus {
+    /// Whether it can never change again.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(
+            self,
+            Self::Succeeded | Self::Failed | Self::TimedOut | Self::Cancelled
+        )
+    }
+
+    /// The word in outputs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Waiting => "Waiting",
+            Self::Paused => "Paused",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::TimedOut => "TimedOut",
+            Self::Cancelled => "Cancelled",
+        }
+    }
+}
+
+impl RunState {
+    /// A run before its first event.
+    #[must_use]
+    pub fn new(id: Name, program: ProgramHash) -> Self {
+        Self {
+            id,
+            program,
+            started_at: Timestamp(0),
+            input: Value::Null,
+            next_id: 1,
+            outcome: None,
+            paused: None,
+            variables: Value::object(crate::expression::Object::new()),
+            response: None,
+            cursors: BTreeMap::new(),
+            effects: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            signals: Vec::new(),
+        }
+    }
+
+    /// What it is doing.
+    #[must_use]
+    pub fn status(&self) -> RunStatus {
+        match &self.outcome {
+            Some(outcome) => match outcome.status {
+                Status::Succeeded | Status::Skipped => RunStatus::Succeeded,
+                Status::Failed => RunStatus::Failed,
+                Status::TimedOut => RunStatus::TimedOut,
+                Status::Cancelled => RunStatus::Cancelled,
+            },
+            None if self.paused.is_some() => RunStatus::Paused,
+            None if self.effects.is_empty() && !self.has_ready_cursor() => RunStatus::Waiting,
+            None => RunStatus::Running,
+        }
+    }
+
+    /// Whether a cursor could go on without hearing from outside.
+    #[must_use]
+    pub fn has_ready_cursor(&self) -> bool {
+        self.cursors
+            .values()
+            .any(|cursor| cursor.wait == Wait::Ready)
+    }
+
+    /// When its first timer fires.
+    #[must_use]
+    pub fn next_due_at(&self) -> Option<Timestamp> {
+        self.timers.values().map(|timer| timer.due_at).min()
+    }
+
+    /// What a driver must do again after a crash: start the effects in flight, arm the timers,
+    /// go on where a cursor is ready. Nothing while the run is paused or has ended.
+    pub fn outstanding(&self) -> impl Iterator<Item = Effect> + '_ {
+        let live = self.outcome.is_none() && self.paused.is_none();
+        let starts = self.effects.iter().map(|(id, effect)| Effect::Start {
+            id: *id,
+            request: effect.request.clone(),
+        });
+        let timers = self.timers.iter().map(|(id, timer)| Effect::Arm {
+            id: *id,
+            due_at: timer.due_at,
+        });
+        let goes_on = self.has_ready_cursor().then_some(Effect::Continue);
+        starts.chain(timers).chain(goes_on).filter(move |_| live)
+    }
+
+    /// Changes the run. The live path and recovery share it, so that folding the stored changes
+    /// gives exactly the state in memory.
+    pub fn apply(&mut self, change: &Change) {
+        super::apply::apply(self, change);
+    }
+
+    /// The cursor that keeps the records of what `cursor` runs.
+    #[must_use]
+    pub fn home(&self, cursor: CursorId) -> CursorId {
+        let mut at = cursor;
+        while let Some(here) = self.cursors.get(&at) {
+            match here.parent {
+                Some(parent) if !here.owns_records => at = parent,
+                Some(_) | None => break,
+            }
+        }
+        at
+    }
+
+    /// All live loops: cursor by cursor, outermost first.
+    pub fn loops(&self) -> impl Iterator<Item = (CursorId, ScopeId, &LoopState)> {
+        self.cursors.iter().flat_map(|(id, cursor)| {
+            cursor.frames.iter().filter_map(|frame| match &frame.kind {
+                FrameKind::Loop(state) => Some((*id, frame.scope, state)),
+                _ => None,
+            })
+        })
+    }
+}

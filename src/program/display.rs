@@ -1,0 +1,1 @@
+//! A program as text: one line a state, for `compile -o table` and for snapshots.
