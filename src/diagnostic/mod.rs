@@ -1,6 +1,10 @@
 //! An author's mistakes: code, message, place, hint. All of them are reported, not the first.
 //! This room never decides what is a mistake.
 
+mod nearest;
+
+pub use nearest::{did_you_mean, nearest};
+
 use crate::source::Span;
 
 /// How bad it is.

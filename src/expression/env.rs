@@ -80,6 +80,15 @@ pub trait Env {
     }
     /// An action's record, by name without case.
     fn action(&self, name: &str) -> Lookup<ActionView>;
+    /// Only the outputs of an action: what `body('x')` and `outputs('x')` need. Override it where
+    /// making the whole record costs more.
+    fn action_outputs(&self, name: &str) -> Lookup<Value> {
+        match self.action(name) {
+            Lookup::Found(view) => Lookup::Found(view.outputs),
+            Lookup::NotRun => Lookup::NotRun,
+            Lookup::Unknown(known) => Lookup::Unknown(known),
+        }
+    }
     /// All inputs of the run, an object.
     fn inputs(&self) -> Value {
         Value::Null

@@ -4,12 +4,23 @@
 //! file: what an expression may see comes through [`Env`], and only text of the workflow file
 //! is ever parsed as an expression (spec: expressions.md).
 
+mod condition;
+mod context;
 mod env;
 mod error;
+mod jinja;
+mod reference;
 mod template;
 mod value;
+mod wdl;
 
+pub use condition::Condition;
+pub use context::{Context, Subject, TryError, evaluate_line};
 pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, ParseError};
-pub use template::{Condition, Reference, Syntax, Template};
+pub use reference::Reference;
+pub use template::{Syntax, Template};
 pub use value::{MAX_DEPTH, Object, Value};
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,14 @@
-//! Templates and conditions: parsed once when the workflow is loaded, evaluated many times.
+//! Templates: any JSON value whose strings may be expressions. Parsed once when the workflow is
+//! loaded, evaluated many times; a copy costs a counter.
 
-use super::{Env, EvalError, ParseError, Value};
+use super::jinja::Jinja;
+use super::reference;
+use super::wdl::ast::{Expr, Place};
+use super::wdl::eval::{Ctx, Fail};
+use super::wdl::parser::parse_at;
+use super::wdl::text::{push_text, text_size};
+use super::{Env, EvalError, Object, ParseError, Reference, Value};
+use std::sync::Arc;
 
 /// How the text of a template is to be read (spec: expressions.md, "Which one").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
@@ -14,138 +22,300 @@ pub enum Syntax {
     Jinja,
 }
 
-/// Any JSON value whose strings may be templates.
+/// Any JSON value whose strings may be templates. A clone costs a counter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Template {
-    constant: Value,
+pub struct Template(pub(super) Arc<Kind>);
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Kind {
+    Constant(Value),
+    /// `@expression`: keeps the type of its value.
+    Whole(Arc<str>, Expr),
+    /// Text with `@{…}` in it.
+    Parts(Arc<str>, Vec<Part>),
+    Jinja(Jinja),
+    Array(Vec<Template>),
+    Object(Vec<(Template, Template)>),
 }
 
-/// Something an expression mentions by a literal name; for linking, lints and hints.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reference {
-    /// `variables('x')`, Jinja `variables.x`.
-    Variable(String),
-    /// `body('x')`, `outputs('x')`, `actions('x')`, Jinja `actions.x`.
-    Action(String),
-    /// `result('scope')`.
-    Scope(String),
-    /// `inputs('x')`, `inputs.x`.
-    Input(String),
-    /// `items('loop')`, `iterationIndexes('loop')`.
-    Loop(String),
-    /// `parameters('x')`.
-    Parameter(String),
-    /// A Jinja name at the top that is none of these.
-    Root(String),
-    /// A call or a computed name: anything may be read.
-    Anything,
+#[derive(Debug, PartialEq)]
+pub(super) enum Part {
+    Text(String),
+    Expr(Expr),
 }
 
 impl Template {
-    /// Parses one string.
+    /// Parses one string. Text without any expression gives a constant.
     ///
     /// # Errors
     /// [`ParseError`] with the place inside `text`.
-    pub fn parse(text: &str, _syntax: Syntax) -> Result<Self, ParseError> {
-        Ok(Self {
-            constant: Value::text(text),
-        })
+    pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
+        match syntax {
+            Syntax::Azure => wdl(text, false),
+            Syntax::Jinja => jinja(text),
+            Syntax::Loom if is_wdl(text) || text.starts_with("@@") => wdl(text, true),
+            Syntax::Loom => jinja(text),
+        }
     }
 
     /// A template that is always this value; nothing inside is parsed.
     #[must_use]
     pub fn constant(value: Value) -> Self {
-        Self { constant: value }
+        Self(Arc::new(Kind::Constant(value)))
     }
 
-    /// A list of templates.
+    /// A list of templates; of constants, a constant.
     #[must_use]
     pub fn array(items: Vec<Template>) -> Self {
-        Self::constant(Value::array(
-            items.into_iter().map(|item| item.constant).collect(),
-        ))
+        let constants: Option<Vec<Value>> = items
+            .iter()
+            .map(|item| item.as_constant().cloned())
+            .collect();
+        match constants {
+            Some(values) => Self::constant(Value::array(values)),
+            None => Self(Arc::new(Kind::Array(items))),
+        }
     }
 
-    /// A map of templates; a key may itself be a template that gives text.
+    /// A map of templates; a key may itself be a template that gives text. Of constants, a
+    /// constant; of equal keys, the last decides.
     #[must_use]
     pub fn object(members: Vec<(Template, Template)>) -> Self {
-        let pairs = members.into_iter().map(|(key, value)| {
-            (
-                key.constant.as_str().unwrap_or_default().to_owned(),
-                value.constant,
-            )
-        });
-        Self::constant(Value::from_pairs(pairs))
+        let constants: Option<Object> = members
+            .iter()
+            .map(|(key, value)| {
+                let key = key_text(key.as_constant()?);
+                Some((Arc::from(key), value.as_constant()?.clone()))
+            })
+            .collect();
+        match constants {
+            Some(map) => Self::constant(Value::object(map)),
+            None => Self(Arc::new(Kind::Object(members))),
+        }
     }
 
     /// The value, when nothing has to be evaluated for it.
     #[must_use]
     pub fn as_constant(&self) -> Option<&Value> {
-        Some(&self.constant)
+        match &*self.0 {
+            Kind::Constant(value) => Some(value),
+            _ => None,
+        }
     }
 
-    /// What it may read.
+    /// The value as its author wrote it: every expression as its text.
+    #[must_use]
+    pub fn source(&self) -> Value {
+        match &*self.0 {
+            Kind::Constant(value) => value.clone(),
+            Kind::Whole(text, _) | Kind::Parts(text, _) => Value::text(&**text),
+            Kind::Jinja(jinja) => Value::text(&**jinja.text()),
+            Kind::Array(items) => Value::array(items.iter().map(Self::source).collect()),
+            Kind::Object(members) => Value::from_pairs(
+                members
+                    .iter()
+                    .map(|(key, value)| (key_text(&key.source()), value.source())),
+            ),
+        }
+    }
+
+    /// What it may read: each once, in order.
     #[must_use]
     pub fn references(&self) -> Vec<Reference> {
-        Vec::new()
+        let mut found = Vec::new();
+        self.collect(&mut found);
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    pub(super) fn collect(&self, found: &mut Vec<Reference>) {
+        match &*self.0 {
+            Kind::Constant(_) => {}
+            Kind::Whole(_, expr) => reference::collect(expr, found),
+            Kind::Parts(_, parts) => {
+                for part in parts {
+                    if let Part::Expr(expr) = part {
+                        reference::collect(expr, found);
+                    }
+                }
+            }
+            Kind::Jinja(jinja) => found.extend(jinja.references()),
+            Kind::Array(items) => items.iter().for_each(|item| item.collect(found)),
+            Kind::Object(members) => {
+                for (key, value) in members {
+                    key.collect(found);
+                    value.collect(found);
+                }
+            }
+        }
     }
 
     /// The value of this template in `env`.
     ///
     /// # Errors
     /// [`EvalError`] with the place inside the string to blame.
-    pub fn eval(&self, _env: &dyn Env) -> Result<Value, EvalError> {
-        Ok(self.constant.clone())
+    pub fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
+        match &*self.0 {
+            Kind::Constant(value) => Ok(value.clone()),
+            Kind::Whole(text, expr) => {
+                let mut ctx = Ctx::new(env);
+                ctx.eval(expr)
+                    .map_err(|fail| blame(ctx.explain(fail), text))
+            }
+            Kind::Parts(text, parts) => {
+                let mut ctx = Ctx::new(env);
+                render(&mut ctx, parts).map_err(|fail| blame(ctx.explain(fail), text))
+            }
+            Kind::Jinja(jinja) => jinja.eval(env),
+            Kind::Array(items) => {
+                let values: Result<Vec<Value>, EvalError> =
+                    items.iter().map(|item| item.eval(env)).collect();
+                values.map(Value::array)
+            }
+            Kind::Object(members) => {
+                let mut map = Object::with_capacity(members.len());
+                for (key, value) in members {
+                    map.insert(key_text(&key.eval(env)?).into(), value.eval(env)?);
+                }
+                Ok(Value::object(map))
+            }
+        }
     }
 }
 
-/// A test that gives true or false.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Condition {
-    template: Template,
+/// Whether text of the house format is WDL: it begins with one `@` or holds `@{`.
+pub(super) fn is_wdl(text: &str) -> bool {
+    let one_at = text.starts_with('@') && !text.starts_with("@@");
+    one_at || (text.contains("@{") && !text.starts_with("@@"))
 }
 
-impl Condition {
-    /// A condition from text: WDL, or a bare Jinja expression.
-    ///
-    /// # Errors
-    /// [`ParseError`] with the place inside `text`.
-    pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
-        Template::parse(text, syntax).map(|template| Self { template })
-    }
+fn key_text(key: &Value) -> String {
+    let mut text = String::new();
+    push_text(&mut text, key);
+    text
+}
 
-    /// A condition from WDL's object form, `{and: [{greater: [a, b]}, …]}`, already parsed to
-    /// templates at its leaves.
-    ///
-    /// # Errors
-    /// [`ParseError`] when the shape is none.
-    pub fn from_template(template: Template) -> Result<Self, ParseError> {
-        Ok(Self { template })
+fn jinja(text: &str) -> Result<Template, ParseError> {
+    if !(text.contains("{{") || text.contains("{%") || text.contains("{#")) {
+        return Ok(Template::constant(Value::text(text)));
     }
+    Ok(Template(Arc::new(Kind::Jinja(Jinja::template(text)?))))
+}
 
-    /// Its opposite: the tree is negated, never the text.
-    #[must_use]
-    pub fn negated(self) -> Self {
-        self
+fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
+    if let Some(literal) = text.strip_prefix('@').filter(|rest| rest.starts_with('@')) {
+        return Ok(Template::constant(Value::text(literal)));
     }
-
-    /// The text it was parsed from, for `status` and diagrams.
-    #[must_use]
-    pub fn text(&self) -> String {
-        self.template.constant.to_json()
+    if text.starts_with('@') && !text.starts_with("@{") {
+        let (expr, end) = parse_at(text, 1, nested_at).map_err(|mut error| {
+            error.hint = error.hint.or_else(|| {
+                Some("text that begins with `@` is an expression; write `@@` for the letter".into())
+            });
+            error
+        })?;
+        let rest = text.get(end..).unwrap_or_default();
+        if !rest.is_empty() {
+            return Err(ParseError {
+                message: format!(
+                    "expected the end of the expression, found `{}`",
+                    shortened(rest)
+                ),
+                offset: end,
+                length: rest.len(),
+                hint: Some("inside text an expression stands in `@{…}`".into()),
+            });
+        }
+        return Ok(Template(Arc::new(Kind::Whole(text.into(), expr))));
     }
-
-    /// What it may read.
-    #[must_use]
-    pub fn references(&self) -> Vec<Reference> {
-        self.template.references()
+    let parts = parts(text, nested_at)?;
+    match parts.as_slice() {
+        [] => Ok(Template::constant(Value::text(text))),
+        [Part::Text(only)] => Ok(Template::constant(Value::text(only.as_str()))),
+        _ => Ok(Template(Arc::new(Kind::Parts(text.into(), parts)))),
     }
+}
 
-    /// Whether it holds in `env`.
-    ///
-    /// # Errors
-    /// [`EvalError`], also when the value is no boolean where one is required.
-    pub fn holds(&self, env: &dyn Env) -> Result<bool, EvalError> {
-        Ok(matches!(self.template.eval(env)?, Value::Bool(true)))
+/// Text and the expressions in `@{…}`; `@@{` is the text `@{`.
+fn parts(text: &str, nested_at: bool) -> Result<Vec<Part>, ParseError> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find("@{")) {
+        let open = at + found;
+        let before = text.get(at..open).unwrap_or_default();
+        if let Some(kept) = before.strip_suffix('@') {
+            literal.push_str(kept);
+            literal.push_str("@{");
+            at = open + 2;
+            continue;
+        }
+        literal.push_str(before);
+        if !literal.is_empty() {
+            parts.push(Part::Text(std::mem::take(&mut literal)));
+        }
+        let (expr, end) = parse_at(text, open + 2, nested_at)?;
+        if !text.get(end..).is_some_and(|rest| rest.starts_with('}')) {
+            let rest = text.get(end..).unwrap_or_default();
+            let (message, length) = match rest.chars().next() {
+                Some(letter) => (
+                    format!("expected `}}`, found `{letter}`"),
+                    letter.len_utf8(),
+                ),
+                None => ("this `@{` has no closing `}`".to_owned(), 1),
+            };
+            let offset = if rest.is_empty() { open } else { end };
+            let hint = Some("write `@@{` for the letters themselves".to_owned());
+            return Err(ParseError {
+                message,
+                offset,
+                length,
+                hint,
+            });
+        }
+        parts.push(Part::Expr(expr));
+        at = end + 1;
+    }
+    literal.push_str(text.get(at..).unwrap_or_default());
+    if !literal.is_empty() {
+        parts.push(Part::Text(literal));
+    }
+    Ok(parts)
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(20).collect()
+}
+
+fn render(ctx: &mut Ctx<'_>, parts: &[Part]) -> Result<Value, Box<Fail>> {
+    let mut out = String::new();
+    for part in parts {
+        match part {
+            Part::Text(text) => out.push_str(text),
+            Part::Expr(expr) => {
+                let value = ctx.eval(expr)?;
+                ctx.produce(text_size(&value))?;
+                push_text(&mut out, &value);
+            }
+        }
+    }
+    Ok(Value::text(out))
+}
+
+/// A failure with the string it happened in.
+pub(super) fn blame(fail: Box<Fail>, text: &str) -> EvalError {
+    if let Some(foreign) = fail.foreign {
+        return *foreign;
+    }
+    let whole = Place {
+        offset: 0,
+        length: u32::try_from(text.len()).unwrap_or(u32::MAX),
+    };
+    let place = fail.place.unwrap_or(whole);
+    EvalError {
+        message: fail.message,
+        offset: place.offset as usize,
+        length: (place.length as usize).max(1),
+        text: text.to_owned(),
     }
 }

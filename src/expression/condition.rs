@@ -1,0 +1,284 @@
+//! Conditions: text, or WDL's object form. What they give must be a boolean; Jinja's truth is
+//! Python's.
+
+use super::jinja::Jinja;
+use super::template::{Kind, Template, blame, is_wdl};
+use super::wdl::ast::{Expr, Node, Place};
+use super::wdl::eval::{Ctx, describe};
+use super::wdl::functions;
+use super::{Env, EvalError, ParseError, Reference, Syntax, Value};
+use crate::diagnostic::did_you_mean;
+use std::sync::Arc;
+
+/// A test that gives true or false. A clone costs a counter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    test: Arc<Test>,
+    negated: bool,
+}
+
+#[derive(Debug, PartialEq)]
+struct Test {
+    text: String,
+    kind: TestKind,
+}
+
+#[derive(Debug, PartialEq)]
+enum TestKind {
+    /// WDL or a constant: must give a boolean.
+    Template(Template),
+    /// Jinja: true as Python has it; negated where it was written with `!`.
+    Jinja(Jinja, bool),
+    /// The object form.
+    Object(Expr),
+}
+
+impl Condition {
+    /// A condition from text: WDL, or a bare Jinja expression.
+    ///
+    /// # Errors
+    /// [`ParseError`] with the place inside `text`.
+    pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
+        let kind = match syntax {
+            Syntax::Azure => wdl(text, syntax)?,
+            Syntax::Loom if is_wdl(text) => wdl(text, syntax)?,
+            Syntax::Loom | Syntax::Jinja => jinja(text)?,
+        };
+        Ok(Self::of(text.to_owned(), kind))
+    }
+
+    /// A condition from a value: WDL's object form, `{and: [{greater: [a, b]}, …]}`, already
+    /// parsed to templates at its leaves; a boolean; or one template.
+    ///
+    /// # Errors
+    /// [`ParseError`] when the shape is none. Its place is the whole: the value has spans of its
+    /// own.
+    pub fn from_template(template: Template) -> Result<Self, ParseError> {
+        let source = template.source();
+        let kind = match &*template.0 {
+            Kind::Constant(Value::Object(map)) => {
+                let mut members = map.iter();
+                let only = members.next().filter(|_| map.len() == 1);
+                let only = only.map(|(name, value)| (&**name, constant_arguments(value)));
+                TestKind::Object(call(only, &source)?)
+            }
+            Kind::Object(members) => TestKind::Object(call(object_call(members), &source)?),
+            Kind::Constant(Value::Bool(_)) => TestKind::Template(template.clone()),
+            Kind::Constant(other) => {
+                return Err(shape(format!(
+                    "a condition gives a boolean; {} does not",
+                    describe(other)
+                )));
+            }
+            Kind::Array(_) => return Err(shape("a condition is no list".into())),
+            Kind::Whole(..) | Kind::Parts(..) | Kind::Jinja(_) => {
+                TestKind::Template(template.clone())
+            }
+        };
+        let text = match source.as_str() {
+            Some(text) => text.to_owned(),
+            None => source.to_json(),
+        };
+        Ok(Self::of(text, kind))
+    }
+
+    fn of(text: String, kind: TestKind) -> Self {
+        Self {
+            test: Arc::new(Test { text, kind }),
+            negated: false,
+        }
+    }
+
+    /// Its opposite: the tree is negated, never the text.
+    #[must_use]
+    pub fn negated(mut self) -> Self {
+        self.negated = !self.negated;
+        self
+    }
+
+    /// The text it was parsed from, for `status` and diagrams; also of a negated one.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.test.text.clone()
+    }
+
+    /// What it may read: each once, in order.
+    #[must_use]
+    pub fn references(&self) -> Vec<Reference> {
+        let mut found = Vec::new();
+        match &self.test.kind {
+            TestKind::Template(template) => template.collect(&mut found),
+            TestKind::Jinja(jinja, _) => found = jinja.references(),
+            TestKind::Object(expr) => super::reference::collect(expr, &mut found),
+        }
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// Whether it holds in `env`.
+    ///
+    /// # Errors
+    /// [`EvalError`], also when the value is no boolean where one is required.
+    pub fn holds(&self, env: &dyn Env) -> Result<bool, EvalError> {
+        let value = match &self.test.kind {
+            TestKind::Jinja(jinja, flipped) => {
+                return Ok((jinja.holds(env)? != *flipped) != self.negated);
+            }
+            TestKind::Template(template) => match &*template.0 {
+                Kind::Jinja(jinja) => return Ok(jinja.holds(env)? != self.negated),
+                _ => template.eval(env)?,
+            },
+            TestKind::Object(expr) => {
+                let mut ctx = Ctx::new(env);
+                ctx.eval(expr)
+                    .map_err(|fail| blame(ctx.explain(fail), &self.test.text))?
+            }
+        };
+        match value {
+            Value::Bool(value) => Ok(value != self.negated),
+            other => Err(EvalError {
+                message: format!("a condition gives a boolean, not {}", describe(&other)),
+                offset: 0,
+                length: self.test.text.len().max(1),
+                text: self.test.text.clone(),
+            }),
+        }
+    }
+}
+
+fn wdl(text: &str, syntax: Syntax) -> Result<TestKind, ParseError> {
+    let template = Template::parse(text, syntax)?;
+    match template.as_constant() {
+        None | Some(Value::Bool(_)) => Ok(TestKind::Template(template)),
+        Some(_) => Err(ParseError {
+            message: "the condition is plain text".into(),
+            offset: 0,
+            length: text.len().max(1),
+            hint: Some(format!("did you mean `@{text}`?")),
+        }),
+    }
+}
+
+fn jinja(text: &str) -> Result<TestKind, ParseError> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return Err(shape("the condition is empty".into()));
+    }
+    if text.contains("{{") || text.contains("{%") || text.contains("{#") {
+        return Ok(TestKind::Jinja(Jinja::template(text)?, false));
+    }
+    let word = |text: &str| {
+        !text.is_empty()
+            && text
+                .chars()
+                .all(|letter| letter.is_alphanumeric() || letter == '_')
+    };
+    match trimmed.strip_prefix('!').map(str::trim_start) {
+        Some(name) if word(name) => {
+            let start = text.len() - text.trim_start().len();
+            let skipped = start + trimmed.len() - name.len();
+            let blank = " ".repeat(skipped);
+            Ok(TestKind::Jinja(
+                Jinja::expression(&format!("{blank}{name}"))?,
+                true,
+            ))
+        }
+        _ => Ok(TestKind::Jinja(Jinja::expression(text)?, false)),
+    }
+}
+
+/// A mistake in the shape of a condition.
+fn shape(message: String) -> ParseError {
+    ParseError {
+        message,
+        offset: 0,
+        length: 1,
+        hint: None,
+    }
+}
+
+type Call<'t> = (&'t str, Result<Vec<Expr>, ParseError>);
+
+/// `{function: [arguments]}` with one member.
+fn object_call(members: &[(Template, Template)]) -> Option<Call<'_>> {
+    match members {
+        [(name, arguments)] => Some((name.as_constant()?.as_str()?, template_arguments(arguments))),
+        _ => None,
+    }
+}
+
+fn call(found: Option<Call<'_>>, source: &Value) -> Result<Expr, ParseError> {
+    let Some((name, arguments)) = found else {
+        let keys: Vec<&str> = source
+            .as_object()
+            .map(|map| map.keys().map(|key| &**key).collect())
+            .unwrap_or_default();
+        return Err(ParseError {
+            hint: Some("combine several with `and` or `or`".into()),
+            ..shape(format!(
+                "a condition has one function; here are: {}",
+                keys.join(", ")
+            ))
+        });
+    };
+    let Some(function) = functions::find(name) else {
+        return Err(ParseError {
+            hint: did_you_mean(name, functions::names()),
+            ..shape(format!("unknown function `{name}` in the condition"))
+        });
+    };
+    let arguments = arguments?;
+    match function.arity_error(arguments.len()) {
+        Some(message) => Err(shape(message)),
+        None => Ok(node(Node::Call(function, arguments))),
+    }
+}
+
+fn node(node: Node) -> Expr {
+    Expr {
+        node,
+        place: Place::default(),
+    }
+}
+
+fn template_arguments(template: &Template) -> Result<Vec<Expr>, ParseError> {
+    match &*template.0 {
+        Kind::Array(items) => items.iter().map(operand).collect(),
+        Kind::Constant(value) => constant_arguments(value),
+        _ => Ok(vec![operand(template)?]),
+    }
+}
+
+fn operand(template: &Template) -> Result<Expr, ParseError> {
+    match &*template.0 {
+        Kind::Constant(value) => constant_operand(value),
+        Kind::Object(members) => match object_call(members) {
+            Some((name, arguments)) if functions::find(name).is_some() => {
+                call(Some((name, arguments)), &Value::Null)
+            }
+            _ => Ok(node(Node::Template(template.clone()))),
+        },
+        _ => Ok(node(Node::Template(template.clone()))),
+    }
+}
+
+fn constant_arguments(value: &Value) -> Result<Vec<Expr>, ParseError> {
+    match value {
+        Value::Array(items) => items.iter().map(constant_operand).collect(),
+        other => Ok(vec![constant_operand(other)?]),
+    }
+}
+
+fn constant_operand(value: &Value) -> Result<Expr, ParseError> {
+    let only = value
+        .as_object()
+        .filter(|map| map.len() == 1)
+        .and_then(|map| map.first());
+    match only {
+        Some((name, arguments)) if functions::find(name).is_some() => {
+            call(Some((name, constant_arguments(arguments))), value)
+        }
+        _ => Ok(node(Node::Literal(value.clone()))),
+    }
+}

@@ -1,0 +1,169 @@
+//! Values as the engine sees them, and back. Arrays and objects are wrapped, never converted, so
+//! that reading one member costs that member.
+
+use crate::expression::{MAX_DEPTH, Object as Map, Value};
+use minijinja::value::{
+    DynObject, Enumerator, Object, ObjectExt, ObjectRepr, Value as Jinja, ValueKind,
+};
+use minijinja::{Error, ErrorKind};
+use std::sync::Arc;
+
+/// A list of ours.
+#[derive(Debug)]
+struct List {
+    items: Arc<Vec<Value>>,
+    lenient: bool,
+}
+
+/// A map of ours. A lenient one, TEA's `state`, has None for a key that is absent, unless the key
+/// begins with `_`.
+#[derive(Debug)]
+struct Members {
+    map: Arc<Map>,
+    lenient: bool,
+}
+
+/// Wraps a value for the engine.
+pub(super) fn to_jinja(value: &Value, lenient: bool) -> Jinja {
+    match value {
+        Value::Null => Jinja::from(()),
+        Value::Bool(value) => Jinja::from(*value),
+        Value::Int(value) => Jinja::from(*value),
+        Value::Float(value) => Jinja::from(*value),
+        Value::Decimal(value) => Jinja::from(value.to_string().parse::<f64>().unwrap_or(f64::NAN)),
+        Value::String(value) => Jinja::from(value.as_str()),
+        Value::Array(items) => Jinja::from_object(List {
+            items: Arc::clone(items),
+            lenient,
+        }),
+        Value::Object(map) => Jinja::from_object(Members {
+            map: Arc::clone(map),
+            lenient,
+        }),
+    }
+}
+
+impl Object for List {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Jinja) -> Option<Jinja> {
+        let index = key.as_usize()?;
+        Some(to_jinja(self.items.get(index)?, self.lenient))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Seq(self.items.len())
+    }
+}
+
+impl Members {
+    fn look_up(&self, key: &str) -> Option<Jinja> {
+        match self.map.get(key) {
+            Some(value) => Some(to_jinja(value, self.lenient)),
+            None if self.lenient && !key.starts_with('_') => Some(Jinja::from(())),
+            None => None,
+        }
+    }
+}
+
+impl Object for Members {
+    fn get_value(self: &Arc<Self>, key: &Jinja) -> Option<Jinja> {
+        self.look_up(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Jinja> {
+        self.look_up(key)
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        self.mapped_enumerator(|this| {
+            Box::new(this.map.keys().map(|key| Jinja::from(key.as_ref())))
+        })
+    }
+
+    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
+        Some(self.map.len())
+    }
+
+    /// `get` must not see the None of an absent key, so it is answered here.
+    fn call_method(
+        self: &Arc<Self>,
+        _state: &mut minijinja::State<'_, '_>,
+        method: &str,
+        args: &[Jinja],
+    ) -> Result<Jinja, Error> {
+        if method != "get" {
+            return Err(Error::from(ErrorKind::UnknownMethod));
+        }
+        let (key, default): (&Jinja, Option<Jinja>) = minijinja::value::from_args(args)?;
+        let found = key.as_str().and_then(|key| self.map.get(key));
+        Ok(match found {
+            Some(value) => to_jinja(value, self.lenient),
+            None => default.unwrap_or_else(|| Jinja::from(())),
+        })
+    }
+}
+
+/// Unwraps a value of the engine's.
+pub(super) fn from_jinja(value: &Jinja) -> Result<Value, Error> {
+    convert(value, 0)
+}
+
+fn convert(value: &Jinja, depth: usize) -> Result<Value, Error> {
+    if depth > MAX_DEPTH {
+        let message = format!("the value nests deeper than {MAX_DEPTH} levels");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
+    match value.kind() {
+        ValueKind::Undefined => Err(Error::from(ErrorKind::UndefinedError)),
+        ValueKind::None => Ok(Value::Null),
+        ValueKind::Bool => Ok(Value::Bool(value.is_true())),
+        ValueKind::Number => number(value),
+        ValueKind::String => Ok(Value::text(value.as_str().unwrap_or_default())),
+        ValueKind::Bytes => Ok(Value::text(value.to_string())),
+        ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => match value.as_object() {
+            Some(object) => convert_object(value, object, depth),
+            None => Ok(Value::Null),
+        },
+        _ => Err(Error::new(
+            ErrorKind::InvalidOperation,
+            format!("{} is no value to keep", value.kind()),
+        )),
+    }
+}
+
+fn number(value: &Jinja) -> Result<Value, Error> {
+    if let Some(int) = value.as_i64().filter(|_| value.is_integer()) {
+        return Ok(Value::Int(int));
+    }
+    if value.is_integer() {
+        let message = format!("{value} does not fit 64 bits");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
+    f64::try_from(value.clone()).map(Value::Float)
+}
+
+fn convert_object(value: &Jinja, object: &DynObject, depth: usize) -> Result<Value, Error> {
+    if let Some(list) = object.downcast_ref::<List>() {
+        return Ok(Value::Array(Arc::clone(&list.items)));
+    }
+    if let Some(members) = object.downcast_ref::<Members>() {
+        return Ok(Value::Object(Arc::clone(&members.map)));
+    }
+    if value.kind() == ValueKind::Map {
+        let mut map = Map::new();
+        for key in value.try_iter()?.checked() {
+            let key = key?;
+            let member = value.get_item(&key)?;
+            map.insert(key.to_string().into(), convert(&member, depth + 1)?);
+        }
+        return Ok(Value::object(map));
+    }
+    let mut items = Vec::new();
+    for item in value.try_iter()?.checked() {
+        items.push(convert(&item?, depth + 1)?);
+    }
+    Ok(Value::array(items))
+}

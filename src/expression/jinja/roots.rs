@@ -1,0 +1,204 @@
+//! The names at the top of a template: found when it is parsed, looked up when it is evaluated.
+
+use super::object::to_jinja;
+use crate::expression::{ActionView, Env, Lookup, Reference, Value};
+use minijinja::value::{Enumerator, Object, Value as Jinja};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Functions of the engine itself.
+const GLOBALS: [&str; 4] = ["range", "dict", "namespace", "debug"];
+
+/// One name, and the members of it that are read; none where they are computed.
+#[derive(Debug)]
+pub(super) struct Root {
+    name: String,
+    members: Option<Vec<String>>,
+}
+
+/// The names a template reads, from the paths the engine found.
+pub(super) fn collect(paths: &HashSet<String>) -> Vec<Root> {
+    let mut sorted: Vec<&String> = paths.iter().collect();
+    sorted.sort();
+    let mut roots: Vec<Root> = Vec::new();
+    for path in sorted {
+        let (name, member) = match path.split_once('.') {
+            Some((name, rest)) => (name, rest.split('.').next()),
+            None => (path.as_str(), None),
+        };
+        if GLOBALS.contains(&name) {
+            continue;
+        }
+        let root = match roots.iter_mut().find(|root| root.name == name) {
+            Some(root) => root,
+            None => {
+                roots.push(Root {
+                    name: name.to_owned(),
+                    members: Some(Vec::new()),
+                });
+                let Some(root) = roots.last_mut() else {
+                    continue;
+                };
+                root
+            }
+        };
+        match (member, &mut root.members) {
+            (Some(member), Some(members)) => {
+                if !members.iter().any(|known| known == member) {
+                    members.push(member.to_owned());
+                }
+            }
+            (Some(_), None) => {}
+            (None, members) => *members = None,
+        }
+    }
+    roots
+}
+
+impl Root {
+    pub(super) fn references(&self) -> Vec<Reference> {
+        let make: fn(String) -> Reference = match self.name.as_str() {
+            "variables" | "state" => Reference::Variable,
+            "actions" => Reference::Action,
+            "inputs" => Reference::Input,
+            "loops" => Reference::Loop,
+            "parameters" => Reference::Parameter,
+            name => return vec![Reference::Root(name.to_owned())],
+        };
+        match &self.members {
+            Some(members) => members.iter().cloned().map(make).collect(),
+            None => vec![Reference::Anything],
+        }
+    }
+
+    fn value(&self, env: &dyn Env) -> Option<Jinja> {
+        if let Some(value) = env.root(&self.name) {
+            return Some(to_jinja(&value, self.name == "state"));
+        }
+        let value = match self.name.as_str() {
+            "variables" => self.object(&env.variable_names(), |name| env.variable(name)),
+            "inputs" => env.inputs(),
+            "actions" => {
+                let known = match &self.members {
+                    Some(members) => members.clone(),
+                    None => action_names(env),
+                };
+                self.object(&known, |name| match env.action(name) {
+                    Lookup::Found(view) => Some(record(&view)),
+                    Lookup::NotRun if env.forgives_unrun_actions() => Some(Value::Null),
+                    Lookup::NotRun | Lookup::Unknown(_) => None,
+                })
+            }
+            "parameters" => self.object(&[], |name| env.parameter(name)),
+            "env" => self.object(&[], |name| env.env_var(name).map(Value::from)),
+            "secrets" => self.object(&[], |name| env.secret(name)),
+            "item" => env.item(None)?,
+            "trigger" => env.trigger(),
+            "workflow" => env.workflow(),
+            _ => return None,
+        };
+        Some(to_jinja(&value, false))
+    }
+
+    /// Only the members that the template names, or all that are known.
+    fn object(&self, known: &[String], look_up: impl Fn(&str) -> Option<Value>) -> Value {
+        let names = self.members.as_deref().unwrap_or(known);
+        let pairs = names
+            .iter()
+            .filter_map(|name| Some((name.as_str(), look_up(name)?)));
+        Value::from_pairs(pairs)
+    }
+}
+
+fn record(view: &ActionView) -> Value {
+    crate::expression::wdl::functions::record(view)
+}
+
+fn action_names(env: &dyn Env) -> Vec<String> {
+    match env.action("") {
+        Lookup::Unknown(names) => names,
+        Lookup::Found(_) | Lookup::NotRun => Vec::new(),
+    }
+}
+
+/// The context of one evaluation: the few names the template reads.
+#[derive(Debug)]
+struct Context {
+    values: Vec<(String, Jinja)>,
+}
+
+impl Object for Context {
+    fn get_value(self: &Arc<Self>, key: &Jinja) -> Option<Jinja> {
+        self.get_value_by_str(key.as_str()?)
+    }
+
+    fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Jinja> {
+        let found = self.values.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value.clone())
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let names = self
+            .values
+            .iter()
+            .map(|(name, _)| Jinja::from(name.as_str()));
+        Enumerator::Values(names.collect())
+    }
+}
+
+pub(super) fn context(roots: &[Root], env: &dyn Env) -> Jinja {
+    let values = roots
+        .iter()
+        .filter_map(|root| Some((root.name.clone(), root.value(env)?)))
+        .collect();
+    Jinja::from_object(Context { values })
+}
+
+/// The first name that nothing is known of, and the names that might have been meant.
+pub(super) fn unknown(roots: &[Root], env: &dyn Env) -> Option<(String, Vec<String>)> {
+    for root in roots {
+        let Some(value) = root.value(env) else {
+            let mut names = env.root_names();
+            let ours = [
+                "variables",
+                "inputs",
+                "actions",
+                "parameters",
+                "env",
+                "secrets",
+            ];
+            names.extend(ours.into_iter().map(String::from));
+            names.extend(
+                ["item", "trigger", "workflow"]
+                    .into_iter()
+                    .map(String::from),
+            );
+            return Some((root.name.clone(), names));
+        };
+        for member in root.members.iter().flatten() {
+            let missing = value
+                .get_attr(member)
+                .is_ok_and(|found| found.is_undefined());
+            if missing && value.kind() == minijinja::value::ValueKind::Map {
+                let names = members_of(&root.name, &value, env);
+                return Some((format!("{}.{member}", root.name), names));
+            }
+        }
+    }
+    None
+}
+
+fn members_of(root: &str, value: &Jinja, env: &dyn Env) -> Vec<String> {
+    let names: Vec<String> = match root {
+        "variables" => env.variable_names(),
+        "actions" => action_names(env),
+        _ => value
+            .try_iter()
+            .map(|keys| keys.map(|key| key.to_string()).collect())
+            .unwrap_or_default(),
+    };
+    names
+        .into_iter()
+        .map(|name| format!("{root}.{name}"))
+        .collect()
+}

@@ -1,0 +1,78 @@
+//! What an expression mentions by a literal name: for linking, lints and hints.
+
+use super::wdl::ast::{Expr, Node};
+
+/// Something an expression mentions by a literal name; for linking, lints and hints.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reference {
+    /// `variables('x')`, Jinja `variables.x`, `state.x`.
+    Variable(String),
+    /// `body('x')`, `outputs('x')`, `actions('x')`, Jinja `actions.x`.
+    Action(String),
+    /// `result('scope')`.
+    Scope(String),
+    /// `inputs('x')`, `inputs.x`.
+    Input(String),
+    /// `items('loop')`, `iterationIndexes('loop')`.
+    Loop(String),
+    /// `parameters('x')`.
+    Parameter(String),
+    /// A Jinja name at the top that is none of these.
+    Root(String),
+    /// A call or a computed name: anything may be read.
+    Anything,
+}
+
+/// Adds what a WDL expression mentions.
+pub(super) fn collect(expr: &Expr, found: &mut Vec<Reference>) {
+    match &expr.node {
+        Node::Literal(_) => {}
+        Node::Template(template) => template.collect(found),
+        Node::Path(base, steps) => {
+            // `inputs().x` names its input as `inputs('x')` does.
+            let name = steps.first().and_then(|step| step.key.literal_text());
+            match (&base.node, name) {
+                (Node::Call(function, arguments), Some(name))
+                    if function.name == "inputs" && arguments.is_empty() =>
+                {
+                    found.push(Reference::Input(name.to_owned()));
+                }
+                _ => collect(base, found),
+            }
+            steps.iter().for_each(|step| collect(&step.key, found));
+        }
+        Node::Call(function, arguments) => {
+            found.extend(named(function.name, arguments));
+            arguments
+                .iter()
+                .for_each(|argument| collect(argument, found));
+        }
+    }
+}
+
+fn named(function: &str, arguments: &[Expr]) -> Option<Reference> {
+    let make: fn(String) -> Reference = match function {
+        "variables" => Reference::Variable,
+        "actionBody"
+        | "actionOutputs"
+        | "actions"
+        | "body"
+        | "formDataMultiValues"
+        | "formDataValue"
+        | "multipartBody"
+        | "outputs" => Reference::Action,
+        "result" => Reference::Scope,
+        "inputs" => Reference::Input,
+        "items" | "iterationIndexes" => Reference::Loop,
+        "parameters" => Reference::Parameter,
+        _ => return None,
+    };
+    match arguments.first() {
+        Some(argument) => Some(
+            argument
+                .literal_text()
+                .map_or(Reference::Anything, |name| make(name.to_owned())),
+        ),
+        None => Some(Reference::Anything),
+    }
+}

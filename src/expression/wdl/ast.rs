@@ -1,0 +1,63 @@
+//! The tree of a WDL expression. Names are resolved: a call holds its function.
+
+use super::functions::Function;
+use crate::expression::{Template, Value};
+
+/// A place in the string: byte offset and length.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    pub offset: u32,
+    pub length: u32,
+}
+
+/// One node and where it is written. Equality looks at the tree only, never at the place.
+#[derive(Clone, Debug)]
+pub(crate) struct Expr {
+    pub node: Node,
+    pub place: Place,
+}
+
+impl PartialEq for Expr {
+    fn eq(&self, other: &Self) -> bool {
+        self.node == other.node
+    }
+}
+
+/// What an expression can be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Node {
+    /// A number, text, true, false or null.
+    Literal(Value),
+    /// `name(arguments)`.
+    Call(&'static Function, Vec<Expr>),
+    /// `base.key?[key]…`: a flat list, so that a long one does not cost stack.
+    Path(Box<Expr>, Vec<Step>),
+    /// A leaf of a condition in object form.
+    Template(Template),
+}
+
+/// One member access.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub key: Expr,
+    /// With `?`: null and a missing member give null.
+    pub safe: bool,
+    /// From the beginning of the path to the end of this step.
+    pub place: Place,
+}
+
+impl PartialEq for Step {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key && self.safe == other.safe
+    }
+}
+
+impl Expr {
+    /// The text, when this is a literal one.
+    pub(crate) fn literal_text(&self) -> Option<&str> {
+        match &self.node {
+            Node::Literal(value) => value.as_str(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Evaluates a tree. It borrows: reading one member of a large body clones counters, never the
+//! body. Work and what is produced are counted, and an expression that asks for too much fails.
+
+use super::ast::{Expr, Node, Place, Step};
+use super::functions::{Args, Run};
+use crate::diagnostic::did_you_mean;
+use crate::expression::{Env, EvalError, Object, Value};
+
+/// Nodes evaluated and elements looked at by one evaluation, at most.
+pub(crate) const MAX_STEPS: usize = 2_000_000;
+/// Bytes of new text and elements produced by one evaluation, at most.
+pub(crate) const MAX_BYTES: usize = 32 << 20;
+
+/// Why an evaluation stopped.
+#[derive(Debug)]
+pub(crate) struct Fail {
+    pub message: String,
+    pub place: Option<Place>,
+    /// The argument to blame, from 0, until the call knows its place.
+    pub argument: Option<usize>,
+    /// The error of a template of its own, with its own text and place.
+    pub foreign: Option<Box<EvalError>>,
+}
+
+impl Fail {
+    pub(crate) fn new(message: impl Into<String>) -> Box<Self> {
+        Box::new(Self {
+            message: message.into(),
+            place: None,
+            argument: None,
+            foreign: None,
+        })
+    }
+
+    pub(crate) fn argument(index: usize, message: impl Into<String>) -> Box<Self> {
+        let mut fail = Self::new(message);
+        fail.argument = Some(index);
+        fail
+    }
+}
+
+pub(crate) type Outcome<T = Value> = Result<T, Box<Fail>>;
+
+/// One evaluation.
+pub(crate) struct Ctx<'e> {
+    pub env: &'e dyn Env,
+    steps: usize,
+    bytes: usize,
+    /// The value just given is the null of an action that has not run.
+    unrun: bool,
+    /// The first action that was read so.
+    unrun_name: Option<String>,
+}
+
+impl<'e> Ctx<'e> {
+    pub(crate) fn new(env: &'e dyn Env) -> Self {
+        Self {
+            env,
+            steps: 0,
+            bytes: 0,
+            unrun: false,
+            unrun_name: None,
+        }
+    }
+
+    /// Counts work: nodes, or elements a function looks at.
+    pub(crate) fn work(&mut self, steps: usize) -> Outcome<()> {
+        self.steps = self.steps.saturating_add(steps);
+        if self.steps > MAX_STEPS {
+            return Err(Fail::new(format!(
+                "the expression takes more than {MAX_STEPS} steps"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Counts what is about to be produced, before it is.
+    pub(crate) fn produce(&mut self, bytes: usize) -> Outcome<()> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_BYTES {
+            return Err(Fail::new(format!(
+                "the expression produces more than {} MiB",
+                MAX_BYTES >> 20
+            )));
+        }
+        Ok(())
+    }
+
+    /// Counts new elements of a list or a map.
+    pub(crate) fn elements(&mut self, count: usize) -> Outcome<()> {
+        self.work(count)?;
+        self.produce(count.saturating_mul(size_of::<Value>()))
+    }
+
+    /// Text that a function made, counted.
+    pub(crate) fn text(&mut self, text: impl Into<String>) -> Outcome {
+        let text = text.into();
+        self.produce(text.len())?;
+        Ok(Value::text(text))
+    }
+
+    /// Null for an action that has not run, where that is forgiven.
+    pub(crate) fn unrun(&mut self, name: &str) -> Value {
+        self.unrun = true;
+        if self.unrun_name.is_none() {
+            self.unrun_name = Some(name.to_owned());
+        }
+        Value::Null
+    }
+
+    /// What to add to an error that an action which has not run may have caused.
+    pub(crate) fn explain(&self, mut fail: Box<Fail>) -> Box<Fail> {
+        if let Some(name) = &self.unrun_name {
+            fail.message = format!(
+                "{}; action `{name}` has not run yet, so it reads as null",
+                fail.message
+            );
+        }
+        fail
+    }
+
+    pub(crate) fn eval(&mut self, expr: &Expr) -> Outcome {
+        self.steps += 1;
+        if self.steps > MAX_STEPS {
+            self.work(0)?;
+        }
+        self.unrun = false;
+        match &expr.node {
+            Node::Literal(value) => Ok(value.clone()),
+            Node::Path(base, steps) => self.path(base, steps),
+            Node::Template(template) => template.eval(self.env).map_err(|error| {
+                let mut fail = Fail::new(error.message.clone());
+                fail.foreign = Some(Box::new(error));
+                fail
+            }),
+            Node::Call(function, arguments) => {
+                let outcome = match function.run {
+                    Run::Lazy(run) => run(self, arguments),
+                    Run::Eager(run) => {
+                        let mut values = Vec::with_capacity(arguments.len());
+                        for argument in arguments {
+                            values.push(self.eval(argument)?);
+                        }
+                        self.unrun = false;
+                        run(self, &Args { function, values })
+                    }
+                };
+                outcome.map_err(|mut fail| {
+                    if fail.place.is_none() {
+                        let blamed = fail.argument.and_then(|index| arguments.get(index));
+                        fail.place = Some(blamed.map_or(expr.place, |argument| argument.place));
+                    }
+                    fail
+                })
+            }
+        }
+    }
+
+    fn path(&mut self, base: &Expr, steps: &[Step]) -> Outcome {
+        let mut value = self.eval(base)?;
+        let unrun = self.unrun;
+        for step in steps {
+            let found = match step.key.literal_text() {
+                Some(name) if !unrun => member(&value, name, step.safe),
+                Some(_) => Ok(Value::Null),
+                None => {
+                    let key = self.eval(&step.key)?;
+                    if unrun {
+                        Ok(Value::Null)
+                    } else {
+                        item(&value, &key, step.safe)
+                    }
+                }
+            };
+            value = found.map_err(|mut fail| {
+                fail.place = Some(step.place);
+                fail
+            })?;
+        }
+        self.unrun = unrun;
+        Ok(value)
+    }
+}
+
+/// Whether two names are the same, which they are without case.
+pub(crate) fn same_name(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+        || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())
+}
+
+/// The member of a map by its name, without case; the exact name goes first.
+pub(crate) fn find_member<'m>(map: &'m Object, name: &str) -> Option<&'m Value> {
+    map.get(name).or_else(|| {
+        map.iter()
+            .find(|(key, _)| same_name(key, name))
+            .map(|(_, value)| value)
+    })
+}
+
+/// `base.name`, `base['name']`.
+fn member(base: &Value, name: &str, safe: bool) -> Outcome {
+    match base {
+        Value::Object(map) => match find_member(map, name) {
+            Some(value) => Ok(value.clone()),
+            None if safe => Ok(Value::Null),
+            None => {
+                let hint = did_you_mean(name, map.keys()).unwrap_or_else(|| {
+                    format!("write `?` before it if it may be missing{}", members(map))
+                });
+                Err(Fail::new(format!(
+                    "the object has no member `{name}`; {hint}"
+                )))
+            }
+        },
+        Value::Null if safe => Ok(Value::Null),
+        Value::Null => Err(Fail::new(format!(
+            "null has no member `{name}`; write `?` before it if null is expected"
+        ))),
+        Value::Array(_) => Err(Fail::new(format!(
+            "an array has no member `{name}`; its elements are selected by number"
+        ))),
+        other => Err(Fail::new(format!(
+            "{} has no member `{name}`",
+            describe(other)
+        ))),
+    }
+}
+
+fn members(map: &Object) -> String {
+    let mut names: Vec<&str> = map.keys().take(8).map(|key| &**key).collect();
+    if map.len() > names.len() {
+        names.push("…");
+    }
+    if names.is_empty() {
+        "; the object is empty".into()
+    } else {
+        format!("; it has {}", names.join(", "))
+    }
+}
+
+/// `base[key]` with a computed or numeric key.
+fn item(base: &Value, key: &Value, safe: bool) -> Outcome {
+    if let Some(name) = key.as_str() {
+        return member(base, name, safe);
+    }
+    let Some(index) = key.as_int() else {
+        return Err(Fail::new(format!(
+            "a member is selected by text or a whole number, not by {}",
+            describe(key)
+        )));
+    };
+    match base {
+        Value::Array(items) => {
+            let found = usize::try_from(index)
+                .ok()
+                .and_then(|index| items.get(index));
+            match found {
+                Some(value) => Ok(value.clone()),
+                None if safe => Ok(Value::Null),
+                None => Err(Fail::new(format!(
+                    "index {index} is out of range: the array has {} elements",
+                    items.len()
+                ))),
+            }
+        }
+        Value::Null if safe => Ok(Value::Null),
+        Value::Null => Err(Fail::new(format!(
+            "null has no element {index}; write `?` before it if null is expected"
+        ))),
+        other => Err(Fail::new(format!(
+            "{} has no element {index}; only arrays have",
+            describe(other)
+        ))),
+    }
+}
+
+/// A value in an error message: its kind, and itself where it is short.
+pub(crate) fn describe(value: &Value) -> String {
+    let short = |text: &str| -> String {
+        let mut cut: String = text.chars().take(40).collect();
+        if cut.len() < text.len() {
+            cut.push('…');
+        }
+        cut
+    };
+    match value {
+        Value::Null => "null".into(),
+        Value::Bool(value) => format!("the boolean {value}"),
+        Value::Int(value) => format!("the integer {value}"),
+        Value::Float(_) | Value::Decimal(_) => format!("the number {}", value.to_json()),
+        Value::String(text) => format!("the text '{}'", short(text)),
+        Value::Array(items) => format!("an array of {}", items.len()),
+        Value::Object(map) => format!("an object of {}", map.len()),
+    }
+}

@@ -1,0 +1,223 @@
+//! Text: chunk concat endsWith formatNumber guid indexOf isFloat isInt lastIndexOf length
+//! nthIndexOf replace slice split startsWith substring toLower toUpper trim utf8Length
+//! utf16Length trimByteOrderMark. Positions count UTF-16 units, as the reference does.
+
+use super::{ANY, Args, Function, eager};
+use crate::expression::Value;
+use crate::expression::wdl::eval::{Ctx, Fail, Outcome};
+use crate::expression::wdl::number::Number;
+use crate::expression::wdl::text::{Units, parse_number, push_text, text_size, units};
+
+pub(super) const TABLE: &[Function] = &[
+    eager("chunk", 2, 2, chunk),
+    eager("concat", 1, ANY, concat),
+    eager("endsWith", 2, 2, |_, args| {
+        let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);
+        Ok(text.ends_with(&wanted).into())
+    }),
+    eager("indexOf", 2, 2, |_, args| {
+        let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);
+        Ok(position(&text, text.find(&wanted)))
+    }),
+    eager("isFloat", 1, 2, |_, args| {
+        Ok(args
+            .value(0)
+            .as_str()
+            .and_then(parse_number)
+            .is_some()
+            .into())
+    }),
+    eager("isInt", 1, 1, |_, args| {
+        let number = args.value(0).as_str().and_then(parse_number);
+        Ok(matches!(number, Some(Number::Int(_))).into())
+    }),
+    eager("lastIndexOf", 2, 2, |_, args| {
+        let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);
+        Ok(position(&text, text.rfind(&wanted)))
+    }),
+    eager("nthIndexOf", 3, 3, nth_index_of),
+    eager("replace", 3, 3, replace),
+    eager("slice", 2, 3, slice),
+    eager("split", 2, 2, split),
+    eager("startsWith", 2, 2, |_, args| {
+        let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);
+        Ok(text.starts_with(&wanted).into())
+    }),
+    eager("substring", 2, 3, substring),
+    eager("toLower", 1, 1, |ctx, args| {
+        let text = args.text(0)?;
+        ctx.work(text.len() / 64)?;
+        ctx.text(text.to_lowercase())
+    }),
+    eager("toUpper", 1, 1, |ctx, args| {
+        let text = args.text(0)?;
+        ctx.work(text.len() / 64)?;
+        ctx.text(text.to_uppercase())
+    }),
+    eager("trim", 1, 1, |ctx, args| {
+        let text = args.text(0)?.trim();
+        ctx.text(text)
+    }),
+    eager("trimByteOrderMark", 1, 1, |ctx, args| {
+        let text = args.text(0)?;
+        ctx.text(text.strip_prefix('\u{feff}').unwrap_or(text))
+    }),
+    eager("utf8Length", 1, 1, |_, args| Ok(size(args.text(0)?.len()))),
+    eager("utf16Length", 1, 1, |_, args| {
+        Ok(size(units(args.text(0)?)))
+    }),
+];
+
+pub(super) fn size(size: usize) -> Value {
+    Value::Int(i64::try_from(size).unwrap_or(i64::MAX))
+}
+
+/// Searches are without case, as the reference says of indexOf, lastIndexOf, startsWith and
+/// endsWith.
+fn folded(args: &Args, index: usize) -> Outcome<String> {
+    let text = args.text(index)?;
+    if text.is_ascii() {
+        return Ok(text.to_ascii_lowercase());
+    }
+    // Letter by letter, so that positions stay those of the text itself.
+    Ok(text
+        .chars()
+        .map(|letter| {
+            let mut lower = letter.to_lowercase();
+            match (lower.next(), lower.next()) {
+                (Some(single), None) if single.len_utf16() == letter.len_utf16() => single,
+                _ => letter,
+            }
+        })
+        .collect())
+}
+
+/// A byte position as a count of UTF-16 units; -1 for none.
+fn position(text: &str, found: Option<usize>) -> Value {
+    match found.and_then(|byte| text.get(..byte)) {
+        Some(before) => size(units(before)),
+        None => Value::Int(-1),
+    }
+}
+
+/// Text or an array in pieces of a given length; the last may be shorter.
+fn chunk(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let length = args.count(1)?;
+    if length == 0 {
+        return Err(args.wrong(1, "a length of at least 1"));
+    }
+    if let Value::Array(items) = args.value(0) {
+        ctx.elements(items.len().saturating_mul(2))?;
+        let chunks = items
+            .chunks(length)
+            .map(|chunk| Value::array(chunk.to_vec()));
+        return Ok(Value::array(chunks.collect()));
+    }
+    let Value::String(text) = args.value(0) else {
+        return Err(args.wrong(0, "text or an array"));
+    };
+    let text = Units::of(text);
+    let total = text.len();
+    ctx.elements(total.div_ceil(length))?;
+    ctx.produce(total)?;
+    let pieces = (0..total).step_by(length).filter_map(|start| {
+        let end = start.saturating_add(length).min(total);
+        text.slice(start, end).map(Value::text)
+    });
+    Ok(Value::array(pieces.collect()))
+}
+
+fn concat(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    ctx.produce(args.values.iter().map(text_size).sum())?;
+    let mut out = String::new();
+    for value in &args.values {
+        push_text(&mut out, value);
+    }
+    Ok(Value::text(out))
+}
+
+/// The n-th occurrence from the start, or with a negative n from the end; -1 for none.
+fn nth_index_of(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);
+    let nth = args.int(2)?;
+    ctx.work(text.len() / 16)?;
+    let index = usize::try_from(nth.unsigned_abs()).unwrap_or(usize::MAX);
+    let found = match index.checked_sub(1) {
+        None => return Err(args.wrong(2, "an occurrence from 1, or from -1 for the last")),
+        Some(skip) if nth > 0 => text.match_indices(&wanted).nth(skip),
+        Some(skip) => text.rmatch_indices(&wanted).nth(skip),
+    };
+    Ok(position(&text, found.map(|(at, _)| at)))
+}
+
+fn replace(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let (text, old, new) = (args.text(0)?, args.text(1)?, args.text(2)?);
+    if old.is_empty() {
+        return Err(args.wrong(1, "text that is not empty"));
+    }
+    ctx.work(text.len() / 16)?;
+    let count = text.matches(old).count();
+    ctx.produce(text.len().saturating_add(count.saturating_mul(new.len())))?;
+    Ok(Value::text(text.replace(old, new)))
+}
+
+/// From a start to before an end; negative ones count from the end, and nothing is out of range.
+fn slice(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let text = Units::of(args.text(0)?);
+    let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
+    let clamp = |index: i64| {
+        let from_start = if index < 0 {
+            index.saturating_add(length)
+        } else {
+            index
+        };
+        usize::try_from(from_start.clamp(0, length)).unwrap_or(0)
+    };
+    let start = clamp(args.int(1)?);
+    let end = if args.len() > 2 {
+        clamp(args.int(2)?)
+    } else {
+        text.len()
+    };
+    ctx.text(text.slice(start, end.max(start)).unwrap_or_default())
+}
+
+fn split(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let (text, delimiter) = (args.text(0)?, args.text(1)?);
+    ctx.work(text.len() / 16)?;
+    if delimiter.is_empty() {
+        return Ok(Value::array(vec![Value::text(text)]));
+    }
+    ctx.elements(text.matches(delimiter).count() + 1)?;
+    ctx.produce(text.len())?;
+    Ok(Value::array(
+        text.split(delimiter).map(Value::text).collect(),
+    ))
+}
+
+fn substring(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let text = Units::of(args.text(0)?);
+    let start = args.count(1)?;
+    let total = text.len();
+    if start > total {
+        return Err(Fail::argument(
+            1,
+            format!("`substring` starts at {start}, but the text has {total} characters"),
+        ));
+    }
+    let length = if args.len() > 2 {
+        args.count(2)?
+    } else {
+        total - start
+    };
+    match start
+        .checked_add(length)
+        .and_then(|end| text.slice(start, end))
+    {
+        Some(part) => ctx.text(part),
+        None => Err(Fail::argument(
+            2,
+            format!("`substring` takes {length} characters from {start}, but the text has {total}"),
+        )),
+    }
+}

@@ -1,0 +1,187 @@
+//! The workflow: action actionBody actionOutputs actions body item items iterationIndexes outputs
+//! parameters result trigger triggerBody triggerOutputs variables workflow, and ours: inputs,
+//! env, secret. They read the environment and nothing else.
+
+use super::{Args, Function, eager};
+use crate::diagnostic::did_you_mean;
+use crate::expression::wdl::eval::{Ctx, Fail, Outcome, find_member};
+use crate::expression::{ActionView, Lookup, Mode, Object, Value};
+
+pub(super) const TABLE: &[Function] = &[
+    eager("action", 0, 0, |ctx, _| match ctx.env.current_action() {
+        Some(view) => Ok(record(&view)),
+        None => Err(Fail::new(
+            "`action` is known only inside an action's own inputs and conditions",
+        )),
+    }),
+    eager("actionBody", 1, 1, body),
+    eager("actionOutputs", 1, 1, outputs),
+    eager("actions", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let found = ctx.env.action(name);
+        Ok(ran(ctx, name, "action", found)?.map_or(Value::Null, |view| record(&view)))
+    }),
+    eager("body", 1, 1, body),
+    eager("env", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        match ctx.env.env_var(name) {
+            Some(value) => ctx.text(value),
+            None => Err(Fail::argument(
+                0,
+                format!("there is no environment variable `{name}` for expressions"),
+            )),
+        }
+    }),
+    eager("inputs", 0, 1, inputs),
+    eager("item", 0, 0, |ctx, _| {
+        ctx.env
+            .item(None)
+            .ok_or_else(|| Fail::new("`item` is known only inside a foreach"))
+    }),
+    eager("items", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let missing =
+            || Fail::argument(0, format!("there is no foreach `{name}` around this place"));
+        ctx.env.item(Some(name)).ok_or_else(missing)
+    }),
+    eager("iterationIndexes", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let missing = || Fail::argument(0, format!("there is no loop `{name}` around this place"));
+        ctx.env
+            .iteration_index(name)
+            .map(Value::Int)
+            .ok_or_else(missing)
+    }),
+    eager("outputs", 1, 1, outputs),
+    eager("parameters", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let missing = || Fail::argument(0, format!("there is no parameter `{name}`"));
+        ctx.env.parameter(name).ok_or_else(missing)
+    }),
+    eager("result", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let found = ctx.env.result(name);
+        Ok(ran(ctx, name, "scope", found)?.unwrap_or_default())
+    }),
+    eager("secret", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        let missing = || Fail::argument(0, format!("there is no secret `{name}`"));
+        ctx.env.secret(name).ok_or_else(missing)
+    }),
+    eager("trigger", 0, 0, |ctx, _| Ok(ctx.env.trigger())),
+    eager("triggerBody", 0, 0, |ctx, _| {
+        let outputs = trigger_outputs(ctx);
+        Ok(body_of(ctx, outputs))
+    }),
+    eager("triggerOutputs", 0, 0, |ctx, _| Ok(trigger_outputs(ctx))),
+    eager("variables", 1, 1, |ctx, args| {
+        let name = args.text(0)?;
+        ctx.env.variable(name).ok_or_else(|| {
+            let known = ctx.env.variable_names();
+            Fail::argument(0, unknown("variable", name, &known))
+        })
+    }),
+    eager("workflow", 0, 0, |ctx, _| Ok(ctx.env.workflow())),
+];
+
+fn unknown(what: &str, name: &str, known: &[String]) -> String {
+    let message = format!("there is no {what} `{name}`");
+    if let Some(hint) = did_you_mean(name, known) {
+        return format!("{message}; {hint}");
+    }
+    match known {
+        [] => message,
+        [only] => format!("{message}; the only one is `{only}`"),
+        _ => {
+            let more = if known.len() > 8 { ", …" } else { "" };
+            let names: Vec<&str> = known.iter().take(8).map(String::as_str).collect();
+            format!("{message}; there are {}{more}", names.join(", "))
+        }
+    }
+}
+
+/// What was found; nothing when it has not run where that is forgiven.
+fn ran<T>(ctx: &mut Ctx<'_>, name: &str, what: &str, found: Lookup<T>) -> Outcome<Option<T>> {
+    match found {
+        Lookup::Found(found) => Ok(Some(found)),
+        Lookup::NotRun if ctx.env.forgives_unrun_actions() => {
+            ctx.unrun(name);
+            Ok(None)
+        }
+        Lookup::NotRun => Err(Fail::argument(
+            0,
+            format!("the {what} `{name}` has not run"),
+        )),
+        Lookup::Unknown(known) => Err(Fail::argument(0, unknown(what, name, &known))),
+    }
+}
+
+fn outputs(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let name = args.text(0)?;
+    let found = ctx.env.action_outputs(name);
+    Ok(ran(ctx, name, "action", found)?.unwrap_or_default())
+}
+
+fn body(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let name = args.text(0)?;
+    let found = ctx.env.action_outputs(name);
+    Ok(match ran(ctx, name, "action", found)? {
+        Some(outputs) => body_of(ctx, outputs),
+        None => Value::Null,
+    })
+}
+
+/// The member `body` of outputs that have one; without one, in Loom, the whole outputs.
+fn body_of(ctx: &Ctx<'_>, outputs: Value) -> Value {
+    match outputs.as_object().and_then(|map| find_member(map, "body")) {
+        Some(body) => body.clone(),
+        None => match ctx.env.mode() {
+            Mode::Loom => outputs,
+            Mode::Azure => Value::Null,
+        },
+    }
+}
+
+fn trigger_outputs(ctx: &Ctx<'_>) -> Value {
+    let trigger = ctx.env.trigger();
+    let outputs = trigger
+        .as_object()
+        .and_then(|map| find_member(map, "outputs"));
+    outputs.cloned().unwrap_or_default()
+}
+
+/// An action's record as `actions('x')` and `action()` show it.
+pub(crate) fn record(view: &ActionView) -> Value {
+    let mut map = Object::with_capacity(8);
+    map.insert("name".into(), view.name.as_str().into());
+    map.insert("status".into(), view.status.as_str().into());
+    for (name, value) in [
+        ("code", &view.code),
+        ("inputs", &view.inputs),
+        ("outputs", &view.outputs),
+        ("error", &view.error),
+        ("startTime", &view.start_time),
+        ("endTime", &view.end_time),
+    ] {
+        map.insert(name.into(), value.clone());
+    }
+    Value::object(map)
+}
+
+/// `inputs()`, `inputs('name')`: what the caller gave.
+fn inputs(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let all = ctx.env.inputs();
+    if args.len() == 0 {
+        return Ok(all);
+    }
+    let name = args.text(0)?;
+    let map = all.as_object();
+    map.and_then(|map| find_member(map, name))
+        .cloned()
+        .ok_or_else(|| {
+            let known: Vec<String> = map
+                .map(|map| map.keys().map(|key| key.to_string()).collect())
+                .unwrap_or_default();
+            Fail::argument(0, unknown("input", name, &known))
+        })
+}
