@@ -1,10 +1,6 @@
 //! An author's mistakes: code, message, place, hint. All of them are reported, not the first.
 //! This room never decides what is a mistake.
 
-mod nearest;
-
-pub use nearest::{did_you_mean, nearest};
-
 use crate::source::Span;
 
 /// How bad it is.
@@ -79,6 +75,17 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// `did you mean …?` as a hint, when a candidate is near. Long names are not compared.
+pub fn did_you_mean<'a, S: AsRef<str> + ?Sized + 'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a S>,
+) -> Option<String> {
+    const MAX_LENGTH: usize = 64;
+    let candidates = candidates.into_iter().map(AsRef::as_ref);
+    let short = candidates.filter(|candidate| candidate.len().max(name.len()) <= MAX_LENGTH);
+    nearest(name, short).map(|found| format!("did you mean `{found}`?"))
 }
 
 #[cfg(test)]
