@@ -28,7 +28,7 @@ enum TestKind {
     /// WDL or a constant: must give a boolean.
     Template(Template),
     /// Jinja: true as Python has it; negated where it was written with `!`.
-    Jinja(Jinja, bool),
+    Jinja(Box<Jinja>, bool),
     /// The object form.
     Object(Expr),
 }
@@ -132,7 +132,7 @@ impl Condition {
             TestKind::Object(expr) => {
                 let mut ctx = Ctx::new(env);
                 ctx.eval(expr)
-                    .map_err(|fail| blame(ctx.explain(fail), &self.test.text))?
+                    .map_err(|fail| blame(*ctx.explain(fail), &self.test.text))?
             }
         };
         match value {
@@ -166,7 +166,7 @@ fn jinja(text: &str) -> Result<TestKind, ParseError> {
         return Err(shape("the condition is empty".into()));
     }
     if text.contains("{{") || text.contains("{%") || text.contains("{#") {
-        return Ok(TestKind::Jinja(Jinja::template(text)?, false));
+        return Ok(TestKind::Jinja(Box::new(Jinja::template(text)?), false));
     }
     let word = |text: &str| {
         !text.is_empty()
@@ -180,11 +180,11 @@ fn jinja(text: &str) -> Result<TestKind, ParseError> {
             let skipped = start + trimmed.len() - name.len();
             let blank = " ".repeat(skipped);
             Ok(TestKind::Jinja(
-                Jinja::expression(&format!("{blank}{name}"))?,
+                Box::new(Jinja::expression(&format!("{blank}{name}"))?),
                 true,
             ))
         }
-        _ => Ok(TestKind::Jinja(Jinja::expression(text)?, false)),
+        _ => Ok(TestKind::Jinja(Box::new(Jinja::expression(text)?), false)),
     }
 }
 

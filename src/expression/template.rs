@@ -33,7 +33,7 @@ pub(super) enum Kind {
     Whole(Arc<str>, Expr),
     /// Text with `@{…}` in it.
     Parts(Arc<str>, Vec<Part>),
-    Jinja(Jinja),
+    Jinja(Box<Jinja>),
     Array(Vec<Template>),
     Object(Vec<(Template, Template)>),
 }
@@ -161,11 +161,11 @@ impl Template {
             Kind::Whole(text, expr) => {
                 let mut ctx = Ctx::new(env);
                 ctx.eval(expr)
-                    .map_err(|fail| blame(ctx.explain(fail), text))
+                    .map_err(|fail| blame(*ctx.explain(fail), text))
             }
             Kind::Parts(text, parts) => {
                 let mut ctx = Ctx::new(env);
-                render(&mut ctx, parts).map_err(|fail| blame(ctx.explain(fail), text))
+                render(&mut ctx, parts).map_err(|fail| blame(*ctx.explain(fail), text))
             }
             Kind::Jinja(jinja) => jinja.eval(env),
             Kind::Array(items) => {
@@ -200,7 +200,9 @@ fn jinja(text: &str) -> Result<Template, ParseError> {
     if !(text.contains("{{") || text.contains("{%") || text.contains("{#")) {
         return Ok(Template::constant(Value::text(text)));
     }
-    Ok(Template(Arc::new(Kind::Jinja(Jinja::template(text)?))))
+    Ok(Template(Arc::new(Kind::Jinja(Box::new(Jinja::template(
+        text,
+    )?)))))
 }
 
 fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
@@ -303,7 +305,7 @@ fn render(ctx: &mut Ctx<'_>, parts: &[Part]) -> Result<Value, Box<Fail>> {
 }
 
 /// A failure with the string it happened in.
-pub(super) fn blame(fail: Box<Fail>, text: &str) -> EvalError {
+pub(super) fn blame(fail: Fail, text: &str) -> EvalError {
     if let Some(foreign) = fail.foreign {
         return *foreign;
     }
