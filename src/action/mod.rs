@@ -1,10 +1,27 @@
 //! Executors: what an effect is, done for real. They never see the machine or the store; they
 //! get one rendered [`Request`] and give a value or a [`Fault`].
+//!
+//! [`Registry`] knows them by name and is what a driver calls. To add a kind of action, write an
+//! [`Executor`] in a file of its own and name it in [`Registry::new`], or hand it to
+//! [`Registry::register_executor`] from outside. Limits of time, panics and the depth of results
+//! are the registry's care, so that an executor has only its own work to do.
+
+mod handler;
+mod http;
+mod inputs;
+mod process;
+mod registry;
+mod shell;
+mod warden;
+
+pub use handler::ActivityContext;
+pub use registry::Registry;
 
 use crate::expression::Value;
 use crate::model::{Fault, Request};
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 /// The future of one attempt. Dropping it must cut the attempt: close the connection, kill the
 /// process group.
@@ -14,4 +31,10 @@ pub type Attempt<'a> = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send 
 pub trait Executor: Send + Sync + 'static {
     /// One attempt.
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a>;
+
+    /// How long an attempt may take when the request does not say; none: as long as it likes.
+    fn default_timeout(&self, request: &Request) -> Option<Duration> {
+        let _ = request;
+        None
+    }
 }

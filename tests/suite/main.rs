@@ -1,1 +1,14 @@
 //! Every test that looks at Windlass from outside, in one binary: it is linked once.
+
+// A test that meets what it does not expect has failed, helpers of tests included.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod action;
+#[path = "../../examples/support/app.rs"]
+mod app;
+mod support;

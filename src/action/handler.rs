@@ -1,0 +1,194 @@
+//! Handlers: what an `activity` or `actor` does, as a Rust closure, a command or a URL. They never
+//! learn which run they serve; the idempotency key is all they need to tell a repetition from
+//! something new.
+
+use super::http::{Client, Reply};
+use super::inputs::Inputs;
+use super::process::{Finished, ProcessError, Processes, Spec};
+use super::registry::unknown;
+use super::{Attempt, Executor};
+use crate::expression::Value;
+use crate::model::{Fault, HandlerTarget, Name, Request, fault_kind};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a closure is given for one attempt of an activity or actor.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ActivityContext {
+    /// The rendered input.
+    pub input: Value,
+    /// The same for every attempt and every repetition after a crash.
+    pub idempotency_key: String,
+    /// Which attempt this is, from 1.
+    pub attempt: u32,
+    /// The action's name in the workflow.
+    pub action: Name,
+}
+
+type Closure = Arc<dyn Fn(ActivityContext) -> Attempt<'static> + Send + Sync>;
+
+#[derive(Clone)]
+enum Target {
+    Closure(Closure),
+    Command(Vec<String>),
+    Url(String),
+}
+
+/// The handlers by name; the executor of `activity` and `actor`.
+#[derive(Clone)]
+pub(super) struct Handlers {
+    targets: BTreeMap<Name, Target>,
+    client: Arc<Client>,
+    processes: Arc<Processes>,
+}
+
+impl Handlers {
+    /// The executors whose work handlers do.
+    pub(super) const EXECUTORS: [&'static str; 2] = ["activity", "actor"];
+
+    pub(super) fn new(client: Arc<Client>, processes: Arc<Processes>) -> Self {
+        Self {
+            targets: BTreeMap::new(),
+            client,
+            processes,
+        }
+    }
+
+    pub(super) fn add(&mut self, name: Name, target: HandlerTarget) {
+        let target = match target {
+            HandlerTarget::Command(argv) => Target::Command(argv),
+            HandlerTarget::Url(url) => Target::Url(url),
+        };
+        self.targets.insert(name, target);
+    }
+
+    pub(super) fn add_closure<F, Fut>(&mut self, name: &str, closure: F)
+    where
+        F: Fn(ActivityContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, Fault>> + Send + 'static,
+    {
+        let closure: Closure = Arc::new(move |context| Box::pin(closure(context)));
+        self.targets
+            .insert(Name::from(name), Target::Closure(closure));
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.targets.keys().map(|name| &**name)
+    }
+
+    async fn call(&self, request: &Request) -> Result<Value, Fault> {
+        let (name, input) = name_and_input(request)?;
+        match self.targets.get(name) {
+            None => Err(unknown("handler", name, self.names())),
+            Some(Target::Closure(closure)) => closure(ActivityContext {
+                input,
+                idempotency_key: request.key.clone(),
+                attempt: request.attempt,
+                action: Arc::clone(&request.action),
+            })
+            .await
+            .map_err(retried),
+            Some(Target::Command(argv)) => self.command(request, name, argv, &input).await,
+            Some(Target::Url(url)) => {
+                let reply = self.client.post_json(url, &input, request).await;
+                answer(name, reply).map_err(retried)
+            }
+        }
+    }
+
+    async fn command(
+        &self,
+        request: &Request,
+        name: &str,
+        argv: &[String],
+        input: &Value,
+    ) -> Result<Value, Fault> {
+        let mut spec = Spec::new(argv.to_vec(), request);
+        spec.stdin = Some(input.to_json().into_bytes());
+        let finished = self.processes.run(spec).await.map_err(|error| {
+            let message = format!("the handler `{name}`: {error}");
+            match error {
+                ProcessError::TooLarge { .. } => Fault::new(fault_kind::TOO_LARGE, message),
+                ProcessError::Unusable { .. } => Fault::new(fault_kind::INPUT, message),
+                ProcessError::Start { .. } | ProcessError::Broken(_) => failed(message),
+            }
+        })?;
+        if finished.code == 0 {
+            tracing::debug!(handler = name, stderr = %finished.stderr, "handler done");
+            return Ok(parse_or_text(&finished.stdout));
+        }
+        Err(exit(name, &finished))
+    }
+}
+
+impl Executor for Handlers {
+    fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
+        Box::pin(self.call(request))
+    }
+
+    /// A URL may take as long as any other HTTP call; a command or a closure as long as it likes.
+    fn default_timeout(&self, request: &Request) -> Option<Duration> {
+        let (name, _) = name_and_input(request).ok()?;
+        match self.targets.get(name)? {
+            Target::Url(_) => Some(super::http::DEFAULT_TIMEOUT),
+            Target::Closure(_) | Target::Command(_) => None,
+        }
+    }
+}
+
+/// The handler's name, and `input` or else everything beside the name: the seeds write
+/// `{"activityType": "search", "query": …}` as well.
+fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
+    let inputs = Inputs::of(request)?;
+    let key = format!("{}Type", request.executor);
+    let name = inputs.required_text(&key)?;
+    let input = match request.inputs.get("input") {
+        Some(input) => input.clone(),
+        None => inputs.without(&key),
+    };
+    Ok((name, input))
+}
+
+/// Any failure of a handler is retried by a policy without `on` (spec: loom.md, Retry); only
+/// inputs that it cannot use stay what they are.
+fn retried(fault: Fault) -> Fault {
+    if &*fault.kind == fault_kind::INPUT {
+        return fault;
+    }
+    fault.transient()
+}
+
+fn failed(message: String) -> Fault {
+    Fault::new(fault_kind::HANDLER, message).transient()
+}
+
+fn exit(name: &str, finished: &Finished) -> Fault {
+    failed(format!("the handler `{name}` {}", finished.describe()))
+        .code(finished.code)
+        .output(finished.output())
+}
+
+/// A handler's own words for what went wrong with its URL: the status stays the code.
+fn answer(name: &str, reply: Result<Reply, Fault>) -> Result<Value, Fault> {
+    match reply {
+        Ok(reply) => Ok(reply.body),
+        Err(fault) if &*fault.kind == fault_kind::HTTP => Err(Fault {
+            kind: Name::from(fault_kind::HANDLER),
+            message: format!("the handler `{name}`: {}", fault.message),
+            ..fault
+        }),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// JSON if it is JSON, null if there is nothing, else the text without the line ends at its end.
+fn parse_or_text(stdout: &str) -> Value {
+    let text = stdout.trim_end_matches(['\n', '\r']);
+    if text.trim().is_empty() {
+        return Value::Null;
+    }
+    Value::from_json(text).unwrap_or_else(|_| Value::text(text))
+}

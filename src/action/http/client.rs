@@ -1,0 +1,171 @@
+//! The connections: shared by everything that speaks HTTP, made when first needed, because reading
+//! the machine's certificates takes longer than a whole short run.
+
+use super::reply::Reply;
+use super::request;
+use crate::expression::Value;
+use crate::model::{Fault, Request, fault_kind};
+use reqwest::Url;
+use reqwest::redirect::Policy;
+use std::error::Error;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// How long a connection may take to come about, within the attempt's own time.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+const USER_AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
+
+/// A lazy HTTP client.
+#[derive(Default)]
+pub(in crate::action) struct Client {
+    /// Knows no certificates, which makes it quick to build.
+    plain: OnceCell<reqwest::Client>,
+    /// Speaks TLS as well; once it is there, it does everything.
+    secure: OnceCell<reqwest::Client>,
+}
+
+/// The plain client met a redirect to https.
+#[derive(Debug, thiserror::Error)]
+#[error("the redirect needs TLS")]
+struct NeedsTls;
+
+impl Client {
+    /// Calls and reads the whole reply.
+    ///
+    /// # Errors
+    /// `http` for a status of 400 or above, with the output kept; `connection`; `too_large`.
+    pub(in crate::action) async fn call(&self, call: reqwest::Request) -> Result<Reply, Fault> {
+        let method = call.method().clone();
+        let url = call.url().clone();
+        let told = |error: reqwest::Error| connection_fault(&url, error);
+        let response = self.send(call).await.map_err(told)?;
+        Reply::read(&method, response).await
+    }
+
+    /// Posts a value as JSON, as handlers and models are called.
+    ///
+    /// # Errors
+    /// Those of [`Client::call`]; `input` for a URL that cannot be called.
+    pub(in crate::action) async fn post_json(
+        &self,
+        url: &str,
+        body: &Value,
+        request: &Request,
+    ) -> Result<Reply, Fault> {
+        self.call(request::post_json(url, body, request)?).await
+    }
+
+    async fn send(&self, call: reqwest::Request) -> reqwest::Result<reqwest::Response> {
+        if call.url().scheme() == "https" || self.secure.initialized() {
+            return self.secure().await?.execute(call).await;
+        }
+        let again = call.try_clone();
+        let sent = self.plain().await?.execute(call).await;
+        match (sent, again) {
+            // From the start, because a redirect may change method and headers. It is called
+            // twice at most once in the life of a process: from then on the secure client is
+            // there.
+            (Err(error), Some(again)) if source_is::<NeedsTls>(&error) => {
+                self.secure().await?.execute(again).await
+            }
+            (sent, _) => sent,
+        }
+    }
+
+    async fn plain(&self) -> reqwest::Result<&reqwest::Client> {
+        let follow = Policy::default();
+        let policy = Policy::custom(move |attempt| match attempt.url().scheme() {
+            "https" => attempt.error(NeedsTls),
+            _ => follow.redirect(attempt),
+        });
+        let build = || async {
+            builder()
+                .tls_built_in_root_certs(false)
+                .redirect(policy)
+                .build()
+        };
+        self.plain.get_or_try_init(build).await
+    }
+
+    async fn secure(&self) -> reqwest::Result<&reqwest::Client> {
+        let build = || async {
+            // Reads files.
+            match tokio::task::spawn_blocking(|| builder().build()).await {
+                Ok(built) => built,
+                Err(_) => builder().build(),
+            }
+        };
+        self.secure.get_or_try_init(build).await
+    }
+}
+
+fn builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .connect_timeout(CONNECT_TIMEOUT)
+}
+
+/// The URL as it may be shown: without user, password, query and fragment, where secrets are.
+pub(super) fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // Both fail only for URLs that cannot have any.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+/// The fault for a call that brought no whole reply: what went wrong, down to its root.
+pub(super) fn connection_fault(url: &Url, error: reqwest::Error) -> Fault {
+    let shown = shown(error.url().unwrap_or(url));
+    let what = if error.is_redirect() {
+        format!("{shown} redirects too often")
+    } else if error.is_connect() || error.is_request() {
+        format!("cannot reach {shown}")
+    } else {
+        format!("the answer of {shown} broke off")
+    };
+    let refused = error.is_builder();
+    let redirects = error.is_redirect();
+    let message = match causes(&error.without_url()) {
+        causes if causes.is_empty() => what,
+        causes => format!("{what}: {causes}"),
+    };
+    if refused {
+        Fault::new(fault_kind::INPUT, message)
+    } else if redirects {
+        Fault::new(fault_kind::HTTP, message)
+    } else {
+        Fault::new(fault_kind::CONNECTION, message).transient()
+    }
+}
+
+/// The causes below the first, each said once: libraries like to repeat what is underneath.
+fn causes(error: &dyn Error) -> String {
+    let mut said: Vec<String> = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        said.retain(|above| !text.contains(above.as_str()));
+        let news = !said.iter().any(|above| above.contains(&text));
+        // The layers of the client say only that they are layers.
+        if news && !text.starts_with("client error") {
+            said.push(text);
+        }
+        next = cause.source();
+    }
+    said.join(": ")
+}
+
+fn source_is<T: Error + 'static>(error: &dyn Error) -> bool {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        if cause.is::<T>() {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
+}

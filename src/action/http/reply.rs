@@ -1,0 +1,232 @@
+//! From a server's response to the output of an action, or to its fault. It never follows what a
+//! response points to.
+
+use super::client::{connection_fault, shown};
+use super::links;
+use crate::expression::{Object, Value};
+use crate::model::{Fault, fault_kind};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Method, Response, StatusCode};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Most bytes of a body, after decompression.
+const MAX_BODY: usize = 64 << 20;
+
+/// Characters of a body that an error message quotes.
+const EXCERPT: usize = 200;
+
+/// A response below 400.
+pub(in crate::action) struct Reply {
+    /// The status.
+    pub(in crate::action) status: StatusCode,
+    /// By lower-case name; repeated values are joined with `, `.
+    pub(in crate::action) headers: Object,
+    /// Parsed by its content type.
+    pub(in crate::action) body: Value,
+    links: Object,
+}
+
+impl Reply {
+    /// Reads the whole response.
+    ///
+    /// # Errors
+    /// `http` for a status of 400 or above, with the output kept; `connection`; `too_large`.
+    pub(super) async fn read(method: &Method, response: Response) -> Result<Self, Fault> {
+        let status = response.status();
+        let url = response.url().clone();
+        let headers = response.headers().clone();
+        let bytes = read_body(response).await?;
+        let reply = Self {
+            status,
+            headers: header_map(&headers),
+            links: links::parse(&headers, &url),
+            body: parse_body(headers.get(CONTENT_TYPE), bytes),
+        };
+        if status.as_u16() < 400 {
+            return Ok(reply);
+        }
+        let mut message = format!("{method} {} answered {status}", shown(&url));
+        if let Some(words) = excerpt(&reply.body) {
+            message = format!("{message}: {words}");
+        }
+        Err(Fault {
+            retry_after_ms: retry_after(&headers),
+            transient: is_transient(status),
+            ..Fault::new(fault_kind::HTTP, message)
+                .code(status.as_u16())
+                .output(reply.into_value())
+        })
+    }
+
+    /// `{statusCode, headers, body}`, and `links` when there are any.
+    pub(super) fn into_value(self) -> Value {
+        let mut output = Object::new();
+        let status = i64::from(self.status.as_u16());
+        output.insert("statusCode".into(), Value::Int(status));
+        output.insert("headers".into(), Value::object(self.headers));
+        output.insert("body".into(), self.body);
+        if !self.links.is_empty() {
+            output.insert("links".into(), Value::object(self.links));
+        }
+        Value::object(output)
+    }
+}
+
+/// Whether the same call may go better later (spec: loom.md, Retry).
+fn is_transient(status: StatusCode) -> bool {
+    status.is_server_error()
+        || status == StatusCode::REQUEST_TIMEOUT
+        || status == StatusCode::TOO_MANY_REQUESTS
+}
+
+async fn read_body(mut response: Response) -> Result<Vec<u8>, Fault> {
+    let url = response.url().clone();
+    let too_large = || {
+        let message = format!("the body of {} is larger than 64 MiB", shown(&url));
+        Fault::new(fault_kind::TOO_LARGE, message)
+    };
+    let announced = response.content_length().unwrap_or(0);
+    if usize::try_from(announced).map_or(true, |length| length > MAX_BODY) {
+        return Err(too_large());
+    }
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(None) => return Ok(body),
+            Ok(Some(chunk)) if body.len() + chunk.len() > MAX_BODY => return Err(too_large()),
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Err(error) => return Err(connection_fault(&url, error)),
+        }
+    }
+}
+
+fn header_map(headers: &HeaderMap) -> Object {
+    let mut map = Object::new();
+    for name in headers.keys() {
+        let values: Vec<_> = headers.get_all(name).iter().map(header_text).collect();
+        map.insert(name.as_str().into(), Value::text(values.join(", ")));
+    }
+    map
+}
+
+/// A header's value; bytes that are no UTF-8 are read as Latin-1, as HTTP once had it.
+pub(super) fn header_text(value: &HeaderValue) -> String {
+    let bytes = value.as_bytes();
+    std::str::from_utf8(bytes).map_or_else(|_| latin1(bytes), str::to_owned)
+}
+
+fn latin1(bytes: &[u8]) -> String {
+    bytes.iter().copied().map(char::from).collect()
+}
+
+/// How a body of a content type is read.
+enum Form {
+    Json,
+    Text,
+    Bytes,
+    Unknown,
+}
+
+fn form(essence: &str) -> Form {
+    match essence {
+        "" => Form::Unknown,
+        "application/json" | "text/json" => Form::Json,
+        _ if essence.ends_with("+json") => Form::Json,
+        _ if essence.starts_with("text/") || essence.ends_with("+xml") => Form::Text,
+        "application/xml"
+        | "application/javascript"
+        | "application/yaml"
+        | "application/x-yaml"
+        | "application/x-ndjson"
+        | "application/jsonl"
+        | "application/x-www-form-urlencoded" => Form::Text,
+        _ => Form::Bytes,
+    }
+}
+
+/// JSON by its content type, text as text, and anything else as Logic Apps have it,
+/// `{"$content-type", "$content": base64}`. Nothing is null, but the empty text where a text was
+/// promised.
+fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> Value {
+    let content_type = content_type.map(header_text).unwrap_or_default();
+    let mut parts = content_type
+        .split(';')
+        .map(|part| part.trim().to_lowercase());
+    let essence = parts.next().unwrap_or_default();
+    let charset = parts.find_map(|part| {
+        let charset = part.strip_prefix("charset=")?;
+        Some(charset.trim_matches('"').to_owned())
+    });
+    let is_latin1 = matches!(charset.as_deref(), Some("iso-8859-1" | "latin1"));
+    match form(&essence) {
+        Form::Bytes | Form::Json | Form::Unknown if bytes.is_empty() => Value::Null,
+        Form::Bytes => binary(&content_type, &bytes),
+        Form::Json => json_or_text(&content_type, bytes),
+        Form::Text if is_latin1 => Value::text(latin1(&bytes)),
+        Form::Text | Form::Unknown => text_or_binary(&content_type, bytes),
+    }
+}
+
+/// A server that says JSON and sends something else is taken at its bytes.
+fn json_or_text(content_type: &str, bytes: Vec<u8>) -> Value {
+    let json = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
+    let parsed = std::str::from_utf8(json).ok().map(Value::from_json);
+    match parsed {
+        Some(Ok(value)) => value,
+        _ => text_or_binary(content_type, bytes),
+    }
+}
+
+fn text_or_binary(content_type: &str, bytes: Vec<u8>) -> Value {
+    match String::from_utf8(bytes) {
+        Ok(text) => Value::text(text.strip_prefix('\u{FEFF}').unwrap_or(&text)),
+        Err(error) => binary(content_type, error.as_bytes()),
+    }
+}
+
+fn binary(content_type: &str, bytes: &[u8]) -> Value {
+    let kind = match content_type {
+        "" => "application/octet-stream",
+        kind => kind,
+    };
+    let pairs: [(Arc<str>, Value); 2] = [
+        ("$content-type".into(), Value::text(kind)),
+        ("$content".into(), Value::text(BASE64.encode(bytes))),
+    ];
+    Value::from_pairs(pairs)
+}
+
+/// The beginning of a body on one line; none when there is nothing to read for people.
+fn excerpt(body: &Value) -> Option<String> {
+    let text = match body {
+        Value::Null => return None,
+        Value::String(text) => text.as_str().to_owned(),
+        Value::Object(map) if map.contains_key("$content") => return None,
+        other => other.to_json(),
+    };
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = words.chars().take(EXCERPT).collect();
+    match short {
+        short if short.is_empty() => None,
+        short if short.len() < words.len() => Some(format!("{short}…")),
+        short => Some(short),
+    }
+}
+
+/// What `Retry-After` asks for, in milliseconds: seconds or a date (RFC 9110, 10.2.3).
+fn retry_after(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse::<f64>() {
+        let wait = Duration::try_from_secs_f64(seconds).ok()?;
+        return u64::try_from(wait.as_millis()).ok();
+    }
+    let date = httpdate::parse_http_date(text).ok()?;
+    // The date is the server's wall clock; only the wall clock can answer it.
+    #[allow(clippy::disallowed_methods)]
+    let now = SystemTime::now();
+    let wait = date.duration_since(now).unwrap_or_default();
+    u64::try_from(wait.as_millis()).ok()
+}

@@ -1,0 +1,226 @@
+//! From the inputs of an action to a request that can be sent. It never sends anything.
+
+use crate::action::inputs::{Inputs, invalid, mismatch, scalar};
+use crate::expression::Value;
+use crate::model::{Fault, Request};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    TRANSFER_ENCODING,
+};
+use reqwest::{Method, Url};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// The call that an `http` action asks for.
+pub(super) fn from_inputs(request: &Request) -> Result<reqwest::Request, Fault> {
+    let inputs = Inputs::of(request)?;
+    let mut call = reqwest::Request::new(method(inputs)?, uri(inputs)?);
+    add_queries(&mut call, inputs)?;
+    *call.headers_mut() = headers(inputs)?;
+    if let Some(authentication) = inputs.get("authentication") {
+        let value = authorization(authentication)?;
+        call.headers_mut().insert(AUTHORIZATION, value);
+    }
+    if let Some(body) = inputs.get("body") {
+        set_body(&mut call, body)?;
+    }
+    set_key(&mut call, request);
+    Ok(call)
+}
+
+/// A POST of JSON.
+pub(super) fn post_json(
+    url: &str,
+    body: &Value,
+    request: &Request,
+) -> Result<reqwest::Request, Fault> {
+    let mut call = reqwest::Request::new(Method::POST, parse_url(url)?);
+    set_json(&mut call, body);
+    set_key(&mut call, request);
+    Ok(call)
+}
+
+fn method(inputs: Inputs<'_>) -> Result<Method, Fault> {
+    let method = inputs.text("method")?.unwrap_or("GET").to_uppercase();
+    Method::from_bytes(method.as_bytes())
+        .map_err(|_| invalid(format!("`method` is no HTTP method: {method:?}")))
+}
+
+fn uri(inputs: Inputs<'_>) -> Result<Url, Fault> {
+    match (inputs.text("uri")?, inputs.get("url")) {
+        (Some(uri), _) => parse_url(uri),
+        (None, Some(_)) => Err(invalid("`uri` is missing; it is not called `url`")),
+        (None, None) => Err(invalid("`uri` is missing")),
+    }
+}
+
+fn parse_url(text: &str) -> Result<Url, Fault> {
+    // The text is not repeated: it may hold a password.
+    let url = Url::parse(text).map_err(|error| invalid(format!("`uri` is no URL: {error}")))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        scheme => Err(invalid(format!(
+            "`uri` must begin with http:// or https://, not {scheme}:"
+        ))),
+    }
+}
+
+fn add_queries(call: &mut reqwest::Request, inputs: Inputs<'_>) -> Result<(), Fault> {
+    let mut pairs = Vec::new();
+    for (name, value) in inputs.members("queries")? {
+        pairs.extend(repeated("queries", name, value)?);
+    }
+    if !pairs.is_empty() {
+        call.url_mut().query_pairs_mut().extend_pairs(pairs);
+    }
+    Ok(())
+}
+
+/// A name with its value, or with each of its values; without any for null.
+fn repeated<'a>(key: &str, name: &'a str, value: &Value) -> Result<Vec<(&'a str, String)>, Fault> {
+    let key = format!("{key}.{name}");
+    let values = match value {
+        Value::Array(items) => items.as_slice(),
+        single => std::slice::from_ref(single),
+    };
+    let texts: Result<Vec<_>, _> = values.iter().map(|value| scalar(&key, value)).collect();
+    Ok(texts?
+        .into_iter()
+        .flatten()
+        .map(|text| (name, text))
+        .collect())
+}
+
+fn headers(inputs: Inputs<'_>) -> Result<HeaderMap, Fault> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in inputs.members("headers")? {
+        for (name, text) in repeated("headers", name, value)? {
+            let bad = |what| invalid(format!("`headers.{name}` is no usable {what}"));
+            let header: HeaderName = name.parse().map_err(|_| bad("name of a header"))?;
+            let value = HeaderValue::from_str(&text)
+                .or_else(|_| HeaderValue::from_bytes(text.as_bytes()))
+                .map_err(|_| bad("header: it has control characters"))?;
+            // How long the body is follows from the body.
+            if header != CONTENT_LENGTH && header != TRANSFER_ENCODING {
+                headers.append(header, value);
+            }
+        }
+    }
+    Ok(headers)
+}
+
+/// The `Authorization` header for `{type: Basic | Bearer | Raw, …}` (the Logic Apps reference's
+/// names; without case).
+fn authorization(authentication: &Value) -> Result<HeaderValue, Fault> {
+    let inputs = Inputs::from_value("authentication", authentication)?;
+    let text = |key| match inputs.get(key) {
+        None => Err(invalid(format!("`authentication.{key}` is missing"))),
+        Some(value) => value
+            .as_str()
+            .ok_or_else(|| mismatch(&format!("authentication.{key}"), "a string", value)),
+    };
+    let kind = text("type")?;
+    let value = match kind.to_lowercase().as_str() {
+        "basic" => {
+            let pair = format!("{}:{}", text("username")?, text("password")?);
+            format!("Basic {}", BASE64.encode(pair))
+        }
+        "bearer" => format!("Bearer {}", text("token").or_else(|_| text("value"))?),
+        "raw" => text("value")?.to_owned(),
+        _ => {
+            return Err(invalid(format!(
+                "`authentication.type` must be Basic, Bearer or Raw, not {kind:?}"
+            )));
+        }
+    };
+    let mut value = HeaderValue::from_str(&value)
+        .map_err(|_| invalid("`authentication` has characters that no header can have"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn set_body(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
+    let sent_as = call.headers().get(CONTENT_TYPE);
+    let is_form = sent_as
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|value| value.to_lowercase().starts_with(FORM));
+    match body {
+        Value::String(text) => {
+            default_type(call, "text/plain; charset=utf-8");
+            *call.body_mut() = Some(text.as_str().to_owned().into());
+        }
+        Value::Object(_) if body.get("$content").is_some() => set_binary(call, body)?,
+        Value::Object(_) if is_form => {
+            *call.body_mut() = Some(form(body)?.into());
+        }
+        other => set_json(call, other),
+    }
+    Ok(())
+}
+
+fn set_json(call: &mut reqwest::Request, body: &Value) {
+    default_type(call, "application/json");
+    *call.body_mut() = Some(body.to_json().into());
+}
+
+/// Bytes as Logic Apps write them: `{"$content-type": …, "$content": base64}`.
+fn set_binary(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
+    let inputs = Inputs::from_value("body", body)?;
+    let bytes = BASE64
+        .decode(inputs.required_text("$content")?)
+        .map_err(|error| invalid(format!("`body.$content` is no base64: {error}")))?;
+    let kind = inputs.text("$content-type")?;
+    default_type(call, kind.unwrap_or("application/octet-stream"));
+    *call.body_mut() = Some(bytes.into());
+    Ok(())
+}
+
+fn form(body: &Value) -> Result<String, Fault> {
+    let inputs = Inputs::from_value("body", body)?;
+    let mut pairs = Vec::new();
+    for (name, value) in inputs.all() {
+        pairs.extend(repeated("body", name, value)?);
+    }
+    // A form is encoded as a query is.
+    let mut url = parse_url("http://form")?;
+    url.query_pairs_mut().extend_pairs(pairs);
+    Ok(url.query().unwrap_or_default().to_owned())
+}
+
+fn default_type(call: &mut reqwest::Request, kind: &str) {
+    if let Ok(value) = HeaderValue::from_str(kind) {
+        call.headers_mut().entry(CONTENT_TYPE).or_insert(value);
+    }
+}
+
+/// Sends the key unless the author chose one.
+fn set_key(call: &mut reqwest::Request, request: &Request) {
+    if let Ok(value) = HeaderValue::from_str(&printable(&request.key)) {
+        call.headers_mut().entry(IDEMPOTENCY_KEY).or_insert(value);
+    }
+}
+
+/// The key holds names of actions, in any script; a header takes visible ASCII.
+fn printable(key: &str) -> String {
+    key.bytes().fold(String::new(), |mut text, byte| {
+        match byte {
+            b'!'..=b'~' => text.push(char::from(byte)),
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::printable;
+
+    #[test]
+    fn a_key_is_printable() {
+        assert_eq!(printable("run/loop[3]/a"), "run/loop[3]/a");
+        assert_eq!(printable("prüfen 1"), "pr%C3%BCfen%201");
+    }
+}

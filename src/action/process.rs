@@ -1,0 +1,313 @@
+//! Runs one command to its end: bounded output, no deadlock between its pipes, and no process of
+//! its group left behind, whether it ends, is cut or the engine dies. It never interprets what
+//! the command says.
+
+use super::warden::Warden;
+use crate::expression::Value;
+use crate::model::Request;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::collections::VecDeque;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{ChildStdin, Command};
+
+/// Most bytes of standard output.
+const MAX_STDOUT: usize = 16 << 20;
+
+/// Bytes of standard error that are kept: the last ones.
+const MAX_STDERR: usize = 1 << 20;
+
+/// How long processes that a command left in the background may still hold its pipes.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// A command to run.
+pub(super) struct Spec {
+    /// The program and its arguments.
+    pub(super) argv: Vec<String>,
+    /// Changes to the engine's environment; none removes a variable.
+    pub(super) env: Vec<(String, Option<String>)>,
+    /// Where it runs; the engine's directory without it.
+    pub(super) cwd: Option<PathBuf>,
+    /// What it reads; without it, standard input is empty.
+    pub(super) stdin: Option<Vec<u8>>,
+}
+
+impl Spec {
+    /// A command with the environment that every script gets (spec: architecture.md, law 4).
+    pub(super) fn new(argv: Vec<String>, request: &Request) -> Self {
+        let env = [
+            ("WINDLASS_IDEMPOTENCY_KEY", request.key.clone()),
+            ("WINDLASS_ATTEMPT", request.attempt.to_string()),
+        ];
+        Self {
+            argv,
+            env: env
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), Some(value)))
+                .collect(),
+            cwd: None,
+            stdin: None,
+        }
+    }
+}
+
+/// A command that ended.
+pub(super) struct Finished {
+    /// Its exit code; 128 and the signal's number when a signal killed it, as shells have it.
+    pub(super) code: i32,
+    signal: Option<i32>,
+    /// What it wrote to standard output; bytes that are no UTF-8 are replaced.
+    pub(super) stdout: String,
+    /// The end of what it wrote to standard error.
+    pub(super) stderr: String,
+}
+
+impl Finished {
+    fn new(status: ExitStatus, stdout: &[u8], stderr: VecDeque<u8>) -> Self {
+        let signal = status.signal();
+        Self {
+            code: status
+                .code()
+                .or(signal.map(|signal| 128 + signal))
+                .unwrap_or(-1),
+            signal,
+            stdout: String::from_utf8_lossy(stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&Vec::from(stderr)).into_owned(),
+        }
+    }
+
+    /// How it ended, for people, with the last thing it said on standard error.
+    pub(super) fn describe(&self) -> String {
+        let how = match self.signal {
+            Some(signal) => format!("was killed by signal {signal}"),
+            None => format!("ended with exit code {}", self.code),
+        };
+        let last = self.stderr.lines().map(str::trim).rfind(|l| !l.is_empty());
+        match last {
+            Some(line) => format!("{how}: {}", excerpt(line)),
+            None => how,
+        }
+    }
+
+    /// `{exitCode, stdout, stderr}`.
+    pub(super) fn output(&self) -> Value {
+        Value::from_pairs([
+            ("exitCode", Value::Int(i64::from(self.code))),
+            ("stdout", Value::text(self.stdout.as_str())),
+            ("stderr", Value::text(self.stderr.as_str())),
+        ])
+    }
+}
+
+/// The first 200 characters.
+fn excerpt(line: &str) -> String {
+    line.chars().take(200).collect()
+}
+
+/// Why a command gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProcessError {
+    /// Nothing could be started with these words.
+    #[error("{reason}")]
+    Unusable {
+        /// What is wrong.
+        reason: String,
+    },
+    /// It could not be started.
+    #[error("cannot start `{program}`: {reason}")]
+    Start {
+        /// The first word.
+        program: String,
+        /// The system's reason.
+        reason: String,
+    },
+    /// It wrote too much.
+    #[error("more than {} MiB on standard output", limit >> 20)]
+    TooLarge {
+        /// How many bytes are taken.
+        limit: usize,
+    },
+    /// Its end could not be waited for.
+    #[error("lost sight of the process: {0}")]
+    Broken(#[source] io::Error),
+}
+
+/// Runs commands, and sees to it that none outlives the engine.
+#[derive(Default)]
+pub(super) struct Processes {
+    warden: Arc<Warden>,
+}
+
+impl Processes {
+    /// Runs a command to its end. Dropping the future kills its process group; so does its end,
+    /// for what it left in the background.
+    pub(super) async fn run(&self, spec: Spec) -> Result<Finished, ProcessError> {
+        let mut command = command(&spec)?;
+        let mut child = command.spawn().map_err(|error| start_error(&spec, error))?;
+        // Dropped before the child, so while its id is still its own.
+        let group = Group::new(child.id(), &self.warden);
+
+        let mut stdout = Vec::new();
+        let mut stderr = VecDeque::new();
+        let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let status = {
+            let pipes = async {
+                // Too much output ends this at once, and with it the command.
+                tokio::try_join!(
+                    feed(stdin, spec.stdin),
+                    read_all(out, &mut stdout),
+                    read_tail(err, &mut stderr),
+                )
+            };
+            tokio::pin!(pipes);
+            tokio::select! {
+                read = &mut pipes => {
+                    read?;
+                    child.wait().await.map_err(ProcessError::Broken)?
+                }
+                ended = child.wait() => {
+                    let status = ended.map_err(ProcessError::Broken)?;
+                    match tokio::time::timeout(GRACE, &mut pipes).await {
+                        Ok(read) => {
+                            read?;
+                        }
+                        Err(_) => {
+                            drop(group);
+                            // Only a process that left the group can still hold the pipes.
+                            if let Ok(read) = tokio::time::timeout(GRACE, pipes).await {
+                                read?;
+                            }
+                        }
+                    }
+                    status
+                }
+            }
+        };
+        Ok(Finished::new(status, &stdout, stderr))
+    }
+}
+
+/// A process group that is killed when this is dropped.
+struct Group {
+    id: Option<i32>,
+    warden: Arc<Warden>,
+}
+
+impl Group {
+    fn new(leader: Option<u32>, warden: &Arc<Warden>) -> Self {
+        // 0 and 1 would mean the engine's own group and everybody.
+        let id = leader
+            .and_then(|id| i32::try_from(id).ok())
+            .filter(|id| *id > 1);
+        if let Some(id) = id {
+            warden.watch(id);
+        }
+        Self {
+            id,
+            warden: Arc::clone(warden),
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            // Fails when nobody is left, which is as well: a group's number is not given away
+            // while it has a member, and without one it was the last to be given.
+            let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
+            self.warden.forget(id);
+        }
+    }
+}
+
+fn command(spec: &Spec) -> Result<Command, ProcessError> {
+    let unusable = |reason: &str| ProcessError::Unusable {
+        reason: reason.to_owned(),
+    };
+    let (program, arguments) = spec
+        .argv
+        .split_first()
+        .filter(|(program, _)| !program.is_empty())
+        .ok_or_else(|| unusable("the command is empty"))?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdin(match spec.stdin {
+            Some(_) => Stdio::piped(),
+            None => Stdio::null(),
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    for (name, value) in &spec.env {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(unusable("the name of a variable in `env` is not usable"));
+        }
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    if let Some(cwd) = &spec.cwd {
+        command.current_dir(cwd);
+    }
+    Ok(command)
+}
+
+fn start_error(spec: &Spec, error: io::Error) -> ProcessError {
+    let program = spec.argv.first().cloned().unwrap_or_default();
+    // The system says "not found" of a missing directory too, which leads people astray.
+    let missing = |cwd: &&PathBuf| !Path::new(cwd).is_dir();
+    let reason = match spec.cwd.as_ref().filter(missing) {
+        Some(cwd) => format!("{} is not a directory", cwd.display()),
+        None => error.to_string(),
+    };
+    if error.kind() == io::ErrorKind::InvalidInput {
+        return ProcessError::Unusable { reason };
+    }
+    ProcessError::Start { program, reason }
+}
+
+/// Writes everything and closes the pipe. A command need not read what it is given.
+async fn feed(pipe: Option<ChildStdin>, text: Option<Vec<u8>>) -> Result<(), ProcessError> {
+    if let (Some(mut pipe), Some(text)) = (pipe, text) {
+        let _ = pipe.write_all(&text).await;
+        let _ = pipe.shutdown().await;
+    }
+    Ok(())
+}
+
+async fn read_all(
+    pipe: Option<impl AsyncRead + Unpin>,
+    into: &mut Vec<u8>,
+) -> Result<(), ProcessError> {
+    let Some(pipe) = pipe else { return Ok(()) };
+    let mut pipe = pipe.take(MAX_STDOUT as u64 + 1);
+    pipe.read_to_end(into).await.map_err(ProcessError::Broken)?;
+    if into.len() > MAX_STDOUT {
+        return Err(ProcessError::TooLarge { limit: MAX_STDOUT });
+    }
+    Ok(())
+}
+
+async fn read_tail(
+    pipe: Option<impl AsyncRead + Unpin>,
+    into: &mut VecDeque<u8>,
+) -> Result<(), ProcessError> {
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    let mut buffer = vec![0; 16 << 10];
+    // What was read until a pipe breaks is as good as all of it.
+    while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
+        into.extend(buffer.iter().take(length));
+        let excess = into.len().saturating_sub(MAX_STDERR);
+        into.drain(..excess);
+    }
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! The executors and handlers by name, and the one place where an attempt is bounded: in time, in
+//! panics, in the depth of what it gives. It never retries; that is the machine's.
+
+use super::handler::{ActivityContext, Handlers};
+use super::http::{Client, Http};
+use super::process::Processes;
+use super::shell::Shell;
+use super::{Attempt, Executor};
+use crate::diagnostic::nearest;
+use crate::expression::Value;
+use crate::model::{Fault, Handler, HandlerTarget, Name, Request, fault_kind};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// Deepest nesting of what an action gives. Well below what a stored value may have, because
+/// outputs come to lie inside other values: results of loops, variables, histories.
+const MAX_RESULT_DEPTH: usize = 96;
+
+/// Executors and handlers by name. A clone shares them and costs two counters.
+#[derive(Clone)]
+pub struct Registry {
+    executors: Arc<BTreeMap<Name, Arc<dyn Executor>>>,
+    handlers: Arc<Handlers>,
+}
+
+impl Registry {
+    /// The executors that Windlass brings: `http`, `shell`, `activity`, `actor`. No handlers.
+    #[must_use]
+    pub fn new() -> Self {
+        let client = Arc::new(Client::default());
+        let processes = Arc::new(Processes::default());
+        let executors: [(&str, Arc<dyn Executor>); 2] = [
+            ("http", Arc::new(Http::new(Arc::clone(&client)))),
+            ("shell", Arc::new(Shell::new(Arc::clone(&processes)))),
+        ];
+        Self {
+            executors: Arc::new(
+                executors
+                    .into_iter()
+                    .map(|(name, executor)| (Name::from(name), executor))
+                    .collect(),
+            ),
+            handlers: Arc::new(Handlers::new(client, processes)),
+        }
+    }
+
+    /// Adds an executor, or replaces the one of that name. `activity` and `actor` cannot be
+    /// replaced.
+    pub fn register_executor(&mut self, name: &str, executor: impl Executor) {
+        Arc::make_mut(&mut self.executors).insert(Name::from(name), Arc::new(executor));
+    }
+
+    /// Adds a Rust closure as the handler of activities and actors of that name, or replaces it.
+    ///
+    /// A panic in it becomes a fault. Any fault of it is retried by a policy without `on`, as
+    /// those of all handlers are, except one of kind `input`. It is cut by dropping its future,
+    /// so code that blocks belongs on `tokio::task::spawn_blocking`.
+    pub fn register_activity<F, Fut>(&mut self, name: &str, activity: F)
+    where
+        F: Fn(ActivityContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, Fault>> + Send + 'static,
+    {
+        Arc::make_mut(&mut self.handlers).add_closure(name, activity);
+    }
+
+    /// Adds a command or a URL as the handler of activities and actors of that name, or replaces
+    /// it.
+    pub fn register_handler(&mut self, name: &str, target: HandlerTarget) {
+        Arc::make_mut(&mut self.handlers).add(Name::from(name), target);
+    }
+
+    /// This registry with the handlers that a workflow declares laid over its own. Connections
+    /// and processes stay shared.
+    #[must_use]
+    pub fn with_handlers<'a>(&self, declared: impl IntoIterator<Item = &'a Handler>) -> Self {
+        let mut layered = self.clone();
+        for handler in declared {
+            Arc::make_mut(&mut layered.handlers)
+                .add(Arc::clone(&handler.name), handler.target.clone());
+        }
+        layered
+    }
+
+    /// Whether there is an executor of that name.
+    #[must_use]
+    pub fn knows_executor(&self, name: &str) -> bool {
+        self.executor(name).is_some()
+    }
+
+    /// The names of all executors.
+    pub fn executor_names(&self) -> impl Iterator<Item = &str> {
+        let own = self.executors.keys().map(|name| &**name);
+        own.chain(Handlers::EXECUTORS)
+    }
+
+    /// Whether there is a handler of that name.
+    #[must_use]
+    pub fn knows_handler(&self, name: &str) -> bool {
+        self.handlers.names().any(|known| known == name)
+    }
+
+    /// The names of all handlers of activities and actors, in order.
+    pub fn handler_names(&self) -> impl Iterator<Item = &str> {
+        self.handlers.names()
+    }
+
+    /// One attempt of one action. Dropping the future cuts it.
+    ///
+    /// # Errors
+    /// The executor's fault; `timeout` when the attempt took longer than the request, or else the
+    /// executor, allows; `input` when there is no such executor; `handler` when it panicked;
+    /// `too_large` when what it gave nests too deep to be stored.
+    pub async fn execute(&self, request: &Request) -> Result<Value, Fault> {
+        let Some(executor) = self.executor(&request.executor) else {
+            let names = self.executor_names();
+            return Err(unknown("executor", &request.executor, names));
+        };
+        let limit = request
+            .timeout_ms
+            .map(Duration::from_millis)
+            .or_else(|| executor.default_timeout(request));
+        let attempt = catch_panic(&request.action, || executor.execute(request));
+        let outcome = match limit {
+            None => attempt.await,
+            Some(limit) => tokio::time::timeout(limit, attempt)
+                .await
+                .unwrap_or_else(|_| Err(timed_out(limit))),
+        };
+        bound_depth(outcome)
+    }
+
+    fn executor(&self, name: &str) -> Option<&dyn Executor> {
+        if Handlers::EXECUTORS.contains(&name) {
+            return Some(&*self.handlers);
+        }
+        self.executors.get(name).map(AsRef::as_ref)
+    }
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registry")
+            .field("executors", &self.executor_names().collect::<Vec<_>>())
+            .field("handlers", &self.handler_names().collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+/// The fault for a name that nothing has.
+pub(super) fn unknown<'a>(
+    what: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Fault {
+    let hint = nearest(name, known)
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    Fault::new(
+        fault_kind::INPUT,
+        format!("there is no {what} `{name}`{hint}"),
+    )
+}
+
+fn timed_out(limit: Duration) -> Fault {
+    let message = format!("the attempt took longer than {limit:?}");
+    Fault::new(fault_kind::TIMEOUT, message).transient()
+}
+
+/// Polls an attempt so that a panic in it is its fault and nobody else's.
+async fn catch_panic<'a>(
+    action: &str,
+    start: impl FnOnce() -> Attempt<'a>,
+) -> Result<Value, Fault> {
+    let mut attempt =
+        catch_unwind(AssertUnwindSafe(start)).map_err(|payload| panicked(action, &*payload))?;
+    poll_fn(|context| {
+        // Unwind safety: an attempt that panicked is never polled again.
+        catch_unwind(AssertUnwindSafe(|| attempt.as_mut().poll(context)))
+            .unwrap_or_else(|payload| Poll::Ready(Err(panicked(action, &*payload))))
+    })
+    .await
+}
+
+fn panicked(action: &str, payload: &(dyn Any + Send)) -> Fault {
+    let text = payload
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| payload.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    Fault::new(fault_kind::HANDLER, format!("`{action}` panicked: {text}")).transient()
+}
+
+fn bound_depth(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
+    let fits = |value: &Value| nests_at_most(value, MAX_RESULT_DEPTH);
+    match outcome {
+        Ok(value) if !fits(&value) => Err(Fault::new(
+            fault_kind::TOO_LARGE,
+            format!("what the action gave nests deeper than {MAX_RESULT_DEPTH} levels"),
+        )),
+        Err(fault) => Err(Fault {
+            output: fault.output.filter(fits),
+            ..fault
+        }),
+        fine => fine,
+    }
+}
+
+fn nests_at_most(value: &Value, levels: usize) -> bool {
+    let below = |child: &Value| levels > 0 && nests_at_most(child, levels - 1);
+    match value {
+        Value::Array(items) => items.iter().all(below),
+        Value::Object(map) => map.values().all(below),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Decimal(_)
+        | Value::String(_) => true,
+    }
+}

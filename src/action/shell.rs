@@ -1,0 +1,100 @@
+//! `shell`: a command or a text for `sh`. It never renders anything into that text; data reaches a
+//! command through `env`, `stdin` and its arguments.
+
+use super::inputs::{Inputs, invalid, mismatch, scalar};
+use super::process::{Finished, ProcessError, Processes, Spec};
+use super::{Attempt, Executor};
+use crate::expression::{Object, Value};
+use crate::model::{Fault, Request, fault_kind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The executor of `shell` (spec: loom.md, Actions). Without a timeout of the action it runs as
+/// long as it likes.
+pub(super) struct Shell {
+    processes: Arc<Processes>,
+}
+
+impl Shell {
+    pub(super) fn new(processes: Arc<Processes>) -> Self {
+        Self { processes }
+    }
+
+    async fn run(&self, request: &Request) -> Result<Value, Fault> {
+        let finished = self.processes.run(spec(request)?).await.map_err(fault)?;
+        if finished.code == 0 {
+            return Ok(output(&finished));
+        }
+        let message = format!("the command {}", finished.describe());
+        Err(Fault::new(fault_kind::SHELL, message)
+            .code(finished.code)
+            .output(output(&finished))
+            .transient())
+    }
+}
+
+impl Executor for Shell {
+    fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
+        Box::pin(self.run(request))
+    }
+}
+
+fn fault(error: ProcessError) -> Fault {
+    let message = error.to_string();
+    match error {
+        ProcessError::Unusable { .. } => invalid(message),
+        ProcessError::TooLarge { .. } => Fault::new(fault_kind::TOO_LARGE, message),
+        ProcessError::Start { .. } | ProcessError::Broken(_) => {
+            Fault::new(fault_kind::SHELL, message).transient()
+        }
+    }
+}
+
+fn spec(request: &Request) -> Result<Spec, Fault> {
+    let inputs = Inputs::of(request)?;
+    let argv = match (inputs.text("run")?, inputs.get("command")) {
+        (Some(text), None) => vec!["sh".to_owned(), "-c".to_owned(), text.to_owned()],
+        (None, Some(command)) => argv(command)?,
+        (None, None) => return Err(invalid("`run` or `command` is missing")),
+        (Some(_), Some(_)) => return Err(invalid("`run` and `command` exclude each other")),
+    };
+    let mut spec = Spec::new(argv, request);
+    for (name, value) in inputs.members("env")? {
+        spec.env.push((name.to_owned(), text_of(value)));
+    }
+    spec.cwd = inputs.text("cwd")?.map(PathBuf::from);
+    spec.stdin = inputs
+        .get("stdin")
+        .and_then(text_of)
+        .map(String::into_bytes);
+    Ok(spec)
+}
+
+fn argv(command: &Value) -> Result<Vec<String>, Fault> {
+    let words = command
+        .as_array()
+        .ok_or_else(|| mismatch("command", "an array", command))?;
+    words
+        .iter()
+        .map(|word| Ok(scalar("command", word)?.unwrap_or_default()))
+        .collect()
+}
+
+/// Text as it is, anything else as JSON, nothing for null.
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.as_str().to_owned()),
+        other => Some(other.to_json()),
+    }
+}
+
+/// `{exitCode, stdout, stderr, body}`. The body is standard output parsed as JSON, or as text
+/// without the line ends at its end, as `$(…)` gives it.
+fn output(finished: &Finished) -> Value {
+    let text = finished.stdout.trim_end_matches(['\n', '\r']);
+    let body = Value::from_json(text).unwrap_or_else(|_| Value::text(text));
+    let mut output: Object = finished.output().as_object().cloned().unwrap_or_default();
+    output.insert("body".into(), body);
+    Value::object(output)
+}

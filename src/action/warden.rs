@@ -1,0 +1,90 @@
+//! No process outlives the engine: a small shell at the other end of a pipe kills every process
+//! group that is still running when the engine is gone, however it went. It never kills anything
+//! while the engine lives.
+//!
+//! A parent-death signal would need code between fork and exec, which is unsafe, and reaches one
+//! process only. The end of a pipe reaches whole groups, on every Unix.
+
+use std::collections::BTreeSet;
+use std::io::{self, PipeWriter, Write};
+use std::process::Stdio;
+use std::sync::{Mutex, PoisonError};
+
+/// Reads `+ GROUP` and `- GROUP` until the pipe ends, which is when the engine has.
+const SCRIPT: &str = r#"
+trap '' HUP INT QUIT TERM
+groups=
+while read -r sign group; do
+    rest=
+    for known in $groups; do
+        [ "$known" = "$group" ] || rest="$rest $known"
+    done
+    groups=$rest
+    [ "$sign" = + ] && groups="$groups $group"
+done
+for group in $groups; do
+    kill -9 "-$group" 2>/dev/null
+done
+"#;
+
+/// Watches over process groups. Its shell starts with the first of them.
+#[derive(Default)]
+pub(super) struct Warden {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    pipe: Option<PipeWriter>,
+    groups: BTreeSet<i32>,
+}
+
+impl Warden {
+    /// The group is killed if the engine ends before it is forgotten.
+    pub(super) fn watch(&self, group: i32) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.groups.insert(group);
+        if state.tell('+', group).is_ok() {
+            return;
+        }
+        // No shell yet, or somebody killed it: a new one is told of every group.
+        if let Err(error) = state.start() {
+            tracing::warn!(%error, "processes may outlive a killed engine: no watching shell");
+        }
+    }
+
+    /// The group has ended.
+    pub(super) fn forget(&self, group: i32) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.groups.remove(&group);
+        // A shell that is gone has nothing to be told.
+        let _ = state.tell('-', group);
+    }
+}
+
+impl State {
+    fn tell(&mut self, sign: char, group: i32) -> io::Result<()> {
+        let pipe = self.pipe.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        // One write of a short line is atomic.
+        pipe.write_all(format!("{sign} {group}\n").as_bytes())
+    }
+
+    fn start(&mut self) -> io::Result<()> {
+        self.pipe = None;
+        let (reader, writer) = io::pipe()?;
+        tokio::process::Command::new("sh")
+            .args(["-c", SCRIPT])
+            .stdin(reader)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .current_dir("/")
+            // Out of the terminal's reach: Ctrl-C is for the engine.
+            .process_group(0)
+            .spawn()?;
+        self.pipe = Some(writer);
+        let groups: Vec<i32> = self.groups.iter().copied().collect();
+        groups
+            .into_iter()
+            .try_for_each(|group| self.tell('+', group))
+    }
+}

@@ -1,0 +1,84 @@
+//! What tests share: servers on free ports of this machine, and this very binary run again as a
+//! process that can be killed.
+
+use axum::Router;
+use std::process::{Command, Stdio};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+/// Serves a router until the test's runtime ends; gives its URL.
+#[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
+pub async fn serve(router: Router) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+/// A server of one connection.
+pub struct Once {
+    pub url: String,
+    /// A request's head has arrived.
+    pub asked: oneshot::Receiver<()>,
+    /// The other side has closed.
+    pub closed: oneshot::Receiver<()>,
+}
+
+/// Takes one connection, reads a request's head, answers with these bytes and then waits for the
+/// other side to close. No bytes: a server that hangs.
+#[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
+pub async fn serve_once(answer: &'static [u8]) -> Once {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let (has_asked, asked) = oneshot::channel();
+    let (has_closed, closed) = oneshot::channel();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_head(&mut stream).await;
+        stream.write_all(answer).await.unwrap();
+        let _ = has_asked.send(());
+        let mut rest = Vec::new();
+        // A reset is a close as well.
+        let _ = stream.read_to_end(&mut rest).await;
+        let _ = has_closed.send(());
+    });
+    Once { url, asked, closed }
+}
+
+/// Takes one connection, reads a request's head, answers with this head and this many MiB, and
+/// closes the connection.
+#[allow(clippy::disallowed_methods)] // A test's server is a task of its own.
+pub async fn serve_and_close(answer: &'static [u8], mebibytes: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        read_head(&mut stream).await;
+        stream.write_all(answer).await.unwrap();
+        let chunk = vec![b'x'; 1 << 20];
+        for _ in 0..mebibytes {
+            if stream.write_all(&chunk).await.is_err() {
+                return;
+            }
+        }
+    });
+    url
+}
+
+async fn read_head(stream: &mut TcpStream) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.unwrap());
+    }
+}
+
+/// A command that runs one ignored test of this binary in a process of its own.
+pub fn this_test_binary(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
