@@ -1,7 +1,9 @@
 //! An author's mistakes: code, message, place, hint. All of them are reported, not the first.
 //! This room never decides what is a mistake.
 
-use crate::source::Span;
+mod render;
+
+use crate::source::{Bundle, Mistake, Span};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,12 +61,14 @@ impl Diagnostic {
 }
 
 /// The candidate that `name` is most likely a slip of, compared without case; none when nothing
-/// is near.
+/// is near. Long names are not compared.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const MAX_LENGTH: usize = 64;
     let name = name.to_lowercase();
     candidates
         .into_iter()
+        .filter(|candidate| candidate.len().max(name.len()) <= MAX_LENGTH)
         .map(|candidate| {
             let distance = strsim::damerau_levenshtein(&name, &candidate.to_lowercase());
             (distance, candidate)
@@ -77,15 +81,99 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// `did you mean …?` as a hint, when a candidate is near. Long names are not compared.
+/// `did you mean …?` as a hint, when a candidate is near.
 pub fn did_you_mean<'a, S: AsRef<str> + ?Sized + 'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a S>,
 ) -> Option<String> {
-    const MAX_LENGTH: usize = 64;
     let candidates = candidates.into_iter().map(AsRef::as_ref);
-    let short = candidates.filter(|candidate| candidate.len().max(name.len()) <= MAX_LENGTH);
-    nearest(name, short).map(|found| format!("did you mean `{found}`?"))
+    nearest(name, candidates).map(|found| format!("did you mean `{found}`?"))
+}
+
+impl From<Mistake> for Diagnostic {
+    fn from(mistake: Mistake) -> Self {
+        Self {
+            severity: Severity::Error,
+            code: mistake.code,
+            message: mistake.message,
+            span: mistake.span,
+            hint: mistake.hint,
+        }
+    }
+}
+
+/// How many diagnostics of one file are kept: more help nobody.
+const MAX_KEPT: usize = 200;
+
+/// All that is wrong with a workflow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Diagnostics {
+    items: Vec<Diagnostic>,
+    /// How many came when enough were kept.
+    dropped: usize,
+    errors: bool,
+}
+
+impl Diagnostics {
+    /// Adds one; the same mistake at the same place is kept once.
+    pub fn push(&mut self, diagnostic: impl Into<Diagnostic>) {
+        let diagnostic = diagnostic.into();
+        self.errors |= diagnostic.severity == Severity::Error;
+        if self.items.len() >= MAX_KEPT {
+            self.dropped += 1;
+        } else if !self.items.contains(&diagnostic) {
+            self.items.push(diagnostic);
+        }
+    }
+
+    /// Whether the file must be refused.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.errors
+    }
+
+    /// Whether there is nothing to say.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// All of them, by place.
+    #[must_use]
+    pub fn sorted(&self) -> Vec<&Diagnostic> {
+        let mut items: Vec<&Diagnostic> = self.items.iter().collect();
+        items.sort_by_key(|item| (item.span.file, item.span.line, item.span.column));
+        items
+    }
+
+    /// All of them as text for people, by place: message, `file:line:column`, the line with a
+    /// caret, the hint. `colour` adds ANSI escapes.
+    #[must_use]
+    pub fn render(&self, bundle: &Bundle, colour: bool) -> String {
+        let mut blocks: Vec<String> = self
+            .sorted()
+            .into_iter()
+            .map(|item| render::render(item, bundle, colour))
+            .collect();
+        if self.dropped > 0 {
+            blocks.push(format!("and {} more\n", self.dropped));
+        }
+        blocks.join("\n")
+    }
+}
+
+impl Extend<Diagnostic> for Diagnostics {
+    fn extend<T: IntoIterator<Item = Diagnostic>>(&mut self, iter: T) {
+        for diagnostic in iter {
+            self.push(diagnostic);
+        }
+    }
 }
 
 #[cfg(test)]

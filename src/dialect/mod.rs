@@ -1,2 +1,138 @@
 //! The formats. Each dialect knows its own types and lowers them to [`crate::hir`]; none knows
-//! the program, the machine or another dialect.
+//! the program, the machine or another dialect. This file only tells them apart.
+
+mod loom;
+mod reader;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::hir::Workflow;
+use crate::model::Dialect;
+use crate::source::{self, Bundle, Node};
+use std::time::Duration;
+
+/// How much a loop may ask for: the operator's word, not the author's (spec: loom.md, "Loops").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Caps {
+    /// Iterations; none: 1000, in azure mode 5000.
+    pub count: Option<u64>,
+    /// How long; none: 24 hours.
+    pub timeout: Option<Duration>,
+}
+
+impl Caps {
+    /// No caps: for a program that was already accepted once, and is read again to go on.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self {
+            count: Some(u64::MAX),
+            timeout: Some(Duration::MAX),
+        }
+    }
+
+    /// The cap on iterations.
+    #[must_use]
+    pub fn count(self, dialect: Dialect) -> u64 {
+        self.count.unwrap_or(match dialect {
+            Dialect::Azure => 5000,
+            Dialect::Loom | Dialect::Tea | Dialect::Canvas => 1000,
+        })
+    }
+
+    /// The cap on a loop's timeout.
+    #[must_use]
+    pub fn timeout(self) -> Duration {
+        self.timeout.unwrap_or(Duration::from_secs(24 * 3600))
+    }
+}
+
+/// Reads the first file of a bundle as a workflow.
+///
+/// `dialect` overrides what the file says and looks like. There is a workflow exactly when there
+/// is no error among the diagnostics.
+#[must_use]
+pub fn read(
+    bundle: &Bundle,
+    dialect: Option<Dialect>,
+    caps: &Caps,
+) -> (Option<Workflow>, Diagnostics) {
+    let mut diagnostics = Diagnostics::default();
+    let (node, mistakes) = source::parse(bundle, 0);
+    diagnostics.extend(mistakes.into_iter().map(Diagnostic::from));
+    let (Some(node), Some(file)) = (node, bundle.file(0)) else {
+        return (None, diagnostics);
+    };
+    let Some(dialect) = dialect.or_else(|| detect(&node, &mut diagnostics)) else {
+        return (None, diagnostics);
+    };
+    let workflow = match dialect {
+        Dialect::Loom | Dialect::Azure => {
+            Some(loom::read(file, &node, dialect, caps, &mut diagnostics))
+        }
+        Dialect::Tea | Dialect::Canvas => {
+            diagnostics.push(
+                Diagnostic::error(
+                    "dialect-not-supported",
+                    node.span,
+                    format!("the {} format is not supported yet", dialect.as_str()),
+                )
+                .hint("loom and azure are"),
+            );
+            None
+        }
+    };
+    (workflow.filter(|_| !diagnostics.has_errors()), diagnostics)
+}
+
+/// What the file says it is, else what it looks like.
+fn detect(node: &Node, diagnostics: &mut Diagnostics) -> Option<Dialect> {
+    if let Some(named) = node.get("dialect") {
+        let all = [Dialect::Loom, Dialect::Azure, Dialect::Tea, Dialect::Canvas];
+        let text = named.as_str().unwrap_or_default();
+        let found = all.into_iter().find(|dialect| dialect.as_str() == text);
+        if found.is_none() {
+            let hint = nearest(text, all.map(Dialect::as_str)).map_or_else(
+                || String::from("loom, azure, tea or canvas"),
+                |near| format!("did you mean `{near}`?"),
+            );
+            let message = format!("`{text}` is no dialect");
+            diagnostics.push(Diagnostic::error("unknown-dialect", named.span, message).hint(hint));
+        }
+        return found;
+    }
+    let found = looks_like(node);
+    if found.is_none() {
+        let what = if node.entries().is_some() {
+            "no format that is known looks like this".to_owned()
+        } else {
+            format!("a workflow is a map, this is {}", node.kind_name())
+        };
+        diagnostics.push(Diagnostic::error("unknown-format", node.span, what).hint(
+            "a workflow has `actions` at the top, a bare action has `type`, a graph has `nodes`",
+        ));
+    }
+    found
+}
+
+fn looks_like(node: &Node) -> Option<Dialect> {
+    node.entries()?;
+    let azure_schema = |node: &Node| {
+        node.get("$schema")
+            .and_then(Node::as_str)
+            .is_some_and(|schema| schema.contains("Microsoft.Logic"))
+    };
+    if azure_schema(node) || node.get("definition").is_some() || node.get("resources").is_some() {
+        return Some(Dialect::Azure);
+    }
+    if let Some(source::Kind::Array(nodes)) = node.get("nodes").map(|nodes| &nodes.kind) {
+        let canvas = nodes
+            .iter()
+            .any(|node| node.get("id").is_some() && node.get("type").is_some());
+        return Some(if canvas {
+            Dialect::Canvas
+        } else {
+            Dialect::Tea
+        });
+    }
+    let loom = node.get("actions").is_some() || node.get("type").is_some();
+    loom.then_some(Dialect::Loom)
+}

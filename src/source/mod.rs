@@ -1,5 +1,24 @@
 //! YAML or JSON text to a tree that knows line and column, under limits of size, depth and
 //! aliases. This room never interprets what a key means and never touches the file system.
+//!
+//! YAML is read by serde_yaml, whose answers count; a marked parser goes over the text first to
+//! give the places that serde_yaml does not keep ([`yaml`], [`marks`]). JSON has a reader of its
+//! own ([`json`]), because YAML 1.1 parsers refuse some of it. Both build the same [`Node`].
+
+mod json;
+mod locate;
+mod marks;
+mod tree;
+mod yaml;
+
+pub use tree::{Entry, Kind, Node, Text};
+
+/// The largest file that is read, in bytes.
+pub const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// The deepest nesting of a file.
+pub const MAX_DEPTH: usize = 128;
+/// How many values a file may hold, with every alias written out.
+pub const MAX_NODES: usize = 1_000_000;
 
 /// A place in one of a program's files. Lines and columns count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
@@ -23,6 +42,14 @@ pub struct SourceFile {
     pub text: String,
 }
 
+impl SourceFile {
+    /// The text without a byte order mark: what lines and columns count in.
+    #[must_use]
+    pub fn content(&self) -> &str {
+        self.text.strip_prefix('\u{feff}').unwrap_or(&self.text)
+    }
+}
+
 /// Everything a program is compiled from: the workflow and the files that it refers to.
 ///
 /// The whole bundle is stored with a run, so that the run is pinned to what it started with.
@@ -31,3 +58,103 @@ pub struct Bundle {
     /// The workflow first.
     pub files: Vec<SourceFile>,
 }
+
+impl Bundle {
+    /// A bundle of one file.
+    pub fn single(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            files: vec![SourceFile {
+                path: path.into(),
+                text: text.into(),
+            }],
+        }
+    }
+
+    /// The file a span points into.
+    #[must_use]
+    pub fn file(&self, file: u16) -> Option<&SourceFile> {
+        self.files.get(usize::from(file))
+    }
+}
+
+/// What is wrong with a text before anyone asks what it means.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Mistake {
+    /// A stable code in kebab case.
+    pub code: &'static str,
+    /// Where.
+    pub span: Span,
+    /// What, in one line.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Mistake {
+    fn new(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            span,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// A tree, when the text has one, and every mistake of the text.
+pub type Parsed = (Option<Node>, Vec<Mistake>);
+
+/// Reads the text of one file of a bundle.
+///
+/// A path that ends in `.json` is JSON. Anything else is JSON when it reads as such, else YAML.
+#[must_use]
+pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
+    let start = Span {
+        file,
+        line: 1,
+        column: 1,
+        length: 1,
+    };
+    let Some(source) = bundle.file(file) else {
+        let missing = Mistake::new("no-file", start, "there is no file to read");
+        return (None, vec![missing]);
+    };
+    let content = source.content();
+    if content.len() > MAX_BYTES {
+        let megabytes = MAX_BYTES / 1024 / 1024;
+        let mistake = Mistake::new(
+            "file-too-large",
+            start,
+            format!("the file has {} bytes", content.len()),
+        )
+        .hint(format!("a workflow file has {megabytes} MiB at most"));
+        return (None, vec![mistake]);
+    }
+    if content.trim().is_empty() {
+        let mistake = Mistake::new("empty-file", start, "the file is empty")
+            .hint("a workflow has `actions`, a bare action a `type`");
+        return (None, vec![mistake]);
+    }
+    let only_json = std::path::Path::new(&source.path)
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    if only_json {
+        return json::parse(content, file);
+    }
+    if content.trim_start().starts_with(['{', '[']) {
+        let parsed = json::parse(content, file);
+        if parsed.0.is_some() {
+            return parsed;
+        }
+    }
+    yaml::parse(content, file)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! One action: what all types share, and which reader its type has.
+
+use super::Loom;
+use super::block::Placed;
+use crate::diagnostic::nearest;
+use crate::dialect::reader::Fields;
+use crate::expression::Template;
+use crate::hir::{RetryPolicy, Step, StepKind};
+use crate::model::Name;
+use crate::source::{Node, Span};
+
+/// The types, as they are shown.
+pub(super) const TYPES: [&str; 27] = [
+    "until",
+    "while",
+    "doUntil",
+    "retry",
+    "foreach",
+    "parallel",
+    "if",
+    "switch",
+    "scope",
+    "http",
+    "wait",
+    "compose",
+    "setVariable",
+    "initializeVariable",
+    "incrementVariable",
+    "decrementVariable",
+    "appendToArrayVariable",
+    "appendToStringVariable",
+    "ai",
+    "activity",
+    "actor",
+    "shell",
+    "terminate",
+    "parseJson",
+    "select",
+    "query",
+    "join",
+];
+
+/// An action while it is read.
+pub(super) struct Act<'n> {
+    pub fields: Fields<'n>,
+    pub name: Name,
+    pub span: Span,
+}
+
+/// What the reader of a type gives.
+pub(super) struct Body {
+    pub kind: StepKind,
+    /// Retries that the type itself brings.
+    pub retry: Option<RetryPolicy>,
+    /// How long the whole step may take.
+    pub timeout: Option<Template>,
+}
+
+impl From<StepKind> for Body {
+    fn from(kind: StepKind) -> Self {
+        Self {
+            kind,
+            retry: None,
+            timeout: None,
+        }
+    }
+}
+
+impl Loom<'_> {
+    /// Reads one action. What cannot be read becomes a step that does nothing, and is reported.
+    pub(super) fn action(
+        &mut self,
+        node: &Node,
+        name: Name,
+        span: Span,
+        anonymous: bool,
+    ) -> Placed {
+        let mut placed = Placed {
+            step: Step {
+                name: name.clone(),
+                label: Name::from("nothing"),
+                anonymous,
+                kind: StepKind::Nothing,
+                retry: None,
+                timeout: None,
+                break_when: None,
+                continue_when: None,
+                span,
+            },
+            after: None,
+        };
+        let hint = "an action is a map with a `type`, such as { type: http, inputs: { … } }";
+        let what = format!("the action `{name}`");
+        let Some(mut fields) = self.reader.fields(node, &what, hint) else {
+            return placed;
+        };
+        let kind = fields.need(&mut self.reader, "type", span, &TYPES.join(", "));
+        let kind = kind.and_then(|entry| Some((self.reader.text(entry, "a type")?, entry)));
+        if let Some(after) = fields.some(&mut self.reader, "runAfter") {
+            placed.after = Some(self.run_after(after));
+        }
+        let Some((text, entry)) = kind else {
+            return placed;
+        };
+        let Some(label) = TYPES.iter().find(|known| known.eq_ignore_ascii_case(text)) else {
+            let what = format!("`{text}` is no type of action");
+            let hint = nearest(text, TYPES).map_or_else(
+                || format!("types are {}", TYPES.join(", ")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            self.reader
+                .error("unknown-type", entry.value.span, what, hint);
+            return placed;
+        };
+        placed.step.label = Name::from(*label);
+        if let Some(entry) = fields.some(&mut self.reader, "break_when") {
+            placed.step.break_when = self.reader.condition(entry);
+        }
+        if let Some(entry) = fields.some(&mut self.reader, "continue_when") {
+            placed.step.continue_when = self.reader.condition(entry);
+        }
+        if let Some(entry) = fields.some(&mut self.reader, "retry") {
+            placed.step.retry = self.retry_policy(entry);
+        }
+        fields.allow(&[
+            "description",
+            "metadata",
+            "trackedProperties",
+            "operationOptions",
+            "runtimeConfiguration",
+        ]);
+        let mut act = Act { fields, name, span };
+        let body = self.body(&mut act, label);
+        self.common(&mut act, label);
+        act.fields.finish(&mut self.reader);
+        placed.step.kind = body.kind;
+        placed.step.timeout = body.timeout;
+        placed.step.retry = placed.step.retry.or(body.retry);
+        placed
+    }
+
+    /// `name` beside a key: it may repeat the key and nothing else.
+    fn common(&mut self, act: &mut Act<'_>, label: &str) {
+        if label.ends_with("Variable") {
+            return;
+        }
+        if let Some(entry) = act.fields.get("name")
+            && let Some(text) = self.reader.text(entry, "the action's name")
+            && !text.eq_ignore_ascii_case(&act.name)
+        {
+            let what = format!("this action is called `{}`, not `{text}`", act.name);
+            let hint = "expressions use the key; rename it, or remove `name`";
+            self.reader
+                .warning("name-differs", entry.value.span, what, hint);
+        }
+    }
+
+    fn body(&mut self, act: &mut Act<'_>, label: &str) -> Body {
+        match label {
+            "until" | "while" | "doUntil" => self.a_loop(act, label).into(),
+            "retry" => self.retry(act),
+            "foreach" => self.foreach(act),
+            "parallel" => self.parallel(act),
+            "if" => self.branch(act),
+            "switch" => self.switch(act),
+            "scope" => self.scope(act),
+            "http" => self.http(act),
+            "shell" => self.shell(act),
+            "activity" | "actor" => self.handler(act, label),
+            "ai" => self.ai(act),
+            "wait" => self.wait(act).into(),
+            "compose" => self.compose(act).into(),
+            "terminate" => self.terminate(act).into(),
+            _ if label.ends_with("Variable") => self.variable(act, label).into(),
+            _ => {
+                let what = format!("`{label}` is not supported yet");
+                self.reader
+                    .error("unsupported", act.span, what, "use compose");
+                StepKind::Nothing.into()
+            }
+        }
+    }
+
+    /// `timeout` beside the type: for the whole step, all its attempts included.
+    pub(super) fn step_timeout(&mut self, act: &mut Act<'_>) -> Option<Template> {
+        let entry = act.fields.some(&mut self.reader, "timeout")?;
+        Some(self.duration(entry)?.template)
+    }
+
+    /// `inputs`, or the action itself when it has none: loom allows both.
+    pub(super) fn needed_condition(
+        &mut self,
+        act: &mut Act<'_>,
+    ) -> Option<(crate::expression::Condition, String)> {
+        let azure = act.fields.get("expression");
+        let key = if self.azure() || azure.is_some() {
+            "expression"
+        } else {
+            "condition"
+        };
+        let hint = "for example condition: \"@equals(variables('status'), 'done')\"";
+        let entry = act.fields.need(&mut self.reader, key, act.span, hint)?;
+        let condition = self.reader.condition(entry)?;
+        let text = entry.value.as_str().map_or_else(
+            || super::super::reader::constant(&entry.value).to_json(),
+            str::to_owned,
+        );
+        Some((condition, text))
+    }
+}

@@ -1,0 +1,263 @@
+//! The actions of a scope and their order: as written, or a DAG by `runAfter` (spec: loom.md,
+//! "Order inside a scope"). A cycle, an unknown predecessor and a name that is there twice are
+//! errors of the file.
+
+use super::Loom;
+use crate::diagnostic::nearest;
+use crate::hir::{After, Block, DagStep, Step};
+use crate::model::{Name, Status};
+use crate::source::{Entry, Kind, Node, Span};
+use std::collections::BTreeMap;
+
+/// A step with its predecessors, when its author named any.
+pub(super) struct Placed {
+    pub step: Step,
+    pub after: Option<Vec<After>>,
+}
+
+const ACTIONS: &str = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
+
+impl Loom<'_> {
+    /// The actions under a key that must hold at least one.
+    pub(super) fn actions(&mut self, entry: &Entry) -> Block {
+        if let Kind::Array(_) = entry.value.kind {
+            let what = format!("`{}` is a list", entry.key);
+            let hint = "actions are a map from names to actions: { name: { type: … } }";
+            self.reader
+                .error("wrong-type", entry.value.span, what, hint);
+            return Block::Sequence(Vec::new());
+        }
+        let empty = match &entry.value.kind {
+            Kind::Null => true,
+            Kind::Object(entries) => entries.is_empty() && !self.azure(),
+            _ => false,
+        };
+        if empty {
+            let what = format!("`{}` holds no action", entry.key);
+            self.reader
+                .error("empty-body", entry.key_span, what, ACTIONS);
+            return Block::Sequence(Vec::new());
+        }
+        let placed = self.placed(&entry.value, &entry.key);
+        self.order(placed)
+    }
+
+    /// The actions of a map, in their written order.
+    pub(super) fn placed(&mut self, node: &Node, key: &str) -> Vec<Placed> {
+        let Some(entries) = node.entries() else {
+            let what = format!("`{key}`");
+            self.reader.wrong_type(node, &what, "a map", ACTIONS);
+            return Vec::new();
+        };
+        entries
+            .iter()
+            .map(|entry| {
+                let name = Name::from(entry.key.as_str());
+                self.declare(&name, entry.key_span);
+                self.action(&entry.value, name, entry.key_span, false)
+            })
+            .collect()
+    }
+
+    /// Makes a name known; twice is an error.
+    pub(super) fn declare(&mut self, name: &Name, span: Span) {
+        if name.trim().is_empty() {
+            let hint = "give the action a name before the colon";
+            self.reader
+                .error("empty-name", span, "an action has no name", hint);
+        }
+        let first = self
+            .names
+            .entry(name.to_lowercase())
+            .or_insert_with(|| (name.clone(), span))
+            .1;
+        if first != span {
+            let what = format!("the name `{name}` is taken");
+            let hint = format!(
+                "names of actions are unique in the whole file, without case; the other one is at \
+                 line {}, column {}",
+                first.line, first.column
+            );
+            self.reader.error("duplicate-name", span, what, hint);
+        }
+    }
+
+    /// One action or `{actions: …}`, as cases, branches and defaults may be.
+    pub(super) fn action_or_actions(&mut self, entry: &Entry, made: &str) -> Block {
+        if entry.value.get("type").is_none() {
+            let what = format!("`{}`", entry.key);
+            let hint = "either one action with its `type`, or { actions: { … } }";
+            let Some(mut fields) = self.reader.fields(&entry.value, &what, hint) else {
+                return Block::Sequence(Vec::new());
+            };
+            let actions = fields.need(&mut self.reader, "actions", entry.key_span, hint);
+            fields.finish(&mut self.reader);
+            return actions.map_or(Block::Sequence(Vec::new()), |entry| self.actions(entry));
+        }
+        Block::Sequence(vec![self.bare(&entry.value, made, entry.key_span)])
+    }
+
+    /// An action without a key: it may bring its own name, else gets the made one.
+    pub(super) fn bare(&mut self, node: &Node, made: &str, span: Span) -> Step {
+        let own = match super::variable::names_its_variable(node) {
+            true => None,
+            false => node
+                .get("name")
+                .and_then(|name| Some((name.as_str()?, name.span))),
+        };
+        let (name, at) = own.unwrap_or((made, span));
+        let name = Name::from(name);
+        self.declare(&name, at);
+        self.action(node, name, at, own.is_none()).step
+    }
+
+    /// Puts the steps of a scope in order.
+    pub(super) fn order(&mut self, placed: Vec<Placed>) -> Block {
+        let written = !self.azure() && placed.iter().all(|placed| placed.after.is_none());
+        if written {
+            return Block::Sequence(placed.into_iter().map(|placed| placed.step).collect());
+        }
+        let own: BTreeMap<String, usize> = placed
+            .iter()
+            .enumerate()
+            .map(|(index, placed)| (placed.step.name.to_lowercase(), index))
+            .collect();
+        let mut before: Vec<Vec<(usize, Span)>> = Vec::new();
+        for placed in &placed {
+            let after = placed.after.as_deref().unwrap_or_default();
+            let known = after.iter().filter_map(|after| {
+                let index = own.get(&after.name.to_lowercase()).copied();
+                if index.is_none() {
+                    self.unknown_predecessor(after, &own);
+                }
+                Some((index?, after.span))
+            });
+            before.push(known.collect());
+        }
+        if let Some(cycle) = cycle(&before) {
+            let names: Vec<&str> = cycle
+                .iter()
+                .filter_map(|(index, _)| Some(&*placed.get(*index)?.step.name))
+                .collect();
+            let what = format!("the order goes in a circle: {}", names.join(" → "));
+            let span = cycle.first().map(|(_, span)| *span).unwrap_or_default();
+            let hint = "remove one of these runAfter entries";
+            self.reader.error("cycle", span, what, hint);
+        }
+        Block::Dag(
+            placed
+                .into_iter()
+                .map(|placed| DagStep {
+                    step: placed.step,
+                    after: placed.after.unwrap_or_default(),
+                })
+                .collect(),
+        )
+    }
+
+    fn unknown_predecessor(&mut self, after: &After, own: &BTreeMap<String, usize>) {
+        let name = &after.name;
+        let what = format!("there is no action `{name}` in this scope");
+        let hint = if self.names.contains_key(&name.to_lowercase()) {
+            String::from("it is in another scope: runAfter names actions of the same scope only")
+        } else {
+            nearest(name, own.keys().map(String::as_str))
+                .and_then(|near| self.names.get(near))
+                .map_or_else(
+                    || String::from("runAfter names actions of the same scope"),
+                    |(near, _)| format!("did you mean `{near}`?"),
+                )
+        };
+        self.reader
+            .error("unknown-predecessor", after.span, what, hint);
+    }
+
+    /// `runAfter: {name: [statuses]}`.
+    pub(super) fn run_after(&mut self, entry: &Entry) -> Vec<After> {
+        let hint = "for example runAfter: { check: [Succeeded] }";
+        let Some(entries) = entry.value.entries() else {
+            self.reader
+                .wrong_type(&entry.value, "`runAfter`", "a map", hint);
+            return Vec::new();
+        };
+        let mut after: Vec<After> = Vec::new();
+        for entry in entries {
+            let statuses = match &entry.value.kind {
+                Kind::Array(items) => items.iter().filter_map(|item| self.status(item)).collect(),
+                Kind::String(_) => self.status(&entry.value).into_iter().collect(),
+                _ => {
+                    let what = format!("what `{}` must have ended in", entry.key);
+                    self.reader.wrong_type(&entry.value, &what, "a list", hint);
+                    Vec::new()
+                }
+            };
+            after.push(After {
+                name: Name::from(entry.key.as_str()),
+                statuses: if statuses.is_empty() {
+                    vec![Status::Succeeded]
+                } else {
+                    statuses
+                },
+                span: entry.key_span,
+            });
+        }
+        after
+    }
+
+    fn status(&mut self, node: &Node) -> Option<Status> {
+        let known = ["Succeeded", "Failed", "Skipped", "TimedOut"];
+        let text = node.as_str().unwrap_or_default();
+        let status = Status::parse(text);
+        if status.is_none() {
+            let what = if node.as_str().is_some() {
+                format!("`{text}` is no status")
+            } else {
+                format!("a status is text, this is {}", node.kind_name())
+            };
+            let hint = nearest(text, known).map_or_else(
+                || known.join(", "),
+                |near| format!("did you mean `{near}`?"),
+            );
+            self.reader.error("unknown-status", node.span, what, hint);
+        }
+        status
+    }
+}
+
+/// One cycle: each step with the place where it names the one before it, the first again last.
+fn cycle(before: &[Vec<(usize, Span)>]) -> Option<Vec<(usize, Span)>> {
+    // 0: not seen; 1: on the path; 2: done. The stack is explicit, because files are long.
+    let mut seen = vec![0_u8; before.len()];
+    for root in 0..before.len() {
+        if seen.get(root) != Some(&0) {
+            continue;
+        }
+        let mut path: Vec<(usize, Span, usize)> = vec![(root, Span::default(), 0)];
+        while let Some((at, _, next)) = path.last_mut() {
+            if let Some(state) = seen.get_mut(*at) {
+                *state = 1;
+            }
+            let Some(&(to, span)) = before.get(*at).and_then(|edges| edges.get(*next)) else {
+                if let Some(state) = seen.get_mut(*at) {
+                    *state = 2;
+                }
+                path.pop();
+                continue;
+            };
+            *next += 1;
+            match seen.get(to) {
+                Some(1) => {
+                    // The path leads from successor to predecessor: shown in running order.
+                    let from = path.iter().position(|(index, ..)| *index == to)?;
+                    let around = path.get(from..)?;
+                    let mut steps: Vec<(usize, Span)> = vec![(to, span)];
+                    steps.extend(around.iter().rev().map(|(index, span, _)| (*index, *span)));
+                    return Some(steps);
+                }
+                Some(0) => path.push((to, span, 0)),
+                _ => {}
+            }
+        }
+    }
+    None
+}

@@ -1,0 +1,272 @@
+//! Actions that hold other actions: if, switch, scope, parallel, foreach.
+
+use super::Loom;
+use super::action::{Act, Body};
+use crate::expression::{Template, Value};
+use crate::hir::{Block, ForEach, StepKind};
+use crate::model::Name;
+use crate::source::{Entry, Kind};
+
+/// The most iterations or branches of a foreach that run at one time.
+const MAX_CONCURRENCY: i64 = 10_000;
+
+fn nothing() -> Block {
+    Block::Sequence(Vec::new())
+}
+
+impl Loom<'_> {
+    /// The body of a container.
+    pub(super) fn body_actions(&mut self, act: &mut Act<'_>) -> Block {
+        let hint = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
+        let entry = act.fields.get("actions");
+        if entry.is_none() {
+            act.fields.need(&mut self.reader, "actions", act.span, hint);
+        }
+        entry.map_or(nothing(), |entry| self.actions(entry))
+    }
+
+    pub(super) fn scope(&mut self, act: &mut Act<'_>) -> Body {
+        Body {
+            kind: StepKind::Block(self.body_actions(act)),
+            retry: None,
+            timeout: self.step_timeout(act),
+        }
+    }
+
+    pub(super) fn branch(&mut self, act: &mut Act<'_>) -> Body {
+        let condition = self.needed_condition(act);
+        let then = match act.fields.get("actions") {
+            // Azure writes an empty branch as {}.
+            Some(entry) if entry.value.entries().is_some_and(<[Entry]>::is_empty) => nothing(),
+            _ => self.body_actions(act),
+        };
+        let otherwise = match act.fields.some(&mut self.reader, "else") {
+            Some(entry) => self.else_actions(entry, &act.name),
+            None => nothing(),
+        };
+        let timeout = self.step_timeout(act);
+        let kind = condition.map_or(StepKind::Nothing, |(condition, _)| StepKind::If {
+            arms: vec![(condition, then)],
+            otherwise,
+        });
+        Body {
+            kind,
+            retry: None,
+            timeout,
+        }
+    }
+
+    fn else_actions(&mut self, entry: &Entry, name: &Name) -> Block {
+        let empty = entry
+            .value
+            .get("actions")
+            .and_then(|actions| actions.entries());
+        if empty.is_some_and(<[Entry]>::is_empty) {
+            return nothing();
+        }
+        self.action_or_actions(entry, &format!("{name}.else"))
+    }
+
+    pub(super) fn switch(&mut self, act: &mut Act<'_>) -> Body {
+        let azure = act.fields.get("expression");
+        let key = if self.azure() || azure.is_some() {
+            "expression"
+        } else {
+            "on"
+        };
+        let hint = "for example on: \"@body('check').status\"";
+        let on = act
+            .fields
+            .need(&mut self.reader, key, act.span, hint)
+            .map(|entry| self.reader.template(&entry.value));
+        let hint = "for example cases: { done: { actions: { … } } }";
+        let cases = act.fields.need(&mut self.reader, "cases", act.span, hint);
+        let mut found: Vec<(Value, Block)> = Vec::new();
+        if let Some(cases) = cases {
+            let entries = cases.value.entries();
+            if entries.is_none() {
+                self.reader
+                    .wrong_type(&cases.value, "`cases`", "a map", hint);
+            }
+            for entry in entries.unwrap_or_default() {
+                let made = format!("{}.{}", act.name, entry.key);
+                let (value, block) = self.case(entry, &made);
+                if found.iter().any(|(other, _)| *other == value) {
+                    let what = format!("the case {} is there twice", value.to_json());
+                    let hint = "only the first could ever be taken: remove one";
+                    self.reader
+                        .error("duplicate-case", entry.key_span, what, hint);
+                }
+                found.push((value, block));
+            }
+        }
+        let default = match act.fields.some(&mut self.reader, "default") {
+            Some(entry) => self.else_actions(entry, &Name::from(format!("{}.default", act.name))),
+            None => nothing(),
+        };
+        let timeout = self.step_timeout(act);
+        Body {
+            kind: on.map_or(StepKind::Nothing, |on| StepKind::Switch {
+                on,
+                cases: found,
+                default,
+            }),
+            retry: None,
+            timeout,
+        }
+    }
+
+    /// `VALUE: action`, `VALUE: {actions}` or azure's `name: {case: VALUE, actions}`.
+    fn case(&mut self, entry: &Entry, made: &str) -> (Value, Block) {
+        let azure = entry.value.get("case").is_some() && entry.value.get("type").is_none();
+        if !azure {
+            let value = Value::text(entry.key.as_str());
+            return (value, self.action_or_actions(entry, made));
+        }
+        let what = format!("the case `{}`", entry.key);
+        let Some(mut fields) = self.reader.fields(&entry.value, &what, "a map") else {
+            return (Value::Null, nothing());
+        };
+        let value = match fields.get("case") {
+            Some(case) => match case.value.kind {
+                Kind::Array(_) | Kind::Object(_) | Kind::Null => {
+                    let hint = "one value to compare with";
+                    self.reader
+                        .wrong_type(&case.value, "`case`", "text or a number", hint);
+                    Value::Null
+                }
+                _ => super::super::reader::constant(&case.value),
+            },
+            None => Value::Null,
+        };
+        let actions = match fields.get("actions") {
+            Some(actions) if actions.value.entries().is_some_and(<[Entry]>::is_empty) => nothing(),
+            Some(actions) => self.actions(actions),
+            None => nothing(),
+        };
+        fields.finish(&mut self.reader);
+        (value, actions)
+    }
+
+    pub(super) fn parallel(&mut self, act: &mut Act<'_>) -> Body {
+        let mut branches: Vec<(Name, Block)> = Vec::new();
+        if let Some(entry) = act.fields.some(&mut self.reader, "branches") {
+            let hint = "for example branches: { left: { actions: { … } } }";
+            let entries = entry.value.entries();
+            if entries.is_none() {
+                self.reader
+                    .wrong_type(&entry.value, "`branches`", "a map", hint);
+            }
+            for entry in entries.unwrap_or_default() {
+                let made = format!("{}.{}", act.name, entry.key);
+                let block = self.action_or_actions(entry, &made);
+                branches.push((Name::from(entry.key.as_str()), block));
+            }
+            if let Some(actions) = act.fields.get("actions") {
+                let what = "`parallel` has either `branches` or `actions`";
+                let hint = "move the actions into a branch";
+                self.reader.error("conflict", actions.key_span, what, hint);
+            }
+        } else if let Some(entry) = act.fields.get("actions") {
+            for placed in self.placed(&entry.value, &entry.key) {
+                if let Some(after) = placed.after.iter().flatten().next() {
+                    let what = "all actions of `parallel` start at once";
+                    let hint = "use a scope for an order, or branches with several actions";
+                    self.reader.error("conflict", after.span, what, hint);
+                }
+                branches.push((placed.step.name.clone(), Block::Sequence(vec![placed.step])));
+            }
+        }
+        if branches.is_empty() {
+            let what = format!("`{}` has no branch", act.name);
+            let hint = "give branches: { left: { actions: { … } }, … }, or actions";
+            self.reader.error("empty-body", act.span, what, hint);
+        }
+        Body {
+            kind: StepKind::Parallel(branches),
+            retry: None,
+            timeout: self.step_timeout(act),
+        }
+    }
+
+    pub(super) fn foreach(&mut self, act: &mut Act<'_>) -> Body {
+        self.loops.push(act.name.clone());
+        let hint = "the items: for example foreach: \"@body('fetch').items\"";
+        let items = act
+            .fields
+            .need(&mut self.reader, "foreach", act.span, hint)
+            .map(|entry| {
+                let not_a_list = match &entry.value.kind {
+                    Kind::Array(_) => false,
+                    Kind::String(_) => self.reader.template(&entry.value).as_constant().is_some(),
+                    _ => true,
+                };
+                if not_a_list {
+                    self.reader.wrong_type(
+                        &entry.value,
+                        "`foreach`",
+                        "a list or an expression",
+                        hint,
+                    );
+                }
+                self.reader.template(&entry.value)
+            });
+        let concurrency = self.concurrency(act);
+        self.foreach_depth += 1;
+        let body = self.body_actions(act);
+        self.foreach_depth -= 1;
+        let timeout = self.step_timeout(act);
+        Body {
+            kind: items.map_or(StepKind::Nothing, |items: Template| {
+                StepKind::ForEach(Box::new(ForEach {
+                    items,
+                    concurrency,
+                    survives_failure: self.azure(),
+                    body,
+                }))
+            }),
+            retry: None,
+            timeout,
+        }
+    }
+
+    /// Loom: one at a time unless `concurrency` says more. Azure: 20, nested ones one at a time.
+    fn concurrency(&mut self, act: &mut Act<'_>) -> u32 {
+        let sequential = act
+            .fields
+            .get("operationOptions")
+            .and_then(|entry| entry.value.as_str())
+            .is_some_and(|options| {
+                options
+                    .split(',')
+                    .any(|option| option.trim().eq_ignore_ascii_case("sequential"))
+            });
+        let repetitions = act
+            .fields
+            .get("runtimeConfiguration")
+            .and_then(|entry| entry.value.get("concurrency")?.get("repetitions"));
+        let own = act.fields.some(&mut self.reader, "concurrency");
+        let given = own.map(|entry| &entry.value).or(repetitions);
+        if let Some(node) = given {
+            return match node.kind {
+                Kind::Int(count @ 1..=MAX_CONCURRENCY) => u32::try_from(count).unwrap_or(1),
+                Kind::Int(_) => {
+                    let what = "this many at a time is not possible";
+                    let hint = format!("from 1 to {MAX_CONCURRENCY}");
+                    self.reader.error("out-of-range", node.span, what, hint);
+                    1
+                }
+                _ => {
+                    let hint = "how many items at a time: for example concurrency: 5";
+                    self.reader
+                        .wrong_type(node, "`concurrency`", "a whole number", hint);
+                    1
+                }
+            };
+        }
+        match (self.azure(), sequential, self.foreach_depth) {
+            (true, false, 0) => 20,
+            _ => 1,
+        }
+    }
+}

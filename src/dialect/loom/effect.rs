@@ -1,0 +1,422 @@
+//! Actions that reach outside (http, shell, handlers, ai) and the small ones beside them (wait,
+//! compose, terminate). What an executor gets as inputs is decided here.
+
+use super::Loom;
+use super::action::{Act, Body};
+use crate::diagnostic::nearest;
+use crate::dialect::reader::Fields;
+use crate::expression::{Template, Value};
+use crate::hir::{Call, RetryPolicy, StepKind, Wait};
+use crate::model::{Name, Status};
+use crate::source::{Entry, Kind};
+
+const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+
+/// The inputs of an action: under `inputs`, or, in loom, beside the type.
+struct Inputs<'n> {
+    under: Option<Fields<'n>>,
+    members: Vec<(Template, Template)>,
+}
+
+impl<'n> Inputs<'n> {
+    /// The entry of a key, wherever it is.
+    fn get(
+        &mut self,
+        act: &mut Act<'n>,
+        loom: &mut Loom<'_>,
+        key: &'static str,
+    ) -> Option<&'n Entry> {
+        let under = self.under.as_mut().and_then(|fields| fields.get(key));
+        if loom.azure() {
+            return under;
+        }
+        let beside = act.fields.get(key);
+        if let (Some(_), Some(beside)) = (under, beside) {
+            let what = format!("`{key}` is in `inputs` and beside it");
+            loom.reader
+                .error("conflict", beside.key_span, what, "keep one of the two");
+        }
+        under.or(beside)
+    }
+
+    /// Like `get`, for a value that is a template and goes to the executor as it is.
+    fn pass(
+        &mut self,
+        act: &mut Act<'n>,
+        loom: &mut Loom<'_>,
+        key: &'static str,
+    ) -> Option<&'n Entry> {
+        let entry = self.get(act, loom, key)?;
+        let template = loom.reader.template(&entry.value);
+        self.members.push((name(key), template));
+        Some(entry)
+    }
+
+    fn finish(self, loom: &mut Loom<'_>) -> Template {
+        if let Some(fields) = self.under {
+            fields.finish(&mut loom.reader);
+        }
+        Template::object(self.members)
+    }
+}
+
+fn name(text: &str) -> Template {
+    Template::constant(Value::text(text))
+}
+
+impl Loom<'_> {
+    fn inputs<'n>(&mut self, act: &mut Act<'n>, hint: &str) -> Inputs<'n> {
+        let what = format!("`inputs` of `{}`", act.name);
+        let under = act
+            .fields
+            .some(&mut self.reader, "inputs")
+            .and_then(|entry| self.reader.fields(&entry.value, &what, hint));
+        Inputs {
+            under,
+            members: Vec::new(),
+        }
+    }
+
+    fn missing_input(&mut self, act: &Act<'_>, key: &str, hint: &str) {
+        let what = format!("`{}` needs `{key}`", act.name);
+        self.reader.error("missing-key", act.span, what, hint);
+    }
+
+    fn call(executor: &str, inputs: Template, attempt_timeout: Option<Template>) -> StepKind {
+        StepKind::Call(Call {
+            executor: Name::from(executor),
+            inputs,
+            attempt_timeout,
+            then: Vec::new(),
+        })
+    }
+
+    /// `timeout` in the inputs or beside the type: how long one attempt may take. Azure bounds
+    /// the whole action, by `limit.timeout`.
+    fn attempt_timeout<'n>(
+        &mut self,
+        act: &mut Act<'n>,
+        inputs: &mut Inputs<'n>,
+    ) -> Option<Template> {
+        let entry = inputs.get(act, self, "timeout")?;
+        if matches!(entry.value.kind, Kind::Null) {
+            let hint = "durations look like PT30S, PT5M, PT1H30M or P1D";
+            self.reader
+                .wrong_type(&entry.value, "`timeout`", "a duration", hint);
+            return None;
+        }
+        Some(self.duration(entry)?.template)
+    }
+
+    pub(super) fn http(&mut self, act: &mut Act<'_>) -> Body {
+        let hint = "for example inputs: { method: GET, uri: \"https://example.org/status\" }";
+        let mut inputs = self.inputs(act, hint);
+        let method = inputs.pass(act, self, "method");
+        if let Some(entry) = method {
+            self.check_method(entry);
+        }
+        match inputs.pass(act, self, "uri") {
+            Some(entry) => self.check_uri(entry),
+            None if inputs.under.as_ref().is_some_and(|fields| {
+                fields
+                    .rest()
+                    .any(|entry| nearest(&entry.key, ["uri"]).is_some())
+            }) => {}
+            None => self.missing_input(act, "uri", hint),
+        }
+        for key in ["headers", "queries"] {
+            if let Some(entry) = inputs.pass(act, self, key) {
+                let wrong = match &entry.value.kind {
+                    Kind::Object(_) | Kind::Null => false,
+                    Kind::String(_) => self.reader.template(&entry.value).as_constant().is_some(),
+                    _ => true,
+                };
+                if wrong {
+                    let hint = "for example { accept: application/json }";
+                    let what = format!("`{key}`");
+                    self.reader.wrong_type(&entry.value, &what, "a map", hint);
+                }
+            }
+        }
+        for key in ["body", "authentication"] {
+            inputs.pass(act, self, key);
+        }
+        let retry = self.retry_in_inputs(act, &mut inputs);
+        let timeout = self.attempt_timeout(act, &mut inputs);
+        let step_timeout = self.azure_limit(act);
+        let inputs = inputs.finish(self);
+        Body {
+            kind: Self::call("http", inputs, timeout),
+            retry,
+            timeout: step_timeout,
+        }
+    }
+
+    /// Azure's `inputs.retryPolicy`, or its default.
+    fn retry_in_inputs(
+        &mut self,
+        act: &mut Act<'_>,
+        inputs: &mut Inputs<'_>,
+    ) -> Option<RetryPolicy> {
+        let policy = inputs
+            .under
+            .as_mut()
+            .and_then(|fields| fields.get("retryPolicy"));
+        match policy {
+            Some(entry) => self.retry_policy(entry),
+            None => self.azure().then(|| super::retry::azure_default(act.span)),
+        }
+    }
+
+    /// Azure's `limit: {timeout}` on an action.
+    fn azure_limit(&mut self, act: &mut Act<'_>) -> Option<Template> {
+        let entry = act.fields.some(&mut self.reader, "limit")?;
+        let hint = "for example limit: { timeout: PT30S }";
+        let mut fields = self.reader.fields(&entry.value, "`limit`", hint)?;
+        let timeout = fields.some(&mut self.reader, "timeout");
+        fields.finish(&mut self.reader);
+        Some(self.duration(timeout?)?.template)
+    }
+
+    fn check_method(&mut self, entry: &Entry) {
+        let hint = METHODS.join(", ");
+        match &entry.value.kind {
+            Kind::String(_) => {
+                let template = self.reader.template(&entry.value);
+                let Some(text) = template.as_constant().and_then(Value::as_str) else {
+                    return;
+                };
+                if !METHODS.iter().any(|known| known.eq_ignore_ascii_case(text)) {
+                    let what = format!("`{text}` is no HTTP method");
+                    let hint = nearest(text, METHODS)
+                        .map_or(hint, |near| format!("did you mean `{near}`?"));
+                    self.reader
+                        .error("unknown-value", entry.value.span, what, hint);
+                }
+            }
+            _ => self
+                .reader
+                .wrong_type(&entry.value, "`method`", "text", hint),
+        }
+    }
+
+    fn check_uri(&mut self, entry: &Entry) {
+        let hint = "for example https://example.org/status, or an expression that gives text";
+        match &entry.value.kind {
+            Kind::String(text) => {
+                let template = self.reader.template(&entry.value);
+                let computed = template.as_constant().is_none();
+                let schemes = ["http://", "https://"];
+                let begins = schemes.iter().any(|scheme| {
+                    text.text
+                        .get(..scheme.len())
+                        .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+                });
+                if !computed && !begins {
+                    let what = format!("`{}` begins with neither http:// nor https://", text.text);
+                    self.reader.warning("bad-uri", entry.value.span, what, hint);
+                }
+            }
+            _ => self.reader.wrong_type(&entry.value, "`uri`", "text", hint),
+        }
+    }
+
+    pub(super) fn shell(&mut self, act: &mut Act<'_>) -> Body {
+        let hint = "either run: \"text for sh\", or command: [program, argument]";
+        let mut inputs = self.inputs(act, hint);
+        let run = inputs.pass(act, self, "run");
+        let command = inputs.pass(act, self, "command");
+        match (run, command) {
+            (None, None) => self.missing_input(act, "run", hint),
+            (Some(_), Some(command)) => {
+                let what = "`shell` has either `run` or `command`";
+                self.reader.error("conflict", command.key_span, what, hint);
+            }
+            (Some(run), None) => {
+                let template = match run.value.as_str() {
+                    Some(_) => self.reader.template(&run.value),
+                    None => {
+                        self.reader.wrong_type(&run.value, "`run`", "text", hint);
+                        Template::constant(Value::Null)
+                    }
+                };
+                if template.as_constant().is_none() {
+                    let what = "data is rendered into the text of a command";
+                    let hint = "a value could be read as code: pass it through env: { NAME: \"…\" } \
+                                and write \"$NAME\", or use command: [program, argument]";
+                    self.reader
+                        .warning("data-in-command", run.value.span, what, hint);
+                }
+            }
+            (None, Some(command)) => {
+                let wrong = match &command.value.kind {
+                    Kind::Array(items) => items.is_empty(),
+                    Kind::String(_) => self.reader.template(&command.value).as_constant().is_some(),
+                    _ => true,
+                };
+                if wrong {
+                    let hint = "for example command: [cp, from.txt, to.txt]; text for sh is `run`";
+                    self.reader
+                        .wrong_type(&command.value, "`command`", "a list", hint);
+                }
+            }
+        }
+        for key in ["env", "cwd", "stdin"] {
+            inputs.pass(act, self, key);
+        }
+        let timeout = self.attempt_timeout(act, &mut inputs);
+        let inputs = inputs.finish(self);
+        Self::call("shell", inputs, timeout).into()
+    }
+
+    /// `activity` and `actor`: the handler's name, and its input or all the other keys.
+    pub(super) fn handler(&mut self, act: &mut Act<'_>, label: &str) -> Body {
+        let key = if label == "activity" {
+            "activityType"
+        } else {
+            "actorType"
+        };
+        let hint = format!("for example inputs: {{ {key}: processor, input: \"@item()\" }}");
+        let timeout = act.fields.some(&mut self.reader, "timeout");
+        let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
+        let Some(entry) = act.fields.need(&mut self.reader, "inputs", act.span, &hint) else {
+            return StepKind::Nothing.into();
+        };
+        let what = format!("`inputs` of `{}`", act.name);
+        if let Some(mut fields) = self.reader.fields(&entry.value, &what, &hint) {
+            let kind = fields.need(&mut self.reader, key, entry.key_span, &hint);
+            if let Some(kind) = kind {
+                self.reader.text(kind, &hint);
+            }
+        }
+        let inputs = self.reader.template(&entry.value);
+        Self::call(label, inputs, timeout).into()
+    }
+
+    pub(super) fn ai(&mut self, act: &mut Act<'_>) -> Body {
+        let hint = "for example inputs: { prompt: \"…\" }";
+        let timeout = act.fields.some(&mut self.reader, "timeout");
+        let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
+        let Some(entry) = act.fields.need(&mut self.reader, "inputs", act.span, hint) else {
+            return StepKind::Nothing.into();
+        };
+        if self
+            .reader
+            .fields(&entry.value, "`inputs` of an `ai` action", hint)
+            .is_some()
+            && entry.value.get("prompt").is_none()
+            && entry.value.get("messages").is_none()
+        {
+            self.missing_input(act, "prompt", "give `prompt` or `messages`");
+        }
+        let inputs = self.reader.template(&entry.value);
+        Self::call("ai", inputs, timeout).into()
+    }
+
+    pub(super) fn compose(&mut self, act: &mut Act<'_>) -> StepKind {
+        let hint = "the value: for example inputs: \"@body('fetch').items\"";
+        match act.fields.get("inputs") {
+            Some(entry) => StepKind::Compose(self.reader.template(&entry.value)),
+            None => {
+                act.fields.need(&mut self.reader, "inputs", act.span, hint);
+                StepKind::Nothing
+            }
+        }
+    }
+
+    pub(super) fn wait(&mut self, act: &mut Act<'_>) -> StepKind {
+        let hint = "for example inputs: { interval: { count: 5, unit: second } }, or PT5S";
+        // `inputs: PT5S` says it all.
+        if let Some(entry) = act.fields.get("inputs")
+            && matches!(entry.value.kind, Kind::String(_) | Kind::Int(_))
+        {
+            return self.wait_for(entry);
+        }
+        let mut inputs = self.inputs(act, hint);
+        let interval = inputs.get(act, self, "interval");
+        let until = inputs.get(act, self, "until");
+        let count = inputs.get(act, self, "count");
+        let unit = inputs.get(act, self, "unit");
+        let kind = match (interval, until, count.or(unit)) {
+            (Some(entry), None, None) => self.wait_for(entry),
+            (None, Some(entry), None) => self.wait_until(entry),
+            (None, None, Some(_)) => match act.fields.get("inputs") {
+                Some(entry) => self.wait_for(entry),
+                None => {
+                    self.missing_input(act, "interval", hint);
+                    StepKind::Nothing
+                }
+            },
+            (None, None, None) => {
+                self.missing_input(act, "interval", hint);
+                StepKind::Nothing
+            }
+            _ => {
+                let what = "`wait` has either `interval` or `until`";
+                self.reader.error("conflict", act.span, what, hint);
+                StepKind::Nothing
+            }
+        };
+        inputs.finish(self);
+        kind
+    }
+
+    fn wait_for(&mut self, entry: &Entry) -> StepKind {
+        self.duration(entry).map_or(StepKind::Nothing, |duration| {
+            StepKind::Wait(Wait::For(duration.template))
+        })
+    }
+
+    fn wait_until(&mut self, entry: &Entry) -> StepKind {
+        let node = entry.value.get("timestamp").unwrap_or(&entry.value);
+        let hint = "an instant such as 2026-11-20T14:00:00Z, or an expression that gives one";
+        if node.as_str().is_none() {
+            self.reader.wrong_type(node, "`until`", "an instant", hint);
+            return StepKind::Nothing;
+        }
+        let template = self.reader.template(node);
+        let known = template.as_constant().and_then(Value::as_str);
+        if known.is_some_and(|text| chrono::DateTime::parse_from_rfc3339(text).is_err()) {
+            let what = format!("`{}` is no instant", known.unwrap_or_default());
+            self.reader.error("bad-timestamp", node.span, what, hint);
+        }
+        StepKind::Wait(Wait::Until(template))
+    }
+
+    pub(super) fn terminate(&mut self, act: &mut Act<'_>) -> StepKind {
+        let hint = "for example inputs: { runStatus: Failed, runError: { code: E1, message: no } }";
+        let mut inputs = self.inputs(act, hint);
+        let status = inputs.get(act, self, "runStatus");
+        let error = inputs
+            .get(act, self, "runError")
+            .map(|entry| self.reader.template(&entry.value));
+        inputs.finish(self);
+        let status = match status {
+            Some(entry) => self.run_status(entry),
+            None => {
+                self.missing_input(act, "runStatus", hint);
+                Status::Failed
+            }
+        };
+        StepKind::Terminate { status, error }
+    }
+
+    fn run_status(&mut self, entry: &Entry) -> Status {
+        let known = ["Succeeded", "Failed", "Cancelled"];
+        let hint = known.join(", ");
+        let Some(text) = self.reader.text(entry, &hint) else {
+            return Status::Failed;
+        };
+        match Status::parse(text) {
+            Some(status @ (Status::Succeeded | Status::Failed | Status::Cancelled)) => status,
+            _ => {
+                let what = format!("a run cannot end as `{text}`");
+                let hint =
+                    nearest(text, known).map_or(hint, |near| format!("did you mean `{near}`?"));
+                self.reader
+                    .error("unknown-status", entry.value.span, what, hint);
+                Status::Failed
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The Loom format and Logic Apps definitions (spec: loom.md): a tree of the file to `hir`.
+//!
+//! There is no syntax tree between the two: `hir` already has every word that is needed once
+//! the forms are told apart, so reading an action gives its step, with its place in the order of
+//! its scope ([`block::Placed`]) as the only type of the format's own. What depends on the whole
+//! file (names that expressions mention) is checked at the end ([`names`]).
+
+mod action;
+mod block;
+mod control;
+mod effect;
+mod loops;
+mod names;
+mod retry;
+mod time;
+mod variable;
+mod workflow;
+
+use super::Caps;
+use super::reader::Reader;
+use crate::diagnostic::Diagnostics;
+use crate::expression::{Syntax, Template};
+use crate::hir::Workflow;
+use crate::model::{Dialect, Name};
+use crate::source::{Node, SourceFile, Span};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Reads a file as loom or azure. The workflow means something only when nothing was reported.
+pub(super) fn read(
+    file: &SourceFile,
+    node: &Node,
+    dialect: Dialect,
+    caps: &Caps,
+    diagnostics: &mut Diagnostics,
+) -> Workflow {
+    let syntax = match dialect {
+        Dialect::Azure => Syntax::Azure,
+        Dialect::Loom | Dialect::Tea | Dialect::Canvas => Syntax::Loom,
+    };
+    let mut loom = Loom {
+        reader: Reader::new(file, syntax, diagnostics),
+        dialect,
+        max_count: caps.count(dialect),
+        max_timeout: caps.timeout(),
+        count: Template::constant(60_i64.into()),
+        timeout: Template::constant("PT1H".into()),
+        names: BTreeMap::new(),
+        loops: Vec::new(),
+        assigned: Vec::new(),
+        foreach_depth: 0,
+    };
+    let workflow = loom.workflow(node, &stem(&file.path));
+    loom.check_names(&workflow);
+    workflow
+}
+
+/// What is known while a file is read.
+struct Loom<'a> {
+    reader: Reader<'a>,
+    dialect: Dialect,
+    /// The operator's cap on iterations.
+    max_count: u64,
+    /// The operator's cap on a loop's timeout.
+    max_timeout: Duration,
+    /// The iterations of a loop that says nothing.
+    count: Template,
+    /// The timeout of a loop that says nothing.
+    timeout: Template,
+    /// Every action by its name without case.
+    names: BTreeMap<String, (Name, Span)>,
+    /// The names of all loops.
+    loops: Vec<Name>,
+    /// The variables that something assigns.
+    assigned: Vec<Name>,
+    /// How many foreach loops are around this place.
+    foreach_depth: usize,
+}
+
+impl Loom<'_> {
+    fn azure(&self) -> bool {
+        self.dialect == Dialect::Azure
+    }
+}
+
+/// A file's name without directories and ending.
+fn stem(path: &str) -> String {
+    let stem = std::path::Path::new(path)
+        .file_stem()
+        .and_then(|stem| stem.to_str());
+    match stem {
+        Some("-") | None => String::from("workflow"),
+        Some(stem) => stem.to_owned(),
+    }
+}

@@ -1,0 +1,109 @@
+//! After the whole file is read: do the names that its expressions mention exist?
+
+use super::Loom;
+use crate::diagnostic::nearest;
+use crate::expression::Reference;
+use crate::hir::Workflow;
+use crate::model::Name;
+use crate::source::Span;
+use std::collections::BTreeSet;
+
+/// The variables that every loop brings, in its body and condition.
+const LOOP_VARIABLES: [&str; 4] = ["loopIndex", "loopCount", "loopResult", "loopStartTime"];
+
+impl Loom<'_> {
+    /// Checks everything that expressions mention.
+    pub(super) fn check_names(&mut self, workflow: &Workflow) {
+        let mentions = std::mem::take(&mut self.reader.mentions);
+        let actions: Vec<Name> = self.names.values().map(|(name, _)| name.clone()).collect();
+        let inputs: Vec<Name> = workflow
+            .inputs
+            .iter()
+            .map(|input| input.name.clone())
+            .collect();
+        let parameters: Vec<Name> = workflow
+            .parameters
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect();
+        let loops = self.loops.clone();
+        let variables = self.variables(workflow);
+        let mut seen: BTreeSet<(Span, Reference)> = BTreeSet::new();
+        for mention in mentions {
+            if !seen.insert((mention.span, mention.reference.clone())) {
+                continue;
+            }
+            let span = mention.span;
+            match &mention.reference {
+                Reference::Action(name) | Reference::Scope(name) => {
+                    self.must_exist("unknown-action", "action", name, span, &actions);
+                }
+                Reference::Loop(name) => {
+                    self.must_exist("unknown-loop", "loop", name, span, &loops);
+                }
+                Reference::Input(name) if !inputs.is_empty() => {
+                    self.must_exist("unknown-input", "input", name, span, &inputs);
+                }
+                Reference::Parameter(name) => {
+                    self.must_exist("unknown-parameter", "parameter", name, span, &parameters);
+                }
+                Reference::Variable(name) => self.may_be_set(name, span, &variables),
+                Reference::Input(_) | Reference::Root(_) | Reference::Anything => {}
+            }
+        }
+    }
+
+    /// Everything that `variables()` could give.
+    fn variables(&self, workflow: &Workflow) -> Vec<Name> {
+        let declared = workflow.variables.iter().map(|(name, _)| name.clone());
+        let mut variables: Vec<Name> = declared.chain(self.assigned.iter().cloned()).collect();
+        for variable in LOOP_VARIABLES {
+            variables.push(Name::from(variable));
+            for name in &self.loops {
+                variables.push(Name::from(format!("{name}_{variable}")));
+            }
+        }
+        variables
+    }
+
+    fn must_exist(
+        &mut self,
+        code: &'static str,
+        what: &str,
+        name: &str,
+        span: Span,
+        known: &[Name],
+    ) {
+        if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            return;
+        }
+        let message = format!("there is no {what} `{name}`");
+        let hint = match nearest(name, known.iter().map(|name| &**name)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => format!("this file has no {what}"),
+            None => format!("known are: {}", some_of(known)),
+        };
+        self.reader.error(code, span, message, hint);
+    }
+
+    fn may_be_set(&mut self, name: &str, span: Span, known: &[Name]) {
+        if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+            return;
+        }
+        let message = format!("nothing in this file sets the variable `{name}`");
+        let hint = nearest(name, known.iter().map(|name| &**name)).map_or_else(
+            || String::from("give it a value under `variables`, or set it with setVariable"),
+            |near| format!("did you mean `{near}`?"),
+        );
+        self.reader.warning("unset-variable", span, message, hint);
+    }
+}
+
+/// The first few names.
+fn some_of(names: &[Name]) -> String {
+    let mut shown: Vec<&str> = names.iter().take(8).map(|name| &**name).collect();
+    if names.len() > shown.len() {
+        shown.push("…");
+    }
+    shown.join(", ")
+}

@@ -1,0 +1,238 @@
+//! Retry policies: loom's and azure's, on an action or as an action of their own (spec: loom.md,
+//! "Retry").
+
+use super::Loom;
+use super::action::{Act, Body};
+use crate::diagnostic::nearest;
+use crate::dialect::reader::Fields;
+use crate::expression::Template;
+use crate::hir::{RetryPolicy, StepKind};
+use crate::model::{Backoff, Name, RetryOn, fault_kind};
+use crate::source::{Entry, Kind, Node};
+use std::time::Duration;
+
+const EXAMPLE: &str =
+    "for example retry: { type: exponential, count: 5, interval: PT2S, maxInterval: PT1M }";
+const TYPES: [&str; 3] = ["none", "fixed", "exponential"];
+const KINDS: [&str; 9] = [
+    fault_kind::TIMEOUT,
+    fault_kind::CONNECTION,
+    fault_kind::HTTP,
+    fault_kind::HANDLER,
+    fault_kind::SHELL,
+    fault_kind::EXPRESSION,
+    fault_kind::INPUT,
+    fault_kind::LIMIT,
+    fault_kind::TOO_LARGE,
+];
+
+/// What Azure retries without a policy: 4 times, scaled by 7.5 s, from 5 s to 45 s
+/// (Logic Apps reference, "Default retry policy").
+pub(super) fn azure_default(span: crate::source::Span) -> RetryPolicy {
+    RetryPolicy {
+        backoff: Backoff::AzureExponential {
+            interval: Duration::from_millis(7500),
+            max: Duration::from_secs(45),
+            min: Duration::from_secs(5),
+        },
+        count: Template::constant(4_i64.into()),
+        on: Vec::new(),
+        span,
+    }
+}
+
+impl Loom<'_> {
+    /// `type: retry`: the action inside, with the policy around it. The action's result is the
+    /// retry's own.
+    pub(super) fn retry(&mut self, act: &mut Act<'_>) -> Body {
+        let hint = "the action to repeat: for example action: { type: http, inputs: { … } }";
+        let inner = act.fields.need(&mut self.reader, "action", act.span, hint);
+        let policy = act
+            .fields
+            .need(&mut self.reader, "retryPolicy", act.span, EXAMPLE)
+            .and_then(|entry| self.retry_policy(entry));
+        let timeout = self.step_timeout(act);
+        let Some(inner) = inner else {
+            return StepKind::Nothing.into();
+        };
+        for key in ["runAfter", "retry"] {
+            if let Some(entry) = inner
+                .value
+                .entries()
+                .and_then(|entries| entries.iter().find(|entry| entry.key == key))
+            {
+                let what = format!("the action of a `retry` has no `{key}` of its own");
+                let hint = "put it on the retry action, or remove one of the two";
+                self.reader.error("conflict", entry.key_span, what, hint);
+            }
+        }
+        let made = format!("{}.action", act.name);
+        let step = self.bare(&inner.value, &made, inner.key_span);
+        // The wrapper repeats the whole step, so that its own break_when and timeout stay inside.
+        Body {
+            kind: StepKind::Block(crate::hir::Block::Sequence(vec![crate::hir::Step {
+                anonymous: true,
+                ..step
+            }])),
+            retry: policy,
+            timeout,
+        }
+    }
+
+    /// A policy; none when it says `none` or is wrong.
+    pub(super) fn retry_policy(&mut self, entry: &Entry) -> Option<RetryPolicy> {
+        let what = format!("`{}`", entry.key);
+        let mut fields = self.reader.fields(&entry.value, &what, EXAMPLE)?;
+        let kind = fields.some(&mut self.reader, "type");
+        let count = self.retry_count(&mut fields);
+        let interval = self.policy_wait(&mut fields, &["interval"]);
+        let max = self.policy_wait(&mut fields, &["maxInterval", "maximumInterval"]);
+        let min = self.policy_wait(&mut fields, &["minimumInterval", "minInterval"]);
+        let on = fields
+            .some(&mut self.reader, "on")
+            .map(|entry| self.retry_on(entry))
+            .unwrap_or_default();
+        fields.finish(&mut self.reader);
+        let kind = match kind {
+            Some(entry) => {
+                let text = self.reader.text(entry, "none, fixed or exponential")?;
+                let found = TYPES
+                    .into_iter()
+                    .find(|known| known.eq_ignore_ascii_case(text));
+                if found.is_none() {
+                    let what = format!("`{text}` is no type of retry policy");
+                    let hint = nearest(text, TYPES).map_or_else(
+                        || TYPES.join(", "),
+                        |near| format!("did you mean `{near}`?"),
+                    );
+                    self.reader
+                        .error("unknown-value", entry.value.span, what, hint);
+                }
+                found?
+            }
+            None => "exponential",
+        };
+        let seconds = Duration::from_secs;
+        let backoff = match (kind, self.azure()) {
+            ("none", _) => return None,
+            ("fixed", _) => Backoff::Fixed {
+                interval: interval.unwrap_or(seconds(5)),
+            },
+            (_, true) => Backoff::AzureExponential {
+                interval: interval.unwrap_or(Duration::from_millis(7500)),
+                max: max.unwrap_or(seconds(3600)),
+                min: min.unwrap_or(seconds(5)),
+            },
+            (_, false) => Backoff::Exponential {
+                interval: interval.unwrap_or(seconds(5)),
+                max: max.unwrap_or(seconds(60)),
+                min: min.unwrap_or(seconds(1)),
+            },
+        };
+        if let Backoff::Exponential { max, min, .. } | Backoff::AzureExponential { max, min, .. } =
+            &backoff
+            && min > max
+        {
+            let what = "the shortest wait of this policy is longer than the longest";
+            let hint = "minimumInterval must not be above maxInterval";
+            self.reader
+                .error("out-of-range", entry.value.span, what, hint);
+        }
+        let default = if self.azure() { 4_i64 } else { 3 };
+        Some(RetryPolicy {
+            backoff,
+            count: count.unwrap_or_else(|| Template::constant(default.into())),
+            on,
+            span: entry.key_span,
+        })
+    }
+
+    fn retry_count(&mut self, fields: &mut Fields<'_>) -> Option<Template> {
+        let entry = fields.some(&mut self.reader, "count")?;
+        let hint = "how many retries at most: a whole number from 0, or an expression";
+        let template = self.reader.template(&entry.value);
+        let computed = template.as_constant().is_none();
+        match entry.value.kind {
+            Kind::Int(count) if count < 0 => {
+                let what = format!("{count} retries are not possible");
+                self.reader
+                    .error("out-of-range", entry.value.span, what, hint);
+            }
+            Kind::Int(_) => {}
+            Kind::String(_) if computed => {}
+            _ => self
+                .reader
+                .wrong_type(&entry.value, "`count`", "a whole number", hint),
+        }
+        Some(template)
+    }
+
+    /// A wait of a policy: it must be known when the file is read.
+    fn policy_wait(&mut self, fields: &mut Fields<'_>, keys: &[&'static str]) -> Option<Duration> {
+        let mut found = None;
+        for key in keys {
+            let Some(entry) = fields.some(&mut self.reader, key) else {
+                continue;
+            };
+            let Some(duration) = self.duration(entry) else {
+                continue;
+            };
+            if duration.known.is_none() {
+                let what = format!("`{key}` of a retry policy cannot be an expression");
+                let hint = "write a duration, such as PT5S";
+                self.reader
+                    .error("not-constant", entry.value.span, what, hint);
+            }
+            found = duration.known;
+        }
+        found
+    }
+
+    fn retry_on(&mut self, entry: &Entry) -> Vec<RetryOn> {
+        let hint = "a list such as [timeout, connection, 5xx, 429]";
+        match &entry.value.kind {
+            Kind::Array(items) => items.iter().filter_map(|item| self.on(item)).collect(),
+            Kind::String(_) | Kind::Int(_) => self.on(&entry.value).into_iter().collect(),
+            _ => {
+                self.reader.wrong_type(&entry.value, "`on`", "a list", hint);
+                Vec::new()
+            }
+        }
+    }
+
+    fn on(&mut self, node: &Node) -> Option<RetryOn> {
+        let hint = "a status code (503), a class (5xx), or a kind of error (timeout, connection)";
+        match &node.kind {
+            Kind::Int(code @ 100..=599) => u16::try_from(*code).ok().map(RetryOn::Code),
+            Kind::String(_) => {
+                let text = node.as_str().unwrap_or_default().to_ascii_lowercase();
+                if let Ok(code) = text.parse::<u16>() {
+                    return Some(RetryOn::Code(code));
+                }
+                if let Some(class) = text.strip_suffix("xx")
+                    && let Ok(class) = class.parse::<u8>()
+                {
+                    return Some(RetryOn::Class(class));
+                }
+                if !KINDS.contains(&text.as_str())
+                    && let Some(near) = nearest(&text, KINDS)
+                {
+                    let what = format!("`{text}` is no kind of error that the engine makes");
+                    let hint = format!("did you mean `{near}`?");
+                    self.reader.warning("unknown-kind", node.span, what, hint);
+                }
+                Some(RetryOn::Kind(Name::from(text)))
+            }
+            Kind::Int(code) => {
+                let what = format!("{code} is no status code");
+                self.reader.error("out-of-range", node.span, what, hint);
+                None
+            }
+            _ => {
+                self.reader
+                    .wrong_type(node, "what to retry on", "text", hint);
+                None
+            }
+        }
+    }
+}

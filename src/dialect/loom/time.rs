@@ -1,0 +1,169 @@
+//! Durations of a file: ISO 8601, `{count, unit}`, `{interval: …}`, or an expression that gives
+//! one. A bare number is refused, because nobody can see its unit.
+
+use super::Loom;
+use crate::expression::{Template, Value};
+use crate::source::{Entry, Kind, Node};
+use crate::time::{format_duration, parse_duration};
+use std::time::Duration;
+
+const FORMS: &str = "durations look like PT30S, PT5M, PT1H30M or P1D";
+const UNITS: [(&str, u64); 5] = [
+    ("second", 1),
+    ("minute", 60),
+    ("hour", 3600),
+    ("day", 86_400),
+    ("week", 604_800),
+];
+
+/// A duration, known or computed.
+pub(super) struct Span {
+    pub template: Template,
+    /// When nothing has to be computed.
+    pub known: Option<Duration>,
+}
+
+impl Span {
+    fn known(duration: Duration) -> Self {
+        Self {
+            template: Template::constant(format_duration(duration).into()),
+            known: Some(duration),
+        }
+    }
+}
+
+impl Loom<'_> {
+    /// A duration in any of its forms.
+    pub(super) fn duration(&mut self, entry: &Entry) -> Option<Span> {
+        self.duration_node(&entry.value, &entry.key)
+    }
+
+    fn duration_node(&mut self, node: &Node, key: &str) -> Option<Span> {
+        match &node.kind {
+            Kind::String(_) => {
+                let template = self.reader.template(node);
+                let Some(text) = template.as_constant() else {
+                    return Some(Span {
+                        template,
+                        known: None,
+                    });
+                };
+                let text = text.as_str()?.to_owned();
+                match parse_duration(&text) {
+                    Ok(duration) => Some(Span::known(duration)),
+                    Err(error) => {
+                        let hint = short_form(&text)
+                            .map_or(FORMS.to_owned(), |form| format!("write {form}"));
+                        self.reader
+                            .error("bad-duration", node.span, error.to_string(), hint);
+                        None
+                    }
+                }
+            }
+            Kind::Object(entries) => {
+                let interval = entries.iter().find(|entry| entry.key == "interval");
+                match interval {
+                    Some(entry) if entries.len() == 1 => self.duration(entry),
+                    _ => self.interval(node, key),
+                }
+            }
+            Kind::Int(seconds) => {
+                let what = format!("`{key}` is a number without a unit");
+                let hint = format!("for seconds write PT{seconds}S");
+                self.reader.error("bad-duration", node.span, what, hint);
+                None
+            }
+            Kind::Null | Kind::Bool(_) | Kind::Float(_) | Kind::Array(_) => {
+                let what = format!("`{key}`");
+                self.reader.wrong_type(node, &what, "a duration", FORMS);
+                None
+            }
+        }
+    }
+
+    /// `{count, unit}`.
+    fn interval(&mut self, node: &Node, key: &str) -> Option<Span> {
+        let hint = "for example { count: 5, unit: second }, or PT5S";
+        let mut fields = self.reader.fields(node, &format!("`{key}`"), hint)?;
+        let count = fields.need(&mut self.reader, "count", node.span, hint);
+        let unit = fields.need(&mut self.reader, "unit", node.span, hint);
+        fields.finish(&mut self.reader);
+        let (count, unit) = (count?, unit?);
+        let seconds = self.unit(unit)?;
+        let known = match count.value.kind {
+            Kind::Int(count) => u64::try_from(count).ok(),
+            Kind::String(_) => {
+                let template = self.reader.template(&count.value);
+                if template.as_constant().is_none() {
+                    let second = Template::constant(Value::text("second"));
+                    let unit = match seconds {
+                        1 => second,
+                        _ => Template::constant(constant_unit(seconds)),
+                    };
+                    let name = |name: &str| Template::constant(Value::text(name));
+                    let template =
+                        Template::object(vec![(name("count"), template), (name("unit"), unit)]);
+                    return Some(Span {
+                        template,
+                        known: None,
+                    });
+                }
+                None
+            }
+            _ => None,
+        };
+        let Some(known) = known else {
+            let hint = "a whole number from 0, or an expression";
+            let what = format!(
+                "the `count` of `{key}` is no number of {}s",
+                unit_name(seconds)
+            );
+            self.reader
+                .error("bad-duration", count.value.span, what, hint);
+            return None;
+        };
+        Some(Span::known(Duration::from_secs(
+            known.saturating_mul(seconds),
+        )))
+    }
+
+    fn unit(&mut self, entry: &Entry) -> Option<u64> {
+        let hint = "second, minute, hour, day or week";
+        let text = self.reader.text(entry, hint)?.to_lowercase();
+        let singular = text.strip_suffix('s').unwrap_or(&text);
+        let found = UNITS.iter().find(|(unit, _)| *unit == singular);
+        if found.is_none() {
+            let what = format!("`{text}` is no unit of time");
+            self.reader
+                .error("bad-duration", entry.value.span, what, hint);
+        }
+        found.map(|(_, seconds)| *seconds)
+    }
+}
+
+fn unit_name(seconds: u64) -> &'static str {
+    UNITS
+        .iter()
+        .find(|(_, length)| *length == seconds)
+        .map_or("second", |(unit, _)| unit)
+}
+
+fn constant_unit(seconds: u64) -> Value {
+    Value::text(unit_name(seconds))
+}
+
+/// What `10s`, `5 minutes` or `1h` are in ISO 8601.
+fn short_form(text: &str) -> Option<String> {
+    let text = text.trim().to_lowercase();
+    let digits = text.find(|char: char| !char.is_ascii_digit())?;
+    let (count, unit) = text.split_at_checked(digits)?;
+    let count: u64 = count.parse().ok()?;
+    match unit.trim().trim_end_matches('s') {
+        "" if unit.trim() == "s" => Some(format!("PT{count}S")),
+        "sec" | "second" => Some(format!("PT{count}S")),
+        "m" | "min" | "minute" => Some(format!("PT{count}M")),
+        "h" | "hour" => Some(format!("PT{count}H")),
+        "d" | "day" => Some(format!("P{count}D")),
+        _ => None,
+    }
+}

@@ -1,0 +1,311 @@
+//! What every dialect needs to read a tree: maps whose unknown keys are reported, templates and
+//! conditions whose mistakes get a place inside their text. It never stops at the first mistake.
+
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::expression::{Condition, ParseError, Reference, Syntax, Template, Value};
+use crate::model::Name;
+use crate::source::{Entry, Kind, Node, SourceFile, Span};
+
+/// Something an expression of the file mentions, and where.
+pub(super) struct Mention {
+    pub reference: Reference,
+    pub span: Span,
+}
+
+/// Reads values of one file and collects what is wrong with them.
+pub(super) struct Reader<'a> {
+    content: &'a str,
+    /// The language of its templates.
+    pub syntax: Syntax,
+    pub diagnostics: &'a mut Diagnostics,
+    /// What its expressions mention, to be checked when all names are known.
+    pub mentions: Vec<Mention>,
+}
+
+impl<'a> Reader<'a> {
+    pub fn new(file: &'a SourceFile, syntax: Syntax, diagnostics: &'a mut Diagnostics) -> Self {
+        Self {
+            content: file.content(),
+            syntax,
+            diagnostics,
+            mentions: Vec::new(),
+        }
+    }
+
+    /// Reports a mistake with its advice.
+    pub fn error(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.diagnostics
+            .push(Diagnostic::error(code, span, message).hint(hint));
+    }
+
+    /// Reports something that looks wrong.
+    pub fn warning(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.diagnostics
+            .push(Diagnostic::warning(code, span, message).hint(hint));
+    }
+
+    /// Reports that a value is of the wrong kind.
+    pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str, hint: impl Into<String>) {
+        let (code, message) = match node.kind {
+            Kind::Null => ("missing-value", format!("{what} has no value")),
+            _ => (
+                "wrong-type",
+                format!("{what} must be {wanted}, this is {}", node.kind_name()),
+            ),
+        };
+        self.error(code, node.span, message, hint);
+    }
+
+    /// Text that is no template.
+    pub fn text<'n>(&mut self, entry: &'n Entry, hint: &str) -> Option<&'n str> {
+        let text = entry.value.as_str();
+        if text.is_none() {
+            self.wrong_type(&entry.value, &format!("`{}`", entry.key), "text", hint);
+        }
+        text
+    }
+
+    /// The map of a node.
+    pub fn fields<'n>(&mut self, node: &'n Node, what: &str, hint: &str) -> Option<Fields<'n>> {
+        match &node.kind {
+            Kind::Object(entries) => Some(Fields {
+                what: what.to_owned(),
+                entries,
+                asked: Vec::new(),
+            }),
+            _ => {
+                self.wrong_type(node, what, "a map", hint);
+                None
+            }
+        }
+    }
+
+    /// A value whose strings are templates. What cannot be read is null, and reported.
+    pub fn template(&mut self, node: &Node) -> Template {
+        match &node.kind {
+            Kind::String(text) => match Template::parse(&text.text, self.syntax) {
+                Ok(template) => {
+                    self.mention(node, template.references());
+                    template
+                }
+                Err(error) => {
+                    self.bad_expression(node, error);
+                    Template::constant(Value::Null)
+                }
+            },
+            Kind::Array(items) => {
+                Template::array(items.iter().map(|item| self.template(item)).collect())
+            }
+            Kind::Object(entries) => {
+                let members = entries
+                    .iter()
+                    .map(|entry| (self.key(entry), self.template(&entry.value)));
+                Template::object(members.collect())
+            }
+            Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => {
+                Template::constant(constant(node))
+            }
+        }
+    }
+
+    fn key(&mut self, entry: &Entry) -> Template {
+        match Template::parse(&entry.key, self.syntax) {
+            Ok(template) => {
+                for reference in template.references() {
+                    let span = entry.key_span;
+                    self.mentions.push(Mention { reference, span });
+                }
+                template
+            }
+            Err(error) => {
+                let hint = error.hint.unwrap_or_else(|| String::from("this is a key"));
+                self.error("bad-expression", entry.key_span, error.message, hint);
+                Template::constant(Value::Null)
+            }
+        }
+    }
+
+    /// A condition: text, or WDL's object form where `objects` allows it.
+    pub fn condition(&mut self, entry: &Entry) -> Option<Condition> {
+        let node = &entry.value;
+        let parsed = match &node.kind {
+            Kind::String(text) => Condition::parse(&text.text, self.syntax).inspect(|condition| {
+                self.mention(node, condition.references());
+            }),
+            Kind::Object(_) | Kind::Bool(_) => Condition::from_template(self.template(node)),
+            Kind::Null | Kind::Int(_) | Kind::Float(_) | Kind::Array(_) => {
+                let what = format!("`{}`", entry.key);
+                let hint = "for example \"@equals(variables('status'), 'done')\"";
+                self.wrong_type(node, &what, "a condition", hint);
+                return None;
+            }
+        };
+        match parsed {
+            Ok(condition) => Some(condition),
+            Err(error) => {
+                self.bad_expression(node, error);
+                None
+            }
+        }
+    }
+
+    fn bad_expression(&mut self, node: &Node, error: ParseError) {
+        let span = node.place(self.content, error.offset, error.length);
+        let diagnostic = Diagnostic::error("bad-expression", span, error.message);
+        self.diagnostics.push(match error.hint {
+            Some(hint) => diagnostic.hint(hint),
+            None => diagnostic.hint("expressions are described in docs/expressions.md"),
+        });
+    }
+
+    /// Remembers what an expression mentions, with the place of each name inside its text.
+    fn mention(&mut self, node: &Node, references: Vec<Reference>) {
+        let text = node.as_str().unwrap_or_default();
+        for reference in references {
+            let span = name_of(&reference)
+                .and_then(|name| Some((find_name(text, name)?, name.len())))
+                .map_or(node.span, |(offset, length)| {
+                    node.place(self.content, offset, length)
+                });
+            self.mentions.push(Mention { reference, span });
+        }
+    }
+}
+
+/// The value of a node, its strings as they are.
+pub(super) fn constant(node: &Node) -> Value {
+    match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Bool(value) => Value::Bool(*value),
+        Kind::Int(value) => Value::Int(*value),
+        Kind::Float(value) => Value::Float(*value),
+        Kind::String(text) => Value::text(&text.text),
+        Kind::Array(items) => Value::array(items.iter().map(constant).collect()),
+        Kind::Object(entries) => Value::from_pairs(
+            entries
+                .iter()
+                .map(|entry| (Name::from(entry.key.as_str()), constant(&entry.value))),
+        ),
+    }
+}
+
+/// The name in a reference, when it has one.
+pub(super) fn name_of(reference: &Reference) -> Option<&str> {
+    match reference {
+        Reference::Variable(name)
+        | Reference::Action(name)
+        | Reference::Scope(name)
+        | Reference::Input(name)
+        | Reference::Loop(name)
+        | Reference::Parameter(name)
+        | Reference::Root(name) => Some(name),
+        Reference::Anything => None,
+    }
+}
+
+/// The byte at which an expression's text names something: in quotes, after a dot, or at all.
+fn find_name(text: &str, name: &str) -> Option<usize> {
+    let (text, name) = (text.to_ascii_lowercase(), name.to_ascii_lowercase());
+    let quoted = |quote: char| Some(text.find(&format!("{quote}{name}{quote}"))? + 1);
+    quoted('\'')
+        .or_else(|| quoted('"'))
+        .or_else(|| Some(text.find(&format!(".{name}"))? + 1))
+        .or_else(|| text.find(&name))
+}
+
+/// A map that is being read: every key is asked for once, the rest is reported.
+pub(super) struct Fields<'n> {
+    what: String,
+    entries: &'n [Entry],
+    asked: Vec<&'static str>,
+}
+
+impl<'n> Fields<'n> {
+    /// The entry of a key, be its value null.
+    pub fn get(&mut self, key: &'static str) -> Option<&'n Entry> {
+        self.asked.push(key);
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    /// The entry of a key; null is reported as a value that was forgotten.
+    pub fn some(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<&'n Entry> {
+        let entry = self.get(key)?;
+        if matches!(entry.value.kind, Kind::Null) {
+            let what = format!("`{key}` has no value");
+            let hint = "give a value after the colon, indented if it is a map, or remove the key";
+            reader.error("missing-value", entry.key_span, what, hint);
+            return None;
+        }
+        Some(entry)
+    }
+
+    /// The entry of a key that must be there.
+    pub fn need(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &'static str,
+        span: Span,
+        hint: &str,
+    ) -> Option<&'n Entry> {
+        let missing = !self.entries.iter().any(|entry| entry.key == key);
+        if missing {
+            self.asked.push(key);
+            // A misspelt key is reported as such, not as missing too.
+            let near = self.entries.iter().any(|entry| {
+                !self.asked.contains(&entry.key.as_str()) && nearest(&entry.key, [key]).is_some()
+            });
+            if !near {
+                let what = format!("{} needs `{key}`", self.what);
+                reader.error("missing-key", span, what, hint);
+            }
+            return None;
+        }
+        self.some(reader, key)
+    }
+
+    /// Keys that may be there and mean nothing.
+    pub fn allow(&mut self, keys: &[&'static str]) {
+        self.asked.extend(keys);
+    }
+
+    /// The entries nobody has asked for.
+    pub fn rest(&self) -> impl Iterator<Item = &'n Entry> {
+        let asked = self.asked.clone();
+        self.entries
+            .iter()
+            .filter(move |entry| !asked.contains(&entry.key.as_str()))
+    }
+
+    /// Reports the keys nobody asked for: a slip of a known one is an error, anything else only
+    /// looks wrong.
+    pub fn finish(self, reader: &mut Reader<'_>) {
+        for entry in self.rest() {
+            let what = format!("{} has no key `{}`", self.what, entry.key);
+            match nearest(&entry.key, self.asked.iter().copied()) {
+                Some(near) => {
+                    let hint = format!("did you mean `{near}`?");
+                    reader.error("unknown-key", entry.key_span, what, hint);
+                }
+                None => {
+                    let mut known = self.asked.clone();
+                    known.sort_unstable();
+                    known.dedup();
+                    let hint = format!("it is ignored; known are: {}", known.join(", "));
+                    reader.warning("unknown-key", entry.key_span, what, hint);
+                }
+            }
+        }
+    }
+}

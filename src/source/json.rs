@@ -1,0 +1,262 @@
+//! JSON text (RFC 8259) to the tree. It never accepts what the RFC does not, and never recurses
+//! deeper than [`MAX_DEPTH`]. Escapes and numbers are serde_json's.
+
+use super::tree::Style;
+use super::{Entry, Kind, MAX_DEPTH, MAX_NODES, Mistake, Node, Parsed, Span, Text};
+use std::collections::HashMap;
+
+/// Reads a whole text.
+pub(super) fn parse(content: &str, file: u16) -> Parsed {
+    let mut reader = Reader {
+        content,
+        file,
+        at: 0,
+        line: 1,
+        column: 1,
+        nodes: 0,
+        mistakes: Vec::new(),
+    };
+    match reader.document() {
+        Ok(node) => (Some(node), reader.mistakes),
+        Err(mistake) => {
+            reader.mistakes.push(mistake);
+            (None, reader.mistakes)
+        }
+    }
+}
+
+struct Reader<'a> {
+    content: &'a str,
+    file: u16,
+    at: usize,
+    line: u32,
+    column: u32,
+    nodes: usize,
+    mistakes: Vec<Mistake>,
+}
+
+impl<'a> Reader<'a> {
+    fn document(&mut self) -> Result<Node, Mistake> {
+        let node = self.value(0)?;
+        self.blank();
+        match self.peek() {
+            None => Ok(node),
+            Some(_) => Err(self.unexpected("the end of the file")),
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        self.content.get(self.at..).unwrap_or_default()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.content.as_bytes().get(self.at).copied()
+    }
+
+    fn span(&self) -> Span {
+        Span {
+            file: self.file,
+            line: self.line,
+            column: self.column,
+            length: 1,
+        }
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        for char in self.rest().get(..bytes).unwrap_or_default().chars() {
+            if char == '\n' {
+                self.line += 1;
+                self.column = 1;
+            } else {
+                self.column += 1;
+            }
+        }
+        self.at += bytes;
+    }
+
+    fn blank(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.advance(1);
+        }
+    }
+
+    fn unexpected(&self, wanted: &str) -> Mistake {
+        let found = match self.rest().chars().next() {
+            None => String::from("the end of the file"),
+            Some(char) => format!("`{char}`"),
+        };
+        let mistake = Mistake::new(
+            "syntax",
+            self.span(),
+            format!("expected {wanted}, found {found}"),
+        );
+        match (self.peek(), wanted) {
+            (Some(b'/' | b'#'), _) => mistake.hint("JSON has no comments; YAML has"),
+            (Some(b'}' | b']'), "a value" | "a key in quotes") => {
+                mistake.hint("JSON allows no comma before a closing bracket")
+            }
+            (Some(b'\''), _) => mistake.hint("JSON text stands in double quotes"),
+            _ => mistake.hint("this is read as JSON"),
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Node, Mistake> {
+        self.blank();
+        let span = self.span();
+        self.nodes += 1;
+        if depth > MAX_DEPTH || self.nodes > MAX_NODES {
+            return Err(super::yaml::too_much(span, depth > MAX_DEPTH));
+        }
+        let (span, kind) = match self.peek() {
+            Some(b'{') => (span, Kind::Object(self.object(depth)?)),
+            Some(b'[') => (span, Kind::Array(self.array(depth)?)),
+            Some(b'"') => {
+                let start = self.at;
+                let (text, span) = self.string()?;
+                let style = Style::Double;
+                (span, Kind::String(Text { text, style, start }))
+            }
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            Some(b'a'..=b'z' | b'A'..=b'Z') => self.word()?,
+            _ => return Err(self.unexpected("a value")),
+        };
+        Ok(Node { span, kind })
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Vec<Entry>, Mistake> {
+        self.advance(1);
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut seen: HashMap<String, Span> = HashMap::new();
+        self.blank();
+        if self.peek() == Some(b'}') {
+            self.advance(1);
+            return Ok(entries);
+        }
+        loop {
+            self.blank();
+            if self.peek() != Some(b'"') {
+                return Err(self.unexpected("a key in quotes"));
+            }
+            let (key, key_span) = self.string()?;
+            self.blank();
+            if self.peek() != Some(b':') {
+                return Err(self.unexpected("`:`"));
+            }
+            self.advance(1);
+            let value = self.value(depth + 1)?;
+            if let Some(first) = seen.get(&key) {
+                self.mistakes
+                    .push(super::yaml::duplicate(&key, key_span, *first));
+            } else {
+                seen.insert(key.clone(), key_span);
+                entries.push(Entry {
+                    key,
+                    key_span,
+                    value,
+                });
+            }
+            self.blank();
+            match self.peek() {
+                Some(b',') => self.advance(1),
+                Some(b'}') => {
+                    self.advance(1);
+                    return Ok(entries);
+                }
+                _ => return Err(self.unexpected("`,` or `}`")),
+            }
+        }
+    }
+
+    fn array(&mut self, depth: usize) -> Result<Vec<Node>, Mistake> {
+        self.advance(1);
+        let mut items = Vec::new();
+        self.blank();
+        if self.peek() == Some(b']') {
+            self.advance(1);
+            return Ok(items);
+        }
+        loop {
+            items.push(self.value(depth + 1)?);
+            self.blank();
+            match self.peek() {
+                Some(b',') => self.advance(1),
+                Some(b']') => {
+                    self.advance(1);
+                    return Ok(items);
+                }
+                _ => return Err(self.unexpected("`,` or `]`")),
+            }
+        }
+    }
+
+    fn string(&mut self) -> Result<(String, Span), Mistake> {
+        let span = self.span();
+        let mut escaped = false;
+        let end = self.rest().bytes().skip(1).position(|byte| {
+            let ends = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            ends
+        });
+        let Some(raw) = end.and_then(|end| self.rest().get(..end + 2)) else {
+            return Err(
+                Mistake::new("syntax", span, "this text has no closing quote")
+                    .hint("end it with `\"`"),
+            );
+        };
+        let text = serde_json::from_str::<String>(raw).map_err(|error| {
+            let before = u32::try_from(error.column().saturating_sub(1)).unwrap_or(0);
+            let column = span.column.saturating_add(before);
+            let what = error.to_string();
+            let what = what
+                .split(" at line ")
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            Mistake::new("syntax", Span { column, ..span }, what)
+                .hint("escape it as JSON does: `\\n`, `\\\"`, `\\\\`, `\\u0041`")
+        })?;
+        self.advance(raw.len());
+        let length = self.column.saturating_sub(span.column).max(1);
+        Ok((text, Span { length, ..span }))
+    }
+
+    fn number(&mut self) -> Result<(Span, Kind), Mistake> {
+        let (raw, span) =
+            self.take(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
+        let number = serde_json::from_str::<serde_json::Number>(raw).ok();
+        let kind = number.and_then(|number| match number.as_i64() {
+            Some(int) => Some(Kind::Int(int)),
+            None => number.as_f64().map(Kind::Float),
+        });
+        let kind = kind.ok_or_else(|| {
+            Mistake::new("syntax", span, format!("`{raw}` is no number"))
+                .hint("numbers look like 7, -0.5 or 1e3")
+        })?;
+        Ok((span, kind))
+    }
+
+    fn word(&mut self) -> Result<(Span, Kind), Mistake> {
+        let (raw, span) = self.take(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let kind = match raw {
+            "null" => Kind::Null,
+            "true" => Kind::Bool(true),
+            "false" => Kind::Bool(false),
+            _ => {
+                return Err(Mistake::new("syntax", span, format!("`{raw}` is no value"))
+                    .hint("text stands in double quotes; the other words are true, false, null"));
+            }
+        };
+        Ok((span, kind))
+    }
+
+    /// The longest run of bytes that `belongs`, and its place.
+    fn take(&mut self, belongs: impl Fn(u8) -> bool) -> (&'a str, Span) {
+        let span = self.span();
+        let rest = self.rest();
+        let length = rest.bytes().take_while(|byte| belongs(*byte)).count();
+        let raw = rest.get(..length).unwrap_or_default();
+        self.advance(raw.len());
+        let length = u32::try_from(raw.len()).unwrap_or(1).max(1);
+        (raw, Span { length, ..span })
+    }
+}

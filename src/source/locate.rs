@@ -1,0 +1,153 @@
+//! From a byte inside a text's meaning to its place in the file. It never parses again: it walks
+//! the meaning and the notation side by side.
+//!
+//! Everything but white space appears in both in the same order, escapes aside, so aligning the
+//! two is exact for every other character, however the lines are folded or indented.
+
+use super::Span;
+use super::tree::{Style, Text};
+
+/// The place of `length` bytes at `offset` of `text`; none when the notation is not where it
+/// should be.
+pub(super) fn locate(
+    content: &str,
+    text: &Text,
+    start: Span,
+    offset: usize,
+    length: usize,
+) -> Option<Span> {
+    let mut notation = Notation::open(content.get(text.start..)?, text.style, start);
+    let end = offset.saturating_add(length.max(1));
+    let mut found: Option<Span> = None;
+    for (index, meant) in text.text.char_indices() {
+        if index >= end {
+            break;
+        }
+        notation.skip_to(meant);
+        if index >= offset {
+            match &mut found {
+                None => found = Some(notation.span()),
+                Some(span) if span.line == notation.line => {
+                    span.length = notation.column - span.column + 1;
+                }
+                Some(_) => break,
+            }
+        }
+        let width = notation.consume(meant);
+        if let Some(span) = &mut found
+            && span.line == notation.line
+            && width > 1
+        {
+            span.length += width - 1;
+        }
+    }
+    Some(found.unwrap_or_else(|| notation.span()))
+}
+
+/// The notation of a text, read from its beginning.
+struct Notation<'a> {
+    rest: std::str::Chars<'a>,
+    style: Style,
+    file: u16,
+    line: u32,
+    column: u32,
+}
+
+impl<'a> Notation<'a> {
+    fn open(rest: &'a str, style: Style, start: Span) -> Self {
+        let mut this = Self {
+            rest: rest.chars(),
+            style,
+            file: start.file,
+            line: start.line,
+            column: start.column,
+        };
+        match style {
+            // A block's mark is at its content, after the header.
+            Style::Plain | Style::Block => {}
+            Style::Single | Style::Double => {
+                this.step();
+            }
+        }
+        this
+    }
+
+    fn span(&self) -> Span {
+        Span {
+            file: self.file,
+            line: self.line,
+            column: self.column,
+            length: 1,
+        }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest.clone().next()
+    }
+
+    fn step(&mut self) -> Option<char> {
+        let char = self.rest.next()?;
+        if char == '\n' {
+            self.line += 1;
+            self.column = 1;
+        } else {
+            self.column += 1;
+        }
+        Some(char)
+    }
+
+    /// Skips what stands in the notation only: indentation, folds, escaped line ends.
+    fn skip_to(&mut self, meant: char) {
+        loop {
+            let mut ahead = self.rest.clone();
+            match (ahead.next(), ahead.next()) {
+                (Some('\\'), Some('\n' | '\r')) if self.style == Style::Double => {
+                    self.step();
+                    self.step();
+                    while self.peek().is_some_and(char::is_whitespace) {
+                        self.step();
+                    }
+                }
+                (Some(char), _) if char.is_whitespace() && !meant.is_whitespace() => {
+                    self.step();
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Reads what stands for one meant character and says how many characters that took.
+    fn consume(&mut self, meant: char) -> u32 {
+        let Some(next) = self.peek() else { return 0 };
+        match (self.style, next) {
+            (Style::Double, '\\') => self.escape(),
+            (Style::Single, '\'') => {
+                self.step();
+                self.step();
+                2
+            }
+            _ if meant.is_whitespace() && !next.is_whitespace() => 0,
+            _ => {
+                self.step();
+                1
+            }
+        }
+    }
+
+    fn escape(&mut self) -> u32 {
+        self.step();
+        let digits = match self.step() {
+            Some('x') => 2,
+            Some('u') => 4,
+            Some('U') => 8,
+            _ => 0,
+        };
+        let code: String = (0..digits).filter_map(|_| self.step()).collect();
+        let surrogate =
+            u32::from_str_radix(&code, 16).is_ok_and(|code| (0xD800..0xDC00).contains(&code));
+        if surrogate && self.peek() == Some('\\') {
+            return 2 + digits + self.escape();
+        }
+        2 + digits
+    }
+}

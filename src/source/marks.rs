@@ -1,0 +1,252 @@
+//! Where everything in a YAML text is: the shape of the document with places but without values.
+//! It reads event by event, so that nesting and size are refused before anything is built on
+//! them; it never expands an alias.
+
+use super::tree::Style;
+use super::{MAX_DEPTH, MAX_NODES, Mistake, Span};
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// The shape of one document.
+pub(super) struct Marks {
+    nodes: Vec<Mark>,
+    /// The node an alias stands for, by the parser's anchor number.
+    anchors: HashMap<usize, usize>,
+}
+
+/// One node of the shape.
+pub(super) struct Mark {
+    pub span: Span,
+    /// Byte of the content at which it begins.
+    pub start: usize,
+    pub shape: Shape,
+}
+
+pub(super) enum Shape {
+    Scalar(Style),
+    Alias(usize),
+    Sequence(Vec<usize>),
+    Mapping(Vec<(usize, usize)>),
+}
+
+impl Marks {
+    /// The node, with aliases followed.
+    pub fn get(&self, id: usize) -> Option<&Mark> {
+        let mark = self.nodes.get(id)?;
+        match mark.shape {
+            Shape::Alias(anchor) => self.nodes.get(*self.anchors.get(&anchor)?),
+            _ => Some(mark),
+        }
+    }
+
+    /// The node as written: an alias is an alias.
+    pub fn written(&self, id: usize) -> Option<&Mark> {
+        self.nodes.get(id)
+    }
+}
+
+/// Reads the shape of the only document in a text.
+pub(super) fn read(content: &str, file: u16) -> Result<Marks, Mistake> {
+    let mut builder = Builder {
+        content,
+        file,
+        char_index: 0,
+        byte_index: 0,
+        marks: Marks {
+            nodes: Vec::new(),
+            anchors: HashMap::new(),
+        },
+        open: Vec::new(),
+        documents: 0,
+    };
+    let mut parser = Parser::new_from_str(content);
+    while let Some(next) = parser.next_event() {
+        match next {
+            Ok((Event::StreamEnd, _)) => break,
+            Ok((event, span)) => builder.event(event, span)?,
+            Err(error) => {
+                let span = builder.span(*error.marker(), *error.marker());
+                return Err(if error.info().contains("recursion limit") {
+                    super::yaml::too_much(span, true)
+                } else {
+                    Mistake::new("syntax", span, error.info())
+                });
+            }
+        }
+    }
+    Ok(builder.marks)
+}
+
+/// A collection whose end has not come yet.
+struct Open {
+    id: usize,
+    /// The key that waits for its value.
+    key: Option<usize>,
+}
+
+struct Builder<'a> {
+    content: &'a str,
+    file: u16,
+    char_index: usize,
+    byte_index: usize,
+    marks: Marks,
+    open: Vec<Open>,
+    documents: usize,
+}
+
+impl Builder<'_> {
+    fn event(&mut self, event: Event<'_>, at: saphyr_parser::Span) -> Result<(), Mistake> {
+        match event {
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    let span = self.span(at.start, at.end);
+                    return Err(Mistake::new(
+                        "multiple-documents",
+                        span,
+                        "the file has a second document",
+                    )
+                    .hint(
+                        "a workflow file holds one document: remove the `---` and what follows",
+                    ));
+                }
+            }
+            Event::Scalar(_, style, anchor, tag) => {
+                let style = match style {
+                    ScalarStyle::Plain => Style::Plain,
+                    ScalarStyle::SingleQuoted => Style::Single,
+                    ScalarStyle::DoubleQuoted => Style::Double,
+                    ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+                };
+                self.add(Shape::Scalar(style), anchor, tag.as_ref(), at)?;
+            }
+            Event::Alias(anchor) => {
+                self.add(Shape::Alias(anchor), 0, None, at)?;
+            }
+            Event::SequenceStart(anchor, tag) => {
+                let id = self.add(Shape::Sequence(Vec::new()), anchor, tag.as_ref(), at)?;
+                self.open(id)?;
+            }
+            Event::MappingStart(anchor, tag) => {
+                let id = self.add(Shape::Mapping(Vec::new()), anchor, tag.as_ref(), at)?;
+                self.open(id)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                self.open.pop();
+            }
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, id: usize) -> Result<(), Mistake> {
+        self.open.push(Open { id, key: None });
+        match self.marks.nodes.get(id) {
+            Some(mark) if self.open.len() > MAX_DEPTH => {
+                Err(super::yaml::too_much(mark.span, true))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add(
+        &mut self,
+        shape: Shape,
+        anchor: usize,
+        tag: Option<&Cow<'_, Tag>>,
+        at: saphyr_parser::Span,
+    ) -> Result<usize, Mistake> {
+        let span = self.span(at.start, at.end);
+        let start = self.byte_index;
+        let id = self.marks.nodes.len();
+        if id >= MAX_NODES {
+            return Err(super::yaml::too_much(span, false));
+        }
+        if let Some(tag) = tag {
+            let known = ["str", "int", "float", "bool", "null", "map", "seq"];
+            if !tag.is_yaml_core_schema() || !known.contains(&tag.suffix.as_str()) {
+                return Err(Mistake::new(
+                    "tag",
+                    span,
+                    format!("the tag `{tag}` has no meaning here"),
+                )
+                .hint("remove the tag, or quote the text if it is one"));
+            }
+        }
+        self.marks.nodes.push(Mark { span, start, shape });
+        if anchor != 0 {
+            self.marks.anchors.insert(anchor, id);
+        }
+        self.attach(id, span)?;
+        Ok(id)
+    }
+
+    /// Puts a node where it belongs in the innermost open collection.
+    fn attach(&mut self, id: usize, span: Span) -> Result<(), Mistake> {
+        let Some(open) = self.open.last_mut() else {
+            return Ok(());
+        };
+        let is_scalar = matches!(
+            self.marks.get(id).map(|mark| &mark.shape),
+            Some(Shape::Scalar(_))
+        );
+        let Some(parent) = self.marks.nodes.get_mut(open.id) else {
+            return Ok(());
+        };
+        match &mut parent.shape {
+            Shape::Sequence(items) => items.push(id),
+            Shape::Mapping(pairs) => match open.key.take() {
+                Some(key) => pairs.push((key, id)),
+                None if is_scalar => open.key = Some(id),
+                None => return Err(bad_key(self.content, parent, span)),
+            },
+            Shape::Scalar(_) | Shape::Alias(_) => {}
+        }
+        Ok(())
+    }
+
+    /// From the parser's marks to a span; moves to the byte at `start`.
+    fn span(&mut self, start: Marker, end: Marker) -> Span {
+        while self.char_index < start.index() {
+            let rest = self.content.get(self.byte_index..).unwrap_or_default();
+            let Some(char) = rest.chars().next() else {
+                break;
+            };
+            self.byte_index += char.len_utf8();
+            self.char_index += 1;
+        }
+        while self.char_index > start.index() {
+            let before = self.content.get(..self.byte_index).unwrap_or_default();
+            let Some(char) = before.chars().next_back() else {
+                break;
+            };
+            self.byte_index -= char.len_utf8();
+            self.char_index -= 1;
+        }
+        let length = if start.line() == end.line() {
+            end.col().saturating_sub(start.col()).max(1)
+        } else {
+            1
+        };
+        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Span {
+            file: self.file,
+            line: small(start.line()).max(1),
+            column: small(start.col()).saturating_add(1),
+            length: small(length),
+        }
+    }
+}
+
+/// A map or a list where a key should be; `{{ x }}` without quotes is the usual reason.
+fn bad_key(content: &str, parent: &Mark, key: Span) -> Mistake {
+    let rest = content.get(parent.start..).unwrap_or_default();
+    if rest.starts_with("{{") {
+        let line = rest.lines().next().unwrap_or_default();
+        let template = line.find("}}").and_then(|end| line.get(..end + 2));
+        super::yaml::unquoted_template(parent.span, template)
+    } else {
+        Mistake::new("key", key, "a key must be text").hint("quote the key")
+    }
+}

@@ -1,0 +1,278 @@
+//! What the two readers give, where they place it, and what they refuse.
+
+use super::{Bundle, Kind, Node, parse};
+use crate::expression::Value;
+
+fn read(text: &str) -> Node {
+    let (node, mistakes) = parse(&Bundle::single("w.yaml", text), 0);
+    assert_eq!(mistakes, [], "{text}");
+    node.expect("a tree")
+}
+
+fn refuse(path: &str, text: &str) -> (String, u32, u32, String) {
+    let (_, mistakes) = parse(&Bundle::single(path, text), 0);
+    let first = mistakes.into_iter().next().expect("a mistake");
+    let hint = first.hint.unwrap_or_default();
+    (
+        format!("{}: {}", first.code, first.message),
+        first.span.line,
+        first.span.column,
+        hint,
+    )
+}
+
+fn plain(node: &Node) -> Value {
+    match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Bool(value) => Value::Bool(*value),
+        Kind::Int(value) => Value::Int(*value),
+        Kind::Float(value) => Value::Float(*value),
+        Kind::String(text) => Value::text(&text.text),
+        Kind::Array(items) => Value::array(items.iter().map(plain).collect()),
+        Kind::Object(entries) => Value::from_pairs(
+            entries
+                .iter()
+                .map(|entry| (entry.key.as_str(), plain(&entry.value))),
+        ),
+    }
+}
+
+fn at<'a>(node: &'a Node, path: &str) -> &'a Node {
+    path.split('.').fold(node, |node, key| match &node.kind {
+        Kind::Array(items) => &items[key.parse::<usize>().unwrap()],
+        _ => node.get(key).unwrap_or_else(|| panic!("no {key}")),
+    })
+}
+
+#[test]
+fn yaml_is_what_serde_yaml_says() {
+    let text = "
+a: [1, 0x10, 0o17, -3, 1.5, 1e3, .5]
+b: {yes: yes, t: true, n: ~, e: , s: '1', q: \"a\\tb\\u00e9\"}
+c: |
+  two
+    lines
+d: >-
+  folded
+  text
+
+  para
+e: plain over
+  two lines
+f: &x {k: [1, 2]}
+g: *x
+1: number key
+true: bool key
+h: !!str 5
+\"i j\": ''
+";
+    let oracle: serde_json::Value = {
+        let value: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
+        let mut out = serde_json::Map::new();
+        for (key, value) in value.as_mapping().unwrap() {
+            let key = match key {
+                serde_yaml::Value::String(text) => text.clone(),
+                other => serde_json::to_string(other).unwrap(),
+            };
+            out.insert(key, serde_json::to_value(value).unwrap());
+        }
+        out.into()
+    };
+    let ours: serde_json::Value = serde_json::from_str(&plain(&read(text)).to_json()).unwrap();
+    assert_eq!(ours, oracle);
+}
+
+#[test]
+fn json_and_yaml_are_the_same_tree() {
+    let json =
+        r#"{"a": [1, 2.5, "x\n\u00e9\ud83d\ude00", true, null, {}, []], "b": {"c": -7, "d": 1e3}}"#;
+    let (node, mistakes) = parse(&Bundle::single("w.json", json), 0);
+    assert_eq!(mistakes, []);
+    let yaml = "a:\n- 1\n- 2.5\n- \"x\\né😀\"\n- true\n- ~\n- {}\n- []\nb:\n  c: -7\n  d: 1e3\n";
+    assert_eq!(plain(&node.unwrap()), plain(&read(yaml)));
+}
+
+#[test]
+fn every_value_knows_its_place() {
+    let text = "\u{feff}name: x\nactions:\n  été:\n    type: \"http\"\n    on: [a, 'b']\n  next: {type: wait}\n";
+    let node = read(text);
+    let place = |path: &str| {
+        let span = at(&node, path).span;
+        (span.line, span.column, span.length)
+    };
+    assert_eq!(place("name"), (1, 7, 1));
+    assert_eq!(place("actions.été.type"), (4, 11, 6));
+    assert_eq!(place("actions.été.on.1"), (5, 13, 3));
+    assert_eq!(place("actions.next"), (6, 9, 1));
+    assert_eq!(place("actions.next.type"), (6, 16, 4));
+    let key = &at(&node, "actions").entries().unwrap()[0];
+    assert_eq!(
+        (key.key_span.line, key.key_span.column, key.key_span.length),
+        (3, 3, 3)
+    );
+
+    let json = "{\n  \"été\": {\"type\": \"http\", \"n\": 12}\n}";
+    let (node, _) = parse(&Bundle::single("w.json", json), 0);
+    let node = node.unwrap();
+    let span = at(&node, "été.n").span;
+    assert_eq!((span.line, span.column, span.length), (2, 32, 2));
+}
+
+#[test]
+fn a_part_of_a_text_is_found_in_every_notation() {
+    // In each, the word `here` is looked for.
+    let cases = [
+        ("a: x and here too", 1, 10),
+        ("a: x and\n   more\n   here too", 3, 4),
+        ("a: 'it''s é here'", 1, 13),
+        ("a: \"tab\\t \\u00e9 \\\\ here\"", 1, 21),
+        ("a: \"one \\\n    two here\"", 2, 9),
+        ("a: \"one\n\n    two here\"", 3, 9),
+        ("a: |\n  one\n   two here\n  three", 3, 8),
+        ("a: >- # why\n  one\n\n  two\n  or here\n", 5, 6),
+        ("- b\n- |2\n   here", 3, 4),
+        ("{\"a\": \"\\ud83d\\ude00 \\n here\"}", 1, 24),
+        ("a: 'b'\r\nc: |\r\n  x\r\n  here\r\n", 4, 3),
+    ];
+    for (text, line, column) in cases {
+        let node = read(text);
+        let mut found = None;
+        let mut stack = vec![&node];
+        while let Some(node) = stack.pop() {
+            match &node.kind {
+                Kind::String(value) => {
+                    if let Some(offset) = value.text.find("here") {
+                        found = Some(node.place(text, offset, 4));
+                    }
+                }
+                Kind::Array(items) => stack.extend(items),
+                Kind::Object(entries) => stack.extend(entries.iter().map(|entry| &entry.value)),
+                _ => {}
+            }
+        }
+        let span = found.expect("the word");
+        assert_eq!(
+            (span.line, span.column, span.length),
+            (line, column, 4),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn merge_keys_and_aliases() {
+    let node = read(
+        "base: &b {x: 1, y: 2}\nmore: &m {y: 3, z: 4}\nall:\n  y: 0\n  <<: [*b, *m]\none: {<<: *b}\nq: {'<<': 1}",
+    );
+    assert_eq!(plain(at(&node, "all")).to_json(), r#"{"y":0,"x":1,"z":4}"#);
+    assert_eq!(plain(at(&node, "one")).to_json(), r#"{"x":1,"y":2}"#);
+    assert_eq!(plain(at(&node, "q")).to_json(), r#"{"<<":1}"#);
+    let (code, line, column, _) = refuse("w.yaml", "a:\n  <<: 7\n");
+    assert_eq!(
+        (code.as_str(), line, column),
+        ("merge: `<<` takes a map or a list of maps", 2, 7)
+    );
+}
+
+#[test]
+fn the_usual_slips_are_named() {
+    let cases = [
+        ("a: @equals(1, 2)\n", "unquoted-expression", 1, 4),
+        ("a:\n  - @equals(1, 2)\n", "unquoted-expression", 2, 5),
+        ("a:\n  b: {{ x }}\n", "unquoted-template", 2, 6),
+        ("a:\n  b: {{ x }} and more\n", "unquoted-template", 2, 6),
+        (
+            "a:\n  b: {{ x | default('y') }}\n  c: 1\n",
+            "unquoted-template",
+            2,
+            6,
+        ),
+        ("a:\n\tb: 1\n", "tab-indentation", 2, 1),
+        ("a: 1\nb: 2\na: 3\n", "duplicate-key", 3, 1),
+        ("{\"a\": 1,\n \"a\": 2}", "duplicate-key", 2, 2),
+        ("a: 1\n---\nb: 2\n", "multiple-documents", 2, 1),
+        ("[1, 2]: x\n", "key", 1, 1),
+        ("a: !ruby/object x\n", "tag", 1, 4),
+        ("a: .inf\n", "number", 1, 4),
+        ("a: *nope\n", "syntax", 1, 4),
+        ("", "empty-file", 1, 1),
+        ("# only a comment\n", "", 1, 1),
+    ];
+    for (text, code, line, column) in cases {
+        let (_, mistakes) = parse(&Bundle::single("w.yaml", text), 0);
+        let Some(first) = mistakes.first() else {
+            assert_eq!(code, "", "{text}");
+            continue;
+        };
+        assert_eq!(
+            (first.code, first.span.line, first.span.column),
+            (code, line, column),
+            "{text} {first:?}"
+        );
+        assert!(first.hint.is_some(), "{text}");
+    }
+}
+
+#[test]
+fn bad_json_says_where() {
+    let cases = [
+        ("{\"a\": 1,}", 1, 9),
+        ("{\"a\": 1 // x\n}", 1, 9),
+        ("{\"a\" 1}", 1, 6),
+        ("{\"a\": tru}", 1, 7),
+        ("{\"a\": 01}", 1, 7),
+        ("{\"a\": \"x\ny\"}", 1, 7),
+        ("{\"a\": \"\\q\"}", 1, 9),
+        ("{\"a\": \"x", 1, 7),
+        ("[1, 2] 3", 1, 8),
+        ("{'a': 1}", 1, 2),
+    ];
+    for (text, line, column) in cases {
+        let (what, at_line, at_column, hint) = refuse("w.json", text);
+        assert!(what.starts_with("syntax"), "{text}: {what}");
+        assert_eq!((at_line, at_column), (line, column), "{text}: {what}");
+        assert!(!hint.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn hostile_texts_are_refused_quickly() {
+    let bomb = {
+        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..12 {
+            let before = format!("*a{}", level - 1);
+            let list = vec![before; 10].join(", ");
+            text.push_str(&format!("a{level}: &a{level} [{list}]\n"));
+        }
+        text
+    };
+    let wide = {
+        let anchored = vec!["x"; 20_000].join(", ");
+        let aliases = vec!["*a"; 20_000].join(", ");
+        format!("a: &a [{anchored}]\nb: [{aliases}]\n")
+    };
+    let nested: String = (0..3_000)
+        .map(|level| format!("{}a:\n", " ".repeat(level)))
+        .collect();
+    let cases = [
+        ("too-many-values", bomb),
+        ("too-many-values", wide),
+        ("too-deep", "[".repeat(10_000)),
+        ("too-deep", "{\"a\":".repeat(10_000)),
+        ("too-deep", "- ".repeat(10_000)),
+        ("too-deep", nested),
+        ("too-deep", "a: ".to_owned() + &"{a: ".repeat(10_000)),
+        ("too-many-values", "- x\n".repeat(2_000_000)),
+        ("file-too-large", " ".repeat(100_000_000)),
+        ("too-deep", "a: &a [*a]".to_owned()),
+    ];
+    for (code, text) in cases {
+        for path in ["w.yaml", "w.json"] {
+            let (_, mistakes) = parse(&Bundle::single(path, text.clone()), 0);
+            let first = mistakes.first().expect("a mistake");
+            if path == "w.yaml" {
+                assert_eq!(first.code, code, "{first:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The tree of a file: JSON's kinds, each with its place. It never forgets the order of keys,
+//! and never holds one key twice.
+
+use super::{Span, locate};
+
+/// One value of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Where it begins.
+    pub span: Span,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What a value is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// null, `~` or nothing at all.
+    Null,
+    /// true or false.
+    Bool(bool),
+    /// A whole number of 64 bits.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// Text.
+    String(Text),
+    /// A list.
+    Array(Vec<Node>),
+    /// A map, in its written order.
+    Object(Vec<Entry>),
+}
+
+/// A key with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key is.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node,
+}
+
+/// A text, with what is needed to find a part of it in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Text {
+    /// The text as meant: unescaped, unfolded.
+    pub text: String,
+    /// How it is written.
+    pub(super) style: Style,
+    /// The byte of the content at which its notation begins (the quote; the content after `|`).
+    pub(super) start: usize,
+}
+
+/// How a text is written in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// Without quotes.
+    Plain,
+    /// `'…'`
+    Single,
+    /// `"…"`, YAML or JSON.
+    Double,
+    /// `|` or `>`.
+    Block,
+}
+
+impl Node {
+    /// What kind this is, in the words an author knows.
+    #[must_use]
+    pub fn kind_name(&self) -> &'static str {
+        match self.kind {
+            Kind::Null => "nothing",
+            Kind::Bool(_) => "a boolean",
+            Kind::Int(_) => "a whole number",
+            Kind::Float(_) => "a number",
+            Kind::String(_) => "text",
+            Kind::Array(_) => "a list",
+            Kind::Object(_) => "a map",
+        }
+    }
+
+    /// The text, when this is one.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::String(text) => Some(&text.text),
+            _ => None,
+        }
+    }
+
+    /// The entries, when this is a map.
+    #[must_use]
+    pub fn entries(&self) -> Option<&[Entry]> {
+        match &self.kind {
+            Kind::Object(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    /// The value under a key, when this is a map that has it.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        let entries = self.entries()?;
+        let entry = entries.iter().find(|entry| entry.key == key)?;
+        Some(&entry.value)
+    }
+
+    /// The place of `length` bytes at `offset` inside this text; the place of the whole value
+    /// when it is no text. `content` is the file's [`super::SourceFile::content`].
+    #[must_use]
+    pub fn place(&self, content: &str, offset: usize, length: usize) -> Span {
+        match &self.kind {
+            Kind::String(text) => {
+                locate::locate(content, text, self.span, offset, length).unwrap_or(self.span)
+            }
+            _ => self.span,
+        }
+    }
+}
