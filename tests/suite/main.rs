@@ -12,3 +12,4 @@ mod action;
 #[path = "../../examples/support/app.rs"]
 mod app;
 mod support;
+mod loom;
