@@ -11,5 +11,5 @@
 mod action;
 #[path = "../../examples/support/app.rs"]
 mod app;
-mod support;
 mod loom;
+mod support;
