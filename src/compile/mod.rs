@@ -7,14 +7,18 @@ mod number;
 
 use crate::diagnostic::Diagnostic;
 use crate::hir::{self, Workflow};
-use crate::program::{self, Outputs, Program, ProgramHash};
+use crate::program::{self, Caps, Outputs, Program, ProgramHash};
 
 /// Compiles a workflow. `hash` names what it was read from; a run pins it.
 ///
 /// # Errors
 /// The author's mistakes that only show when names are resolved: duplicate names, edges to
 /// nowhere, a `break_when` outside a loop.
-pub fn compile(workflow: &Workflow, hash: ProgramHash) -> Result<Program, Vec<Diagnostic>> {
+pub fn compile(
+    workflow: &Workflow,
+    hash: ProgramHash,
+    caps: Caps,
+) -> Result<Program, Vec<Diagnostic>> {
     let names = names::declare(workflow)?;
     let lowered = lower::lower(workflow, &names)?;
     let mut program = Program {
@@ -30,6 +34,7 @@ pub fn compile(workflow: &Workflow, hash: ProgramHash) -> Result<Program, Vec<Di
         inputs: workflow.inputs.clone(),
         outputs: outputs(&workflow.outputs),
         handlers: workflow.handlers.clone(),
+        caps,
     };
     for (scope, children) in lowered.children {
         for action in &children {

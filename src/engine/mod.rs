@@ -1,1 +1,312 @@
-//! (to be written)
+//! The use cases: load a workflow, start, resume, pause and cancel runs, look at them. The face of
+//! the library; the server and the command line use nothing else.
+//!
+//! ```
+//! use windlass::engine::Engine;
+//! use windlass::expression::Value;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! let engine = Engine::builder()
+//!     .register_activity("double", |context| async move {
+//!         Ok(Value::from(context.input.as_int().unwrap_or(0) * 2))
+//!     })
+//!     .open(dir.path())?;
+//!
+//! let workflow = engine.load_text(
+//!     "double.yaml",
+//!     "
+//! name: double
+//! variables: { n: 1 }
+//! actions:
+//!   grow:
+//!     type: until
+//!     condition: '@greaterOrEquals(variables(''n''), 100)'
+//!     actions:
+//!       next: { type: activity, inputs: { activityType: double, input: \"@variables('n')\" } }
+//!       keep: { type: setVariable, name: n, value: \"@body('next')\" }
+//! outputs: \"@variables('n')\"
+//! ",
+//! )?;
+//! let run = engine.start(&workflow, Value::Null).await?;
+//! assert_eq!(run.result().await?, Value::from(128_i64));
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+mod inspect;
+mod load;
+mod run;
+
+pub use error::{EngineError, LoadError};
+pub use inspect::Inspector;
+pub use load::Workflow;
+pub use run::{RunFailure, RunHandle};
+
+pub use crate::action::{ActivityContext, Registry};
+pub use crate::scheduler::{Step, Update};
+
+use crate::dialect::Caps;
+use crate::expression::Value;
+use crate::machine::{Event, RunStatus};
+use crate::model::{Dialect, Fault, HandlerTarget, Name};
+use crate::scheduler::{Scheduler, Start};
+use crate::store::{MemoryStore, SledStore, Store};
+use load::Workflows;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use ulid::Ulid;
+
+/// What an engine is made from.
+#[derive(Default)]
+pub struct EngineBuilder {
+    registry: Registry,
+    caps: Caps,
+}
+
+impl EngineBuilder {
+    /// A Rust closure that carries out activities and actors of this name.
+    #[must_use]
+    pub fn register_activity<F, Fut>(mut self, name: &str, activity: F) -> Self
+    where
+        F: Fn(ActivityContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, Fault>> + Send + 'static,
+    {
+        self.registry.register_activity(name, activity);
+        self
+    }
+
+    /// A command or URL that carries out activities and actors of this name.
+    #[must_use]
+    pub fn register_handler(mut self, name: &str, target: HandlerTarget) -> Self {
+        self.registry.register_handler(name, target);
+        self
+    }
+
+    /// Raises or lowers the cap on the count of a loop.
+    #[must_use]
+    pub fn max_count(mut self, count: u64) -> Self {
+        self.caps.count = Some(count);
+        self
+    }
+
+    /// Raises or lowers the cap on the timeout of a loop.
+    #[must_use]
+    pub fn max_timeout(mut self, timeout: Duration) -> Self {
+        self.caps.timeout = Some(timeout);
+        self
+    }
+
+    /// Opens the store in a directory, making it when it is not there. Runs that a crash left are
+    /// not touched before [`Engine::recover`]. Must be called inside a tokio runtime.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`]: locked by another process, damaged, not writable.
+    pub fn open(self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
+        let store = SledStore::open(dir.as_ref())?;
+        self.with_store(Arc::new(store))
+    }
+
+    /// An engine that keeps its runs in memory: for tests, and for what need not survive.
+    ///
+    /// # Errors
+    /// [`EngineError::Thread`].
+    pub fn in_memory(self) -> Result<Engine, EngineError> {
+        self.with_store(Arc::new(MemoryStore::default()))
+    }
+
+    /// An engine on a store of any kind.
+    ///
+    /// # Errors
+    /// [`EngineError::Thread`].
+    pub fn with_store(self, store: Arc<dyn Store>) -> Result<Engine, EngineError> {
+        let workflows = Arc::new(Workflows {
+            registry: self.registry,
+            caps: self.caps,
+        });
+        let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
+        let scheduler =
+            Scheduler::new(store.clone(), workflows.clone(), tasks).map_err(EngineError::Thread)?;
+        Ok(Engine {
+            inspector: Inspector::new(store),
+            scheduler,
+            workflows,
+        })
+    }
+}
+
+/// An engine on one store.
+pub struct Engine {
+    inspector: Inspector,
+    scheduler: Scheduler,
+    workflows: Arc<Workflows>,
+}
+
+/// How a run is started, beyond its workflow and input.
+#[derive(Clone, Debug, Default)]
+pub struct StartOptions {
+    /// The run's id; none: the workflow's name and a ULID.
+    pub id: Option<String>,
+    /// What the run is marked with.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl Engine {
+    /// What an engine is made from.
+    #[must_use]
+    pub fn builder() -> EngineBuilder {
+        EngineBuilder::default()
+    }
+
+    /// Reads a workflow from a file.
+    ///
+    /// # Errors
+    /// [`LoadError`]: the file cannot be read, or is refused with all of its mistakes.
+    pub fn load_file(
+        &self,
+        path: impl AsRef<Path>,
+        dialect: Option<Dialect>,
+    ) -> Result<Workflow, LoadError> {
+        self.workflows.load_file(path.as_ref(), dialect)
+    }
+
+    /// Reads a workflow from text; `path` is its name in diagnostics.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load_text(&self, path: &str, text: &str) -> Result<Workflow, LoadError> {
+        self.workflows.load_text(path, text, None)
+    }
+
+    /// Starts a run. When this returns, its first step is durable.
+    ///
+    /// # Errors
+    /// [`EngineError::Input`] when the input is not what the workflow declares; store errors.
+    pub async fn start(&self, workflow: &Workflow, input: Value) -> Result<RunHandle, EngineError> {
+        self.start_with(workflow, input, StartOptions::default())
+            .await
+    }
+
+    /// Starts a run with an id or labels of the caller's.
+    ///
+    /// # Errors
+    /// As [`Engine::start`]; [`crate::scheduler::ScheduleError::Exists`] when the id is taken.
+    pub async fn start_with(
+        &self,
+        workflow: &Workflow,
+        input: Value,
+        options: StartOptions,
+    ) -> Result<RunHandle, EngineError> {
+        let input = workflow.accept(input)?;
+        let id = options
+            .id
+            .unwrap_or_else(|| new_id(&workflow.loaded.program.name));
+        let run = Name::from(id);
+        let (watcher, updates) = mpsc::unbounded_channel();
+        let start = Start {
+            run: run.clone(),
+            loaded: workflow.loaded.clone(),
+            source: workflow.source.clone(),
+            input,
+            labels: options.labels,
+            watcher: Some(watcher),
+        };
+        self.scheduler.start(start).await?;
+        Ok(RunHandle::new(run, updates, self.inspector.clone()))
+    }
+
+    /// Goes on with every run that a crash or a stop left unfinished; with `paused`, also with
+    /// those that were paused. Gives their ids.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn recover(&self, paused: bool) -> Result<Vec<Name>, EngineError> {
+        Ok(self.scheduler.recover(paused).await?)
+    }
+
+    /// Goes on with one run that is paused, or that a crash left. One that runs is left alone.
+    ///
+    /// # Errors
+    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    pub async fn resume(&self, run: &str) -> Result<RunStatus, EngineError> {
+        Ok(self.scheduler.deliver(run, Event::Resumed).await?)
+    }
+
+    /// Pauses a run: effects in flight may end, nothing new starts, its clock stands still.
+    ///
+    /// # Errors
+    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    pub async fn pause(&self, run: &str) -> Result<RunStatus, EngineError> {
+        Ok(self.scheduler.deliver(run, Event::PauseRequested).await?)
+    }
+
+    /// Ends a run as cancelled; effects in flight are cut.
+    ///
+    /// # Errors
+    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    pub async fn cancel(&self, run: &str) -> Result<RunStatus, EngineError> {
+        Ok(self.scheduler.deliver(run, Event::CancelRequested).await?)
+    }
+
+    /// Sends a signal to a run.
+    ///
+    /// # Errors
+    /// [`crate::scheduler::ScheduleError::Ended`], store errors.
+    pub async fn signal(
+        &self,
+        run: &str,
+        name: &str,
+        payload: Value,
+    ) -> Result<RunStatus, EngineError> {
+        let event = Event::Signalled {
+            name: Name::from(name),
+            payload,
+        };
+        Ok(self.scheduler.deliver(run, event).await?)
+    }
+
+    /// A handle on a run that exists: its updates from now on, and its result.
+    ///
+    /// # Errors
+    /// Store errors, an unknown run.
+    pub async fn handle(&self, run: &str) -> Result<RunHandle, EngineError> {
+        let (watcher, updates) = mpsc::unbounded_channel();
+        let header = self.scheduler.watch(run, watcher).await?;
+        Ok(RunHandle::new(header.id, updates, self.inspector.clone()))
+    }
+
+    /// Looks into the store, also while runs go on.
+    #[must_use]
+    pub fn inspector(&self) -> &Inspector {
+        &self.inspector
+    }
+
+    /// How many effects are in flight.
+    pub async fn in_flight(&self) -> usize {
+        self.scheduler.in_flight().await
+    }
+
+    /// Stops. What is in flight is cut, and repeated with the same keys by whoever recovers.
+    pub async fn stop(&self) {
+        self.scheduler.stop().await;
+    }
+}
+
+/// `name-ULID`: sorts by time within a workflow.
+fn new_id(workflow: &str) -> String {
+    let tame = |c: char| {
+        if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
+            c
+        } else {
+            '-'
+        }
+    };
+    let name: String = workflow.chars().take(40).map(tame).collect();
+    format!("{name}-{}", Ulid::generate())
+}

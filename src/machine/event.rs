@@ -110,6 +110,15 @@ impl Transition {
         self.effects
     }
 
+    /// This step and then the next one, as one: for events that came while a commit was under way.
+    pub fn join(&mut self, next: Self) {
+        self.changes.extend(next.changes);
+        self.history.extend(next.history);
+        self.iterations.extend(next.iterations);
+        self.loops.extend(next.loops);
+        self.effects.extend(next.effects);
+    }
+
     /// Whether nothing came of the event, so that nothing needs to be stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {

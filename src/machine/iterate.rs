@@ -17,7 +17,8 @@ use super::state::{CursorId, FrameKind, LoopEnd, LoopState, PauseReason, TimerPu
 use super::step::{Faulty, millis};
 use crate::model::{Fault, OnLimit, Status, Test, fault_kind};
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
-use crate::time::Timestamp;
+use crate::time::{Timestamp, format_duration};
+use std::time::Duration;
 
 /// A loop a cursor is in.
 #[derive(Clone, Copy)]
@@ -54,6 +55,7 @@ impl<'a> Stepper<'a> {
             Some(timeout) => Some(self.eval_duration(cursor, timeout, "the timeout of a loop")?),
             None => None,
         };
+        self.within_caps(max_iterations, timeout, scope)?;
         let path = self.view(cursor).path_of(&scope.name);
         self.forget(cursor, scope);
         let deadline = timeout.map(|timeout| self.now.plus(timeout));
@@ -86,6 +88,23 @@ impl<'a> Stepper<'a> {
             Some(here) => self.check(here, spec.test == Test::Before, true),
             None => Ok(()),
         }
+    }
+
+    /// A computed limit is held to the operator's caps as a written one is.
+    fn within_caps(&self, count: u64, timeout: Option<Duration>, scope: &Scope) -> Faulty<()> {
+        let caps = self.program.caps;
+        let asked = if count > caps.count {
+            format!("{count} iterations; the cap is {}", caps.count)
+        } else if let Some(timeout) = timeout.filter(|timeout| *timeout > caps.timeout) {
+            let (timeout, cap) = (format_duration(timeout), format_duration(caps.timeout));
+            format!("a timeout of {timeout}; the cap is {cap}")
+        } else {
+            return Ok(());
+        };
+        Err(Fault::new(
+            fault_kind::LIMIT,
+            format!("loop `{}` asks for {asked}", scope.name),
+        ))
     }
 
     /// Records of an earlier visit to this place are of no interest to this one.
@@ -309,7 +328,7 @@ impl<'a> Stepper<'a> {
         let state = self.loop_state(here);
         let count = state.map_or(0, |state| state.max_iterations);
         let after = state.and_then(|state| state.timeout_ms).unwrap_or(0);
-        let after = crate::time::format_duration(std::time::Duration::from_millis(after));
+        let after = format_duration(Duration::from_millis(after));
         match end {
             LoopEnd::Timeout => Fault::new(
                 fault_kind::TIMEOUT,
@@ -375,7 +394,7 @@ impl<'a> Stepper<'a> {
             self.emit(Change::TimerDropped(old));
         }
         let deadline = timeout.map(|timeout| {
-            let due_at: Timestamp = self.now.plus(std::time::Duration::from_millis(timeout));
+            let due_at: Timestamp = self.now.plus(Duration::from_millis(timeout));
             (
                 due_at,
                 self.arm(cursor, due_at, TimerPurpose::Deadline(here.id)),

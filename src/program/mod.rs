@@ -18,6 +18,7 @@ use crate::model::{
 };
 use crate::source::Span;
 use std::ops::Range;
+use std::time::Duration;
 
 /// A compiled workflow.
 #[derive(Clone, Debug)]
@@ -46,6 +47,17 @@ pub struct Program {
     pub outputs: Outputs,
     /// Handlers declared in the file.
     pub handlers: Vec<Handler>,
+    /// The operator's caps on what a loop may ask for; they also hold for computed limits.
+    pub caps: Caps,
+}
+
+/// The most a loop may ask for (spec: loom.md, "Loops").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caps {
+    /// Iterations.
+    pub count: u64,
+    /// Time.
+    pub timeout: Duration,
 }
 
 /// What a run gives when it succeeds (spec: cli.md).

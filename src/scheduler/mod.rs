@@ -1,1 +1,245 @@
-//! (to be written)
+//! The driver: it feeds events to the machine, makes each step durable, and only then does what
+//! the step asks for.
+//!
+//! ```text
+//!   commands, completions ─▶ inbox of a run ─▶ advance ─▶ group ─▶ store.commit ─▶ release
+//!   timers ────────────────▶                                          (one sync)      │
+//!        ▲                                                                            │
+//!        └──────────────── tasks of executors, armed timers ◀─────────────────────────┘
+//! ```
+//!
+//! One thread owns all runs. While it syncs, the next group gathers in its channel, so a lone
+//! commit is never delayed and a thousand share one sync. This room owns the clock and the
+//! tasks; it never interprets a program itself.
+
+mod clock;
+mod driver;
+mod live;
+mod tasks;
+mod timers;
+
+pub use clock::now;
+
+use crate::action::Registry;
+use crate::expression::Value;
+use crate::machine::{Event, HistoryEvent, LoopState, Outcome, PauseReason, RunStatus};
+use crate::model::Name;
+use crate::program::{Program, ProgramHash};
+use crate::store::{ProgramSource, RunHeader, Store, StoreError};
+use std::collections::BTreeMap;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{mpsc, oneshot};
+
+/// A program ready to run, with the executors its workflow may call.
+#[derive(Clone)]
+pub struct Loaded {
+    /// The program.
+    pub program: Arc<Program>,
+    /// What carries out its calls.
+    pub registry: Registry,
+}
+
+/// Turns a stored source into a program again; given by the engine, which knows the dialects.
+pub trait Loader: Send + Sync + 'static {
+    /// Compiles what was stored.
+    ///
+    /// # Errors
+    /// Why this version of the engine cannot run it, in words.
+    fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String>;
+}
+
+/// Why a command to the scheduler came to nothing.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ScheduleError {
+    /// The store could not read or write.
+    #[error("{0}")]
+    Store(Arc<StoreError>),
+    /// The run's stored program cannot be loaded.
+    #[error("run {run} cannot be loaded: {reason}")]
+    Unloadable {
+        /// The run.
+        run: Name,
+        /// Why.
+        reason: String,
+    },
+    /// The run has ended.
+    #[error("run {run} has ended: it is {}", status.as_str())]
+    Ended {
+        /// The run.
+        run: Name,
+        /// How.
+        status: RunStatus,
+    },
+    /// There is a run of this name already.
+    #[error("there is a run {0} already")]
+    Exists(Name),
+    /// The scheduler has stopped.
+    #[error("the engine has stopped")]
+    Stopped,
+}
+
+impl From<StoreError> for ScheduleError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+/// What the scheduler tells those who watch a run, after it is durable.
+#[derive(Clone, Debug)]
+pub enum Update {
+    /// A step of the run.
+    Step(Box<Step>),
+    /// The run stands still.
+    Paused(PauseReason),
+    /// The run ended.
+    Finished(Outcome),
+    /// The run cannot go on in this process; it is as it was in the store.
+    Stuck(ScheduleError),
+}
+
+/// One durable step, as watchers see it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// What the history tells of it.
+    pub history: Vec<HistoryEvent>,
+    /// The loops that changed.
+    pub loops: Vec<LoopState>,
+    /// The run's head.
+    pub header: RunHeader,
+}
+
+/// A run to be started.
+pub struct Start {
+    /// Its id.
+    pub run: Name,
+    /// Its program.
+    pub loaded: Loaded,
+    /// What the program was compiled from.
+    pub source: ProgramSource,
+    /// Its input.
+    pub input: Value,
+    /// What the caller marks it with.
+    pub labels: BTreeMap<String, String>,
+    /// Who watches it from the start.
+    pub watcher: Option<mpsc::UnboundedSender<Update>>,
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, ScheduleError>>;
+
+/// What the driver's thread is told.
+enum Message {
+    Start(Box<Start>, Reply<()>),
+    Deliver(Name, Event, Reply<RunStatus>),
+    Watch(Name, mpsc::UnboundedSender<Update>, Reply<RunHeader>),
+    EffectDone(Name, tasks::Completion),
+    InFlight(oneshot::Sender<usize>),
+    Recover(bool, Reply<Vec<Name>>),
+    Stop(oneshot::Sender<()>),
+}
+
+/// The scheduler of one store. Dropping it stops it at the next durable point.
+pub struct Scheduler {
+    messages: Sender<Message>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
+}
+
+impl Scheduler {
+    /// Starts a scheduler on a store. Nothing runs before [`Scheduler::recover`] or
+    /// [`Scheduler::start`].
+    ///
+    /// # Errors
+    /// When no thread can be made.
+    pub fn new(
+        store: Arc<dyn Store>,
+        loader: Arc<dyn Loader>,
+        tasks: tokio::runtime::Handle,
+    ) -> std::io::Result<Self> {
+        let (messages, inbox) = std::sync::mpsc::channel();
+        let driver = driver::Driver::new(store, loader, tasks, messages.clone(), inbox);
+        let thread = std::thread::Builder::new()
+            .name(String::from("windlass-scheduler"))
+            .spawn(move || driver.run())?;
+        Ok(Self {
+            messages,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    /// Starts a run; on return its first step is durable.
+    ///
+    /// # Errors
+    /// [`ScheduleError::Exists`], [`ScheduleError::Store`].
+    pub async fn start(&self, start: Start) -> Result<(), ScheduleError> {
+        self.ask(|reply| Message::Start(Box::new(start), reply))
+            .await
+    }
+
+    /// Goes on with the runs a crash or a stop left: those that were running or waiting, and with
+    /// `paused` those that were paused too. Gives the ones it loaded or resumed.
+    ///
+    /// # Errors
+    /// [`ScheduleError::Store`].
+    pub async fn recover(&self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
+        self.ask(|reply| Message::Recover(paused, reply)).await
+    }
+
+    /// Delivers an event to a run, loading it if need be; on return the step is durable.
+    ///
+    /// # Errors
+    /// [`ScheduleError`].
+    pub async fn deliver(&self, run: &str, event: Event) -> Result<RunStatus, ScheduleError> {
+        self.ask(|reply| Message::Deliver(Name::from(run), event, reply))
+            .await
+    }
+
+    /// Watches a run: gives its head, and from then on every durable step.
+    ///
+    /// # Errors
+    /// [`ScheduleError::Store`].
+    pub async fn watch(
+        &self,
+        run: &str,
+        watcher: mpsc::UnboundedSender<Update>,
+    ) -> Result<RunHeader, ScheduleError> {
+        self.ask(|reply| Message::Watch(Name::from(run), watcher, reply))
+            .await
+    }
+
+    /// How many effects are in flight.
+    pub async fn in_flight(&self) -> usize {
+        let (reply, answer) = oneshot::channel();
+        if self.messages.send(Message::InFlight(reply)).is_err() {
+            return 0;
+        }
+        answer.await.unwrap_or(0)
+    }
+
+    /// Stops: takes no more work, cuts effects in flight (they are repeated with the same keys by
+    /// whoever recovers the store), and releases the store.
+    pub async fn stop(&self) {
+        let (reply, answer) = oneshot::channel();
+        if self.messages.send(Message::Stop(reply)).is_ok() {
+            let _ = answer.await;
+        }
+        let thread = self.thread.lock().ok().and_then(|mut thread| thread.take());
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+
+    async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, ScheduleError> {
+        let (reply, answer) = oneshot::channel();
+        self.messages
+            .send(message(reply))
+            .map_err(|_| ScheduleError::Stopped)?;
+        answer.await.unwrap_or(Err(ScheduleError::Stopped))
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        let (reply, _) = oneshot::channel();
+        let _ = self.messages.send(Message::Stop(reply));
+    }
+}

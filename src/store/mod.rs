@@ -2,6 +2,7 @@
 //! One contract suite holds for all of them. This room never schedules anything and no type of a
 //! database leaks out of it.
 
+mod stub;
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, Receipt, RunState, RunStatus};
 use crate::model::{Dialect, Name};
 use crate::program::ProgramHash;
@@ -9,6 +10,7 @@ use crate::source::Bundle;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
+pub use stub::*;
 
 /// What a run was compiled from; stored once per hash, so that a run is pinned to it even when
 /// the files change.

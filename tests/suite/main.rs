@@ -11,6 +11,5 @@
 mod action;
 #[path = "../../examples/support/app.rs"]
 mod app;
-mod diagnostics;
 mod loom;
 mod support;

@@ -1,0 +1,51 @@
+//! What can go wrong with a use case, as the caller sees it.
+
+use crate::diagnostic::Diagnostics;
+use crate::scheduler::ScheduleError;
+use crate::source::Bundle;
+use crate::store::StoreError;
+
+/// Why a use case failed.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The scheduler.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// The input is not what the workflow declares.
+    #[error("{0}")]
+    Input(String),
+    /// The workflow.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// There is no thread to be had.
+    #[error("the scheduler's thread cannot be started: {0}")]
+    Thread(#[source] std::io::Error),
+    /// Called outside a tokio runtime.
+    #[error("an engine is opened inside a tokio runtime")]
+    NoRuntime,
+}
+
+/// Why a workflow was not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file cannot be read.
+    #[error("{path} cannot be read: {error}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The file is refused.
+    #[error("{}", diagnostics.render(bundle, false))]
+    Refused {
+        /// All of its mistakes, and what only looks wrong.
+        diagnostics: Diagnostics,
+        /// What was read, for rendering them.
+        bundle: Bundle,
+    },
+}

@@ -1,0 +1,277 @@
+//! From files to programs: read, compile, hash; and from stored sources back to programs.
+
+use super::{EngineError, LoadError};
+use crate::action::Registry;
+use crate::compile::compile;
+use crate::diagnostic::{Diagnostics, did_you_mean};
+use crate::dialect::{self, Caps};
+use crate::expression::{Object, Value};
+use crate::model::{Dialect, Input, InputKind};
+use crate::program::{self, Program, ProgramHash};
+use crate::scheduler::{Loaded, Loader};
+use crate::source::{Bundle, SourceFile};
+use crate::store::ProgramSource;
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// No workflow is larger than this, in bytes; more is not even read.
+const MAX_FILE: u64 = 16 * 1024 * 1024;
+
+/// A workflow that can be started.
+#[derive(Clone)]
+pub struct Workflow {
+    pub(super) loaded: Loaded,
+    pub(super) source: ProgramSource,
+    warnings: Diagnostics,
+}
+
+impl Workflow {
+    /// Its compiled form.
+    #[must_use]
+    pub fn program(&self) -> &Program {
+        &self.loaded.program
+    }
+
+    /// What looks wrong in it, though it runs.
+    #[must_use]
+    pub fn warnings(&self) -> &Diagnostics {
+        &self.warnings
+    }
+
+    /// What it was read from.
+    #[must_use]
+    pub fn bundle(&self) -> &Bundle {
+        &self.source.bundle
+    }
+
+    /// The input with defaults filled in and text converted where another kind is declared.
+    pub(super) fn accept(&self, input: Value) -> Result<Value, EngineError> {
+        let declared = &self.loaded.program.inputs;
+        if declared.is_empty() {
+            return Ok(input);
+        }
+        let mut given = match input {
+            Value::Null => Object::new(),
+            Value::Object(map) => Arc::unwrap_or_clone(map),
+            other => {
+                let message = format!(
+                    "the input must be an object of the workflow's inputs, not {}",
+                    other.kind()
+                );
+                return Err(EngineError::Input(message));
+            }
+        };
+        if self.loaded.program.dialect == Dialect::Loom {
+            refuse_unknown(declared, &given)?;
+        }
+        for input in declared {
+            let value = match (given.get(&*input.name), &input.default) {
+                (Some(value), _) => converted(input, value)?,
+                (None, Some(default)) => default.clone(),
+                (None, None) => return Err(missing(input)),
+            };
+            given.insert(input.name.clone(), value);
+        }
+        Ok(Value::object(given))
+    }
+}
+
+fn refuse_unknown(declared: &[Input], given: &Object) -> Result<(), EngineError> {
+    for key in given.keys() {
+        if !declared.iter().any(|input| input.name == *key) {
+            let known = declared.iter().map(|input| &*input.name);
+            let hint = did_you_mean(key, known)
+                .map(|hint| format!("; {hint}"))
+                .unwrap_or_default();
+            return Err(EngineError::Input(format!(
+                "the workflow has no input `{key}`{hint}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn missing(input: &Input) -> EngineError {
+    EngineError::Input(format!(
+        "input `{0}` has no default and must be given: -i {0}=…",
+        input.name
+    ))
+}
+
+/// Text from the command line is converted to what is declared; anything else must fit.
+fn converted(input: &Input, value: &Value) -> Result<Value, EngineError> {
+    let fits = match (input.kind, value) {
+        (InputKind::Any, _)
+        | (InputKind::String, Value::String(_))
+        | (InputKind::Boolean, Value::Bool(_))
+        | (InputKind::Array, Value::Array(_))
+        | (InputKind::Object, Value::Object(_))
+        | (InputKind::Number, Value::Int(_) | Value::Float(_) | Value::Decimal(_)) => true,
+        (InputKind::Integer, value) => value.as_int().is_some(),
+        _ => false,
+    };
+    if fits {
+        return Ok(value.clone());
+    }
+    let wanted = match input.kind {
+        InputKind::Any => "anything",
+        InputKind::String => "a string",
+        InputKind::Integer => "an integer",
+        InputKind::Number => "a number",
+        InputKind::Boolean => "true or false",
+        InputKind::Array => "an array",
+        InputKind::Object => "an object",
+    };
+    let parsed = value.as_str().and_then(|text| Value::from_json(text).ok());
+    match parsed {
+        Some(parsed) if input.kind != InputKind::String => {
+            let same = Input {
+                kind: input.kind,
+                ..input.clone()
+            };
+            match parsed {
+                Value::String(_) => Err(wrong(input, value, wanted)),
+                parsed => converted(&same, &parsed),
+            }
+        }
+        _ if input.kind == InputKind::String
+            && !matches!(value, Value::Array(_) | Value::Object(_)) =>
+        {
+            Ok(Value::text(value.to_json()))
+        }
+        _ => Err(wrong(input, value, wanted)),
+    }
+}
+
+fn wrong(input: &Input, value: &Value, wanted: &str) -> EngineError {
+    let message = format!(
+        "input `{}` must be {wanted}, not {}",
+        input.name,
+        value.to_json()
+    );
+    EngineError::Input(message)
+}
+
+/// Reads workflows under one set of caps and executors.
+pub(super) struct Workflows {
+    pub registry: Registry,
+    pub caps: Caps,
+}
+
+impl Workflows {
+    pub fn load_file(&self, path: &Path, dialect: Option<Dialect>) -> Result<Workflow, LoadError> {
+        let shown = path.display().to_string();
+        let unreadable = |error| LoadError::Unreadable {
+            path: shown.clone(),
+            error,
+        };
+        let size = std::fs::metadata(path).map_err(unreadable)?.len();
+        if size > MAX_FILE {
+            let message = format!("it has {size} bytes; {MAX_FILE} are the most");
+            let error = std::io::Error::new(std::io::ErrorKind::FileTooLarge, message);
+            return Err(LoadError::Unreadable { path: shown, error });
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| LoadError::Unreadable {
+            path: shown.clone(),
+            error,
+        })?;
+        self.load_text(&shown, &text, dialect)
+    }
+
+    pub fn load_text(
+        &self,
+        path: &str,
+        text: &str,
+        dialect: Option<Dialect>,
+    ) -> Result<Workflow, LoadError> {
+        let file = SourceFile {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
+        let bundle = Bundle { files: vec![file] };
+        let (workflow, mut diagnostics) = dialect::read(&bundle, dialect, &self.caps);
+        let Some(workflow) = workflow else {
+            return Err(LoadError::Refused {
+                diagnostics,
+                bundle,
+            });
+        };
+        let source = ProgramSource {
+            bundle,
+            dialect: workflow.dialect,
+            max_count: self.caps.count(workflow.dialect),
+            max_timeout_ms: u64::try_from(self.caps.timeout().as_millis()).unwrap_or(u64::MAX),
+        };
+        match compile(&workflow, hash(&source), caps(&source)) {
+            Ok(program) => {
+                let loaded = self.loaded(program);
+                Ok(Workflow {
+                    loaded,
+                    source,
+                    warnings: diagnostics,
+                })
+            }
+            Err(mistakes) => {
+                diagnostics.extend(mistakes);
+                Err(LoadError::Refused {
+                    diagnostics,
+                    bundle: source.bundle,
+                })
+            }
+        }
+    }
+
+    fn loaded(&self, program: Program) -> Loaded {
+        let registry = self.registry.with_handlers(&program.handlers);
+        Loaded {
+            program: Arc::new(program),
+            registry,
+        }
+    }
+}
+
+impl Loader for Workflows {
+    fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
+        // It was accepted under the caps of its time: today's do not take that back.
+        let caps_then = Caps::unlimited();
+        let (workflow, diagnostics) =
+            dialect::read(&source.bundle, Some(source.dialect), &caps_then);
+        let Some(workflow) = workflow else {
+            return Err(diagnostics.render(&source.bundle, false));
+        };
+        match compile(&workflow, hash, caps(source)) {
+            Ok(program) => Ok(self.loaded(program)),
+            Err(mistakes) => {
+                let mut diagnostics = Diagnostics::default();
+                diagnostics.extend(mistakes);
+                Err(diagnostics.render(&source.bundle, false))
+            }
+        }
+    }
+}
+
+fn caps(source: &ProgramSource) -> program::Caps {
+    program::Caps {
+        count: source.max_count,
+        timeout: Duration::from_millis(source.max_timeout_ms),
+    }
+}
+
+/// SHA-256 over everything that decides what a program is.
+fn hash(source: &ProgramSource) -> ProgramHash {
+    let mut hasher = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        hasher.update((bytes.len() as u64).to_be_bytes());
+        hasher.update(bytes);
+    };
+    part(source.dialect.as_str().as_bytes());
+    part(&source.max_count.to_be_bytes());
+    part(&source.max_timeout_ms.to_be_bytes());
+    for file in &source.bundle.files {
+        part(file.path.as_bytes());
+        part(file.text.as_bytes());
+    }
+    ProgramHash(hasher.finalize().into())
+}

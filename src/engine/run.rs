@@ -1,0 +1,123 @@
+//! A handle on a run: its updates, and its result.
+
+use super::{EngineError, Inspector};
+use crate::expression::Value;
+use crate::machine::{Outcome, PauseReason, RunError, RunStatus};
+use crate::model::{Name, Status};
+use crate::scheduler::{ScheduleError, Update};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// A run that was started or is watched.
+pub struct RunHandle {
+    id: Name,
+    updates: UnboundedReceiver<Update>,
+    inspector: Inspector,
+}
+
+/// Why a run gave no result.
+#[derive(Debug, thiserror::Error)]
+pub enum RunFailure {
+    /// It failed, ran out of time or was cancelled.
+    #[error("run {run} ended as {}{}", status.as_str(), because(error.as_ref()))]
+    Ended {
+        /// The run.
+        run: Name,
+        /// How.
+        status: Status,
+        /// Why.
+        error: Option<RunError>,
+    },
+    /// It was paused: it can be resumed.
+    #[error("run {run} is paused")]
+    Paused {
+        /// The run.
+        run: Name,
+        /// Why.
+        reason: PauseReason,
+    },
+    /// The engine cannot go on with it now; it is safe in the store.
+    #[error(transparent)]
+    Stuck(#[from] ScheduleError),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+fn because(error: Option<&RunError>) -> String {
+    error
+        .map(|error| format!(": {}", error.fault.message))
+        .unwrap_or_default()
+}
+
+impl RunHandle {
+    pub(super) fn new(id: Name, updates: UnboundedReceiver<Update>, inspector: Inspector) -> Self {
+        Self {
+            id,
+            updates,
+            inspector,
+        }
+    }
+
+    /// The run's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The next durable step, pause or end; none when there is nothing more to come.
+    pub async fn next(&mut self) -> Option<Update> {
+        self.updates.recv().await
+    }
+
+    /// How the run ended, once it has.
+    ///
+    /// # Errors
+    /// [`RunFailure::Paused`], [`RunFailure::Stuck`], and store errors; a run that ended badly
+    /// is an outcome here.
+    pub async fn outcome(mut self) -> Result<Outcome, RunFailure> {
+        // It may have ended before it was watched.
+        if let Some(outcome) = self.ended()? {
+            return Ok(outcome);
+        }
+        while let Some(update) = self.updates.recv().await {
+            match update {
+                Update::Step(_) => {}
+                Update::Finished(outcome) => return Ok(outcome),
+                Update::Paused(reason) => {
+                    return Err(RunFailure::Paused {
+                        run: self.id.clone(),
+                        reason,
+                    });
+                }
+                Update::Stuck(error) => return Err(error.into()),
+            }
+        }
+        self.ended()?
+            .ok_or(RunFailure::Stuck(ScheduleError::Stopped))
+    }
+
+    /// What the run gives, once it has succeeded.
+    ///
+    /// # Errors
+    /// [`RunFailure`].
+    pub async fn result(self) -> Result<Value, RunFailure> {
+        let run = self.id.clone();
+        let outcome = self.outcome().await?;
+        match outcome.status {
+            Status::Succeeded => Ok(outcome.output),
+            status => Err(RunFailure::Ended {
+                run,
+                status,
+                error: outcome.error,
+            }),
+        }
+    }
+
+    fn ended(&self) -> Result<Option<Outcome>, EngineError> {
+        let header = self.inspector.header(&self.id)?;
+        if !RunStatus::is_final(header.status) {
+            return Ok(None);
+        }
+        Ok(self.inspector.load(&self.id)?.state.outcome)
+    }
+}

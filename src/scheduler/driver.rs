@@ -1,0 +1,549 @@
+//! The driver's thread: gather, advance, commit, release.
+
+use super::live::{Live, Watchers};
+use super::timers::Timers;
+use super::{
+    Loaded, Loader, Message, Reply, ScheduleError, Start, Step, Update, clock, tasks::Completion,
+};
+use crate::machine::{Effect, Event, PauseReason, RunStatus, TimerId, Transition, advance};
+use crate::model::Name;
+use crate::program::ProgramHash;
+use crate::store::{Commit, Committed, Placement, RunHeader, Store, StoreError};
+use crate::time::Timestamp;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// As many messages are gathered into one group at most.
+const GROUP: usize = 4_096;
+
+/// The wall clock may jump: with timers armed it is looked at this often at least.
+const CLOCK_CHECK: Duration = Duration::from_secs(1);
+
+/// So many due runs are loaded at a time.
+const DUE_PAGE: usize = 1_024;
+
+pub(super) struct Driver {
+    store: Arc<dyn Store>,
+    loader: Arc<dyn Loader>,
+    handle: Handle,
+    messages: Sender<Message>,
+    inbox: Receiver<Message>,
+    runs: HashMap<Name, Live>,
+    programs: HashMap<ProgramHash, Loaded>,
+    watchers: Watchers,
+    timers: Timers,
+    /// When the first run in the store's index of waiting ones is due.
+    stored_due: Option<Timestamp>,
+    /// Runs with something in their inbox.
+    busy: BTreeSet<Name>,
+    stopping: Option<oneshot::Sender<()>>,
+}
+
+/// A step that waits for its commit.
+struct InCommit {
+    run: Name,
+    step: Transition,
+    /// Whether it has a commit in the group.
+    stored: bool,
+    replies: Vec<Reply<RunStatus>>,
+}
+
+impl Driver {
+    pub fn new(
+        store: Arc<dyn Store>,
+        loader: Arc<dyn Loader>,
+        handle: Handle,
+        messages: Sender<Message>,
+        inbox: Receiver<Message>,
+    ) -> Self {
+        Self {
+            store,
+            loader,
+            handle,
+            messages,
+            inbox,
+            runs: HashMap::new(),
+            programs: HashMap::new(),
+            watchers: Watchers::default(),
+            timers: Timers::default(),
+            stored_due: None,
+            busy: BTreeSet::new(),
+            stopping: None,
+        }
+    }
+
+    pub fn run(mut self) {
+        loop {
+            self.gather();
+            self.fire_timers();
+            self.turn();
+            if let Some(done) = self.stopping.take() {
+                self.runs
+                    .values_mut()
+                    .for_each(|live| live.tasks.abort_all());
+                // The store is let go before anyone hears of it.
+                drop(self);
+                let _ = done.send(());
+                return;
+            }
+        }
+    }
+
+    // ── gather ──────────────────────────────────────────────────────────────────────────────
+
+    fn gather(&mut self) {
+        let first = if !self.busy.is_empty() {
+            self.inbox.try_recv().ok()
+        } else {
+            match self.wait_for() {
+                Some(wait) => match self.inbox.recv_timeout(wait) {
+                    Ok(message) => Some(message),
+                    Err(RecvTimeoutError::Timeout) => None,
+                    Err(RecvTimeoutError::Disconnected) => return self.stop(None),
+                },
+                None => match self.inbox.recv() {
+                    Ok(message) => Some(message),
+                    Err(_) => return self.stop(None),
+                },
+            }
+        };
+        let Some(first) = first else { return };
+        self.take(first);
+        for _ in 0..GROUP {
+            match self.inbox.try_recv() {
+                Ok(message) => self.take(message),
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn stop(&mut self, reply: Option<oneshot::Sender<()>>) {
+        self.stopping = Some(reply.unwrap_or_else(|| oneshot::channel().0));
+    }
+
+    /// How long nothing happens by itself; none: for ever.
+    fn wait_for(&self) -> Option<Duration> {
+        let due = [self.timers.first(), self.stored_due]
+            .into_iter()
+            .flatten()
+            .min()?;
+        Some(due.since(clock::now()).min(CLOCK_CHECK))
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Start(start, reply) => self.start(*start, reply),
+            Message::Deliver(run, event, reply) => self.deliver(&run, event, reply),
+            Message::Watch(run, watcher, reply) => {
+                let header = self.header(&run);
+                if header.is_ok() {
+                    self.watchers.add(&run, watcher);
+                }
+                let _ = reply.send(header.map_err(Into::into));
+            }
+            Message::EffectDone(run, Completion { id, result }) => {
+                if let Some(live) = self.runs.get_mut(&run) {
+                    live.tasks.done(id);
+                    self.post(&run, Event::EffectCompleted { id, result }, None);
+                }
+            }
+            Message::InFlight(reply) => {
+                let _ = reply.send(self.runs.values().map(|live| live.tasks.len()).sum());
+            }
+            Message::Recover(paused, reply) => {
+                let _ = reply.send(self.recover(paused));
+            }
+            Message::Stop(reply) => self.stop(Some(reply)),
+        }
+    }
+
+    fn post(&mut self, run: &Name, event: Event, reply: Option<Reply<RunStatus>>) {
+        if let Some(live) = self.runs.get_mut(run) {
+            live.inbox.push_back((event, reply));
+            self.busy.insert(run.clone());
+        }
+    }
+
+    // ── commands ────────────────────────────────────────────────────────────────────────────
+
+    fn start(&mut self, start: Start, reply: Reply<()>) {
+        let Start {
+            run,
+            loaded,
+            source,
+            input,
+            labels,
+            watcher,
+        } = start;
+        if self.runs.contains_key(&run) || self.store.header(&run).is_ok() {
+            let _ = reply.send(Err(ScheduleError::Exists(run)));
+            return;
+        }
+        self.programs
+            .entry(loaded.program.hash)
+            .or_insert_with(|| loaded.clone());
+        let live = Live::new(&run, loaded, source, labels, clock::now());
+        if let Some(watcher) = watcher {
+            self.watchers.add(&run, watcher);
+        }
+        self.runs.insert(run.clone(), live);
+        let (durable, told) = oneshot::channel();
+        self.post(&run, Event::Started(input), Some(durable));
+        // The reply goes out when the first step is durable.
+        self.handle.spawn(async move {
+            let outcome = told.await.unwrap_or(Err(ScheduleError::Stopped));
+            let _ = reply.send(outcome.map(|_| ()));
+        });
+    }
+
+    fn deliver(&mut self, run: &Name, event: Event, reply: Reply<RunStatus>) {
+        match self.bring(run) {
+            Err(error) => {
+                let _ = reply.send(Err(error));
+            }
+            Ok(status) if status.is_final() => {
+                let _ = reply.send(Err(ScheduleError::Ended {
+                    run: run.clone(),
+                    status,
+                }));
+            }
+            Ok(_) => self.post(run, event, Some(reply)),
+        }
+    }
+
+    fn header(&self, run: &Name) -> Result<RunHeader, StoreError> {
+        match self.runs.get(run) {
+            Some(live) if live.header.revision > 0 => Ok(live.header.clone()),
+            Some(_) | None => self.store.header(run),
+        }
+    }
+
+    fn recover(&mut self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
+        let mut found = Vec::new();
+        for run in self.store.runnable()? {
+            match self.bring(&run) {
+                Ok(_) => found.push(run),
+                Err(error) => self.stuck(&run, error),
+            }
+        }
+        self.stored_due = self.store.next_due_at()?;
+        let waiting = self.store.due(Timestamp(i64::MAX), DUE_PAGE)?;
+        found.extend(waiting.into_iter().map(|(_, run)| run));
+        if paused {
+            found.extend(self.resume_paused()?);
+        }
+        Ok(found)
+    }
+
+    fn resume_paused(&mut self) -> Result<Vec<Name>, ScheduleError> {
+        let mut found = Vec::new();
+        let mut after: Option<Name> = None;
+        loop {
+            let page = self.store.list(after.as_deref(), DUE_PAGE)?;
+            let Some(last) = page.last() else {
+                return Ok(found);
+            };
+            after = Some(last.id.clone());
+            for header in page
+                .iter()
+                .filter(|header| header.status == RunStatus::Paused)
+            {
+                if self.bring(&header.id).is_ok() {
+                    self.post(&header.id, Event::Resumed, None);
+                    found.push(header.id.clone());
+                }
+            }
+        }
+    }
+
+    /// Brings a run into memory and starts what a crash or its absence left outstanding.
+    fn bring(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
+        if let Some(live) = self.runs.get(run) {
+            return Ok(live.state.status());
+        }
+        let stored = self.store.load(run)?;
+        let status = stored.state.status();
+        if status.is_final() {
+            return Ok(status);
+        }
+        let loaded = self
+            .program(stored.header.program)
+            .map_err(|error| match error {
+                ScheduleError::Unloadable { reason, .. } => ScheduleError::Unloadable {
+                    run: run.clone(),
+                    reason,
+                },
+                other => other,
+            })?;
+        let live = Live::stored(stored, loaded);
+        let outstanding: Vec<Effect> = live.state.outstanding().collect();
+        self.runs.insert(run.clone(), live);
+        self.release(run, outstanding);
+        Ok(status)
+    }
+
+    fn program(&mut self, hash: ProgramHash) -> Result<Loaded, ScheduleError> {
+        if let Some(loaded) = self.programs.get(&hash) {
+            return Ok(loaded.clone());
+        }
+        let source = self.store.program(hash)?;
+        let loaded =
+            self.loader
+                .load(hash, &source)
+                .map_err(|reason| ScheduleError::Unloadable {
+                    run: Name::from(""),
+                    reason,
+                })?;
+        self.programs.insert(hash, loaded.clone());
+        Ok(loaded)
+    }
+
+    fn stuck(&mut self, run: &Name, error: ScheduleError) {
+        tracing::error!(%run, %error, "the run cannot go on");
+        self.watchers.tell(run, &Update::Stuck(error));
+    }
+
+    // ── timers ──────────────────────────────────────────────────────────────────────────────
+
+    fn fire_timers(&mut self) {
+        let now = clock::now();
+        if self.stored_due.is_some_and(|due| due <= now) {
+            self.bring_due(now);
+        }
+        while let Some((run, id)) = self.timers.pop_due(now) {
+            self.post(&run, Event::TimerFired { id }, None);
+        }
+    }
+
+    /// Runs whose wait is over come back; bringing them arms their timers, which are due.
+    fn bring_due(&mut self, now: Timestamp) {
+        let due = match self.store.due(now, DUE_PAGE) {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::error!(%error, "the index of waiting runs cannot be read");
+                self.stored_due = Some(now.plus(CLOCK_CHECK));
+                return;
+            }
+        };
+        let full = due.len() == DUE_PAGE;
+        for (_, run) in due {
+            if let Err(error) = self.bring(&run) {
+                self.stuck(&run, error);
+            }
+        }
+        let after = if full {
+            Some(now)
+        } else {
+            self.next_stored_due(now)
+        };
+        self.stored_due = after;
+    }
+
+    /// The next due time behind those that are in memory now.
+    fn next_stored_due(&self, now: Timestamp) -> Option<Timestamp> {
+        let waiting = self.store.due(Timestamp(i64::MAX), DUE_PAGE).ok()?;
+        let away = waiting
+            .into_iter()
+            .find(|(due, run)| *due > now || !self.runs.contains_key(run));
+        away.map(|(due, _)| due.max(now.plus(Duration::from_millis(1))))
+    }
+
+    // ── one turn: advance, commit, release ──────────────────────────────────────────────────
+
+    fn turn(&mut self) {
+        let busy = std::mem::take(&mut self.busy);
+        let mut group = Vec::new();
+        let mut waiting = Vec::new();
+        for run in busy {
+            if let Some((commit, step)) = self.advance(&run) {
+                group.extend(commit);
+                waiting.push(step);
+            }
+        }
+        if waiting.is_empty() {
+            return;
+        }
+        let outcome = if group.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.store.commit(&group)
+        };
+        match outcome {
+            Ok(results) => {
+                let mut results = results.into_iter();
+                for step in waiting {
+                    let result = if step.stored { results.next() } else { None };
+                    self.settled(step, result);
+                }
+            }
+            Err(error) => self.refused(waiting, error),
+        }
+    }
+
+    /// Applies what is in a run's inbox; gives its commit, if anything changed.
+    fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, InCommit)> {
+        let live = self.runs.get_mut(run)?;
+        let now = live.time(clock::now());
+        let mut step = Transition::default();
+        let mut replies = Vec::new();
+        while let Some((event, reply)) = live.inbox.pop_front() {
+            // A step that goes on crosses an iteration boundary: it is a commit of its own.
+            let alone = matches!(event, Event::Continued);
+            if alone && !step.is_empty() {
+                live.inbox.push_front((event, reply));
+                self.busy.insert(run.clone());
+                break;
+            }
+            let program = live.loaded.program.clone();
+            step.join(advance(&program, &mut live.state, now, event));
+            replies.extend(reply);
+            if alone {
+                break;
+            }
+        }
+        if !live.inbox.is_empty() {
+            self.busy.insert(run.clone());
+        }
+        // What changed nothing has nothing to be stored; its replies still go out.
+        let commit = (!step.is_empty()).then(|| live.commit(&mut step, now));
+        let stored = commit.is_some();
+        Some((
+            commit,
+            InCommit {
+                run: run.clone(),
+                step,
+                stored,
+                replies,
+            },
+        ))
+    }
+
+    fn settled(&mut self, done: InCommit, result: Option<Result<Committed, StoreError>>) {
+        let InCommit {
+            run, step, replies, ..
+        } = done;
+        let Some(live) = self.runs.get_mut(&run) else {
+            return;
+        };
+        let status = live.state.status();
+        match result {
+            None => reply_all(replies, &Ok(status)),
+            Some(Err(error)) => {
+                let error = ScheduleError::from(error);
+                reply_all(replies, &Err(error.clone()));
+                self.throw_away(&run, error);
+            }
+            Some(Ok(committed)) => {
+                live.committed(committed.change_bytes, committed.snapshot_bytes);
+                if self.watchers.any(&run) {
+                    let update = Update::Step(Box::new(Step {
+                        history: step.history.clone(),
+                        loops: step.loops.clone(),
+                        header: live.header.clone(),
+                    }));
+                    self.watchers.tell(&run, &update);
+                    if let Some((_, reason)) = live.state.paused.clone() {
+                        self.tell_paused(&run, &step, reason);
+                    }
+                }
+                let effects = step.release(&committed.receipt);
+                self.release(&run, effects);
+                reply_all(replies, &Ok(status));
+                self.let_go(&run);
+            }
+        }
+    }
+
+    fn tell_paused(&mut self, run: &Name, step: &Transition, reason: PauseReason) {
+        let now_paused = step
+            .history
+            .iter()
+            .any(|event| matches!(event.what, crate::machine::Happening::RunPaused { .. }));
+        if now_paused {
+            self.watchers.tell(run, &Update::Paused(reason));
+        }
+    }
+
+    /// Nothing of the group is known to be durable: what is in memory may be ahead of the store,
+    /// so all of it is thrown away (spec: architecture.md, law 3). The runs are as the store has
+    /// them; whoever asks for one again, or recovers the store, loads it from there.
+    fn refused(&mut self, waiting: Vec<InCommit>, error: StoreError) {
+        tracing::error!(%error, "the store refused a group of commits");
+        let error = ScheduleError::from(error);
+        for InCommit { run, replies, .. } in waiting {
+            reply_all(replies, &Err(error.clone()));
+            self.throw_away(&run, error.clone());
+        }
+    }
+
+    fn throw_away(&mut self, run: &Name, error: ScheduleError) {
+        if let Some(mut live) = self.runs.remove(run) {
+            live.tasks.abort_all();
+            live.state
+                .timers
+                .keys()
+                .for_each(|id| self.timers.disarm(run, *id));
+        }
+        self.busy.remove(run);
+        self.stuck(run, error);
+    }
+
+    /// Does what a durable step asks for.
+    fn release(&mut self, run: &Name, effects: Vec<Effect>) {
+        if self.stopping.is_some() {
+            // Whoever recovers the store starts what is outstanding.
+            return;
+        }
+        for effect in effects {
+            let Some(live) = self.runs.get_mut(run) else {
+                return;
+            };
+            match effect {
+                Effect::Start { id, request } => {
+                    let registry = live.loaded.registry.clone();
+                    let to = self.messages.clone();
+                    live.tasks
+                        .start(&self.handle, run, id, request, registry, to);
+                }
+                Effect::Abort { id } => live.tasks.abort(id),
+                Effect::Arm { id, due_at } => self.timers.arm(run, id, due_at),
+                Effect::Disarm { id } => self.timers.disarm(run, id),
+                Effect::Continue => self.post(run, Event::Continued, None),
+                Effect::Finish(outcome) => {
+                    live.tasks.abort_all();
+                    self.watchers.tell(run, &Update::Finished(outcome));
+                    self.watchers.close(run);
+                }
+            }
+        }
+    }
+
+    /// A run that has ended, rests, or sleeps for long leaves memory.
+    fn let_go(&mut self, run: &Name) {
+        let Some(live) = self.runs.get(run) else {
+            return;
+        };
+        if !live.may_leave() || self.busy.contains(run) {
+            return;
+        }
+        if let Placement::Due(due) = live.header.placement {
+            self.stored_due = Some(self.stored_due.map_or(due, |first| first.min(due)));
+        }
+        let timers: Vec<TimerId> = live.state.timers.keys().copied().collect();
+        timers
+            .into_iter()
+            .for_each(|id| self.timers.disarm(run, id));
+        self.runs.remove(run);
+    }
+}
+
+fn reply_all(replies: Vec<Reply<RunStatus>>, outcome: &Result<RunStatus, ScheduleError>) {
+    for reply in replies {
+        // Whoever asked may have gone.
+        let _ = reply.send(outcome.clone());
+    }
+}

@@ -1,0 +1,166 @@
+//! A run in memory: its state, its place in the store, and what waits to be done with it.
+
+use super::tasks::Tasks;
+use super::{Loaded, Reply, Update};
+use crate::machine::{Event, RunState, RunStatus, Transition};
+use crate::model::Name;
+use crate::store::{Commit, Placement, ProgramSource, RunHeader, StoredRun};
+use crate::time::Timestamp;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// A run that waits longer than this leaves memory (spec: architecture.md, law 9).
+const STAYS_IN_MEMORY: Duration = Duration::from_secs(5);
+
+/// A journal's tail may always grow to this size before a snapshot follows, in bytes.
+const MIN_TAIL: u64 = 256 * 1024;
+
+pub(super) struct Live {
+    pub loaded: Loaded,
+    pub state: RunState,
+    pub header: RunHeader,
+    pub inbox: VecDeque<(Event, Option<Reply<RunStatus>>)>,
+    pub tasks: Tasks,
+    /// The program's source, until the first commit has stored it.
+    pub source: Option<ProgramSource>,
+    tail_bytes: u64,
+    snapshot_bytes: u64,
+}
+
+impl Live {
+    pub fn new(
+        id: &Name,
+        loaded: Loaded,
+        source: ProgramSource,
+        labels: BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> Self {
+        let hash = loaded.program.hash;
+        let header = RunHeader {
+            id: id.clone(),
+            workflow: loaded.program.name.clone(),
+            program: hash,
+            status: RunStatus::Running,
+            revision: 0,
+            snapshot: 0,
+            started_at: now,
+            updated_at: now,
+            placement: Placement::Resting,
+            labels,
+        };
+        Self {
+            state: RunState::new(id.clone(), hash),
+            header,
+            loaded,
+            inbox: VecDeque::new(),
+            tasks: Tasks::default(),
+            source: Some(source),
+            tail_bytes: 0,
+            snapshot_bytes: 0,
+        }
+    }
+
+    pub fn stored(stored: StoredRun, loaded: Loaded) -> Self {
+        Self {
+            loaded,
+            state: stored.state,
+            header: stored.header,
+            inbox: VecDeque::new(),
+            tasks: Tasks::default(),
+            source: None,
+            tail_bytes: stored.tail_bytes,
+            snapshot_bytes: stored.snapshot_bytes,
+        }
+    }
+
+    /// The time of an event: never before the run's last step, should the clock go back.
+    pub fn time(&self, now: Timestamp) -> Timestamp {
+        now.max(self.header.updated_at)
+    }
+
+    /// The commit of a transition that was just applied.
+    pub fn commit(&mut self, step: &mut Transition, now: Timestamp) -> Commit {
+        let placement = self.placement(now);
+        self.header.revision += 1;
+        self.header.status = self.state.status();
+        self.header.updated_at = now;
+        self.header.placement = placement;
+        let snapshot =
+            (self.tail_bytes > self.snapshot_bytes.max(MIN_TAIL)).then(|| self.state.clone());
+        if snapshot.is_some() {
+            self.header.snapshot = self.header.revision;
+        }
+        Commit {
+            header: self.header.clone(),
+            changes: std::mem::take(&mut step.changes),
+            loops: step.loops.clone(),
+            iterations: std::mem::take(&mut step.iterations),
+            history: step.history.clone(),
+            snapshot,
+            program: self.source.take(),
+        }
+    }
+
+    pub fn committed(&mut self, change_bytes: u64, snapshot_bytes: Option<u64>) {
+        match snapshot_bytes {
+            Some(bytes) => {
+                self.snapshot_bytes = bytes;
+                self.tail_bytes = 0;
+            }
+            None => self.tail_bytes = self.tail_bytes.saturating_add(change_bytes),
+        }
+    }
+
+    /// Which index leads here after a restart. A run that sleeps only briefly stays among the
+    /// runnable ones: moving it twice an iteration would cost more than loading it.
+    fn placement(&self, now: Timestamp) -> Placement {
+        match (self.state.status(), self.state.next_due_at()) {
+            (RunStatus::Running, _) => Placement::Runnable,
+            (RunStatus::Waiting, Some(due)) if due > now.plus(STAYS_IN_MEMORY) => {
+                Placement::Due(due)
+            }
+            (RunStatus::Waiting, Some(_)) => Placement::Runnable,
+            _ => Placement::Resting,
+        }
+    }
+
+    /// Whether it may leave memory: nothing in flight, nothing to do, a long wait ahead.
+    pub fn may_leave(&self) -> bool {
+        self.inbox.is_empty()
+            && self.tasks.len() == 0
+            && !matches!(self.header.placement, Placement::Runnable)
+    }
+}
+
+/// Those who watch a run.
+#[derive(Default)]
+pub(super) struct Watchers {
+    of: BTreeMap<Name, Vec<mpsc::UnboundedSender<Update>>>,
+}
+
+impl Watchers {
+    pub fn add(&mut self, run: &Name, watcher: mpsc::UnboundedSender<Update>) {
+        self.of.entry(run.clone()).or_default().push(watcher);
+    }
+
+    pub fn any(&self, run: &Name) -> bool {
+        self.of.contains_key(run)
+    }
+
+    /// Tells all; those who have gone are forgotten.
+    pub fn tell(&mut self, run: &Name, update: &Update) {
+        let Some(watchers) = self.of.get_mut(run) else {
+            return;
+        };
+        watchers.retain(|watcher| watcher.send(update.clone()).is_ok());
+        if watchers.is_empty() {
+            self.of.remove(run);
+        }
+    }
+
+    /// The run has ended: there is nothing more to tell.
+    pub fn close(&mut self, run: &Name) {
+        self.of.remove(run);
+    }
+}
