@@ -149,6 +149,7 @@ impl Processes {
     /// for what it left in the background.
     pub(super) async fn run(&self, spec: Spec) -> Result<Finished, ProcessError> {
         let mut command = command(&spec)?;
+        self.warden.prepare();
         let mut child = command.spawn().map_err(|error| start_error(&spec, error))?;
         // Dropped before the child, so while its id is still its own.
         let group = Group::new(child.id(), &self.warden);

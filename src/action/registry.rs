@@ -230,3 +230,43 @@ fn nests_at_most(value: &Value, levels: usize) -> bool {
         | Value::String(_) => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{HandlerTarget, Registry, Value};
+    use crate::model::Request;
+    use std::time::Duration;
+
+    fn default_timeout(registry: &Registry, executor: &str, inputs: &str) -> Option<Duration> {
+        let request = Request {
+            executor: executor.into(),
+            action: "a".into(),
+            inputs: Value::from_json(inputs).unwrap(),
+            key: String::new(),
+            attempt: 1,
+            timeout_ms: None,
+        };
+        let executor = registry.executor(executor).unwrap();
+        executor.default_timeout(&request)
+    }
+
+    #[test]
+    fn only_what_speaks_http_has_a_timeout_of_its_own() {
+        let mut registry = Registry::new();
+        registry.register_handler("url", HandlerTarget::Url("http://x".into()));
+        registry.register_handler("command", HandlerTarget::Command(vec!["x".into()]));
+        registry.register_activity("closure", |_| async { Ok(Value::Null) });
+        let own = Some(Duration::from_secs(100));
+        for (executor, inputs, expected) in [
+            ("http", "{}", own),
+            ("activity", r#"{"activityType": "url"}"#, own),
+            ("shell", "{}", None),
+            ("actor", r#"{"actorType": "command"}"#, None),
+            ("activity", r#"{"activityType": "closure"}"#, None),
+            ("activity", r#"{"activityType": "unknown"}"#, None),
+        ] {
+            let given = default_timeout(&registry, executor, inputs);
+            assert_eq!(given, expected, "{executor} {inputs}");
+        }
+    }
+}

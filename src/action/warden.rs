@@ -3,12 +3,14 @@
 //! while the engine lives.
 //!
 //! A parent-death signal would need code between fork and exec, which is unsafe, and reaches one
-//! process only. The end of a pipe reaches whole groups, on every Unix.
+//! process only. The end of a pipe reaches whole groups, on every Unix. What it cannot reach is a
+//! process of an engine that is killed within the microseconds between the process's start and
+//! the line that names it.
 
 use std::collections::BTreeSet;
 use std::io::{self, PipeWriter, Write};
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Reads `+ GROUP` and `- GROUP` until the pipe ends, which is when the engine has.
 const SCRIPT: &str = r#"
@@ -40,25 +42,35 @@ struct State {
 }
 
 impl Warden {
+    /// Starts the shell, so that the time between a process's start and [`Warden::watch`] is that
+    /// of one write.
+    pub(super) fn prepare(&self) {
+        let mut state = self.lock();
+        if state.pipe.is_none() {
+            state.start();
+        }
+    }
+
     /// The group is killed if the engine ends before it is forgotten.
     pub(super) fn watch(&self, group: i32) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         state.groups.insert(group);
-        if state.tell('+', group).is_ok() {
-            return;
-        }
-        // No shell yet, or somebody killed it: a new one is told of every group.
-        if let Err(error) = state.start() {
-            tracing::warn!(%error, "processes may outlive a killed engine: no watching shell");
+        if state.tell('+', group).is_err() {
+            // Somebody killed the shell: a new one is told of every group.
+            state.start();
         }
     }
 
     /// The group has ended.
     pub(super) fn forget(&self, group: i32) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
         state.groups.remove(&group);
         // A shell that is gone has nothing to be told.
         let _ = state.tell('-', group);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -69,8 +81,14 @@ impl State {
         pipe.write_all(format!("{sign} {group}\n").as_bytes())
     }
 
-    fn start(&mut self) -> io::Result<()> {
-        self.pipe = None;
+    fn start(&mut self) {
+        if let Err(error) = self.try_start() {
+            self.pipe = None;
+            tracing::warn!(%error, "processes may outlive a killed engine: no watching shell");
+        }
+    }
+
+    fn try_start(&mut self) -> io::Result<()> {
         let (reader, writer) = io::pipe()?;
         tokio::process::Command::new("sh")
             .args(["-c", SCRIPT])

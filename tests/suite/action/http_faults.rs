@@ -8,6 +8,7 @@ use axum::routing::get;
 use serde_json::{Value as Json, json};
 use std::time::{Duration, SystemTime};
 use windlass::action::Registry;
+use windlass::expression::Value;
 use windlass::model::Fault;
 
 async fn fault_of(status: u16, retry_after: Option<String>) -> Fault {
@@ -153,8 +154,10 @@ async fn a_body_beyond_the_limit_is_refused() {
 
     let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n";
     let url = support::serve_and_close(head, 64).await;
-    let fits = soon(attempt("http", json!({ "uri": url }))).await;
-    assert_eq!(fits.unwrap()["body"].as_str().unwrap().len(), LIMIT);
+    let fits = request("http", json!({ "uri": url }));
+    let output = soon(Registry::new().execute(&fits)).await.unwrap();
+    let body = output.get("body").and_then(Value::as_str).unwrap();
+    assert_eq!(body.len(), LIMIT);
     let url = support::serve_and_close(head, 65).await;
     let fault = soon(attempt("http", json!({ "uri": url })))
         .await

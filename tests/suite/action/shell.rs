@@ -3,6 +3,7 @@
 use super::{attempt, gist, plain, request, soon};
 use crate::support;
 use serde_json::{Value as Json, json};
+use std::io::BufRead;
 use std::path::Path;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
@@ -270,6 +271,12 @@ async fn a_killed_engine_leaves_no_process() {
         .spawn()
         .unwrap();
     alive.begun().await;
+    // Only then has the engine come to know the process by its id.
+    let mut waits = String::new();
+    let mut stdout = std::io::BufReader::new(engine.stdout.take().unwrap());
+    while !waits.ends_with("the engine waits\n") {
+        assert_ne!(stdout.read_line(&mut waits).unwrap(), 0, "{waits}");
+    }
     engine.kill().unwrap();
     engine.wait().unwrap();
     alive.ended().await;
@@ -280,6 +287,13 @@ async fn a_killed_engine_leaves_no_process() {
 async fn an_engine_to_kill() {
     let folder = std::env::var_os(FOLDER).unwrap();
     let request = request("shell", family(Path::new(&folder)));
-    let given = Registry::new().execute(&request).await;
-    panic!("it was to be killed: {given:?}");
+    let registry = Registry::new();
+    tokio::select! {
+        biased;
+        given = registry.execute(&request) => panic!("it was to be killed: {given:?}"),
+        () = async {
+            println!("the engine waits");
+            std::future::pending().await
+        } => {}
+    }
 }
