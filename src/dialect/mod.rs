@@ -106,9 +106,17 @@ fn detect(node: &Node, diagnostics: &mut Diagnostics) -> Option<Dialect> {
         } else {
             format!("a workflow is a map, this is {}", node.kind_name())
         };
-        diagnostics.push(Diagnostic::error("unknown-format", node.span, what).hint(
-            "a workflow has `actions` at the top, a bare action has `type`, a graph has `nodes`",
-        ));
+        let mut keys = node.entries().unwrap_or_default().iter();
+        let slip = keys.find_map(|entry| {
+            let near = nearest(&entry.key, ["actions", "nodes", "type", "definition"])?;
+            Some((entry.key_span, format!("did you mean `{near}`?")))
+        });
+        let (span, hint) = slip.unwrap_or_else(|| {
+            let shapes = "a workflow has `actions` at the top, a bare action has `type`, \
+                          a graph has `nodes`";
+            (node.span, shapes.to_owned())
+        });
+        diagnostics.push(Diagnostic::error("unknown-format", span, what).hint(hint));
     }
     found
 }

@@ -243,8 +243,13 @@ impl Builder<'_> {
 fn bad_key(content: &str, parent: &Mark, key: Span) -> Mistake {
     let rest = content.get(parent.start..).unwrap_or_default();
     if rest.starts_with("{{") {
-        let line = rest.lines().next().unwrap_or_default();
-        let template = line.find("}}").and_then(|end| line.get(..end + 2));
+        let line = rest.lines().next().unwrap_or_default().trim_end();
+        let end = line.find("}}").map(|end| end + 2);
+        // Text after it belongs to it, unless it closes something around it.
+        let template = end.and_then(|end| match line.get(end..) {
+            Some(after) if !after.contains([',', ']', '}', '#']) => Some(line),
+            _ => line.get(..end),
+        });
         super::yaml::unquoted_template(parent.span, template)
     } else {
         Mistake::new("key", key, "a key must be text").hint("quote the key")

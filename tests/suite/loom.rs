@@ -42,3 +42,25 @@ fn the_examples_of_the_seed_are_workflows() {
     }
     assert!(count >= 10, "only {count} examples");
 }
+
+#[test]
+fn the_examples_have_nothing_to_complain_about() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|ending| ending != "yaml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let bundle = Bundle::single(path.to_str().unwrap(), text);
+        let (workflow, diagnostics) = dialect::read(&bundle, None, &Caps::default());
+        assert!(
+            workflow.is_some() && diagnostics.is_empty(),
+            "{}",
+            diagnostics.render(&bundle, false)
+        );
+        count += 1;
+    }
+    assert!(count >= 6, "only {count} examples");
+}

@@ -11,5 +11,6 @@
 mod action;
 #[path = "../../examples/support/app.rs"]
 mod app;
+mod diagnostics;
 mod loom;
 mod support;

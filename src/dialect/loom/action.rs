@@ -95,7 +95,8 @@ impl Loom<'_> {
             return placed;
         };
         let kind = fields.need(&mut self.reader, "type", span, &TYPES.join(", "));
-        let kind = kind.and_then(|entry| Some((self.reader.text(entry, "a type")?, entry)));
+        let kind = kind
+            .and_then(|entry| Some((self.reader.text(entry, "for example type: http")?, entry)));
         if let Some(after) = fields.some(&mut self.reader, "runAfter") {
             placed.after = Some(self.run_after(after));
         }

@@ -67,7 +67,7 @@ impl Loom<'_> {
     fn whole(&mut self, fields: &mut Fields<'_>, node: &Node, workflow: &mut Workflow) {
         fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
         if let Some(entry) = fields.some(&mut self.reader, "name")
-            && let Some(name) = self.reader.text(entry, "the workflow's name")
+            && let Some(name) = self.reader.text(entry, "for example name: nightly-sync")
         {
             workflow.name = Name::from(name);
         }
