@@ -6,7 +6,6 @@ use crate::model::{
     AssignOp, Backoff, Dialect, Handler, Input, Name, OnLimit, RetryOn, Status, Test,
 };
 use crate::source::Span;
-use std::time::Duration;
 
 /// A whole workflow.
 #[derive(Clone, Debug)]
@@ -268,10 +267,6 @@ pub struct Loop {
     /// How long in all at most, from the first start, on the wall clock; none: no deadline, for
     /// formats that have none.
     pub timeout: Option<Template>,
-    /// The operator's cap on `count`, for a count that is computed; a constant is within it.
-    pub max_count: u64,
-    /// The operator's cap on `timeout`, for a timeout that is computed.
-    pub max_timeout: Duration,
     /// Between iterations: never before the first, never after the last.
     pub delay: Option<Template>,
     /// What a reached limit does.

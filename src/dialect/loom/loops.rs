@@ -46,8 +46,6 @@ impl Loom<'_> {
             negated,
             count,
             timeout: Some(timeout),
-            max_count: self.max_count,
-            max_timeout: self.max_timeout,
             delay,
             on_limit,
             test_when_spent: true,
