@@ -7,7 +7,7 @@ use super::process::Processes;
 use super::shell::Shell;
 use super::{Attempt, Executor};
 use crate::diagnostic::nearest;
-use crate::expression::Value;
+use crate::expression::{MAX_RESULT_DEPTH, Value};
 use crate::model::{Fault, Handler, HandlerTarget, Name, Request, fault_kind};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -17,10 +17,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-
-/// Deepest nesting of what an action gives. Well below what a stored value may have, because
-/// outputs come to lie inside other values: results of loops, variables, histories.
-const MAX_RESULT_DEPTH: usize = 96;
 
 /// Executors and handlers by name. A clone shares them and costs two counters.
 #[derive(Clone)]
@@ -203,7 +199,7 @@ fn panicked(action: &str, payload: &(dyn Any + Send)) -> Fault {
 }
 
 fn bound_depth(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
-    let fits = |value: &Value| nests_at_most(value, MAX_RESULT_DEPTH);
+    let fits = |value: &Value| value.nests_at_most(MAX_RESULT_DEPTH);
     match outcome {
         Ok(value) if !fits(&value) => Err(Fault::new(
             fault_kind::TOO_LARGE,
@@ -214,20 +210,6 @@ fn bound_depth(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
             ..fault
         }),
         fine => fine,
-    }
-}
-
-fn nests_at_most(value: &Value, levels: usize) -> bool {
-    let below = |child: &Value| levels > 0 && nests_at_most(child, levels - 1);
-    match value {
-        Value::Array(items) => items.iter().all(below),
-        Value::Object(map) => map.values().all(below),
-        Value::Null
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::Float(_)
-        | Value::Decimal(_)
-        | Value::String(_) => true,
     }
 }
 

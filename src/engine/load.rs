@@ -5,7 +5,7 @@ use crate::action::Registry;
 use crate::compile::compile;
 use crate::diagnostic::{Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
-use crate::expression::{Object, Value};
+use crate::expression::{MAX_RESULT_DEPTH, Object, Value};
 use crate::model::{Dialect, Input, InputKind};
 use crate::program::{self, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
@@ -48,6 +48,10 @@ impl Workflow {
 
     /// The input with defaults filled in and text converted where another kind is declared.
     pub(super) fn accept(&self, input: Value) -> Result<Value, EngineError> {
+        if !input.nests_at_most(MAX_RESULT_DEPTH) {
+            let message = format!("the input nests deeper than {MAX_RESULT_DEPTH} levels");
+            return Err(EngineError::Input(message));
+        }
         let declared = &self.loaded.program.inputs;
         if declared.is_empty() {
             return Ok(input);

@@ -20,7 +20,7 @@ pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, ParseError};
 pub use reference::Reference;
 pub use template::{Syntax, Template};
-pub use value::{MAX_DEPTH, Object, Value};
+pub use value::{MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value};
 
 #[cfg(test)]
 mod tests;

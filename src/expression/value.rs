@@ -14,8 +14,15 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
-/// Deepest nesting a value may have, in a file, from an action or in the store.
+/// Deepest nesting a value may have in a file or while it is computed.
 pub const MAX_DEPTH: usize = 128;
+
+/// Deepest nesting of what an action or an expression gives to a run. Below [`MAX_DEPTH`], because
+/// results come to lie inside other values: outputs of scopes, results of loops, arrays.
+pub const MAX_RESULT_DEPTH: usize = 96;
+
+/// Deepest nesting that is read back from the store: more than anything that is ever written.
+const MAX_STORED_DEPTH: usize = 400;
 
 /// An object keeps the order in which its keys were written, as the authors of files expect.
 pub type Object = IndexMap<Arc<str>, Value>;
@@ -136,6 +143,22 @@ impl Value {
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
+    }
+
+    /// Whether containers nest at most so many levels deep; what is no container has none.
+    #[must_use]
+    pub fn nests_at_most(&self, levels: usize) -> bool {
+        let below = |child: &Value| levels > 0 && child.nests_at_most(levels - 1);
+        match self {
+            Self::Array(items) => items.iter().all(below),
+            Self::Object(map) => map.values().all(below),
+            Self::Null
+            | Self::Bool(_)
+            | Self::Int(_)
+            | Self::Float(_)
+            | Self::Decimal(_)
+            | Self::String(_) => true,
+        }
     }
 
     /// Compact JSON.
@@ -361,7 +384,7 @@ impl<Context> Decode<Context> for Value {
 bincode::impl_borrow_decode!(Value);
 
 fn decode_value<D: Decoder>(decoder: &mut D, depth: usize) -> Result<Value, DecodeError> {
-    if depth > MAX_DEPTH {
+    if depth > MAX_STORED_DEPTH {
         return Err(DecodeError::Other("a value nests too deep"));
     }
     Ok(match u8::decode(decoder)? {

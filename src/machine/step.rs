@@ -9,7 +9,7 @@ use super::state::{
     CursorId, EffectId, Frame, FrameKind, PendingEffect, PendingTimer, RunError, TimerId,
     TimerPurpose, TryState, Wait,
 };
-use crate::expression::{EvalError, Object, Template, Value};
+use crate::expression::{EvalError, MAX_RESULT_DEPTH, Object, Template, Value};
 use crate::model::{AssignOp, Dialect, Fault, Name, Request, Status, fault_kind};
 use crate::program::{
     ActionId, Assignment, Call, Op, Outputs, Retry, ScopeId, ScopeKind, Sleep, State, StateId,
@@ -210,10 +210,7 @@ impl<'a> Stepper<'a> {
                 bound,
                 ..self.view(cursor)
             };
-            let value = one
-                .value
-                .eval(&view)
-                .map_err(|error| expression_fault(&error))?;
+            let value = computed(one.value.eval(&view))?;
             let name = self.variable_key(&one.variable);
             match one.op {
                 AssignOp::Set => self.emit(Change::VariableSet(name.clone(), value)),
@@ -610,9 +607,7 @@ impl<'a> Stepper<'a> {
     }
 
     pub fn eval(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {
-        template
-            .eval(&self.view(cursor))
-            .map_err(|error| expression_fault(&error))
+        computed(template.eval(&self.view(cursor)))
     }
 
     pub fn holds(
@@ -724,6 +719,16 @@ pub(super) fn expression_fault(error: &EvalError) -> Fault {
         format!("{} in `{}`", error.message, error.text)
     };
     Fault::new(fault_kind::EXPRESSION, message)
+}
+
+/// What an evaluation gives to a run: never so deep that it could not be read back.
+fn computed(result: Result<Value, EvalError>) -> Faulty<Value> {
+    let value = result.map_err(|error| expression_fault(&error))?;
+    if value.nests_at_most(MAX_RESULT_DEPTH) {
+        return Ok(value);
+    }
+    let message = format!("the value nests deeper than {MAX_RESULT_DEPTH} levels");
+    Err(Fault::new(fault_kind::TOO_LARGE, message))
 }
 
 fn not_a(name: &Name, wanted: &str, value: &Value) -> Fault {
