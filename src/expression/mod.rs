@@ -6,16 +6,19 @@
 
 mod condition;
 mod context;
+mod data;
 mod env;
 mod error;
 mod jinja;
 mod reference;
+mod schema;
 mod template;
 mod value;
 mod wdl;
 
 pub use condition::Condition;
 pub use context::{Context, Subject, TryError, evaluate_line};
+pub use data::TableFormat;
 pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, ParseError};
 pub use reference::Reference;

@@ -1,6 +1,7 @@
 //! Templates: any JSON value whose strings may be expressions. Parsed once when the workflow is
 //! loaded, evaluated many times; a copy costs a counter.
 
+use super::data::Data;
 use super::jinja::Jinja;
 use super::reference;
 use super::wdl::ast::{Expr, Place};
@@ -34,6 +35,7 @@ pub(super) enum Kind {
     /// Text with `@{…}` in it.
     Parts(Arc<str>, Vec<Part>),
     Jinja(Box<Jinja>),
+    Data(Box<Data>),
     Array(Vec<Template>),
     Object(Vec<(Template, Template)>),
 }
@@ -110,6 +112,7 @@ impl Template {
             Kind::Constant(value) => value.clone(),
             Kind::Whole(text, _) | Kind::Parts(text, _) => Value::text(&**text),
             Kind::Jinja(jinja) => Value::text(&**jinja.text()),
+            Kind::Data(data) => data.source(),
             Kind::Array(items) => Value::array(items.iter().map(Self::source).collect()),
             Kind::Object(members) => Value::from_pairs(
                 members
@@ -141,6 +144,7 @@ impl Template {
                 }
             }
             Kind::Jinja(jinja) => found.extend(jinja.references()),
+            Kind::Data(data) => data.collect(found),
             Kind::Array(items) => items.iter().for_each(|item| item.collect(found)),
             Kind::Object(members) => {
                 for (key, value) in members {
@@ -168,6 +172,7 @@ impl Template {
                 render(&mut ctx, parts).map_err(|fail| blame(*ctx.explain(fail), text))
             }
             Kind::Jinja(jinja) => jinja.eval(env),
+            Kind::Data(data) => data.eval(env),
             Kind::Array(items) => {
                 let values: Result<Vec<Value>, EvalError> =
                     items.iter().map(|item| item.eval(env)).collect();

@@ -1,0 +1,524 @@
+//! The data operations of Logic Apps (select, query, join, table, parseJson) as templates: each
+//! element is bound to `item()` while its part is evaluated (Logic Apps reference, "Perform
+//! operations on data"). Pure and bounded like every other template.
+
+use super::schema::Schema;
+use super::template::{Kind, Template};
+use super::wdl::ast::{Expr, Node, Place};
+use super::wdl::eval::MAX_BYTES;
+use super::wdl::functions;
+use super::wdl::text::{push_text, text_size};
+use super::{ActionView, Condition, Env, EvalError, Lookup, Mode, Object, ParseError, Reference};
+use super::{Value, schema};
+use crate::diagnostic::did_you_mean;
+use chrono::{DateTime, Utc};
+use std::sync::Arc;
+
+/// What a table is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableFormat {
+    /// RFC 4180.
+    Csv,
+    /// `<table>…</table>`.
+    Html,
+}
+
+/// One data operation.
+#[derive(Debug, PartialEq)]
+pub(super) enum Data {
+    /// Each element made into something else.
+    Select { from: Template, select: Template },
+    /// The elements for which a condition holds.
+    Query { from: Template, when: Condition },
+    /// The elements as one text.
+    Join { from: Template, with: Template },
+    /// The elements as rows.
+    Table {
+        from: Template,
+        format: TableFormat,
+        /// Header and value; none: the keys of the first element.
+        columns: Option<Vec<(Template, Template)>>,
+    },
+    /// Text to a value that a schema describes.
+    ParseJson {
+        content: Template,
+        schema: Option<Schema>,
+    },
+}
+
+impl Template {
+    /// The elements of `from`, each made into `select` with itself as `item()`.
+    #[must_use]
+    pub fn select(from: Self, select: Self) -> Self {
+        Self::data(Data::Select { from, select })
+    }
+
+    /// The elements of `from` for which `when` holds with the element as `item()`.
+    #[must_use]
+    pub fn query(from: Self, when: Condition) -> Self {
+        Self::data(Data::Query { from, when })
+    }
+
+    /// The elements of `from` as text, with `with` between them.
+    #[must_use]
+    pub fn join(from: Self, with: Self) -> Self {
+        Self::data(Data::Join { from, with })
+    }
+
+    /// The elements of `from` as the rows of a table. Columns are headers with values that see
+    /// the element as `item()`; without them they are the keys of the first element.
+    #[must_use]
+    pub fn table(from: Self, format: TableFormat, columns: Option<Vec<(Self, Self)>>) -> Self {
+        Self::data(Data::Table {
+            from,
+            format,
+            columns,
+        })
+    }
+
+    /// The value of JSON text, or `content` itself when it is no text; checked against a JSON
+    /// Schema.
+    ///
+    /// # Errors
+    /// What is wrong with the schema.
+    pub fn parse_json(content: Self, schema: Option<&Value>) -> Result<Self, String> {
+        let schema = schema.map(schema::Schema::read).transpose()?;
+        Ok(Self::data(Data::ParseJson { content, schema }))
+    }
+
+    /// A call of a WDL function whose arguments are templates of their own.
+    ///
+    /// # Errors
+    /// [`ParseError`] when there is no such function, or it takes another number of arguments.
+    pub fn call(name: &str, arguments: Vec<Self>) -> Result<Self, ParseError> {
+        let wrong = |message: String, hint| ParseError {
+            message,
+            offset: 0,
+            length: 1,
+            hint,
+        };
+        let Some(function) = functions::find(name) else {
+            let hint = did_you_mean(name, functions::names());
+            return Err(wrong(format!("unknown function `{name}`"), hint));
+        };
+        if let Some(message) = function.arity_error(arguments.len()) {
+            return Err(wrong(message, None));
+        }
+        let node = |node| Expr {
+            node,
+            place: Place::default(),
+        };
+        let arguments = arguments.into_iter().map(|argument| {
+            node(match argument.as_constant() {
+                Some(value) => Node::Literal(value.clone()),
+                None => Node::Template(argument),
+            })
+        });
+        let call = node(Node::Call(function, arguments.collect()));
+        Ok(Self(Arc::new(Kind::Whole(Arc::from(name), call))))
+    }
+
+    fn data(data: Data) -> Self {
+        Self(Arc::new(Kind::Data(Box::new(data))))
+    }
+}
+
+impl Data {
+    /// What it may read.
+    pub(super) fn collect(&self, found: &mut Vec<Reference>) {
+        match self {
+            Self::Select { from, select } => {
+                from.collect(found);
+                select.collect(found);
+            }
+            Self::Query { from, when } => {
+                from.collect(found);
+                found.extend(when.references());
+            }
+            Self::Join { from, with } => {
+                from.collect(found);
+                with.collect(found);
+            }
+            Self::Table { from, columns, .. } => {
+                from.collect(found);
+                for (header, value) in columns.iter().flatten() {
+                    header.collect(found);
+                    value.collect(found);
+                }
+            }
+            Self::ParseJson { content, .. } => content.collect(found),
+        }
+    }
+
+    /// As its author wrote it, nearly.
+    pub(super) fn source(&self) -> Value {
+        let pairs = match self {
+            Self::Select { from, select } => {
+                vec![("from", from.source()), ("select", select.source())]
+            }
+            Self::Query { from, when } => {
+                vec![("from", from.source()), ("where", Value::text(when.text()))]
+            }
+            Self::Join { from, with } => {
+                vec![("from", from.source()), ("joinWith", with.source())]
+            }
+            Self::Table { from, .. } => vec![("from", from.source())],
+            Self::ParseJson { content, .. } => vec![("content", content.source())],
+        };
+        Value::from_pairs(pairs)
+    }
+
+    pub(super) fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
+        match self {
+            Self::Select { from, select } => {
+                let mut out = Gathered::default();
+                for item in elements("select", from, env)?.iter() {
+                    let value = select.eval(&WithItem { env, item })?;
+                    out.push(value)?;
+                }
+                Ok(Value::array(out.items))
+            }
+            Self::Query { from, when } => {
+                let mut out = Vec::new();
+                for item in elements("query", from, env)?.iter() {
+                    if when.holds(&WithItem { env, item })? {
+                        out.push(item.clone());
+                    }
+                }
+                Ok(Value::array(out))
+            }
+            Self::Join { from, with } => {
+                let with = with.eval(env)?;
+                let mut out = String::new();
+                for (index, item) in elements("join", from, env)?.iter().enumerate() {
+                    if index > 0 {
+                        push_text(&mut out, &with);
+                    }
+                    push_text(&mut out, item);
+                    bounded(out.len())?;
+                }
+                Ok(Value::text(out))
+            }
+            Self::Table {
+                from,
+                format,
+                columns,
+            } => {
+                let items = elements("table", from, env)?;
+                let rows = rows(&items, columns.as_deref(), env)?;
+                let text = match format {
+                    TableFormat::Csv => csv(&rows)?,
+                    TableFormat::Html => html(&rows)?,
+                };
+                Ok(Value::text(text))
+            }
+            Self::ParseJson { content, schema } => parse(&content.eval(env)?, schema.as_ref()),
+        }
+    }
+}
+
+fn wrong(message: String) -> EvalError {
+    EvalError {
+        message,
+        offset: 0,
+        length: 1,
+        text: String::new(),
+    }
+}
+
+fn bounded(bytes: usize) -> Result<(), EvalError> {
+    if bytes > MAX_BYTES {
+        return Err(wrong(format!("the result has more than {MAX_BYTES} bytes")));
+    }
+    Ok(())
+}
+
+/// The elements of what must be an array.
+fn elements(what: &str, from: &Template, env: &dyn Env) -> Result<Arc<Vec<Value>>, EvalError> {
+    match from.eval(env)? {
+        Value::Array(items) => Ok(items),
+        other => Err(wrong(format!(
+            "`from` of {what} must be an array, not {}",
+            other.kind()
+        ))),
+    }
+}
+
+/// Values and how large they are together.
+#[derive(Default)]
+struct Gathered {
+    items: Vec<Value>,
+    bytes: usize,
+}
+
+impl Gathered {
+    fn push(&mut self, value: Value) -> Result<(), EvalError> {
+        self.bytes = self.bytes.saturating_add(text_size(&value));
+        bounded(self.bytes)?;
+        self.items.push(value);
+        Ok(())
+    }
+}
+
+/// The header and the rows, as text.
+fn rows(
+    items: &[Value],
+    columns: Option<&[(Template, Template)]>,
+    env: &dyn Env,
+) -> Result<Vec<Vec<String>>, EvalError> {
+    let text = |value: &Value| {
+        let mut text = String::new();
+        push_text(&mut text, value);
+        text
+    };
+    let mut rows = Vec::with_capacity(items.len() + 1);
+    let mut bytes = 0;
+    match columns {
+        Some(columns) => {
+            let mut header = Vec::new();
+            for (name, _) in columns {
+                header.push(text(&name.eval(env)?));
+            }
+            rows.push(header);
+            for item in items {
+                let env = WithItem { env, item };
+                let mut row = Vec::new();
+                for (_, value) in columns {
+                    row.push(text(&value.eval(&env)?));
+                }
+                bytes += row.iter().map(String::len).sum::<usize>();
+                bounded(bytes)?;
+                rows.push(row);
+            }
+        }
+        None => {
+            let none = Object::new();
+            let first = items.first().and_then(Value::as_object).unwrap_or(&none);
+            rows.push(first.keys().map(|key| key.to_string()).collect());
+            for item in items {
+                let cell = |key: &Arc<str>| item.get(key).map(text).unwrap_or_default();
+                let row: Vec<String> = first.keys().map(cell).collect();
+                bytes += row.iter().map(String::len).sum::<usize>();
+                bounded(bytes)?;
+                rows.push(row);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn csv(rows: &[Vec<String>]) -> Result<String, EvalError> {
+    let mut out = String::new();
+    for row in rows {
+        for (index, cell) in row.iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            if cell.contains(['"', ',', '\n', '\r']) {
+                out.push('"');
+                out.push_str(&cell.replace('"', "\"\""));
+                out.push('"');
+            } else {
+                out.push_str(cell);
+            }
+        }
+        out.push_str("\r\n");
+        bounded(out.len())?;
+    }
+    Ok(out)
+}
+
+fn html(rows: &[Vec<String>]) -> Result<String, EvalError> {
+    let escape = |text: &str| {
+        text.replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;")
+            .replace('"', "&quot;")
+    };
+    let mut out = String::from("<table>");
+    for (index, row) in rows.iter().enumerate() {
+        let (before, cell, after) = match index {
+            0 => ("<thead>", "th", "</thead><tbody>"),
+            _ => ("", "td", ""),
+        };
+        out.push_str(before);
+        out.push_str("<tr>");
+        for text in row {
+            out.push_str(&format!("<{cell}>{}</{cell}>", escape(text)));
+        }
+        out.push_str("</tr>");
+        out.push_str(after);
+        bounded(out.len())?;
+    }
+    out.push_str("</tbody></table>");
+    Ok(out)
+}
+
+fn parse(content: &Value, schema: Option<&Schema>) -> Result<Value, EvalError> {
+    let value = match content {
+        Value::String(text) => Value::from_json(text)
+            .map_err(|error| wrong(format!("the content is not JSON: {error}")))?,
+        Value::Null => return Err(wrong(String::from("there is no content to parse"))),
+        other => other.clone(),
+    };
+    if let Some(schema) = schema {
+        schema.check(&value).map_err(|mistake| {
+            wrong(format!("the content is not as its schema says: {mistake}"))
+        })?;
+    }
+    Ok(value)
+}
+
+/// An environment in which `item()` is one element.
+struct WithItem<'a> {
+    env: &'a dyn Env,
+    item: &'a Value,
+}
+
+impl Env for WithItem<'_> {
+    fn mode(&self) -> Mode {
+        self.env.mode()
+    }
+    fn variable(&self, name: &str) -> Option<Value> {
+        self.env.variable(name)
+    }
+    fn variable_names(&self) -> Vec<String> {
+        self.env.variable_names()
+    }
+    fn action(&self, name: &str) -> Lookup<ActionView> {
+        self.env.action(name)
+    }
+    fn inputs(&self) -> Value {
+        self.env.inputs()
+    }
+    fn parameter(&self, name: &str) -> Option<Value> {
+        self.env.parameter(name)
+    }
+    fn item(&self, of: Option<&str>) -> Option<Value> {
+        match of {
+            None => Some(self.item.clone()),
+            Some(_) => self.env.item(of),
+        }
+    }
+    fn iteration_index(&self, of: &str) -> Option<i64> {
+        self.env.iteration_index(of)
+    }
+    fn result(&self, scope: &str) -> Lookup<Value> {
+        self.env.result(scope)
+    }
+    fn trigger(&self) -> Value {
+        self.env.trigger()
+    }
+    fn workflow(&self) -> Value {
+        self.env.workflow()
+    }
+    fn current_action(&self) -> Option<ActionView> {
+        self.env.current_action()
+    }
+    fn root(&self, name: &str) -> Option<Value> {
+        match name {
+            "item" => Some(self.item.clone()),
+            _ => self.env.root(name),
+        }
+    }
+    fn root_names(&self) -> Vec<String> {
+        self.env.root_names()
+    }
+    fn env_var(&self, name: &str) -> Option<String> {
+        self.env.env_var(name)
+    }
+    fn secret(&self, name: &str) -> Option<Value> {
+        self.env.secret(name)
+    }
+    fn forgives_unrun_actions(&self) -> bool {
+        self.env.forgives_unrun_actions()
+    }
+    fn now(&self) -> DateTime<Utc> {
+        self.env.now()
+    }
+    fn random(&self) -> u64 {
+        self.env.random()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TableFormat, Template};
+    use crate::expression::{Condition, Context, Syntax, Value};
+
+    fn json(text: &str) -> Value {
+        Value::from_json(text).unwrap()
+    }
+
+    fn wdl(text: &str) -> Template {
+        Template::parse(text, Syntax::Azure).unwrap()
+    }
+
+    fn eval(template: &Template) -> Result<Value, String> {
+        let context =
+            json(r#"{"vars": {"rows": [{"a": 1, "b": "x,\"y\""}, {"a": 2}], "n": [1, 2, 3]}}"#);
+        let context = Context::new(&context, chrono::DateTime::UNIX_EPOCH, 0).unwrap();
+        template.eval(&context).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn select_query_and_join() {
+        let rows = wdl("@variables('rows')");
+        let select = Template::object(vec![(
+            Template::constant("id".into()),
+            wdl("@add(item().a, 10)"),
+        )]);
+        assert_eq!(
+            eval(&Template::select(rows, select)).unwrap().to_json(),
+            r#"[{"id":11},{"id":12}]"#
+        );
+        let when = Condition::parse("@greater(item(), 1)", Syntax::Azure).unwrap();
+        let query = Template::query(wdl("@variables('n')"), when);
+        assert_eq!(eval(&query).unwrap().to_json(), "[2,3]");
+        let join = Template::join(wdl("@variables('n')"), Template::constant("; ".into()));
+        assert_eq!(eval(&join).unwrap(), Value::from("1; 2; 3"));
+        let wrong = Template::join(wdl("@first(variables('n'))"), Template::constant("".into()));
+        assert!(eval(&wrong).unwrap_err().contains("must be an array"));
+    }
+
+    #[test]
+    fn tables() {
+        let rows = || wdl("@variables('rows')");
+        let table = Template::table(rows(), TableFormat::Csv, None);
+        assert_eq!(
+            eval(&table).unwrap(),
+            Value::from("a,b\r\n1,\"x,\"\"y\"\"\"\r\n2,\r\n")
+        );
+        let columns = vec![(Template::constant("<A>".into()), wdl("@item().a"))];
+        let table = Template::table(rows(), TableFormat::Html, Some(columns));
+        assert_eq!(
+            eval(&table).unwrap(),
+            Value::from(
+                "<table><thead><tr><th>&lt;A&gt;</th></tr></thead><tbody>\
+                 <tr><td>1</td></tr><tr><td>2</td></tr></tbody></table>"
+            )
+        );
+    }
+
+    #[test]
+    fn parse_json_checks_its_schema() {
+        let schema = json(
+            r#"{"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}"#,
+        );
+        let parse = |text: &str| {
+            let content = Template::constant(Value::from(text));
+            eval(&Template::parse_json(content, Some(&schema)).unwrap())
+        };
+        assert_eq!(parse(r#"{"id": 7}"#).unwrap().to_json(), r#"{"id":7}"#);
+        assert!(parse(r#"{"id": "7"}"#).unwrap_err().contains("id"));
+        assert!(parse("{}").unwrap_err().contains("`id`"));
+        assert!(parse("{").unwrap_err().contains("not JSON"));
+    }
+
+    #[test]
+    fn a_call_of_templates() {
+        let call = Template::call("concat", vec![wdl("@first(variables('n'))"), wdl("-")]).unwrap();
+        assert_eq!(eval(&call).unwrap(), Value::from("1-"));
+        assert!(Template::call("concatt", Vec::new()).is_err());
+    }
+}
