@@ -2,6 +2,7 @@
 //! element is bound to `item()` while its part is evaluated (Logic Apps reference, "Perform
 //! operations on data"). Pure and bounded like every other template.
 
+use super::Value;
 use super::schema::Schema;
 use super::template::{Kind, Template};
 use super::wdl::ast::{Expr, Node, Place};
@@ -9,7 +10,6 @@ use super::wdl::eval::MAX_BYTES;
 use super::wdl::functions;
 use super::wdl::text::{push_text, text_size};
 use super::{ActionView, Condition, Env, EvalError, Lookup, Mode, Object, ParseError, Reference};
-use super::{Value, schema};
 use crate::diagnostic::did_you_mean;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) enum Data {
     /// Text to a value that a schema describes.
     ParseJson {
         content: Template,
-        schema: Option<Schema>,
+        schema: Option<Box<Schema>>,
     },
 }
 
@@ -82,7 +82,7 @@ impl Template {
     /// # Errors
     /// What is wrong with the schema.
     pub fn parse_json(content: Self, schema: Option<&Value>) -> Result<Self, String> {
-        let schema = schema.map(schema::Schema::read).transpose()?;
+        let schema = schema.map(Schema::read).transpose()?.map(Box::new);
         Ok(Self::data(Data::ParseJson { content, schema }))
     }
 
@@ -212,7 +212,7 @@ impl Data {
                 };
                 Ok(Value::text(text))
             }
-            Self::ParseJson { content, schema } => parse(&content.eval(env)?, schema.as_ref()),
+            Self::ParseJson { content, schema } => parse(&content.eval(env)?, schema.as_deref()),
         }
     }
 }
