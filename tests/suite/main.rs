@@ -12,5 +12,6 @@ mod action;
 #[path = "../../examples/support/app.rs"]
 mod app;
 mod diagnostics;
+mod expressions;
 mod loom;
 mod support;

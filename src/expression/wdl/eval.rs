@@ -4,7 +4,7 @@
 use super::ast::{Expr, Node, Place, Step};
 use super::functions::{Args, Run};
 use crate::diagnostic::did_you_mean;
-use crate::expression::{Env, EvalError, Object, Value};
+use crate::expression::{Env, EvalError, MAX_DEPTH, Object, Value};
 
 /// Nodes evaluated and elements looked at by one evaluation, at most.
 pub(crate) const MAX_STEPS: usize = 2_000_000;
@@ -36,6 +36,12 @@ impl Fail {
         let mut fail = Self::new(message);
         fail.argument = Some(index);
         fail
+    }
+
+    /// The same, blamed on an argument.
+    pub(crate) fn blame(mut self: Box<Self>, index: usize) -> Box<Self> {
+        self.argument = Some(index);
+        self
     }
 }
 
@@ -97,6 +103,31 @@ impl<'e> Ctx<'e> {
         let text = text.into();
         self.produce(text.len())?;
         Ok(Value::text(text))
+    }
+
+    /// A new container, unless it nests deeper than a value may: the store would not read it back.
+    pub(crate) fn nested(&mut self, value: Value) -> Outcome {
+        let mut level: Vec<&Value> = vec![&value];
+        for _ in 0..=MAX_DEPTH {
+            self.work(level.len())?;
+            level = level
+                .into_iter()
+                .flat_map(|value| -> Box<dyn Iterator<Item = &Value>> {
+                    match value {
+                        Value::Array(items) => Box::new(items.iter()),
+                        Value::Object(map) => Box::new(map.values()),
+                        _ => Box::new(std::iter::empty()),
+                    }
+                })
+                .filter(|value| matches!(value, Value::Array(_) | Value::Object(_)))
+                .collect();
+            if level.is_empty() {
+                return Ok(value);
+            }
+        }
+        Err(Fail::new(format!(
+            "the value nests deeper than {MAX_DEPTH} levels"
+        )))
     }
 
     /// Null for an action that has not run, where that is forgiven.

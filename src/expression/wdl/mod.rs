@@ -1,9 +1,15 @@
 //! WDL, the Logic Apps language: text to tree, tree to value.
 
 pub(crate) mod ast;
+mod content;
+mod culture;
 pub(crate) mod eval;
 pub(crate) mod functions;
 pub(crate) mod number;
+mod number_format;
+mod number_parse;
 pub(crate) mod parser;
 mod print;
 pub(crate) mod text;
+mod time;
+mod xml;

@@ -120,7 +120,7 @@ impl<'t> Parser<'t> {
                 error.hint = Some("write 'text', and '' for a quote inside".into());
                 return Err(error);
             }
-            Some(letter) if letter.is_ascii_digit() || matches!(letter, '-' | '+') => {
+            Some(letter) if letter.is_ascii_digit() || matches!(letter, '-' | '+' | '.') => {
                 self.number()?
             }
             Some('@') if self.nested_at => {

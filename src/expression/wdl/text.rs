@@ -1,6 +1,6 @@
 //! Values as text and text by UTF-16 units, which is how the reference counts.
 
-use super::number::{Number, float_text};
+use super::number::float_text;
 use crate::expression::Value;
 
 /// A value inside text, as `@{…}` and `concat` show it: True and False, null as nothing, 5.0 as 5,
@@ -81,20 +81,5 @@ pub(crate) fn units(text: &str) -> usize {
         text.len()
     } else {
         text.encode_utf16().count()
-    }
-}
-
-/// What kind of number a text holds, for `int`, `isInt` and the like.
-pub(crate) fn parse_number(text: &str) -> Option<Number> {
-    let trimmed = text.trim();
-    if let Ok(int) = trimmed.parse::<i64>() {
-        return Some(Number::Int(int));
-    }
-    let plain = trimmed
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
-    match trimmed.parse::<f64>() {
-        Ok(float) if plain && float.is_finite() => Some(Number::Float(float)),
-        _ => None,
     }
 }

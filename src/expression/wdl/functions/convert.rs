@@ -1,32 +1,51 @@
-//! Conversion: array bool coalesce createArray float int json string.
+//! Conversion: array bool coalesce createArray decimal float int json string xml.
 
+use super::date::culture;
 use super::{ANY, Args, Function, eager, lazy};
 use crate::expression::Value;
 use crate::expression::wdl::ast::Expr;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome};
 use crate::expression::wdl::number::Number;
-use crate::expression::wdl::text::{parse_number, text_size, to_text};
+use crate::expression::wdl::number_parse;
+use crate::expression::wdl::text::{text_size, to_text};
+use crate::expression::wdl::{content, xml};
+use rust_decimal::Decimal;
 
 pub(super) const TABLE: &[Function] = &[
     eager("array", 1, 1, |ctx, args| {
         ctx.elements(1)?;
         match args.value(0) {
             array @ Value::Array(_) => Ok(array.clone()),
-            other => Ok(Value::array(vec![other.clone()])),
+            other => ctx.nested(Value::array(vec![other.clone()])),
         }
     }),
     eager("bool", 1, 1, bool),
     lazy("coalesce", 1, ANY, coalesce),
     eager("createArray", 0, ANY, |ctx, args| {
         ctx.elements(args.len())?;
-        Ok(Value::array(args.values.clone()))
+        ctx.nested(Value::array(args.values.clone()))
     }),
+    eager("decimal", 1, 1, decimal),
     eager("float", 1, 2, float),
     eager("int", 1, 1, int),
     eager("json", 1, 1, json),
     eager("string", 1, 1, |ctx, args| {
+        if let Some(envelope) = content::text_of(args.value(0)) {
+            return ctx.text(envelope);
+        }
         ctx.produce(text_size(args.value(0)))?;
         Ok(to_text(args.value(0)))
+    }),
+    eager("xml", 1, 1, |ctx, args| {
+        let value = args.value(0);
+        let text = match (value, content::text_of(value)) {
+            (Value::Object(_), Some(text)) => xml::checked(ctx, &text).map(|()| text),
+            (Value::Object(map), None) => xml::from_object(ctx, map),
+            (Value::String(text), _) => xml::checked(ctx, text).map(|()| text.to_string()),
+            _ => return Err(args.wrong(0, "an object, or text that is XML")),
+        };
+        let text = text.map_err(|fail| fail.blame(0))?;
+        content::envelope(ctx, content::XML, text.as_bytes())
     }),
 ];
 
@@ -60,10 +79,7 @@ fn coalesce(ctx: &mut Ctx<'_>, arguments: &[Expr]) -> Outcome {
 
 fn int(_: &mut Ctx<'_>, args: &Args) -> Outcome {
     let number = match args.value(0) {
-        Value::String(text) => match parse_number(text) {
-            Some(Number::Int(int)) => Some(int),
-            _ => None,
-        },
+        Value::String(text) => number_parse::int(text),
         Value::Bool(flag) => Some(i64::from(*flag)),
         other => match Number::of(other) {
             Some(Number::Int(int)) => Some(int),
@@ -79,18 +95,54 @@ fn int(_: &mut Ctx<'_>, args: &Args) -> Outcome {
 }
 
 fn float(_: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let culture = culture(args, 1)?;
     let number = match args.value(0) {
-        Value::String(text) => parse_number(text),
-        other => Number::of(other),
+        Value::String(text) => number_parse::float(text, culture),
+        other => Number::of(other).map(Number::to_f64),
     };
     number
-        .map(|number| Value::Float(number.to_f64()))
+        .map(Value::Float)
         .ok_or_else(|| args.wrong(0, "a number, or text that is one"))
 }
 
+fn decimal(_: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let decimal = match args.value(0) {
+        Value::String(text) => number_parse::decimal(text),
+        Value::Int(int) => Some(Decimal::from(*int)),
+        Value::Float(float) => number_parse::decimal(&float.to_string()),
+        Value::Decimal(decimal) => Some(*decimal),
+        _ => None,
+    };
+    decimal
+        .map(Value::Decimal)
+        .ok_or_else(|| args.wrong(0, "a number, or text that is one of at most 28 digits"))
+}
+
 fn json(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
-    let text = args.text(0)?;
-    // A value takes at least a byte of text and one slot.
-    ctx.produce(text.len().saturating_mul(2))?;
-    Value::from_json(text).map_err(|error| Fail::argument(0, format!("`json`: {error}")))
+    match args.value(0) {
+        // The reference: of null, an empty object.
+        Value::Null => Ok(Value::object(crate::expression::Object::new())),
+        Value::String(text) => {
+            // A value takes at least a byte of text and, with its slot, not more than this.
+            ctx.produce(text.len().saturating_mul(4))?;
+            let value = Value::from_json(text)
+                .map_err(|error| Fail::argument(0, format!("`json`: {error}")))?;
+            ctx.nested(value)
+        }
+        value @ Value::Object(map) => match content::of(map) {
+            Some((kind, bytes)) => {
+                let text = String::from_utf8_lossy(&bytes);
+                if content::is_xml(kind) {
+                    let value = xml::to_json(ctx, &text).map_err(|fail| fail.blame(0))?;
+                    return ctx.nested(value);
+                }
+                ctx.produce(text.len().saturating_mul(4))?;
+                let value = Value::from_json(&text)
+                    .map_err(|error| Fail::argument(0, format!("`json`: {error}")))?;
+                ctx.nested(value)
+            }
+            None => Ok(value.clone()),
+        },
+        _ => Err(args.wrong(0, "text or XML")),
+    }
 }

@@ -22,6 +22,9 @@ pub(super) const TABLE: &[Function] = &[
     eager("sub", 2, 2, |_, args| compute(args, Op::Sub)),
 ];
 
+/// The reference's limit.
+const MAX_RANGE: usize = 100_000;
+
 fn compute(args: &Args, op: Op) -> Outcome {
     let (a, b) = (args.number(0)?, args.number(1)?);
     let name = args.function.name;
@@ -74,6 +77,10 @@ fn rand(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 
 fn range(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let (start, count) = (args.int(0)?, args.count(1)?);
+    if count > MAX_RANGE {
+        let message = format!("`range` gives at most {MAX_RANGE} numbers, not {count}");
+        return Err(Fail::argument(1, message));
+    }
     ctx.elements(count)?;
     let end = i64::try_from(count)
         .ok()

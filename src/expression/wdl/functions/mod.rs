@@ -4,9 +4,13 @@
 mod collection;
 mod convert;
 mod date;
+mod encode;
+mod form;
 mod logic;
+mod manipulate;
 mod math;
 mod string;
+mod uri;
 mod workflow;
 
 pub(crate) use workflow::record;
@@ -101,9 +105,13 @@ static TABLES: &[&[Function]] = &[
     collection::TABLE,
     convert::TABLE,
     date::TABLE,
+    encode::TABLE,
+    form::TABLE,
     logic::TABLE,
+    manipulate::TABLE,
     math::TABLE,
     string::TABLE,
+    uri::TABLE,
     workflow::TABLE,
 ];
 

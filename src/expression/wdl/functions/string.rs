@@ -1,12 +1,13 @@
-//! Text: chunk concat endsWith formatNumber guid indexOf isFloat isInt lastIndexOf length
-//! nthIndexOf replace slice split startsWith substring toLower toUpper trim utf8Length
-//! utf16Length trimByteOrderMark. Positions count UTF-16 units, as the reference does.
+//! Text: chunk concat endsWith formatNumber guid indexOf isFloat isInt lastIndexOf nthIndexOf
+//! replace slice split startsWith substring toLower toUpper trim trimByteOrderMark utf8Length
+//! utf16Length. Positions count UTF-16 units, as the reference does.
 
+use super::date::culture;
 use super::{ANY, Args, Function, eager};
 use crate::expression::Value;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome};
-use crate::expression::wdl::number::Number;
-use crate::expression::wdl::text::{Units, parse_number, push_text, text_size, units};
+use crate::expression::wdl::text::{Units, push_text, text_size, units};
+use crate::expression::wdl::{number_format, number_parse};
 
 pub(super) const TABLE: &[Function] = &[
     eager("chunk", 2, 2, chunk),
@@ -19,21 +20,36 @@ pub(super) const TABLE: &[Function] = &[
         let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);
         Ok(position(&text, text.find(&wanted)))
     }),
+    eager("formatNumber", 2, 3, |ctx, args| {
+        let (number, pattern) = (args.number(0)?, args.text(1)?);
+        let culture = culture(args, 2)?;
+        ctx.work(pattern.len())?;
+        match number_format::format(number, pattern, culture) {
+            Ok(text) => ctx.text(text),
+            Err(why) => Err(Fail::argument(1, format!("`formatNumber`: {why}"))),
+        }
+    }),
+    eager("guid", 0, 1, guid),
     eager("isFloat", 1, 2, |_, args| {
-        Ok(args
-            .value(0)
-            .as_str()
-            .and_then(parse_number)
+        let culture = culture(args, 1)?;
+        let text = args.value(0).as_str();
+        Ok(text
+            .and_then(|text| number_parse::float(text, culture))
             .is_some()
             .into())
     }),
     eager("isInt", 1, 1, |_, args| {
-        let number = args.value(0).as_str().and_then(parse_number);
-        Ok(matches!(number, Some(Number::Int(_))).into())
+        let text = args.value(0).as_str();
+        Ok(text.and_then(number_parse::int).is_some().into())
     }),
     eager("lastIndexOf", 2, 2, |_, args| {
         let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);
-        Ok(position(&text, text.rfind(&wanted)))
+        // The reference: of an empty part, the length less one; of two empty texts, 0.
+        match (text.is_empty(), wanted.is_empty()) {
+            (true, true) => Ok(Value::Int(0)),
+            (false, true) => Ok(size(units(&text) - 1)),
+            _ => Ok(position(&text, text.rfind(&wanted))),
+        }
     }),
     eager("nthIndexOf", 3, 3, nth_index_of),
     eager("replace", 3, 3, replace),
@@ -98,6 +114,33 @@ fn position(text: &str, found: Option<usize>) -> Value {
         Some(before) => size(units(before)),
         None => Value::Int(-1),
     }
+}
+
+/// A random one, version 4, as .NET formats it.
+fn guid(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let mut bytes = [0_u8; 16];
+    let (high, low) = (ctx.env.random(), ctx.env.random());
+    for (slot, byte) in bytes
+        .iter_mut()
+        .zip(high.to_be_bytes().into_iter().chain(low.to_be_bytes()))
+    {
+        *slot = byte;
+    }
+    let id = uuid::Builder::from_random_bytes(bytes).into_uuid();
+    let dashed = id.hyphenated();
+    let text = match args.optional_text(0)?.unwrap_or("D") {
+        "D" | "d" | "" => dashed.to_string(),
+        "N" | "n" => id.simple().to_string(),
+        "B" | "b" => format!("{{{dashed}}}"),
+        "P" | "p" => format!("({dashed})"),
+        "X" | "x" => {
+            let (a, b, c, rest) = id.as_fields();
+            let rest: Vec<String> = rest.iter().map(|byte| format!("0x{byte:02x}")).collect();
+            format!("{{0x{a:08x},0x{b:04x},0x{c:04x},{{{}}}}}", rest.join(","))
+        }
+        _ => return Err(args.wrong(0, "one of 'N', 'D', 'B', 'P' and 'X'")),
+    };
+    ctx.text(text)
 }
 
 /// Text or an array in pieces of a given length; the last may be shorter.

@@ -116,7 +116,7 @@ fn ran<T>(ctx: &mut Ctx<'_>, name: &str, what: &str, found: Lookup<T>) -> Outcom
     }
 }
 
-fn outputs(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+pub(super) fn outputs(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let name = args.text(0)?;
     let found = ctx.env.action_outputs(name);
     Ok(ran(ctx, name, "action", found)?.unwrap_or_default())
@@ -142,7 +142,7 @@ fn body_of(ctx: &Ctx<'_>, outputs: Value) -> Value {
     }
 }
 
-fn trigger_outputs(ctx: &Ctx<'_>) -> Value {
+pub(super) fn trigger_outputs(ctx: &Ctx<'_>) -> Value {
     let trigger = ctx.env.trigger();
     let outputs = trigger
         .as_object()

@@ -1,0 +1,100 @@
+//! Encodings: base64 base64ToBinary base64ToString binary dataUri dataUriToBinary
+//! dataUriToString decodeBase64 decodeDataUri decodeUriComponent encodeUriComponent uriComponent
+//! uriComponentToBinary uriComponentToString.
+
+use super::{Args, Function, eager};
+use crate::expression::wdl::content;
+use crate::expression::wdl::eval::{Ctx, Outcome};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+pub(super) const TABLE: &[Function] = &[
+    eager("base64", 1, 1, |ctx, args| {
+        let bytes = bytes(ctx, args)?;
+        ctx.text(content::encode(&bytes))
+    }),
+    eager("base64ToBinary", 1, 1, |ctx, args| {
+        let bytes = decoded(ctx, args)?;
+        content::envelope(ctx, content::BYTES, &bytes)
+    }),
+    eager("base64ToString", 1, 1, base64_to_string),
+    eager("binary", 1, 1, |ctx, args| {
+        let bytes = bytes(ctx, args)?;
+        content::envelope(ctx, content::BYTES, &bytes)
+    }),
+    eager("dataUri", 1, 1, |ctx, args| {
+        let bytes = bytes(ctx, args)?;
+        let kind = match args
+            .value(0)
+            .get("$content-type")
+            .and_then(|kind| kind.as_str())
+        {
+            Some(kind) => kind.to_owned(),
+            None => "text/plain;charset=utf-8".to_owned(),
+        };
+        ctx.text(format!("data:{kind};base64,{}", content::encode(&bytes)))
+    }),
+    eager("dataUriToBinary", 1, 1, data_uri_to_binary),
+    eager("dataUriToString", 1, 1, |ctx, args| {
+        let (_, bytes) = data_uri(ctx, args)?;
+        ctx.text(String::from_utf8_lossy(&bytes))
+    }),
+    eager("decodeBase64", 1, 1, base64_to_string),
+    eager("decodeDataUri", 1, 1, data_uri_to_binary),
+    eager("decodeUriComponent", 1, 1, decode_uri),
+    eager("encodeUriComponent", 1, 1, encode_uri),
+    eager("uriComponent", 1, 1, encode_uri),
+    eager("uriComponentToBinary", 1, 1, |ctx, args| {
+        let text = args.text(0)?;
+        ctx.produce(text.len())?;
+        let bytes: Vec<u8> = percent_decode_str(text).collect();
+        content::envelope(ctx, content::BYTES, &bytes)
+    }),
+    eager("uriComponentToString", 1, 1, decode_uri),
+];
+
+/// RFC 3986's unreserved characters stay, as `Uri.EscapeDataString` has it.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
+
+fn bytes(ctx: &mut Ctx<'_>, args: &Args) -> Outcome<Vec<u8>> {
+    let bytes =
+        content::bytes_of(args.value(0)).ok_or_else(|| args.wrong(0, "text or a binary value"))?;
+    ctx.produce(bytes.len().saturating_mul(2))?;
+    Ok(bytes)
+}
+
+fn decoded(ctx: &mut Ctx<'_>, args: &Args) -> Outcome<Vec<u8>> {
+    let text = args.text(0)?;
+    ctx.produce(text.len().saturating_mul(2))?;
+    content::decode(text).map_err(|fail| fail.blame(0))
+}
+
+fn base64_to_string(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let bytes = decoded(ctx, args)?;
+    ctx.text(String::from_utf8_lossy(&bytes))
+}
+
+fn data_uri(ctx: &mut Ctx<'_>, args: &Args) -> Outcome<(String, Vec<u8>)> {
+    let text = args.text(0)?;
+    ctx.produce(text.len().saturating_mul(2))?;
+    content::decode_data_uri(text).map_err(|fail| fail.blame(0))
+}
+
+fn data_uri_to_binary(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let (kind, bytes) = data_uri(ctx, args)?;
+    content::envelope(ctx, &kind, &bytes)
+}
+
+fn encode_uri(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let text = args.text(0)?;
+    ctx.produce(text.len().saturating_mul(2))?;
+    ctx.text(utf8_percent_encode(text, ESCAPED).to_string())
+}
+
+fn decode_uri(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
+    let text = args.text(0)?;
+    ctx.text(percent_decode_str(text).decode_utf8_lossy())
+}

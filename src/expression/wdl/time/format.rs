@@ -1,0 +1,259 @@
+//! .NET's format strings for dates: the standard letters and custom patterns.
+
+use super::Stamp;
+use crate::expression::wdl::culture::{Culture, Pattern};
+use chrono::{Datelike, Timelike};
+
+/// The default, `o`: ISO 8601 with seven decimals.
+pub(crate) const ROUND_TRIP: &str = "yyyy'-'MM'-'dd'T'HH':'mm':'ss'.'fffffffK";
+
+/// The custom pattern behind a standard letter.
+pub(crate) fn standard(letter: char, culture: Culture) -> Option<String> {
+    let pattern = |wanted: Pattern| culture.pattern(wanted);
+    let both = |date: Pattern, time: Pattern| format!("{} {}", pattern(date), pattern(time));
+    Some(match letter {
+        'd' => pattern(Pattern::ShortDate),
+        'D' => pattern(Pattern::LongDate),
+        'f' => both(Pattern::LongDate, Pattern::ShortTime),
+        'F' | 'U' => both(Pattern::LongDate, Pattern::LongTime),
+        'g' => both(Pattern::ShortDate, Pattern::ShortTime),
+        'G' => both(Pattern::ShortDate, Pattern::LongTime),
+        'm' | 'M' => pattern(Pattern::MonthDay),
+        'o' | 'O' => ROUND_TRIP.into(),
+        'r' | 'R' => "ddd, dd MMM yyyy HH':'mm':'ss 'GMT'".into(),
+        's' => "yyyy'-'MM'-'dd'T'HH':'mm':'ss".into(),
+        't' => pattern(Pattern::ShortTime),
+        'T' => pattern(Pattern::LongTime),
+        'u' => "yyyy'-'MM'-'dd HH':'mm':'ss'Z'".into(),
+        'y' | 'Y' => pattern(Pattern::YearMonth),
+        _ => return None,
+    })
+}
+
+/// Formats that are the same in every culture.
+fn invariant(letter: char) -> bool {
+    matches!(letter, 'o' | 'O' | 'r' | 'R' | 's' | 'u')
+}
+
+/// A timestamp in a .NET format; the error says what is wrong with the format.
+pub(crate) fn format(stamp: Stamp, format: &str, culture: Culture) -> Result<String, String> {
+    let mut letters = format.chars();
+    match (letters.next(), letters.next()) {
+        (None, _) => custom(stamp, ROUND_TRIP, culture),
+        (Some(letter), None) => {
+            let culture = if invariant(letter) {
+                Culture::EN_US
+            } else {
+                culture
+            };
+            match standard(letter, culture) {
+                Some(pattern) => custom(stamp, &pattern, culture),
+                None => Err(format!("`{format}` is no format of a date")),
+            }
+        }
+        _ => custom(stamp, format, culture),
+    }
+}
+
+/// What a pattern is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Token {
+    /// A letter and how often it stands.
+    Field(char, usize),
+    Literal(char),
+}
+
+/// A custom pattern in pieces.
+pub(super) fn tokens(pattern: &str) -> Result<Vec<Token>, String> {
+    let mut tokens = Vec::new();
+    let mut letters = pattern.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            'd' | 'f' | 'F' | 'g' | 'h' | 'H' | 'K' | 'm' | 'M' | 's' | 't' | 'y' | 'z' => {
+                let mut count = 1;
+                while letters.next_if_eq(&letter).is_some() {
+                    count += 1;
+                }
+                if matches!(letter, 'f' | 'F') && count > 7 {
+                    return Err(format!(
+                        "`{letter}` is repeated {count} times; 7 are allowed"
+                    ));
+                }
+                tokens.push(Token::Field(letter, count));
+            }
+            ':' | '/' => tokens.push(Token::Field(letter, 1)),
+            '\'' | '"' => loop {
+                match letters.next() {
+                    Some('\\') => match letters.next() {
+                        Some(escaped) => tokens.push(Token::Literal(escaped)),
+                        None => return Err("the format ends with `\\`".into()),
+                    },
+                    Some(inner) if inner == letter => break,
+                    Some(inner) => tokens.push(Token::Literal(inner)),
+                    None => return Err(format!("the format has no closing `{letter}`")),
+                }
+            },
+            '\\' => match letters.next() {
+                Some(escaped) => tokens.push(Token::Literal(escaped)),
+                None => return Err("the format ends with `\\`".into()),
+            },
+            '%' => {
+                if matches!(letters.peek(), None | Some('%')) {
+                    return Err("`%` in the format must precede a letter".into());
+                }
+            }
+            other => tokens.push(Token::Literal(other)),
+        }
+    }
+    Ok(tokens)
+}
+
+fn custom(stamp: Stamp, pattern: &str, culture: Culture) -> Result<String, String> {
+    let tokens = tokens(pattern)?;
+    let beside_day = tokens
+        .iter()
+        .any(|token| matches!(token, Token::Field('d', 1 | 2)));
+    let mut out = String::new();
+    for token in &tokens {
+        match token {
+            Token::Literal(letter) => out.push(*letter),
+            Token::Field('F', count) => {
+                let digits = fraction(stamp, *count);
+                let shown = digits.trim_end_matches('0');
+                if shown.is_empty() && out.ends_with('.') {
+                    out.pop();
+                }
+                out.push_str(shown);
+            }
+            Token::Field(letter, count) => {
+                out.push_str(&field(stamp, *letter, *count, culture, beside_day));
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn fraction(stamp: Stamp, count: usize) -> String {
+    let ticks = stamp.wall.nanosecond() % 1_000_000_000 / 100;
+    let digits = format!("{ticks:07}");
+    digits.get(..count.min(7)).unwrap_or_default().to_owned()
+}
+
+fn name(names: &[&str], index: u32) -> String {
+    let index = usize::try_from(index).unwrap_or(usize::MAX);
+    names.get(index).copied().unwrap_or_default().to_owned()
+}
+
+/// A number of at least so many digits, but for more than `most` letters `most` digits.
+fn padded(value: u32, count: usize, most: usize) -> String {
+    let width = count.min(most);
+    format!("{value:0width$}")
+}
+
+fn field(stamp: Stamp, letter: char, count: usize, culture: Culture, beside_day: bool) -> String {
+    let wall = stamp.wall;
+    match letter {
+        'd' => match count {
+            1 | 2 => padded(wall.day(), count, 2),
+            3 => name(culture.short_days(), wall.weekday().num_days_from_sunday()),
+            _ => name(culture.days(), wall.weekday().num_days_from_sunday()),
+        },
+        'M' => match count {
+            1 | 2 => padded(wall.month(), count, 2),
+            3 => name(culture.short_months(), wall.month0()),
+            _ => name(culture.months(beside_day), wall.month0()),
+        },
+        'y' => {
+            let year = u32::try_from(wall.year()).unwrap_or(0);
+            if count <= 2 {
+                padded(year % 100, count, 2)
+            } else {
+                padded(year, count, 16)
+            }
+        }
+        'H' => padded(wall.hour(), count, 2),
+        'h' => padded(wall.hour12().1, count, 2),
+        'm' => padded(wall.minute(), count, 2),
+        's' => padded(wall.second(), count, 2),
+        'f' => fraction(stamp, count),
+        't' => {
+            let (am, pm) = culture.am_pm();
+            let word = if wall.hour() < 12 { am } else { pm };
+            let shown = if count == 1 { 1 } else { usize::MAX };
+            word.chars().take(shown).collect()
+        }
+        'g' => "A.D.".into(),
+        'K' => if stamp.utc { "Z" } else { "" }.into(),
+        // The engine's own zone is UTC.
+        'z' => match count {
+            1 => "+0".into(),
+            2 => "+00".into(),
+            _ => "+00:00".into(),
+        },
+        ':' => culture.time_separator().into(),
+        '/' => culture.date_separator().into(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::NaiveDate;
+
+    fn show(pattern: &str, code: &str) -> String {
+        let day = NaiveDate::from_ymd_opt(2025, 9, 5).unwrap();
+        let stamp = Stamp {
+            wall: day.and_hms_nano_opt(17, 8, 31, 338_479_700).unwrap(),
+            utc: true,
+        };
+        format(stamp, pattern, Culture::find(code).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn standard_formats() {
+        for (pattern, text) in [
+            ("o", "2025-09-05T17:08:31.3384797Z"),
+            ("u", "2025-09-05 17:08:31Z"),
+            ("s", "2025-09-05T17:08:31"),
+            ("R", "Fri, 05 Sep 2025 17:08:31 GMT"),
+            ("d", "9/5/2025"),
+            ("D", "Friday, September 5, 2025"),
+            ("f", "Friday, September 5, 2025 5:08 PM"),
+            ("F", "Friday, September 5, 2025 5:08:31 PM"),
+            ("g", "9/5/2025 5:08 PM"),
+            ("G", "9/5/2025 5:08:31 PM"),
+            ("M", "September 5"),
+            ("Y", "September 2025"),
+            ("T", "5:08:31 PM"),
+        ] {
+            assert_eq!(show(pattern, "en-US"), text, "{pattern}");
+        }
+        assert_eq!(show("d", "de-DE"), "05.09.2025");
+        assert_eq!(show("D", "fr-FR"), "vendredi 5 septembre 2025");
+        assert_eq!(show("G", "da-DK"), "05.09.2025 17.08.31");
+    }
+
+    #[test]
+    fn custom_patterns() {
+        for (pattern, text) in [
+            ("yyyy-MM-ddTHH:mm:ss.fffZ", "2025-09-05T17:08:31.338Z"),
+            ("%d", "5"),
+            ("h 'o''clock' t", "5 oclock P"),
+            (r"HH\h mm\m", "17h 08m"),
+            ("yy y yyyyy", "25 25 02025"),
+            ("ss.FFFFFFF K zzz", "31.3384797 Z +00:00"),
+            ("dddd ddd MMM \"d\"", "Friday Fri Sep d"),
+        ] {
+            assert_eq!(show(pattern, "en-US"), text, "{pattern}");
+        }
+        assert_eq!(show("dd/MM/yyyy", "de-DE"), "05.09.2025");
+        let stamp = Stamp {
+            wall: Default::default(),
+            utc: false,
+        };
+        for bad in ["x", "'open", "ffffffff", "a\\", "a%"] {
+            assert!(format(stamp, bad, Culture::EN_US).is_err(), "{bad}");
+        }
+    }
+}

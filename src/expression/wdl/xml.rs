@@ -1,0 +1,428 @@
+//! XML: checked, made from JSON and turned into JSON as Newtonsoft's converter does (`@` for
+//! attributes, `#text`, `?xml`), selected from by XPath 1.0. Depth, entities and visits are
+//! bounded.
+
+use super::content;
+use super::eval::{Ctx, Fail, Outcome};
+use super::text::push_text;
+use crate::expression::{MAX_DEPTH, Object, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+use uppsala::xpath::XPathValue;
+use uppsala::{Document, NodeId, NodeKind, Parser, QName, XPathEvaluator};
+
+/// Elements may nest this deep.
+const MAX_XML_DEPTH: u32 = 100;
+/// Nodes one XPath may visit.
+const MAX_VISITS: usize = 500_000;
+/// Longer XPaths are refused.
+const MAX_PATH: usize = 4096;
+
+fn parse<'t>(ctx: &mut Ctx<'_>, text: &'t str) -> Outcome<Document<'t>> {
+    // A node of the tree takes about this much for its few bytes of text.
+    ctx.produce(text.len().saturating_mul(8))?;
+    let trimmed = text.trim_start_matches('\u{feff}').trim();
+    let parser = Parser::new().with_max_depth(MAX_XML_DEPTH);
+    parser
+        .parse(trimmed)
+        .map_err(|error| Fail::new(format!("this is not well-formed XML: {error}")))
+}
+
+/// That text is XML.
+pub(crate) fn checked(ctx: &mut Ctx<'_>, text: &str) -> Outcome<()> {
+    parse(ctx, text).map(|_| ())
+}
+
+fn qualified<'n>(name: &'n QName<'_>) -> Cow<'n, str> {
+    name.prefixed_name()
+}
+
+/// XML as JSON.
+pub(crate) fn to_json(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
+    let doc = parse(ctx, text)?;
+    let mut map = Object::new();
+    if let Some(declaration) = &doc.xml_declaration {
+        let mut attributes = Object::new();
+        attributes.insert("@version".into(), Value::text(&*declaration.version));
+        if let Some(encoding) = &declaration.encoding {
+            attributes.insert("@encoding".into(), Value::text(&**encoding));
+        }
+        if let Some(standalone) = declaration.standalone {
+            let word = if standalone { "yes" } else { "no" };
+            attributes.insert("@standalone".into(), Value::text(word));
+        }
+        map.insert("?xml".into(), Value::object(attributes));
+    }
+    if let Some(root) = doc.document_element()
+        && let Some(element) = doc.element(root)
+    {
+        let value = element_to_json(ctx, &doc, root)?;
+        map.insert(qualified(&element.name).as_ref().into(), value);
+    }
+    Ok(Value::object(map))
+}
+
+fn element_to_json(ctx: &mut Ctx<'_>, doc: &Document<'_>, id: NodeId) -> Outcome {
+    let mut map = Object::new();
+    if let Some(element) = doc.element(id) {
+        for (prefix, uri) in &element.namespace_declarations {
+            let name = if prefix.is_empty() {
+                "@xmlns".to_owned()
+            } else {
+                format!("@xmlns:{prefix}")
+            };
+            map.insert(name.into(), Value::text(&**uri));
+        }
+        for attribute in &element.attributes {
+            let name = format!("@{}", qualified(&attribute.name));
+            map.insert(name.into(), Value::text(&*attribute.value));
+        }
+    }
+    for child in doc.children_iter(id) {
+        let (name, value): (Arc<str>, Value) = match doc.node_kind(child) {
+            Some(NodeKind::Element(element)) => {
+                let name = Arc::from(qualified(&element.name).as_ref());
+                (name, element_to_json(ctx, doc, child)?)
+            }
+            Some(NodeKind::Text(text)) if !text.trim().is_empty() => {
+                ("#text".into(), Value::text(&**text))
+            }
+            Some(NodeKind::CData(text)) => ("#cdata-section".into(), Value::text(&**text)),
+            _ => continue,
+        };
+        ctx.elements(1)?;
+        gather(&mut map, name, value);
+    }
+    // Text alone is the element's value, nothing at all is null.
+    match (map.len(), map.get("#text")) {
+        (0, _) => Ok(Value::Null),
+        (1, Some(text @ Value::String(_))) => Ok(text.clone()),
+        _ => Ok(Value::object(map)),
+    }
+}
+
+/// Children of one name become an array.
+fn gather(map: &mut Object, name: Arc<str>, value: Value) {
+    let repeated = map.contains_key(&name);
+    let slot = map.entry(name).or_default();
+    if !repeated {
+        *slot = value;
+        return;
+    }
+    // An element's own value is never an array, so one here was made for repetitions.
+    if let Value::Array(items) = slot {
+        Arc::make_mut(items).push(value);
+    } else {
+        let first = std::mem::take(slot);
+        *slot = Value::array(vec![first, value]);
+    }
+}
+
+/// JSON as XML: an object with one root property, and `?xml` if it likes.
+pub(crate) fn from_object(ctx: &mut Ctx<'_>, map: &Object) -> Outcome<String> {
+    let mut out = String::new();
+    if let Some(declaration) = map.get("?xml") {
+        out.push_str("<?xml");
+        for name in ["version", "encoding", "standalone"] {
+            let value = declaration.get(&format!("@{name}")).and_then(Value::as_str);
+            if let Some(value) = value {
+                out.push_str(&format!(" {name}=\"{}\"", encode_value(value)));
+            }
+        }
+        out.push_str("?>");
+    }
+    let mut roots = map.iter().filter(|(key, _)| &***key != "?xml");
+    match (roots.next(), roots.next()) {
+        (Some((_, Value::Array(_))), None) => Err(Fail::new(
+            "`xml`: the one root property must not be an array",
+        )),
+        (Some((name, value)), None) => {
+            element_from_json(ctx, &mut out, name, value, 0)?;
+            Ok(out)
+        }
+        _ => Err(Fail::new(
+            "`xml`: the object must have exactly one root property",
+        )),
+    }
+}
+
+fn element_from_json(
+    ctx: &mut Ctx<'_>,
+    out: &mut String,
+    name: &str,
+    value: &Value,
+    depth: usize,
+) -> Outcome<()> {
+    if depth > MAX_DEPTH {
+        return Err(Fail::new(format!("`xml`: deeper than {MAX_DEPTH} levels")));
+    }
+    ctx.work(1)?;
+    let before = out.len();
+    let tag = encode_name(name);
+    match value {
+        Value::Array(items) => {
+            for item in items.iter() {
+                element_from_json(ctx, out, name, item, depth + 1)?;
+            }
+            return Ok(());
+        }
+        Value::Object(map) => {
+            out.push('<');
+            out.push_str(&tag);
+            for (key, attribute) in map.iter() {
+                if let Some(key) = key.strip_prefix('@') {
+                    let mut text = String::new();
+                    push_plain(&mut text, attribute);
+                    out.push_str(&format!(
+                        " {}=\"{}\"",
+                        encode_name(key),
+                        encode_value(&text)
+                    ));
+                }
+            }
+            out.push('>');
+            ctx.produce(out.len() - before)?;
+            for (key, child) in map.iter() {
+                match &**key {
+                    "#text" => push_escaped(out, child),
+                    "#cdata-section" => {
+                        let mut text = String::new();
+                        push_plain(&mut text, child);
+                        let safe = text.replace("]]>", "]]]]><![CDATA[>");
+                        out.push_str(&format!("<![CDATA[{safe}]]>"));
+                    }
+                    key if key.starts_with('@') => {}
+                    key => element_from_json(ctx, out, key, child, depth + 1)?,
+                }
+            }
+            out.push_str(&format!("</{tag}>"));
+            return Ok(());
+        }
+        Value::Null => out.push_str(&format!("<{tag} />")),
+        scalar => {
+            out.push_str(&format!("<{tag}>"));
+            push_escaped(out, scalar);
+            out.push_str(&format!("</{tag}>"));
+        }
+    }
+    ctx.produce(out.len() - before)
+}
+
+/// As XML Schema writes it: `true`, not `True`.
+fn push_plain(out: &mut String, value: &Value) {
+    match value {
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        other => push_text(out, other),
+    }
+}
+
+fn push_escaped(out: &mut String, value: &Value) {
+    let mut text = String::new();
+    push_plain(&mut text, value);
+    out.push_str(
+        &text
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;"),
+    );
+}
+
+/// What an XPath selects: nodes as an array (elements as XML, text and attributes as text), else
+/// the one value it computes.
+pub(crate) fn select(ctx: &mut Ctx<'_>, text: &str, path: &str) -> Outcome {
+    if path.len() > MAX_PATH {
+        let message = format!("the XPath has {} bytes; {MAX_PATH} are allowed", path.len());
+        return Err(Fail::argument(1, message));
+    }
+    let mut doc = parse(ctx, text).map_err(|fail| fail.blame(0))?;
+    doc.prepare_xpath();
+    let evaluator = XPathEvaluator::new().with_max_node_visits(MAX_VISITS);
+    let found = evaluator
+        .evaluate(&doc, doc.root(), path)
+        .map_err(|error| Fail::argument(1, format!("`xpath`: {error}")))?;
+    match found {
+        XPathValue::Boolean(flag) => Ok(Value::Bool(flag)),
+        #[allow(clippy::cast_possible_truncation)]
+        XPathValue::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
+            Ok(Value::Int(number as i64))
+        }
+        XPathValue::Number(number) if number.is_finite() => Ok(Value::Float(number)),
+        // JSON has no such number.
+        XPathValue::Number(_) => Ok(Value::text("NaN")),
+        XPathValue::String(text) => ctx.text(text),
+        XPathValue::NodeSet(nodes) => {
+            ctx.elements(nodes.len())?;
+            let mut values = Vec::new();
+            for node in nodes {
+                values.push(node_value(ctx, &doc, node)?);
+            }
+            Ok(Value::array(values))
+        }
+    }
+}
+
+fn node_value(ctx: &mut Ctx<'_>, doc: &Document<'_>, node: NodeId) -> Outcome {
+    match doc.node_kind(node) {
+        Some(NodeKind::Element(_)) => {
+            // In a document of its own the element declares the namespaces it needs.
+            let mut alone = Document::new();
+            let Some(copy) = alone.import_subtree(doc, node) else {
+                return Ok(Value::Null);
+            };
+            alone.append_child(alone.root(), copy);
+            let text = alone.node_to_xml(copy);
+            ctx.produce(text.len().saturating_mul(2))?;
+            content::envelope(ctx, content::XML, text.as_bytes())
+        }
+        Some(NodeKind::Document) => {
+            let text = doc.to_xml();
+            ctx.produce(text.len().saturating_mul(2))?;
+            content::envelope(ctx, content::XML, text.as_bytes())
+        }
+        Some(NodeKind::Text(text) | NodeKind::CData(text) | NodeKind::Comment(text)) => {
+            ctx.text(&**text)
+        }
+        Some(NodeKind::Attribute(_, value)) => ctx.text(&**value),
+        Some(NodeKind::ProcessingInstruction(instruction)) => {
+            ctx.text(instruction.data.as_deref().unwrap_or_default())
+        }
+        None => Ok(Value::Null),
+    }
+}
+
+/// `& < > " '` as entities.
+pub(crate) fn encode_value(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// Entities, named and numbered, as letters; what is no entity stays.
+pub(crate) fn decode_value(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('&') {
+        out.push_str(before);
+        let entity = after.split_once(';').filter(|(name, _)| name.len() <= 8);
+        let letter = entity.and_then(|(name, _)| match name {
+            "amp" => Some('&'),
+            "lt" => Some('<'),
+            "gt" => Some('>'),
+            "quot" => Some('"'),
+            "apos" => Some('\''),
+            _ => {
+                let number = name.strip_prefix('#')?;
+                let code = match number.strip_prefix(['x', 'X']) {
+                    Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+                    None => number.parse().ok()?,
+                };
+                char::from_u32(code)
+            }
+        });
+        match (letter, entity) {
+            (Some(letter), Some((_, after))) => {
+                out.push(letter);
+                rest = after;
+            }
+            _ => {
+                out.push('&');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+fn starts_name(letter: char) -> bool {
+    letter.is_alphabetic() || letter == '_' || letter == ':'
+}
+
+/// A name that XML takes: other letters become `_xHHHH_`, and an `_x` that would read as one too.
+pub(crate) fn encode_name(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut units = [0_u16; 2];
+    for (at, letter) in name.char_indices() {
+        let fits = if at == 0 {
+            starts_name(letter)
+        } else {
+            starts_name(letter) || letter.is_numeric() || matches!(letter, '-' | '.' | '\u{b7}')
+        };
+        let rest = name.get(at..).unwrap_or_default();
+        let escape_like = letter == '_' && escape(rest).is_some();
+        if fits && !escape_like {
+            out.push(letter);
+        } else {
+            for unit in letter.encode_utf16(&mut units) {
+                out.push_str(&format!("_x{unit:04X}_"));
+            }
+        }
+    }
+    out
+}
+
+/// The unit of an `_xHHHH_` at the beginning.
+fn escape(text: &str) -> Option<u16> {
+    let hex = text.strip_prefix("_x")?.get(..4)?;
+    let closed = text.get(6..)?.starts_with('_');
+    let plain = hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (closed && plain).then(|| u16::from_str_radix(hex, 16).ok())?
+}
+
+/// The name that [`encode_name`] was given.
+pub(crate) fn decode_name(name: &str) -> String {
+    let mut units: Vec<u16> = Vec::with_capacity(name.len());
+    let mut buffer = [0_u16; 2];
+    let mut rest = name;
+    while let Some(letter) = rest.chars().next() {
+        if let Some(unit) = escape(rest) {
+            units.push(unit);
+            rest = rest.get(7..).unwrap_or_default();
+        } else {
+            units.extend_from_slice(letter.encode_utf16(&mut buffer));
+            rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+        }
+    }
+    String::from_utf16_lossy(&units)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for (name, encoded) in [
+            ("Order Detail", "Order_x0020_Detail"),
+            ("1st", "_x0031_st"),
+            ("a_x0020_b", "a_x005F_x0020_b"),
+            ("ns:tag-1.x", "ns:tag-1.x"),
+            ("😀", "_xD83D__xDE00_"),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(encode_name(name), encoded);
+            assert_eq!(decode_name(encoded), name);
+        }
+    }
+
+    #[test]
+    fn values() {
+        assert_eq!(
+            encode_value("<a b='c' d=\"&\">"),
+            "&lt;a b=&apos;c&apos; d=&quot;&amp;&quot;&gt;"
+        );
+        assert_eq!(
+            decode_value("&lt;&#65;&#x42;&apos;&gt; &nbsp; & &unknown"),
+            "<AB'> &nbsp; & &unknown"
+        );
+    }
+}

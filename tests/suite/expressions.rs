@@ -1,0 +1,103 @@
+//! Expressions as an author meets them: the reference's examples, the examples of
+//! docs/expressions.md, hostile ones, and the engine's printing of what it parsed.
+
+use chrono::DateTime;
+use std::collections::BTreeSet;
+use windlass::expression::{Context, Subject, Value};
+
+/// The list of docs and specification: every one must be there, and nothing else.
+const FUNCTIONS: &str = "
+    chunk concat endsWith formatNumber guid indexOf isFloat isInt lastIndexOf length nthIndexOf
+    replace slice split startsWith substring toLower toUpper trim utf8Length utf16Length
+    trimByteOrderMark
+    contains empty first intersection item join last reverse skip sort take union
+    and equals greater greaterOrEquals if isDate less lessOrEquals not or
+    array base64 base64ToBinary base64ToString binary bool createArray dataUri dataUriToBinary
+    dataUriToString decimal decodeBase64 decodeDataUri decodeUriComponent encodeUriComponent float
+    int json string uriComponent uriComponentToBinary uriComponentToString xml
+    add div max min mod mul rand range sub
+    addDays addHours addMinutes addSeconds addToTime convertFromUtc convertTimeZone convertToUtc
+    dateDifference dayOfMonth dayOfWeek dayOfYear formatDateTime formatTimeSpan getFutureTime
+    getPastTime parseDateTime startOfDay startOfHour startOfMonth subtractFromTime ticks utcNow
+    action actionBody actionOutputs actions body formDataMultiValues formDataValue items
+    iterationIndexes listCallbackUrl multipartBody outputs parameters result trigger triggerBody
+    triggerFormDataMultiValues triggerFormDataValue triggerMultipartBody triggerOutputs variables
+    workflow inputs env secret
+    uriHost uriPath uriPathAndQuery uriPort uriQuery uriScheme
+    addProperty coalesce mergeObjects removeProperty setProperty xpath encodeXmlValue
+    decodeXmlValue encodeXmlName decodeXmlName";
+
+fn functions() -> BTreeSet<&'static str> {
+    FUNCTIONS.split_whitespace().collect()
+}
+
+/// The base context with the members of another over it.
+fn context(base: &Value, over: Option<&str>) -> Context {
+    let mut members = base.as_object().cloned().unwrap_or_default();
+    if let Some(over) = over {
+        let over = Value::from_json(over).unwrap_or_else(|error| panic!("{over}: {error}"));
+        members.extend(over.as_object().cloned().unwrap());
+    }
+    Context::new(&Value::object(members), DateTime::UNIX_EPOCH, 42).unwrap()
+}
+
+/// Runs one example; gives what is wrong with it.
+fn check(context: &Context, expression: &str, expected: &str) -> Result<(), String> {
+    let text = Value::text(format!("@{expression}"));
+    let outcome = context.evaluate(Subject::Template, &text);
+    if let Some(part) = expected.strip_prefix("error") {
+        return match outcome {
+            Ok(value) => Err(format!("gives {}, not an error", value.to_json())),
+            Err(error) if error.to_string().contains(part.trim()) => Ok(()),
+            Err(error) => Err(format!("fails with: {error}")),
+        };
+    }
+    let wanted = Value::from_json(expected).map_err(|error| format!("{expected}: {error}"))?;
+    match outcome {
+        // The reference's page shows no-break spaces as plain ones.
+        Ok(value) if value.to_json().replace('\u{a0}', " ") == wanted.to_json() => Ok(()),
+        // 3 and 3.0 are one number.
+        Ok(value) if value == wanted => Ok(()),
+        Ok(value) => Err(format!("gives {}", value.to_json())),
+        Err(error) => Err(error.report()),
+    }
+}
+
+#[test]
+fn the_reference_gives_what_it_says() {
+    let mut base = Value::Null;
+    let mut seen = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for line in include_str!("../expressions/reference.txt").lines() {
+        if let Some(given) = line.strip_prefix("context ") {
+            base = Value::from_json(given).unwrap();
+            continue;
+        }
+        if line.is_empty() || line.starts_with('#') || line.starts_with("choice:") {
+            continue;
+        }
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let (name, expression, expected) = (cells[0], cells[1], cells[2]);
+        assert!(
+            expression.contains(&format!("{name}(")) || name == "addProperty",
+            "{line}"
+        );
+        seen.insert(name);
+        let context = context(&base, cells.get(3).copied());
+        if let Err(why) = check(&context, expression, expected) {
+            wrong.push(format!("{expression}\n    {why}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // What the reference does not describe is described in docs/expressions.md.
+    let undocumented: BTreeSet<&str> = "
+        actionBody actionOutputs decodeXmlName decodeXmlValue encodeXmlName encodeXmlValue env
+        formatTimeSpan inputs isDate mergeObjects secret trimByteOrderMark utf16Length utf8Length"
+        .split_whitespace()
+        .collect();
+    let missing: Vec<&str> = functions()
+        .into_iter()
+        .filter(|name| !seen.contains(name) && !undocumented.contains(name))
+        .collect();
+    assert!(missing.is_empty(), "no example of {missing:?}");
+}
