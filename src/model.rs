@@ -179,6 +179,48 @@ pub enum OnLimit {
     Pause,
 }
 
+/// Which iterations' values of a loop are kept for what comes after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// The first one.
+    First,
+    /// The last one.
+    Last,
+    /// One for every iteration, as an array.
+    All,
+}
+
+/// What a link carries; see [`Link`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkKind {
+    /// An output of a step beside it.
+    Edge,
+    /// An input of what is around it.
+    Outer,
+    /// An output of the iteration before.
+    Previous,
+    /// An output of the inside, given to the outside.
+    Result,
+}
+
+/// A named value that goes from one step to another: for diagrams and dumps. What moves the value
+/// are the steps' templates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// The step it comes from; none: the run's inputs.
+    pub from: Option<Name>,
+    /// Which of its outputs, or of the inputs around it.
+    pub output: Name,
+    /// The step it goes to.
+    pub to: Name,
+    /// Which of its inputs; for a result, of its outputs.
+    pub input: Name,
+    /// What it carries.
+    pub kind: LinkKind,
+    /// When, in the author's words: `first`, `subsequent`, `all`, `last`.
+    pub when: Option<Name>,
+}
+
 /// How long the waits between attempts are.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backoff {

@@ -7,8 +7,8 @@ use crate::expression::{Condition, Template, Value};
 use crate::hir::{Block, Edge, Graph, Loop, Step, StepKind, Wait, Workflow};
 use crate::model::Name;
 use crate::program::{
-    ActionId, Assignment, Call, DagNode, LoopSpec, Op, Retry, Scope, ScopeId, ScopeKind, Sleep,
-    State, StateId,
+    ActionId, Assignment, Call, DagNode, Keep, LoopSpec, Op, Retry, Scope, ScopeId, ScopeKind,
+    Sleep, State, StateId,
 };
 use crate::source::Span;
 use std::collections::HashMap;
@@ -503,6 +503,18 @@ impl Lowerer<'_> {
     }
 
     fn repeat(&mut self, step: &Step, spec: &Loop, scope: ScopeId, next: StateId) -> StateId {
+        let mut keep = Vec::with_capacity(spec.keep.len());
+        for one in &spec.keep {
+            match self.names.find(&one.of) {
+                Some(of) => keep.push(Keep {
+                    name: one.name.clone(),
+                    take: one.take,
+                    of,
+                    value: one.value.clone(),
+                }),
+                None => self.unknown(&one.of, step.span, "a step of this loop"),
+            }
+        }
         let kind = ScopeKind::Loop(LoopSpec {
             label: step.label.clone(),
             test: spec.test,
@@ -513,8 +525,10 @@ impl Lowerer<'_> {
             timeout: spec.timeout.clone(),
             delay: spec.delay.clone(),
             on_limit: spec.on_limit,
+            on_timeout: spec.on_timeout,
             test_when_spent: spec.test_when_spent,
             survives_failure: spec.survives_failure,
+            keep,
         });
         let inside = self.scope(&step.name, Some(scope), kind);
         self.belongs(inside, self.names.id(step));

@@ -34,6 +34,7 @@ pub fn compile(
         inputs: workflow.inputs.clone(),
         outputs: outputs(&workflow.outputs),
         handlers: workflow.handlers.clone(),
+        links: workflow.links.clone(),
         caps,
     };
     for (scope, children) in lowered.children {

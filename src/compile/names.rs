@@ -16,7 +16,11 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn id(&self, step: &Step) -> Option<ActionId> {
-        self.ids.get(&step.name.to_lowercase()).copied()
+        self.find(&step.name)
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<ActionId> {
+        self.ids.get(&name.to_lowercase()).copied()
     }
 
     /// The actions inside an action, at any depth.
@@ -73,6 +77,8 @@ fn step(names: &mut Names, mistakes: &mut Vec<Diagnostic>, step: &Step) {
     names.actions.push(Action {
         name: step.name.clone(),
         label: step.label.clone(),
+        title: step.title.clone(),
+        output: step.output.clone(),
         scope: ScopeId(0),
         anonymous: step.anonymous,
         span: step.span,

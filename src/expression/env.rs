@@ -105,6 +105,11 @@ pub trait Env {
     fn iteration_index(&self, _of: &str) -> Option<i64> {
         None
     }
+    /// What an action gave in the iteration before the current one: of the named loop around this
+    /// place, or of the innermost loop that has such an iteration. None when it did not run there.
+    fn previous(&self, _action: &str, _of: Option<&str>) -> Option<Value> {
+        None
+    }
     /// `result('scope')`: the records of the actions directly inside a scope, an array.
     fn result(&self, _scope: &str) -> Lookup<Value> {
         Lookup::Unknown(Vec::new())

@@ -3,7 +3,7 @@
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, Name, OnLimit, RetryOn, Status, Test,
+    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, RetryOn, Status, Take, Test,
 };
 use crate::source::Span;
 
@@ -26,6 +26,8 @@ pub struct Workflow {
     pub outputs: Outputs,
     /// Handlers for activities, actors and connectors declared in the file.
     pub handlers: Vec<Handler>,
+    /// Which values go from where to where, for people (canvas).
+    pub links: Vec<Link>,
     /// Where it begins in the file.
     pub span: Span,
 }
@@ -121,10 +123,15 @@ pub struct Step {
     pub name: Name,
     /// The authored type, for `actions()`, events and status: `http`, `until`, …
     pub label: Name,
+    /// What people call it, where that is not the name.
+    pub title: Option<Name>,
     /// The dialect made the name: the step's output stands for that of the block it is alone in.
     pub anonymous: bool,
     /// What is done.
     pub kind: StepKind,
+    /// What its record holds instead of its own output when it succeeded: evaluated with the
+    /// variable `result`, its own output; a loop's also has `kept`, see [`Keep`].
+    pub output: Option<Template>,
     /// Retries around the whole step.
     pub retry: Option<RetryPolicy>,
     /// Cuts the step, all its attempts included, with a fault of kind `timeout`.
@@ -269,15 +276,33 @@ pub struct Loop {
     pub timeout: Option<Template>,
     /// Between iterations: never before the first, never after the last.
     pub delay: Option<Template>,
-    /// What a reached limit does.
+    /// What a spent count does.
     pub on_limit: OnLimit,
+    /// What a passed deadline does.
+    pub on_timeout: OnLimit,
     /// Whether the condition is looked at once more when the count is spent: true everywhere but
     /// in TEA.
     pub test_when_spent: bool,
     /// Azure: a failed body does not stop the loop; the last iteration's status counts.
     pub survives_failure: bool,
+    /// What is kept of every iteration that succeeded.
+    pub keep: Vec<Keep>,
     /// The body.
     pub body: Block,
+}
+
+/// A value kept of the iterations of a loop, for the output of its step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keep {
+    /// Its name under `kept`.
+    pub name: Name,
+    /// Which iterations'.
+    pub take: Take,
+    /// The step of the body that it comes from: an iteration in which that did not run has no
+    /// value, which is null in an array.
+    pub of: Name,
+    /// The value, evaluated at the end of the iteration.
+    pub value: Template,
 }
 
 /// A loop over items. Each iteration has results of its own; the step gives their array.

@@ -158,10 +158,19 @@ impl Stepper<'_> {
         let name = effect.request.action.clone();
         let home = self.run.home(cursor);
         let at = self.now;
+        let result = result.and_then(|own| {
+            let shape = effect.action.and_then(|action| self.shape_of(action));
+            let output = match shape {
+                Some(template) => self
+                    .shape(cursor, template, &own)
+                    .map_err(|fault| fault.output(own.clone()))?,
+                None => own.clone(),
+            };
+            Ok((own, output))
+        });
         match result {
-            Ok(output) => {
+            Ok((result, output)) => {
                 let status = Status::Succeeded;
-                let result = output.clone();
                 self.emit(Change::EffectEnded {
                     id,
                     home,
@@ -222,7 +231,7 @@ impl Stepper<'_> {
         match purpose {
             TimerPurpose::Delay => self.begin_iteration(cursor),
             TimerPurpose::Retry => self.begin_attempt(cursor),
-            TimerPurpose::Sleep => self.slept(cursor),
+            TimerPurpose::Sleep => self.waited(cursor, Value::Null),
             TimerPurpose::Deadline(scope) => self.deadline_passed(cursor, scope),
         }
     }
@@ -236,7 +245,7 @@ impl Stepper<'_> {
             .iter()
             .find(|(_, cursor)| cursor.wait == waits);
         match waiting.map(|(id, _)| *id) {
-            Some(cursor) => self.signal_taken(cursor, payload),
+            Some(cursor) => self.waited(cursor, payload),
             None => self.emit(Change::SignalKept(name, payload)),
         }
     }

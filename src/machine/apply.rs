@@ -9,6 +9,7 @@ use super::state::{
     BranchState, Cursor, CursorId, ForkState, FrameKind, LoopState, RunState, TryState, Wait,
 };
 use crate::expression::{Object, Value};
+use crate::model::Name;
 use crate::program::ActionId;
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
@@ -150,6 +151,17 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
                 state.last_status = Some(*status);
             });
         }
+        Change::IterationKept {
+            cursor,
+            depth,
+            name,
+            value,
+            append,
+        } => {
+            with_loop(run, *cursor, *depth, |state| {
+                kept(state, name, value, *append)
+            });
+        }
         Change::ConditionSeen {
             cursor,
             depth,
@@ -234,6 +246,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             body,
             status,
             error,
+            output,
             at,
         } => {
             let mut records = Vec::new();
@@ -253,9 +266,12 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             let record = ActionRecord {
                 status: *status,
                 inputs: Value::Null,
-                output: Output::Iterations {
-                    records,
-                    body: body.clone(),
+                output: match output {
+                    Some(value) => Output::Value(value.clone()),
+                    None => Output::Iterations {
+                        records,
+                        body: body.clone(),
+                    },
                 },
                 error: error.clone(),
                 started_at,
@@ -362,6 +378,22 @@ fn iteration_began(
         state.iteration_started_at = Some(at);
         state.next_due_at = None;
     });
+}
+
+fn kept(state: &mut LoopState, name: &Name, value: &Value, append: bool) {
+    let Value::Object(map) = &mut state.kept else {
+        return;
+    };
+    let map = Arc::make_mut(map);
+    match map.get_mut(name) {
+        Some(Value::Array(items)) if append => Arc::make_mut(items).push(value.clone()),
+        _ if append => {
+            map.insert(name.clone(), Value::array(vec![value.clone()]));
+        }
+        _ => {
+            map.insert(name.clone(), value.clone());
+        }
+    }
 }
 
 /// Takes the records of the actions from `inner.0` up to, but without, `inner.1`.

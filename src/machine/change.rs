@@ -104,6 +104,19 @@ pub enum Change {
         /// How.
         status: Status,
     },
+    /// A value of an ended iteration is kept with the loop at this depth.
+    IterationKept {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// Its name.
+        name: Name,
+        /// The value.
+        value: Value,
+        /// Appended to an array of that name: costs the element.
+        append: bool,
+    },
     /// A loop looked at its condition.
     ConditionSeen {
         /// The cursor.
@@ -208,6 +221,8 @@ pub enum Change {
         status: Status,
         /// Why it failed.
         error: Option<Fault>,
+        /// What it gave, where that is not its iterations' results.
+        output: Option<Value>,
         /// When.
         at: Timestamp,
     },

@@ -239,20 +239,21 @@ impl<'a> View<'a> {
 
     /// The outputs of the last iteration that ended; null at first.
     fn last_result(&self, scope: &'a Scope, cursor: CursorId, state: &'a LoopState) -> Value {
-        if state.iteration == 0 {
-            return Value::Null;
-        }
-        let records = if state.iteration_started_at.is_some() {
-            Some(&state.last)
-        } else {
-            self.run
-                .cursors
-                .get(&self.run.home(cursor))
-                .map(|home| &home.records)
-        };
-        records
+        self.last_records(cursor, state)
             .map(|records| self.reading(records).actions(&scope.children))
             .unwrap_or_default()
+    }
+
+    /// The records of the last iteration that ended; none at first.
+    fn last_records(&self, cursor: CursorId, state: &'a LoopState) -> Option<&'a Records> {
+        if state.iteration == 0 {
+            return None;
+        }
+        if state.iteration_started_at.is_some() {
+            return Some(&state.last);
+        }
+        let home = self.run.cursors.get(&self.run.home(cursor))?;
+        Some(&home.records)
     }
 
     fn loop_object(&self, around: &Around<'a>) -> Value {
@@ -416,6 +417,21 @@ impl Env for View<'_> {
 
     fn iteration_index(&self, of: &str) -> Option<i64> {
         self.named(of).map(|around| around.index())
+    }
+
+    fn previous(&self, action: &str, of: Option<&str>) -> Option<Value> {
+        let action = self.program.find_action(action)?;
+        self.around().find_map(|around| match around {
+            Around::Loop(scope, cursor, state)
+                if of.is_none_or(|name| scope.name.eq_ignore_ascii_case(name)) =>
+            {
+                let records = self.last_records(cursor, state)?;
+                let record = records.get(&action)?;
+                let ran = record.status == Status::Succeeded;
+                ran.then(|| self.reading(records).output(&record.output))
+            }
+            Around::Loop(..) | Around::Item { .. } => None,
+        })
     }
 
     fn result(&self, scope: &str) -> Lookup<Value> {

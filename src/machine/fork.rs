@@ -7,13 +7,13 @@
 use super::advance::Stepper;
 use super::change::Change;
 use super::fault::{Raised, status_of};
-use super::record::{Output, Records};
+use super::record::{Output, Reading, Records};
 use super::state::{
     BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, RunError, Wait,
 };
 use super::step::Faulty;
 use crate::expression::Value;
-use crate::model::{Fault, Status, fault_kind};
+use crate::model::{Fault, Name, Status, fault_kind};
 use crate::program::{DagNode, Scope, ScopeId, ScopeKind};
 
 /// As many items as a foreach takes (Azure's limit is the same).
@@ -301,16 +301,23 @@ impl<'a> Stepper<'a> {
     // ── ends ────────────────────────────────────────────────────────────────────────────────
 
     fn end_fork(&mut self, cursor: CursorId, scope: &'a Scope) {
-        let error = match &scope.kind {
+        let mut error = match &scope.kind {
             ScopeKind::Dag { nodes } => self.dag_failure(cursor, nodes),
             _ => self.first_failure(cursor),
         };
+        let mut shaped = None;
+        if error.is_none() {
+            match self.fork_output(cursor, scope) {
+                Ok(output) => shaped = output,
+                Err(fault) => error = Some(self.fork_error(cursor, scope, fault)),
+            }
+        }
         let status = if error.is_some() {
             Status::Failed
         } else {
             Status::Succeeded
         };
-        self.record_fork(cursor, scope, status, error.as_ref());
+        self.record_fork(cursor, scope, status, shaped, error.as_ref());
         match error {
             None => self.go(cursor, scope.exit),
             Some(error) => {
@@ -321,14 +328,49 @@ impl<'a> Stepper<'a> {
         }
     }
 
+    /// What the step of a fork makes of its output, when it makes anything of it.
+    fn fork_output(&self, cursor: CursorId, scope: &'a Scope) -> Faulty<Option<Value>> {
+        let template = scope.action.and_then(|action| self.shape_of(action));
+        let (Some(template), Some(fork)) = (template, self.fork(cursor)) else {
+            return Ok(None);
+        };
+        let own = match &scope.kind {
+            ScopeKind::ForEach { .. } => {
+                let ended = fork.branches.iter().filter_map(|branch| match branch {
+                    BranchState::Ended(outcome) => Some(&outcome.records),
+                    BranchState::Pending | BranchState::Running(_) => None,
+                });
+                let results = ended.map(|records| {
+                    let reading = Reading {
+                        program: self.program,
+                        variables: &self.run.variables,
+                        records,
+                    };
+                    reading.actions(&scope.children)
+                });
+                Value::array(results.collect())
+            }
+            ScopeKind::Parallel { branches } => self.read(cursor, &self.branches(branches)),
+            _ => Value::Null,
+        };
+        self.shape(cursor, template, &own).map(Some)
+    }
+
+    fn fork_error(&self, cursor: CursorId, scope: &Scope, fault: Fault) -> RunError {
+        RunError {
+            action: Some(scope.name.clone()),
+            ..self.located(cursor, fault)
+        }
+    }
+
     /// `break_when` in a foreach: what ran so far is its result.
-    pub fn break_fork(&mut self, cursor: CursorId) {
+    pub fn break_fork(&mut self, cursor: CursorId) -> Faulty<()> {
         let program = self.program;
         let Some((_, frame)) = self.top(cursor) else {
-            return;
+            return Ok(());
         };
         let Some(scope) = program.scope(frame.scope) else {
-            return;
+            return Ok(());
         };
         let running: Vec<CursorId> = self
             .fork(cursor)
@@ -355,8 +397,10 @@ impl<'a> Stepper<'a> {
                 outcome,
             });
         }
-        self.record_fork(cursor, scope, Status::Succeeded, None);
+        let shaped = self.fork_output(cursor, scope)?;
+        self.record_fork(cursor, scope, Status::Succeeded, shaped, None);
         self.go(cursor, scope.exit);
+        Ok(())
     }
 
     fn record_fork(
@@ -364,6 +408,7 @@ impl<'a> Stepper<'a> {
         cursor: CursorId,
         scope: &'a Scope,
         status: Status,
+        output: Option<Value>,
         error: Option<&RunError>,
     ) {
         let Some(action) = scope.action else { return };
@@ -386,20 +431,25 @@ impl<'a> Stepper<'a> {
                     body: scope.children.clone(),
                     status,
                     error,
+                    output,
                     at: self.now,
                 });
             }
             ScopeKind::Parallel { branches } => {
-                let program = self.program;
-                let named = branches.iter().map(|(name, branch)| {
-                    let children = program.scope(*branch).map(|branch| branch.children.clone());
-                    (name.clone(), children.unwrap_or_default())
-                });
-                let output = Output::Branches(named.collect());
+                let output = output.map_or_else(|| self.branches(branches), Output::Value);
                 self.record(cursor, action, status, output, error, entered_at);
             }
             _ => {}
         }
+    }
+
+    fn branches(&self, branches: &[(Name, ScopeId)]) -> Output {
+        let named = branches.iter().map(|(name, branch)| {
+            let scope = self.program.scope(*branch);
+            let children = scope.map(|scope| scope.children.clone());
+            (name.clone(), children.unwrap_or_default())
+        });
+        Output::Branches(named.collect())
     }
 
     fn first_failure(&self, cursor: CursorId) -> Option<RunError> {

@@ -15,6 +15,7 @@ use super::fault::Raised;
 use super::record::{Output, Reading};
 use super::state::{CursorId, FrameKind, LoopEnd, LoopState, PauseReason, TimerPurpose, Wait};
 use super::step::{Faulty, millis};
+use crate::expression::{Object, Value};
 use crate::model::{Fault, OnLimit, Status, Test, fault_kind};
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
 use crate::time::{Timestamp, format_duration};
@@ -69,6 +70,9 @@ impl<'a> Stepper<'a> {
         let state = LoopState {
             path,
             kind: spec.label.clone(),
+            title: scope
+                .action
+                .and_then(|action| self.program.action(action)?.title.clone()),
             iteration: 0,
             max_iterations,
             budget: max_iterations,
@@ -81,6 +85,7 @@ impl<'a> Stepper<'a> {
             last_condition: None,
             last_status: None,
             last: super::Records::new(),
+            kept: Value::object(Object::new()),
             ended: None,
         };
         self.push(cursor, id, FrameKind::Loop(state));
@@ -129,6 +134,7 @@ impl<'a> Stepper<'a> {
         if !self.may_cross(cursor, cursor) {
             return Ok(());
         }
+        self.keep(here.cursor, here.at().1, here.spec)?;
         self.end_iteration(here, Status::Succeeded);
         self.check(here, true, false)
     }
@@ -201,9 +207,9 @@ impl<'a> Stepper<'a> {
     /// `Op::Break`.
     pub fn break_out(&mut self, cursor: CursorId) -> Faulty<()> {
         let Some(here) = self.loop_on_top(cursor) else {
-            self.break_fork(cursor);
-            return Ok(());
+            return self.break_fork(cursor);
         };
+        self.keep(here.cursor, here.at().1, here.spec)?;
         self.end_iteration(here, Status::Succeeded);
         self.end_loop(here, LoopEnd::Break, Status::Succeeded);
         Ok(())
@@ -282,7 +288,11 @@ impl<'a> Stepper<'a> {
             path: path.clone(),
             limit: end,
         });
-        match here.spec.on_limit {
+        let then = match end {
+            LoopEnd::Timeout => here.spec.on_timeout,
+            _ => here.spec.on_limit,
+        };
+        match then {
             OnLimit::Continue => {
                 // A body that never failed lets a limit pass as a success; Azure's last
                 // iteration counts when it failed.
@@ -318,7 +328,8 @@ impl<'a> Stepper<'a> {
             action: Some(here.scope.name.clone()),
             ..error
         };
-        self.close_loop(here, end, status, Some(error.fault.clone()));
+        let output = self.own_output(here, end, status);
+        self.close_loop(here, end, status, output, Some(error.fault.clone()));
         self.pop_to(here.cursor, here.depth);
         self.raise(here.cursor, error, Raised::Through);
     }
@@ -438,22 +449,56 @@ impl<'a> Stepper<'a> {
                 "iteration",
                 format!("the last iteration of loop `{}` failed", here.scope.name),
             );
-            let error = self.located(here.cursor, fault.transient());
-            self.close_loop(
-                here,
-                LoopEnd::Failed,
-                Status::Failed,
-                Some(error.fault.clone()),
-            );
-            self.pop_to(here.cursor, here.depth);
-            return self.raise(here.cursor, error, Raised::Through);
+            return self.fail_loop(here, fault.transient());
         }
-        self.close_loop(here, end, status, None);
-        self.go(here.cursor, here.scope.exit);
+        match self.loop_output(here, end, status) {
+            Ok(output) => {
+                self.close_loop(here, end, status, output, None);
+                self.go(here.cursor, here.scope.exit);
+            }
+            Err(fault) => self.fail_loop(here, fault),
+        }
+    }
+
+    fn fail_loop(&mut self, here: Here<'a>, fault: Fault) {
+        let error = super::RunError {
+            action: Some(here.scope.name.clone()),
+            ..self.located(here.cursor, fault)
+        };
+        let fault = Some(error.fault.clone());
+        let output = self.own_output(here, LoopEnd::Failed, Status::Failed);
+        self.close_loop(here, LoopEnd::Failed, Status::Failed, output, fault);
+        self.pop_to(here.cursor, here.depth);
+        self.raise(here.cursor, error, Raised::Through);
+    }
+
+    /// What a loop gives: its own output, or what its step makes of it and of what was kept.
+    fn loop_output(&self, here: Here<'a>, end: LoopEnd, status: Status) -> Faulty<Output> {
+        let own = self.own_output(here, end, status);
+        match (here.scope.action, self.loop_state(here)) {
+            (Some(action), Some(state)) => self.shaped_loop(here.cursor, action, own, &state.kept),
+            _ => Ok(own),
+        }
+    }
+
+    fn own_output(&self, here: Here<'a>, end: LoopEnd, status: Status) -> Output {
+        Output::Loop {
+            iterations: self.loop_state(here).map_or(0, |state| state.iteration),
+            status,
+            end,
+            body: here.scope.children.clone(),
+        }
     }
 
     /// The loop's record, its last word in the history; its frame is popped by the caller.
-    fn close_loop(&mut self, here: Here<'a>, end: LoopEnd, status: Status, error: Option<Fault>) {
+    fn close_loop(
+        &mut self,
+        here: Here<'a>,
+        end: LoopEnd,
+        status: Status,
+        output: Output,
+        error: Option<Fault>,
+    ) {
         let (cursor, depth) = here.at();
         self.emit(Change::LoopEnded { cursor, depth, end });
         let Some(state) = self.loop_state(here) else {
@@ -469,13 +514,6 @@ impl<'a> Stepper<'a> {
             exit_reason: end,
         });
         if let Some(action) = here.scope.action {
-            let body = here.scope.children.clone();
-            let output = Output::Loop {
-                iterations,
-                status,
-                end,
-                body,
-            };
             self.record(here.cursor, action, status, output, error, started_at);
         }
     }
@@ -487,7 +525,9 @@ impl<'a> Stepper<'a> {
         };
         self.pop_to(cursor, depth + 1);
         self.end_iteration(here, Status::Failed);
-        self.close_loop(here, LoopEnd::Failed, Status::Failed, Some(fault.clone()));
+        let output = self.own_output(here, LoopEnd::Failed, Status::Failed);
+        let fault = Some(fault.clone());
+        self.close_loop(here, LoopEnd::Failed, Status::Failed, output, fault);
     }
 
     // ── looking ─────────────────────────────────────────────────────────────────────────────

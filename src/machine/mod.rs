@@ -26,6 +26,7 @@ mod fork;
 mod iterate;
 mod record;
 mod retry;
+mod shape;
 mod state;
 mod step;
 

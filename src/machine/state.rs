@@ -149,6 +149,8 @@ pub struct LoopState {
     pub path: String,
     /// The authored type: `until`, `while`, …
     pub kind: Name,
+    /// What people call it, where that is not its name.
+    pub title: Option<Name>,
     /// How many iterations have ended.
     pub iteration: u64,
     /// How many may run.
@@ -174,16 +176,20 @@ pub struct LoopState {
     /// The records of the iteration before the current one.
     #[serde(skip)]
     pub last: Records,
+    /// What is kept of its iterations, by name: always an object.
+    #[serde(skip)]
+    pub kept: Value,
     /// How it ended; none while it runs.
     pub ended: Option<LoopEnd>,
 }
 
 impl LoopState {
-    /// The same without the records of the last iteration: what a store keeps beside the journal.
+    /// The same without what its iterations gave: what a store keeps beside the journal.
     #[must_use]
     pub fn row(&self) -> Self {
         Self {
             last: Records::new(),
+            kept: Value::Null,
             ..self.clone()
         }
     }

@@ -51,11 +51,11 @@ impl<'a> Stepper<'a> {
                     (None, Some(name)) => Output::Variable(name),
                     (None, None) => Output::Value(Value::Null),
                 };
-                self.done(cursor, state, output);
+                self.done(cursor, state, output)?;
             }
             Op::Compose(template) => {
                 let value = self.eval(cursor, template)?;
-                self.done(cursor, state, Output::Value(value));
+                self.done(cursor, state, Output::Value(value))?;
             }
             Op::Branch(arms) => {
                 let mut target = state.next;
@@ -79,7 +79,7 @@ impl<'a> Stepper<'a> {
             Op::Visit => self.visit(cursor, state)?,
             Op::Repeat => self.repeat(cursor)?,
             Op::Break => self.break_out(cursor)?,
-            Op::Leave => self.leave(cursor),
+            Op::Leave => self.leave(cursor)?,
             Op::Join => self.join(cursor),
             Op::Sleep(sleep) => {
                 let due_at = self.wake_at(cursor, sleep)?;
@@ -95,7 +95,7 @@ impl<'a> Stepper<'a> {
                 match kept.map(|(_, payload)| payload.clone()) {
                     Some(payload) => {
                         self.emit(Change::SignalTaken(name.clone()));
-                        self.signal_taken(cursor, payload);
+                        self.waited(cursor, payload);
                     }
                     None => self.emit(Change::Waits(cursor, Wait::Signal(name.clone()))),
                 }
@@ -107,7 +107,7 @@ impl<'a> Stepper<'a> {
             Op::Respond(template) => {
                 let value = self.eval(cursor, template)?;
                 self.emit(Change::Responded(value.clone()));
-                self.done(cursor, state, Output::Value(value));
+                self.done(cursor, state, Output::Value(value))?;
             }
             Op::Terminate { status, error } => self.terminate(cursor, state, *status, error)?,
             Op::Succeed => {
@@ -183,15 +183,14 @@ impl<'a> Stepper<'a> {
         self.go(cursor, state.next);
     }
 
-    pub fn slept(&mut self, cursor: CursorId) {
-        if let Some(state) = self.state_of(cursor) {
-            self.done(cursor, state, Output::Value(Value::Null));
-        }
-    }
-
-    pub fn signal_taken(&mut self, cursor: CursorId, payload: Value) {
-        if let Some(state) = self.state_of(cursor) {
-            self.done(cursor, state, Output::Value(payload));
+    /// What a cursor waited for has come, and is what its step gives.
+    pub fn waited(&mut self, cursor: CursorId, value: Value) {
+        let Some(state) = self.state_of(cursor) else {
+            return;
+        };
+        if let Err(fault) = self.done(cursor, state, Output::Value(value)) {
+            self.record_failure(cursor, state, &fault);
+            self.raise_here(cursor, fault);
         }
     }
 
@@ -333,22 +332,24 @@ impl<'a> Stepper<'a> {
         })
     }
 
-    fn leave(&mut self, cursor: CursorId) {
+    fn leave(&mut self, cursor: CursorId) -> Faulty<()> {
         let Some((_, frame)) = self.top(cursor) else {
-            return;
+            return Ok(());
         };
         let (scope, entered_at) = (frame.scope, frame.entered_at);
         let program = self.program;
         let Some(scope) = program.scope(scope) else {
-            return;
+            return Ok(());
         };
         if matches!(scope.kind, ScopeKind::Block)
             && let Some(action) = scope.action
         {
             let output = Output::Actions(scope.children.clone());
+            let output = self.shaped(cursor, action, output)?;
             self.record(cursor, action, Status::Succeeded, output, None, entered_at);
         }
         self.go(cursor, scope.exit);
+        Ok(())
     }
 
     fn visit(&mut self, cursor: CursorId, state: &State) -> Faulty<()> {
@@ -480,11 +481,13 @@ impl<'a> Stepper<'a> {
     // ── records ─────────────────────────────────────────────────────────────────────────────
 
     /// An operation that takes no time is done.
-    fn done(&mut self, cursor: CursorId, state: &State, output: Output) {
+    fn done(&mut self, cursor: CursorId, state: &State, output: Output) -> Faulty<()> {
         if let Some(action) = state.action {
+            let output = self.shaped(cursor, action, output)?;
             self.record(cursor, action, Status::Succeeded, output, None, self.now);
         }
         self.go(cursor, state.next);
+        Ok(())
     }
 
     pub fn record(
@@ -722,7 +725,7 @@ pub(super) fn expression_fault(error: &EvalError) -> Fault {
 }
 
 /// What an evaluation gives to a run: never so deep that it could not be read back.
-fn computed(result: Result<Value, EvalError>) -> Faulty<Value> {
+pub(super) fn computed(result: Result<Value, EvalError>) -> Faulty<Value> {
     let value = result.map_err(|error| expression_fault(&error))?;
     if value.nests_at_most(MAX_RESULT_DEPTH) {
         return Ok(value);

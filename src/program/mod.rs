@@ -14,7 +14,7 @@ pub use verify::verify;
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, Name, OnLimit, RetryOn, Status, Test,
+    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, RetryOn, Status, Take, Test,
 };
 use crate::source::Span;
 use std::ops::Range;
@@ -47,6 +47,8 @@ pub struct Program {
     pub outputs: Outputs,
     /// Handlers declared in the file.
     pub handlers: Vec<Handler>,
+    /// Which values go from where to where, for people.
+    pub links: Vec<Link>,
     /// The operator's caps on what a loop may ask for; they also hold for computed limits.
     pub caps: Caps,
 }
@@ -78,6 +80,10 @@ pub struct Action {
     pub name: Name,
     /// Its authored type.
     pub label: Name,
+    /// What people call it, where that is not the name.
+    pub title: Option<Name>,
+    /// What its record holds instead of its own output, the variable `result`, when it succeeded.
+    pub output: Option<Template>,
     /// The scope it is directly in.
     pub scope: ScopeId,
     /// Named by the dialect, not by the author: its output stands for that of what holds it.
@@ -286,12 +292,29 @@ pub struct LoopSpec {
     pub timeout: Option<Template>,
     /// Between iterations.
     pub delay: Option<Template>,
-    /// What a limit does.
+    /// What a spent count does.
     pub on_limit: OnLimit,
+    /// What a passed deadline does.
+    pub on_timeout: OnLimit,
     /// Whether the condition is looked at once more when the count is spent.
     pub test_when_spent: bool,
     /// Whether a failed body lets the loop go on.
     pub survives_failure: bool,
+    /// What is kept of every iteration that succeeded.
+    pub keep: Vec<Keep>,
+}
+
+/// A value kept of a loop's iterations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keep {
+    /// Its name under `kept`.
+    pub name: Name,
+    /// Which iterations'.
+    pub take: Take,
+    /// The action of the body that it comes from.
+    pub of: ActionId,
+    /// The value.
+    pub value: Template,
 }
 
 /// A retry policy.

@@ -79,8 +79,10 @@ impl Loom<'_> {
             step: Step {
                 name: name.clone(),
                 label: Name::from("nothing"),
+                title: None,
                 anonymous,
                 kind: StepKind::Nothing,
+                output: None,
                 retry: None,
                 timeout: None,
                 break_when: None,

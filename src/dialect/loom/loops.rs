@@ -48,8 +48,10 @@ impl Loom<'_> {
             timeout: Some(timeout),
             delay,
             on_limit,
+            on_timeout: on_limit,
             test_when_spent: true,
             survives_failure: self.azure(),
+            keep: Vec::new(),
             body,
         }))
     }

@@ -35,6 +35,7 @@ impl Loom<'_> {
             body: Block::Sequence(Vec::new()),
             outputs: Outputs::Actions,
             handlers: Vec::new(),
+            links: Vec::new(),
             span: node.span,
         };
         let bare = node.get("type").is_some() && node.get("definition").is_none();
