@@ -356,3 +356,57 @@ impl Fault {
         self
     }
 }
+
+/// The unit of a [`Recurrence`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frequency {
+    /// Seconds.
+    Second,
+    /// Minutes.
+    Minute,
+    /// Hours.
+    Hour,
+    /// Days.
+    Day,
+    /// Weeks.
+    Week,
+    /// Calendar months.
+    Month,
+}
+
+impl Frequency {
+    /// The frequency named so, without case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [
+            ("second", Self::Second),
+            ("minute", Self::Minute),
+            ("hour", Self::Hour),
+            ("day", Self::Day),
+            ("week", Self::Week),
+            ("month", Self::Month),
+        ];
+        all.into_iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(text))
+            .map(|(_, frequency)| frequency)
+    }
+}
+
+/// When runs start by themselves (Logic Apps reference, "Recurrence trigger").
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recurrence {
+    /// The unit.
+    pub frequency: Frequency,
+    /// Every how many units, from 1.
+    pub interval: u32,
+    /// The first time, local to the time zone; UTC without one.
+    pub start: Option<chrono::NaiveDateTime>,
+    /// A Windows or IANA name.
+    pub time_zone: Option<Name>,
+    /// For days and weeks: at these hours.
+    pub hours: Vec<u32>,
+    /// For days and weeks: at these minutes.
+    pub minutes: Vec<u32>,
+    /// For weeks: on these days, 0 is Monday.
+    pub week_days: Vec<u32>,
+}

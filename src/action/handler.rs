@@ -31,13 +31,13 @@ pub struct ActivityContext {
 type Closure = Arc<dyn Fn(ActivityContext) -> Attempt<'static> + Send + Sync>;
 
 #[derive(Clone)]
-enum Target {
+pub(super) enum Target {
     Closure(Closure),
     Command(Vec<String>),
     Url(String),
 }
 
-/// The handlers by name; the executor of `activity` and `actor`.
+/// The handlers by name; the executor of `activity`, `actor` and `connector`.
 #[derive(Clone)]
 pub(super) struct Handlers {
     targets: BTreeMap<Name, Target>,
@@ -47,7 +47,7 @@ pub(super) struct Handlers {
 
 impl Handlers {
     /// The executors whose work handlers do.
-    pub(super) const EXECUTORS: [&'static str; 2] = ["activity", "actor"];
+    pub(super) const EXECUTORS: [&'static str; 3] = ["activity", "actor", "connector"];
 
     pub(super) fn new(client: Arc<Client>, processes: Arc<Processes>) -> Self {
         Self {
@@ -75,13 +75,32 @@ impl Handlers {
             .insert(Name::from(name), Target::Closure(closure));
     }
 
+    /// The handler of a name; of a connector's operation, else of the connector.
+    pub(super) fn target(&self, name: &str) -> Option<&Target> {
+        self.targets.get(name).or_else(|| {
+            let (connector, _) = name.split_once('/')?;
+            self.targets.get(connector)
+        })
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.targets.keys().map(|name| &**name)
     }
 
     async fn call(&self, request: &Request) -> Result<Value, Fault> {
+        let value = self.answer(request).await?;
+        // Expressions of a definition read `body('x')` of a connector's answer.
+        let whole = &*request.executor != "connector" || value.get("body").is_some();
+        Ok(if whole {
+            value
+        } else {
+            Value::from_pairs([("body", value)])
+        })
+    }
+
+    async fn answer(&self, request: &Request) -> Result<Value, Fault> {
         let (name, input) = name_and_input(request)?;
-        match self.targets.get(name) {
+        match self.target(name) {
             None => Err(unknown("handler", name, self.names())),
             Some(Target::Closure(closure)) => closure(ActivityContext {
                 input,
@@ -132,7 +151,7 @@ impl Executor for Handlers {
     /// A URL may take as long as any other HTTP call; a command or a closure as long as it likes.
     fn default_timeout(&self, request: &Request) -> Option<Duration> {
         let (name, _) = name_and_input(request).ok()?;
-        match self.targets.get(name)? {
+        match self.target(name)? {
             Target::Url(_) => Some(super::http::DEFAULT_TIMEOUT),
             Target::Closure(_) | Target::Command(_) => None,
         }

@@ -26,7 +26,8 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The executors that Windlass brings: `http`, `shell`, `activity`, `actor`. No handlers.
+    /// The executors that Windlass brings: `http`, `shell`, `activity`, `actor`, `connector`. No
+    /// handlers.
     #[must_use]
     pub fn new() -> Self {
         let client = Arc::new(Client::default());
@@ -46,8 +47,8 @@ impl Registry {
         }
     }
 
-    /// Adds an executor, or replaces the one of that name. `activity` and `actor` cannot be
-    /// replaced.
+    /// Adds an executor, or replaces the one of that name. `activity`, `actor` and
+    /// `connector` cannot be replaced.
     pub fn register_executor(&mut self, name: &str, executor: impl Executor) {
         Arc::make_mut(&mut self.executors).insert(Name::from(name), Arc::new(executor));
     }
@@ -95,10 +96,11 @@ impl Registry {
         own.chain(Handlers::EXECUTORS)
     }
 
-    /// Whether there is a handler of that name.
+    /// Whether there is a handler of that name; for `connector/operation`, also one of the
+    /// connector alone.
     #[must_use]
     pub fn knows_handler(&self, name: &str) -> bool {
-        self.handlers.names().any(|known| known == name)
+        self.handlers.target(name).is_some()
     }
 
     /// The names of all handlers of activities and actors, in order.

@@ -498,7 +498,7 @@ impl Lowerer<'_> {
         let leave = self.state(&step.name, inside, Op::Leave, step.span);
         let entry = body(self, inside, leave);
         self.begin(inside, entry, next);
-        self.adopt(inside, &super::names::inner_blocks(&step.kind));
+        self.adopt(inside, &step.kind.blocks());
         self.enter(step, scope, inside, next)
     }
 

@@ -2,7 +2,7 @@
 //! inner actions follow it without a gap, so "everything inside" is a range.
 
 use crate::diagnostic::Diagnostic;
-use crate::hir::{Block, Step, StepKind, Workflow};
+use crate::hir::{Block, Step, Workflow};
 use crate::program::{Action, ActionId, ScopeId};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -84,41 +84,12 @@ fn step(names: &mut Names, mistakes: &mut Vec<Diagnostic>, step: &Step) {
         span: step.span,
     });
     names.inner.push(0..0);
-    inner_blocks(&step.kind)
+    step.kind
+        .blocks()
         .into_iter()
         .for_each(|inner| block(names, mistakes, inner));
     let end = u32::try_from(names.actions.len()).unwrap_or(u32::MAX);
     if let Some(range) = names.inner.get_mut(id.index()) {
         *range = id.0 + 1..end;
-    }
-}
-
-/// The blocks inside a step.
-pub(super) fn inner_blocks(kind: &StepKind) -> Vec<&Block> {
-    match kind {
-        StepKind::Block(block) => vec![block],
-        StepKind::If { arms, otherwise } => arms
-            .iter()
-            .map(|(_, block)| block)
-            .chain([otherwise])
-            .collect(),
-        StepKind::Switch { cases, default, .. } => cases
-            .iter()
-            .map(|(_, block)| block)
-            .chain([default])
-            .collect(),
-        StepKind::Loop(spec) => vec![&spec.body],
-        StepKind::ForEach(spec) => vec![&spec.body],
-        StepKind::Parallel(branches) => branches.iter().map(|(_, block)| block).collect(),
-        StepKind::Catch { body, handler, .. } => vec![body, handler],
-        StepKind::Call(_)
-        | StepKind::Compose(_)
-        | StepKind::Assign(_)
-        | StepKind::Wait(_)
-        | StepKind::AwaitSignal(_)
-        | StepKind::Terminate { .. }
-        | StepKind::Respond(_)
-        | StepKind::Raise { .. }
-        | StepKind::Nothing => Vec::new(),
     }
 }

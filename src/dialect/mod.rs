@@ -45,7 +45,8 @@ impl Caps {
     }
 }
 
-/// Reads the first file of a bundle as a workflow.
+/// Reads the first file of a bundle as a workflow. The second, where there is one, holds the
+/// values of an Azure definition's parameters: `{name: {value}}`.
 ///
 /// `dialect` overrides what the file says and looks like. There is a workflow exactly when there
 /// is no error among the diagnostics.
@@ -66,7 +67,23 @@ pub fn read(
     };
     let workflow = match dialect {
         Dialect::Loom | Dialect::Azure => {
-            Some(loom::read(file, &node, dialect, caps, &mut diagnostics))
+            let parameters = match bundle.file(1) {
+                Some(_) => {
+                    let (node, mistakes) = source::parse(bundle, 1);
+                    diagnostics.extend(mistakes.into_iter().map(Diagnostic::from));
+                    node
+                }
+                None => None,
+            };
+            let parameters = parameters.as_ref();
+            Some(loom::read(
+                file,
+                &node,
+                parameters,
+                dialect,
+                caps,
+                &mut diagnostics,
+            ))
         }
         Dialect::Tea | Dialect::Canvas => {
             diagnostics.push(

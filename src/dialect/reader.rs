@@ -84,6 +84,7 @@ impl<'a> Reader<'a> {
                 what: what.to_owned(),
                 entries,
                 asked: Vec::new(),
+                any_case: self.syntax == Syntax::Azure,
             }),
             _ => {
                 self.wrong_type(node, what, "a map", hint);
@@ -230,13 +231,23 @@ pub(super) struct Fields<'n> {
     what: String,
     entries: &'n [Entry],
     asked: Vec<&'static str>,
+    /// Azure reads keys without case.
+    any_case: bool,
 }
 
 impl<'n> Fields<'n> {
     /// The entry of a key, be its value null.
     pub fn get(&mut self, key: &'static str) -> Option<&'n Entry> {
         self.asked.push(key);
-        self.entries.iter().find(|entry| entry.key == key)
+        self.entries.iter().find(|entry| self.is(entry, key))
+    }
+
+    fn is(&self, entry: &Entry, key: &str) -> bool {
+        entry.key == key || (self.any_case && entry.key.eq_ignore_ascii_case(key))
+    }
+
+    fn was_asked(&self, entry: &Entry) -> bool {
+        self.asked.iter().any(|key| self.is(entry, key))
     }
 
     /// The entry of a key; null is reported as a value that was forgotten.
@@ -259,13 +270,14 @@ impl<'n> Fields<'n> {
         span: Span,
         hint: &str,
     ) -> Option<&'n Entry> {
-        let missing = !self.entries.iter().any(|entry| entry.key == key);
+        let missing = !self.entries.iter().any(|entry| self.is(entry, key));
         if missing {
             self.asked.push(key);
             // A misspelt key is reported as such, not as missing too.
-            let near = self.entries.iter().any(|entry| {
-                !self.asked.contains(&entry.key.as_str()) && nearest(&entry.key, [key]).is_some()
-            });
+            let near = self
+                .entries
+                .iter()
+                .any(|entry| !self.was_asked(entry) && nearest(&entry.key, [key]).is_some());
             if !near {
                 let what = format!("{} needs `{key}`", self.what);
                 reader.error("missing-key", span, what, hint);
@@ -282,10 +294,7 @@ impl<'n> Fields<'n> {
 
     /// The entries nobody has asked for.
     pub fn rest(&self) -> impl Iterator<Item = &'n Entry> {
-        let asked = self.asked.clone();
-        self.entries
-            .iter()
-            .filter(move |entry| !asked.contains(&entry.key.as_str()))
+        self.entries.iter().filter(|entry| !self.was_asked(entry))
     }
 
     /// Reports the keys nobody asked for: a slip of a known one is an error, anything else only

@@ -3,9 +3,10 @@
 use super::{EngineError, LoadError};
 use crate::action::Registry;
 use crate::compile::compile;
-use crate::diagnostic::{Diagnostics, did_you_mean};
+use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
 use crate::expression::{MAX_RESULT_DEPTH, Object, Value};
+use crate::hir;
 use crate::model::{Dialect, Input, InputKind};
 use crate::program::{self, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
@@ -202,6 +203,13 @@ impl Workflows {
                 bundle,
             });
         };
+        self.missing_handlers(&workflow, &mut diagnostics);
+        if diagnostics.has_errors() {
+            return Err(LoadError::Refused {
+                diagnostics,
+                bundle,
+            });
+        }
         let source = ProgramSource {
             bundle,
             dialect: workflow.dialect,
@@ -224,6 +232,32 @@ impl Workflows {
                     bundle: source.bundle,
                 })
             }
+        }
+    }
+
+    /// Reports handlers that nobody has registered. A connector's is refused, because a
+    /// definition may do half of its work before it gets there; one of the house format's is only
+    /// a warning, because another process may have it.
+    fn missing_handlers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        let registry = self.registry.with_handlers(&workflow.handlers);
+        for used in workflow.handler_uses() {
+            if registry.knows_handler(used.name) {
+                continue;
+            }
+            let (name, span) = (used.name, used.step.span);
+            let message = format!("`{}` needs the handler `{name}`", used.step.name);
+            diagnostics.push(if used.executor == "connector" {
+                let connector = name.split('/').next().unwrap_or(name);
+                Diagnostic::error("missing-handler", span, message).hint(format!(
+                    "register `{name}` or `{connector}` with --handlers FILE, or let a file answer \
+                     for it with --stub FILE"
+                ))
+            } else {
+                let hint = did_you_mean(name, registry.handler_names()).unwrap_or_else(|| {
+                    String::from("add it under `handlers`, or give it with --handlers FILE")
+                });
+                Diagnostic::warning("missing-handler", span, message).hint(hint)
+            });
         }
     }
 

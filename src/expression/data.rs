@@ -118,6 +118,20 @@ impl Template {
         Ok(Self(Arc::new(Kind::Whole(Arc::from(name), call))))
     }
 
+    /// The constant text of a member, when this is an object that has it.
+    #[must_use]
+    pub fn member(&self, key: &str) -> Option<&str> {
+        match &*self.0 {
+            Kind::Constant(value) => value.get(key)?.as_str(),
+            Kind::Object(members) => {
+                let named = |name: &Self| name.as_constant().and_then(Value::as_str) == Some(key);
+                let (_, value) = members.iter().find(|(name, _)| named(name))?;
+                value.as_constant()?.as_str()
+            }
+            _ => None,
+        }
+    }
+
     fn data(data: Data) -> Self {
         Self(Arc::new(Kind::Data(Box::new(data))))
     }

@@ -3,7 +3,8 @@
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, RetryOn, Status, Take, Test,
+    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, Recurrence, RetryOn, Status,
+    Take, Test,
 };
 use crate::source::Span;
 
@@ -20,6 +21,8 @@ pub struct Workflow {
     pub variables: Vec<(Name, Template)>,
     /// Definition parameters with their resolved values (Azure).
     pub parameters: Vec<(Name, Value)>,
+    /// What starts a run, when the file says (Azure).
+    pub trigger: Option<Trigger>,
     /// What is done.
     pub body: Block,
     /// What the run gives.
@@ -29,6 +32,19 @@ pub struct Workflow {
     /// Which values go from where to where, for people (canvas).
     pub links: Vec<Link>,
     /// Where it begins in the file.
+    pub span: Span,
+}
+
+/// What starts a run. Its input is what the trigger delivers: `triggerBody()`.
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    /// Its name.
+    pub name: Name,
+    /// The authored type: `Request`, `Recurrence`, …
+    pub label: Name,
+    /// When it fires by itself.
+    pub recurrence: Option<Recurrence>,
+    /// Where it is written.
     pub span: Span,
 }
 
@@ -52,6 +68,74 @@ pub enum Block {
     Dag(Vec<DagStep>),
     /// A graph with goto: the edges of the step that ended say what is next.
     Graph(Graph),
+}
+
+/// A handler that a step calls by a name known before it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct HandlerUse<'a> {
+    /// `activity`, `actor` or `connector`.
+    pub executor: &'a str,
+    /// The handler's name; of a connector, `connector/operation`.
+    pub name: &'a str,
+    /// The step that calls it.
+    pub step: &'a Step,
+}
+
+impl Workflow {
+    /// The handlers that its steps call, in the order of the file.
+    #[must_use]
+    pub fn handler_uses(&self) -> Vec<HandlerUse<'_>> {
+        let mut found = Vec::new();
+        let mut open: Vec<&Step> = self.body.steps().collect();
+        open.reverse();
+        while let Some(step) = open.pop() {
+            if let StepKind::Call(call) = &step.kind
+                && let Some(name) = call.inputs.member(&format!("{}Type", call.executor))
+            {
+                found.push(HandlerUse {
+                    executor: &call.executor,
+                    name,
+                    step,
+                });
+            }
+            let blocks = step.kind.blocks().into_iter();
+            let mut inner: Vec<&Step> = blocks.flat_map(Block::steps).collect();
+            inner.reverse();
+            open.extend(inner);
+        }
+        found
+    }
+}
+
+impl StepKind {
+    /// The blocks directly inside this step.
+    #[must_use]
+    pub fn blocks(&self) -> Vec<&Block> {
+        match self {
+            Self::Block(block) => vec![block],
+            Self::If { arms, otherwise } => {
+                let arms = arms.iter().map(|(_, block)| block);
+                arms.chain([otherwise]).collect()
+            }
+            Self::Switch { cases, default, .. } => {
+                let cases = cases.iter().map(|(_, block)| block);
+                cases.chain([default]).collect()
+            }
+            Self::Loop(spec) => vec![&spec.body],
+            Self::ForEach(spec) => vec![&spec.body],
+            Self::Parallel(branches) => branches.iter().map(|(_, block)| block).collect(),
+            Self::Catch { body, handler, .. } => vec![body, handler],
+            Self::Call(_)
+            | Self::Compose(_)
+            | Self::Assign(_)
+            | Self::Wait(_)
+            | Self::AwaitSignal(_)
+            | Self::Terminate { .. }
+            | Self::Respond(_)
+            | Self::Raise { .. }
+            | Self::Nothing => Vec::new(),
+        }
+    }
 }
 
 impl Block {

@@ -11,6 +11,7 @@
 mod action;
 #[path = "../../examples/support/app.rs"]
 mod app;
+mod azure;
 mod diagnostics;
 mod expressions;
 mod loom;

@@ -43,6 +43,20 @@ pub(super) fn post_json(
     Ok(call)
 }
 
+/// A look at where a 202 pointed to, authorised as the call was when it is the same server.
+pub(super) fn poll(url: &Url, request: &Request) -> Result<reqwest::Request, Fault> {
+    let inputs = Inputs::of(request)?;
+    let mut call = reqwest::Request::new(Method::GET, url.clone());
+    if uri(inputs)?.origin() == url.origin() {
+        *call.headers_mut() = headers(inputs)?;
+        if let Some(authentication) = inputs.get("authentication") {
+            let value = authorization(authentication)?;
+            call.headers_mut().insert(AUTHORIZATION, value);
+        }
+    }
+    Ok(call)
+}
+
 fn method(inputs: Inputs<'_>) -> Result<Method, Fault> {
     let method = inputs.text("method")?.unwrap_or("GET").to_uppercase();
     Method::from_bytes(method.as_bytes())

@@ -2,15 +2,15 @@
 
 use super::Loom;
 use super::block::Placed;
-use crate::diagnostic::nearest;
-use crate::dialect::reader::Fields;
-use crate::expression::Template;
+use crate::diagnostic::did_you_mean;
+use crate::dialect::reader::{Fields, constant};
+use crate::expression::{Condition, Template};
 use crate::hir::{RetryPolicy, Step, StepKind};
 use crate::model::Name;
 use crate::source::{Node, Span};
 
 /// The types, as they are shown.
-pub(super) const TYPES: [&str; 27] = [
+pub(super) const TYPES: [&str; 28] = [
     "until",
     "while",
     "doUntil",
@@ -38,7 +38,11 @@ pub(super) const TYPES: [&str; 27] = [
     "select",
     "query",
     "join",
+    "table",
 ];
+
+/// The types that only Azure definitions have, besides the connectors.
+const AZURE_TYPES: [&str; 2] = ["Response", "Expression"];
 
 /// An action while it is read.
 pub(super) struct Act<'n> {
@@ -105,12 +109,14 @@ impl Loom<'_> {
         let Some((text, entry)) = kind else {
             return placed;
         };
-        let Some(label) = TYPES.iter().find(|known| known.eq_ignore_ascii_case(text)) else {
+        let azure = [&AZURE_TYPES[..], &super::connector::TYPES[..]].concat();
+        let azure = azure.iter().filter(|_| self.azure());
+        let mut known = TYPES.iter().chain(azure.clone());
+        let Some(label) = known.find(|known| known.eq_ignore_ascii_case(text)) else {
             let what = format!("`{text}` is no type of action");
-            let hint = nearest(text, TYPES).map_or_else(
-                || format!("types are {}", TYPES.join(", ")),
-                |near| format!("did you mean `{near}`?"),
-            );
+            let all: Vec<&str> = TYPES.iter().chain(azure).copied().collect();
+            let hint = did_you_mean(text, all.iter().copied())
+                .unwrap_or_else(|| format!("types are {}", all.join(", ")));
             self.reader
                 .error("unknown-type", entry.value.span, what, hint);
             return placed;
@@ -132,6 +138,9 @@ impl Loom<'_> {
             "operationOptions",
             "runtimeConfiguration",
         ]);
+        if self.azure() {
+            fields.allow(&["kind", "correlation", "conversion"]);
+        }
         let mut act = Act { fields, name, span };
         let body = self.body(&mut act, label);
         self.common(&mut act, label);
@@ -174,13 +183,11 @@ impl Loom<'_> {
             "wait" => self.wait(act).into(),
             "compose" => self.compose(act).into(),
             "terminate" => self.terminate(act).into(),
+            "parseJson" | "select" | "query" | "join" | "table" => self.data(act, label).into(),
+            "Response" => self.response(act).into(),
+            "Expression" => self.one_function(act).into(),
             _ if label.ends_with("Variable") => self.variable(act, label).into(),
-            _ => {
-                let what = format!("`{label}` is not supported yet");
-                self.reader
-                    .error("unsupported", act.span, what, "use compose");
-                StepKind::Nothing.into()
-            }
+            _ => self.connector(act, label),
         }
     }
 
@@ -190,11 +197,8 @@ impl Loom<'_> {
         Some(self.duration(entry)?.template)
     }
 
-    /// `inputs`, or the action itself when it has none: loom allows both.
-    pub(super) fn needed_condition(
-        &mut self,
-        act: &mut Act<'_>,
-    ) -> Option<(crate::expression::Condition, String)> {
+    /// The condition of an action, as a condition and as its author wrote it.
+    pub(super) fn needed_condition(&mut self, act: &mut Act<'_>) -> Option<(Condition, String)> {
         let azure = act.fields.get("expression");
         let key = if self.azure() || azure.is_some() {
             "expression"
@@ -203,11 +207,12 @@ impl Loom<'_> {
         };
         let hint = "for example condition: \"@equals(variables('status'), 'done')\"";
         let entry = act.fields.need(&mut self.reader, key, act.span, hint)?;
+        self.conditions.insert(act.name.clone(), entry.value.span);
         let condition = self.reader.condition(entry)?;
-        let text = entry.value.as_str().map_or_else(
-            || super::super::reader::constant(&entry.value).to_json(),
-            str::to_owned,
-        );
+        let text = entry
+            .value
+            .as_str()
+            .map_or_else(|| constant(&entry.value).to_json(), str::to_owned);
         Some((condition, text))
     }
 }

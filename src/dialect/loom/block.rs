@@ -144,6 +144,7 @@ impl Loom<'_> {
             let hint = "remove one of these runAfter entries";
             self.reader.error("cycle", span, what, hint);
         }
+        self.concurrent = true;
         Block::Dag(
             placed
                 .into_iter()

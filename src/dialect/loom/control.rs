@@ -2,6 +2,8 @@
 
 use super::Loom;
 use super::action::{Act, Body};
+use super::effect::option;
+use crate::dialect::reader::constant;
 use crate::expression::{Template, Value};
 use crate::hir::{Block, ForEach, StepKind};
 use crate::model::Name;
@@ -135,7 +137,7 @@ impl Loom<'_> {
                         .wrong_type(&case.value, "`case`", "text or a number", hint);
                     Value::Null
                 }
-                _ => super::super::reader::constant(&case.value),
+                _ => constant(&case.value),
             },
             None => Value::Null,
         };
@@ -149,6 +151,7 @@ impl Loom<'_> {
     }
 
     pub(super) fn parallel(&mut self, act: &mut Act<'_>) -> Body {
+        self.concurrent = true;
         let mut branches: Vec<(Name, Block)> = Vec::new();
         if let Some(entry) = act.fields.some(&mut self.reader, "branches") {
             let hint = "for example branches: { left: { actions: { … } } }";
@@ -232,15 +235,7 @@ impl Loom<'_> {
 
     /// Loom: one at a time unless `concurrency` says more. Azure: 20, nested ones one at a time.
     fn concurrency(&mut self, act: &mut Act<'_>) -> u32 {
-        let sequential = act
-            .fields
-            .get("operationOptions")
-            .and_then(|entry| entry.value.as_str())
-            .is_some_and(|options| {
-                options
-                    .split(',')
-                    .any(|option| option.trim().eq_ignore_ascii_case("sequential"))
-            });
+        let sequential = option(act, "Sequential");
         let repetitions = act
             .fields
             .get("runtimeConfiguration")

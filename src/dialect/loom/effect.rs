@@ -8,7 +8,7 @@ use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
 use crate::hir::{Call, RetryPolicy, StepKind, Wait};
 use crate::model::{Name, Status};
-use crate::source::{Entry, Kind};
+use crate::source::{Entry, Kind, Node};
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
@@ -58,6 +58,14 @@ impl<'n> Inputs<'n> {
         }
         Template::object(self.members)
     }
+}
+
+/// Whether `operationOptions`, a list with commas, names an option.
+pub(super) fn option(act: &mut Act<'_>, name: &str) -> bool {
+    let options = act.fields.get("operationOptions");
+    let options = options.and_then(|entry| entry.value.as_str());
+    let mut options = options.unwrap_or_default().split(',');
+    options.any(|option| option.trim().eq_ignore_ascii_case(name))
 }
 
 fn name(text: &str) -> Template {
@@ -141,6 +149,7 @@ impl Loom<'_> {
         for key in ["body", "authentication"] {
             inputs.pass(act, self, key);
         }
+        self.asynchronous(act, &mut inputs);
         let retry = self.retry_in_inputs(act, &mut inputs);
         let timeout = self.attempt_timeout(act, &mut inputs);
         let step_timeout = self.azure_limit(act);
@@ -149,6 +158,18 @@ impl Loom<'_> {
             kind: Self::call("http", inputs, timeout),
             retry,
             timeout: step_timeout,
+        }
+    }
+
+    /// Azure polls where a 202 points to, unless told not to (Logic Apps reference,
+    /// "Asynchronous request-response pattern").
+    fn asynchronous(&mut self, act: &mut Act<'_>, inputs: &mut Inputs<'_>) {
+        if let Some(fields) = inputs.under.as_mut().filter(|_| self.azure()) {
+            fields.allow(&["cookie"]);
+        }
+        if self.azure() && !option(act, "DisableAsyncPattern") {
+            let on = Template::constant(Value::Bool(true));
+            inputs.members.push((name("asyncPattern"), on));
         }
     }
 
@@ -169,7 +190,7 @@ impl Loom<'_> {
     }
 
     /// Azure's `limit: {timeout}` on an action.
-    fn azure_limit(&mut self, act: &mut Act<'_>) -> Option<Template> {
+    pub(super) fn azure_limit(&mut self, act: &mut Act<'_>) -> Option<Template> {
         let entry = act.fields.some(&mut self.reader, "limit")?;
         let hint = "for example limit: { timeout: PT30S }";
         let mut fields = self.reader.fields(&entry.value, "`limit`", hint)?;
@@ -217,6 +238,8 @@ impl Loom<'_> {
                     self.reader.warning("bad-uri", entry.value.span, what, hint);
                 }
             }
+            // What a deployment could not give is reported already.
+            Kind::Null if self.azure() => {}
             _ => self.reader.wrong_type(&entry.value, "`uri`", "text", hint),
         }
     }
@@ -324,6 +347,23 @@ impl Loom<'_> {
         }
     }
 
+    /// Azure's `Response`: recorded as what the run gives.
+    pub(super) fn response(&mut self, act: &mut Act<'_>) -> StepKind {
+        let hint = "for example inputs: { statusCode: 200, body: \"@body('fetch')\" }";
+        act.fields.allow(&["kind"]);
+        let mut inputs = self.inputs(act, hint);
+        if inputs.get(act, self, "statusCode").is_none() {
+            inputs
+                .members
+                .push((name("statusCode"), Template::constant(200_i64.into())));
+        }
+        for key in ["statusCode", "headers", "body"] {
+            inputs.pass(act, self, key);
+        }
+        inputs.get(act, self, "schema");
+        StepKind::Respond(inputs.finish(self))
+    }
+
     pub(super) fn wait(&mut self, act: &mut Act<'_>) -> StepKind {
         let hint = "for example inputs: { interval: { count: 5, unit: second } }, or PT5S";
         // `inputs: PT5S` says it all.
@@ -361,7 +401,23 @@ impl Loom<'_> {
         kind
     }
 
+    /// Azure also waits for months, which have no fixed length: until the same day of another.
+    fn wait_months(&mut self, entry: &Entry) -> Option<StepKind> {
+        let unit = entry.value.get("unit").and_then(Node::as_str)?;
+        let count = entry.value.get("count")?;
+        if !self.azure() || !unit.eq_ignore_ascii_case("month") {
+            return None;
+        }
+        let count = self.reader.template(count);
+        let now = Template::call("utcNow", Vec::new()).ok()?;
+        let due = Template::call("addToTime", vec![now, count, name("Month")]).ok()?;
+        Some(StepKind::Wait(Wait::Until(due)))
+    }
+
     fn wait_for(&mut self, entry: &Entry) -> StepKind {
+        if let Some(kind) = self.wait_months(entry) {
+            return kind;
+        }
         self.duration(entry).map_or(StepKind::Nothing, |duration| {
             StepKind::Wait(Wait::For(duration.template))
         })

@@ -3,6 +3,7 @@
 
 use super::Loom;
 use super::action::Act;
+use super::effect::option;
 use crate::dialect::reader::Fields;
 use crate::expression::Template;
 use crate::hir::{Loop, StepKind};
@@ -133,15 +134,7 @@ impl Loom<'_> {
     }
 
     fn on_limit(&mut self, act: &mut Act<'_>) -> OnLimit {
-        let fails = act
-            .fields
-            .get("operationOptions")
-            .and_then(|entry| entry.value.as_str())
-            .is_some_and(|options| {
-                options
-                    .split(',')
-                    .any(|option| option.trim().eq_ignore_ascii_case("FailWhenLimitsReached"))
-            });
+        let fails = option(act, "FailWhenLimitsReached");
         let default = if self.azure() && !fails {
             OnLimit::Continue
         } else {

@@ -6,11 +6,17 @@
 //! file (names that expressions mention) is checked at the end ([`names`]).
 
 mod action;
+mod arm;
+mod azure;
 mod block;
+mod connector;
 mod control;
+mod data;
 mod effect;
+mod lint;
 mod loops;
 mod names;
+mod recurrence;
 mod retry;
 mod time;
 mod variable;
@@ -23,13 +29,15 @@ use crate::expression::{Syntax, Template};
 use crate::hir::Workflow;
 use crate::model::{Dialect, Name};
 use crate::source::{Node, SourceFile, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Reads a file as loom or azure. The workflow means something only when nothing was reported.
+/// Reads a file as loom or azure. `parameters` is the tree of a file with the values of a
+/// definition's parameters. The workflow means something only when no error was reported.
 pub(super) fn read(
     file: &SourceFile,
     node: &Node,
+    parameters: Option<&Node>,
     dialect: Dialect,
     caps: &Caps,
     diagnostics: &mut Diagnostics,
@@ -47,11 +55,18 @@ pub(super) fn read(
         timeout: Template::constant("PT1H".into()),
         names: BTreeMap::new(),
         loops: Vec::new(),
+        made: Vec::new(),
+        set: BTreeSet::new(),
         assigned: Vec::new(),
+        conditions: BTreeMap::new(),
+        concurrent: false,
         foreach_depth: 0,
     };
-    let workflow = loom.workflow(node, &stem(&file.path));
+    let workflow = loom.workflow(node, parameters, &stem(&file.path));
     loom.check_names(&workflow);
+    if !loom.reader.diagnostics.has_errors() {
+        loom.lint(&workflow);
+    }
     workflow
 }
 
@@ -71,8 +86,17 @@ struct Loom<'a> {
     names: BTreeMap<String, (Name, Span)>,
     /// The names of all loops.
     loops: Vec<Name>,
-    /// The variables that something assigns.
-    assigned: Vec<Name>,
+    /// The variables that something makes: in loom every assignment, in azure only
+    /// `InitializeVariable`.
+    made: Vec<Name>,
+    /// All variables that something sets, without case; known at the end.
+    set: BTreeSet<String>,
+    /// Azure: the variables that are assigned and must have been made.
+    assigned: Vec<(Name, Span)>,
+    /// Where the condition of each loop is written.
+    conditions: BTreeMap<Name, Span>,
+    /// Whether anything in the file runs at the same time as something else.
+    concurrent: bool,
     /// How many foreach loops are around this place.
     foreach_depth: usize,
 }

@@ -1,7 +1,7 @@
 //! After the whole file is read: do the names that its expressions mention exist?
 
 use super::Loom;
-use crate::diagnostic::nearest;
+use crate::diagnostic::did_you_mean;
 use crate::expression::Reference;
 use crate::hir::Workflow;
 use crate::model::Name;
@@ -9,7 +9,8 @@ use crate::source::Span;
 use std::collections::BTreeSet;
 
 /// The variables that every loop brings, in its body and condition.
-const LOOP_VARIABLES: [&str; 4] = ["loopIndex", "loopCount", "loopResult", "loopStartTime"];
+pub(super) const LOOP_VARIABLES: [&str; 4] =
+    ["loopIndex", "loopCount", "loopResult", "loopStartTime"];
 
 impl Loom<'_> {
     /// Checks everything that expressions mention.
@@ -28,6 +29,10 @@ impl Loom<'_> {
             .collect();
         let loops = self.loops.clone();
         let variables = self.variables(workflow);
+        self.set = variables.iter().map(|name| name.to_lowercase()).collect();
+        for (name, span) in std::mem::take(&mut self.assigned) {
+            self.may_be_set(&name, span, &variables);
+        }
         let mut seen: BTreeSet<(Span, Reference)> = BTreeSet::new();
         for mention in mentions {
             if !seen.insert((mention.span, mention.reference.clone())) {
@@ -53,10 +58,15 @@ impl Loom<'_> {
         }
     }
 
+    /// Whether anything in the file sets this variable.
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        self.set.contains(&name.to_lowercase())
+    }
+
     /// Everything that `variables()` could give.
     fn variables(&self, workflow: &Workflow) -> Vec<Name> {
         let declared = workflow.variables.iter().map(|(name, _)| name.clone());
-        let mut variables: Vec<Name> = declared.chain(self.assigned.iter().cloned()).collect();
+        let mut variables: Vec<Name> = declared.chain(self.made.iter().cloned()).collect();
         for variable in LOOP_VARIABLES {
             variables.push(Name::from(variable));
             for name in &self.loops {
@@ -78,11 +88,13 @@ impl Loom<'_> {
             return;
         }
         let message = format!("there is no {what} `{name}`");
-        let hint = match nearest(name, known.iter().map(|name| &**name)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if known.is_empty() => format!("this file has no {what}"),
-            None => format!("known are: {}", some_of(known)),
-        };
+        let hint = did_you_mean(name, known).unwrap_or_else(|| {
+            if known.is_empty() {
+                format!("this file has no {what}")
+            } else {
+                format!("known are: {}", some_of(known))
+            }
+        });
         self.reader.error(code, span, message, hint);
     }
 
@@ -90,12 +102,18 @@ impl Loom<'_> {
         if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             return;
         }
-        let message = format!("nothing in this file sets the variable `{name}`");
-        let hint = nearest(name, known.iter().map(|name| &**name)).map_or_else(
-            || String::from("give it a value under `variables`, or set it with setVariable"),
-            |near| format!("did you mean `{near}`?"),
-        );
-        self.reader.warning("unset-variable", span, message, hint);
+        let near = did_you_mean(name, known);
+        if self.azure() {
+            let message = format!("no InitializeVariable makes the variable `{name}`");
+            let hint = near.unwrap_or_else(|| String::from("initialize it before it is used"));
+            self.reader.error("unknown-variable", span, message, hint);
+        } else {
+            let message = format!("nothing in this file sets the variable `{name}`");
+            let hint = near.unwrap_or_else(|| {
+                String::from("give it a value under `variables`, or set it with setVariable")
+            });
+            self.reader.warning("unset-variable", span, message, hint);
+        }
     }
 }
 

@@ -63,7 +63,11 @@ impl Loom<'_> {
             return StepKind::Nothing;
         };
         let name = Name::from(variable);
-        self.assigned.push(name.clone());
+        if self.azure() && label != "initializeVariable" {
+            self.assigned.push((name.clone(), entry.value.span));
+        } else {
+            self.made.push(name.clone());
+        }
         StepKind::Assign(Assign {
             assignments: vec![Assignment {
                 variable: name,
@@ -101,7 +105,7 @@ impl Loom<'_> {
             };
             fields.finish(&mut self.reader);
             let Some(name) = name else { continue };
-            self.assigned.push(Name::from(name));
+            self.made.push(Name::from(name));
             assignments.push(Assignment {
                 variable: Name::from(name),
                 op: AssignOp::Set,

@@ -25,19 +25,29 @@ const KINDS: [(&str, InputKind); 11] = [
 
 impl Loom<'_> {
     /// Reads the whole file.
-    pub(super) fn workflow(&mut self, node: &Node, stem: &str) -> Workflow {
+    pub(super) fn workflow(
+        &mut self,
+        node: &Node,
+        parameters: Option<&Node>,
+        stem: &str,
+    ) -> Workflow {
         let mut workflow = Workflow {
             name: Name::from(stem),
             dialect: self.dialect,
             inputs: Vec::new(),
             variables: Vec::new(),
             parameters: Vec::new(),
+            trigger: None,
             body: Block::Sequence(Vec::new()),
             outputs: Outputs::Actions,
             handlers: Vec::new(),
             links: Vec::new(),
             span: node.span,
         };
+        if self.azure() {
+            self.definition(node, parameters, &mut workflow);
+            return workflow;
+        }
         let bare = node.get("type").is_some() && node.get("definition").is_none();
         if bare && (node.get("actions").is_none() || is_container(node)) {
             self.one_action(node, &mut workflow);
