@@ -23,8 +23,8 @@ impl Loom<'_> {
         let at = entry.key_span;
         let template = match label {
             "parseJson" => self.parse_json(&mut fields, at, hint),
-            "select" => self.from_and(&mut fields, "select", at, hint, Template::select),
-            "join" => self.from_and(&mut fields, "joinWith", at, hint, Template::join),
+            "select" => self.list_and(&mut fields, "select", at, hint, Template::select),
+            "join" => self.list_and(&mut fields, "joinWith", at, hint, Template::join),
             "query" => self.query(&mut fields, at, hint),
             _ => self.table(&mut fields, at, hint),
         };
@@ -57,7 +57,7 @@ impl Loom<'_> {
         Some(template)
     }
 
-    fn from_and(
+    fn list_and(
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,
