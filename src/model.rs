@@ -157,6 +157,10 @@ pub enum AssignOp {
     AppendToString,
     /// Every member of a map becomes a variable of its own; anything that is no map is ignored.
     MergeAll,
+    /// The members of a map become the only variables; anything that is no map is ignored.
+    ReplaceAll,
+    /// The variables named in a list are no more; anything that is no list is ignored.
+    RemoveAll,
 }
 
 /// When a loop looks at its condition.

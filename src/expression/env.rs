@@ -135,6 +135,11 @@ pub trait Env {
     fn root_names(&self) -> Vec<String> {
         Vec::new()
     }
+    /// Whether a member that a name at the top, or anything below it, does not have is None: TEA.
+    /// A member that begins with `_` is never forgiven.
+    fn absent_is_none(&self, root: &str) -> bool {
+        root == "state"
+    }
     /// `env('NAME')`, from the operator's environment as far as the engine lets it through.
     fn env_var(&self, _name: &str) -> Option<String> {
         None

@@ -272,7 +272,8 @@ pub enum StepKind {
     Catch {
         /// What may fail.
         body: Block,
-        /// The variable that gets `{kind, code, message, action, …}`.
+        /// The variable that gets `{kind, code, message, action, …}`; empty: none does, and the
+        /// fault is read from the record of the step that failed.
         error: Name,
         /// What to do then.
         handler: Block,
@@ -322,7 +323,7 @@ pub struct Assign {
 /// One assignment to a variable.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    /// The variable; empty for `MergeAll`.
+    /// The variable; empty for what concerns many: `MergeAll`, `ReplaceAll`, `RemoveAll`.
     pub variable: Name,
     /// How the value gets there.
     pub op: AssignOp,

@@ -9,7 +9,7 @@ use super::state::{
 };
 use crate::expression::Value;
 use crate::model::{Fault, Name, Status};
-use crate::program::{Program, ScopeId};
+use crate::program::{Outputs, Program, ScopeId};
 use crate::time::Timestamp;
 use std::collections::BTreeSet;
 
@@ -146,6 +146,11 @@ impl Stepper<'_> {
                 Ok(value) => self.emit(Change::VariableSet(name.clone(), value)),
                 Err(fault) => return self.raise_here(id, fault),
             }
+        }
+        // What the caller gives lies over the initial state (spec: tea.md).
+        if self.program.outputs == Outputs::State {
+            let input = self.run.input.clone();
+            self.merge_all(&input);
         }
     }
 

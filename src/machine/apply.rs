@@ -26,6 +26,11 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
                 map.insert(name.clone(), value.clone());
             });
         }
+        Change::VariableRemoved(name) => {
+            with_variables(run, |map| {
+                map.shift_remove(name);
+            });
+        }
         Change::ElementAppended(name, value) => {
             with_variables(run, |map| {
                 if let Some(Value::Array(items)) = map.get_mut(name) {

@@ -246,4 +246,6 @@ pub enum Change {
     },
     /// The run ended: nothing is pending any more.
     Finished(Outcome),
+    /// A variable is no more.
+    VariableRemoved(Name),
 }

@@ -526,6 +526,10 @@ impl Env for View<'_> {
             .collect()
     }
 
+    fn absent_is_none(&self, root: &str) -> bool {
+        root == "state" || self.program.dialect == Dialect::Tea
+    }
+
     fn forgives_unrun_actions(&self) -> bool {
         self.forgiving
     }

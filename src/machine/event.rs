@@ -221,7 +221,7 @@ pub enum Happening {
         /// How many iterations ended.
         iterations_completed: u64,
         /// Why.
-        exit_reason: LoopEnd,
+        exit_reason: Name,
     },
     /// A timer was armed.
     TimerSet {

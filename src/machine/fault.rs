@@ -60,8 +60,10 @@ impl<'a> Stepper<'a> {
                         return;
                     }
                     if let Some((variable, to)) = catch {
-                        let value = error_value(&error);
-                        self.emit(Change::VariableSet(variable.clone(), value));
+                        if !variable.is_empty() {
+                            let value = error_value(&error);
+                            self.emit(Change::VariableSet(variable.clone(), value));
+                        }
                         return self.go(cursor, *to);
                     }
                 }

@@ -16,7 +16,7 @@ use super::record::{Output, Reading};
 use super::state::{CursorId, FrameKind, LoopEnd, LoopState, PauseReason, TimerPurpose, Wait};
 use super::step::{Faulty, millis};
 use crate::expression::{Object, Value};
-use crate::model::{Fault, OnLimit, Status, Test, fault_kind};
+use crate::model::{Fault, Name, OnLimit, Status, Test, fault_kind};
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
 use crate::time::{Timestamp, format_duration};
 use std::time::Duration;
@@ -35,6 +35,15 @@ impl Here<'_> {
     fn at(&self) -> (CursorId, u32) {
         (self.cursor, u32::try_from(self.depth).unwrap_or(u32::MAX))
     }
+}
+
+/// Why a loop ended, in the words of its format: TEA's are those of its story TEA-PY-003.
+fn exit_reason(spec: &LoopSpec, end: LoopEnd) -> Name {
+    Name::from(match (&*spec.label, end) {
+        ("while_loop", LoopEnd::Condition) => "condition_false",
+        ("while_loop", LoopEnd::Count) => "max_iterations_reached",
+        (_, end) => end.as_str(),
+    })
 }
 
 impl<'a> Stepper<'a> {
@@ -511,7 +520,7 @@ impl<'a> Stepper<'a> {
             node_name: here.scope.name.clone(),
             path,
             iterations_completed: iterations,
-            exit_reason: end,
+            exit_reason: exit_reason(here.spec, end),
         });
         if let Some(action) = here.scope.action {
             self.record(here.cursor, action, status, output, error, started_at);

@@ -24,6 +24,7 @@ mod event;
 mod fault;
 mod fork;
 mod iterate;
+mod merge;
 mod record;
 mod retry;
 mod shape;

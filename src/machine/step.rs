@@ -220,31 +220,13 @@ impl<'a> Stepper<'a> {
                 }
                 AssignOp::AppendToArray => self.append_element(&name, value)?,
                 AssignOp::AppendToString => self.append_text(&name, &value)?,
-                AssignOp::MergeAll => {
-                    if let Value::Object(map) = &value {
-                        for (key, value) in map.iter() {
-                            let key = self.variable_key(key);
-                            self.emit(Change::VariableSet(key, value.clone()));
-                        }
-                    }
-                }
+                AssignOp::MergeAll => self.merge_all(&value),
+                AssignOp::ReplaceAll => self.replace_all(&value),
+                AssignOp::RemoveAll => self.remove_all(&value),
             }
             last = Some(name);
         }
         Ok(last)
-    }
-
-    /// The name a variable is kept under: names are compared without case, except in TEA, whose
-    /// state keys are Python's.
-    fn variable_key(&self, name: &Name) -> Name {
-        let Value::Object(map) = &self.run.variables else {
-            return name.clone();
-        };
-        if map.contains_key(name) || self.program.dialect == Dialect::Tea {
-            return name.clone();
-        }
-        let same = map.keys().find(|key| key.eq_ignore_ascii_case(name));
-        same.unwrap_or(name).clone()
     }
 
     fn variable(&self, name: &Name) -> Faulty<Value> {

@@ -73,7 +73,7 @@ impl Root {
 
     fn value(&self, env: &dyn Env) -> Option<Jinja> {
         if let Some(value) = env.root(&self.name) {
-            return Some(to_jinja(&value, self.name == "state"));
+            return Some(to_jinja(&value, env.absent_is_none(&self.name)));
         }
         let value = match self.name.as_str() {
             "variables" => self.object(&env.variable_names(), |name| env.variable(name)),
