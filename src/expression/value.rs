@@ -339,39 +339,53 @@ impl<'de> Deserialize<'de> for Value {
 
 impl Encode for Value {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
-        match self {
-            Self::Null => 0u8.encode(encoder),
-            Self::Bool(false) => 1u8.encode(encoder),
-            Self::Bool(true) => 2u8.encode(encoder),
-            Self::Int(value) => {
-                3u8.encode(encoder)?;
-                value.encode(encoder)
-            }
-            Self::Float(value) => {
-                4u8.encode(encoder)?;
-                value.encode(encoder)
-            }
-            Self::Decimal(value) => {
-                5u8.encode(encoder)?;
-                value.serialize().encode(encoder)
-            }
-            Self::String(value) => {
-                6u8.encode(encoder)?;
-                value.as_str().encode(encoder)
-            }
-            Self::Array(items) => {
-                7u8.encode(encoder)?;
-                items.len().encode(encoder)?;
-                items.iter().try_for_each(|item| item.encode(encoder))
-            }
-            Self::Object(map) => {
-                8u8.encode(encoder)?;
-                map.len().encode(encoder)?;
-                map.iter().try_for_each(|(key, value)| {
-                    key.encode(encoder)?;
-                    value.encode(encoder)
-                })
-            }
+        encode_value(self, encoder, 0)
+    }
+}
+
+/// What could not be decoded again is refused.
+fn encode_value<E: Encoder>(
+    value: &Value,
+    encoder: &mut E,
+    depth: usize,
+) -> Result<(), EncodeError> {
+    if depth > MAX_STORED_DEPTH {
+        return Err(EncodeError::Other("a value nests too deep"));
+    }
+    match value {
+        Value::Null => 0u8.encode(encoder),
+        Value::Bool(false) => 1u8.encode(encoder),
+        Value::Bool(true) => 2u8.encode(encoder),
+        Value::Int(value) => {
+            3u8.encode(encoder)?;
+            value.encode(encoder)
+        }
+        Value::Float(value) => {
+            4u8.encode(encoder)?;
+            value.encode(encoder)
+        }
+        Value::Decimal(value) => {
+            5u8.encode(encoder)?;
+            value.serialize().encode(encoder)
+        }
+        Value::String(value) => {
+            6u8.encode(encoder)?;
+            value.as_str().encode(encoder)
+        }
+        Value::Array(items) => {
+            7u8.encode(encoder)?;
+            items.len().encode(encoder)?;
+            items
+                .iter()
+                .try_for_each(|item| encode_value(item, encoder, depth + 1))
+        }
+        Value::Object(map) => {
+            8u8.encode(encoder)?;
+            map.len().encode(encoder)?;
+            map.iter().try_for_each(|(key, value)| {
+                key.encode(encoder)?;
+                encode_value(value, encoder, depth + 1)
+            })
         }
     }
 }

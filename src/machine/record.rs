@@ -6,14 +6,21 @@ use crate::expression::Value;
 use crate::model::{Fault, Name, Status};
 use crate::program::{Action, ActionId, Program};
 use crate::time::Timestamp;
+use bincode::de::Decoder;
+use bincode::enc::Encoder;
+use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 /// The records of one cursor, or of one iteration.
 pub type Records = BTreeMap<ActionId, ActionRecord>;
 
+/// How deep records may lie in the output of another: foreach in foreach.
+const MAX_NESTING: u32 = 64;
+
 /// One action's record.
-#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ActionRecord {
     /// How it ended.
     pub status: Status,
@@ -30,6 +37,62 @@ pub struct ActionRecord {
     /// How many attempts it took.
     pub attempts: u32,
 }
+
+thread_local! {
+    static NESTING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Counts how deep this thread is in records.
+struct Nested;
+
+impl Nested {
+    fn enter() -> Option<Self> {
+        NESTING.with(|depth| {
+            let deeper = depth.get() + 1;
+            (deeper <= MAX_NESTING).then(|| {
+                depth.set(deeper);
+                Self
+            })
+        })
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        NESTING.with(|depth| depth.set(depth.get().saturating_sub(1)));
+    }
+}
+
+/// By hand, because a record can hold records: the derive would recurse as deep as the bytes ask
+/// for.
+impl Encode for ActionRecord {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        let _nested = Nested::enter().ok_or(EncodeError::Other("records nest too deep"))?;
+        self.status.encode(encoder)?;
+        self.inputs.encode(encoder)?;
+        self.output.encode(encoder)?;
+        self.error.encode(encoder)?;
+        self.started_at.encode(encoder)?;
+        self.ended_at.encode(encoder)?;
+        self.attempts.encode(encoder)
+    }
+}
+
+impl<Context> Decode<Context> for ActionRecord {
+    fn decode<D: Decoder<Context = Context>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        let _nested = Nested::enter().ok_or(DecodeError::Other("records nest too deep"))?;
+        Ok(Self {
+            status: Decode::decode(decoder)?,
+            inputs: Decode::decode(decoder)?,
+            output: Decode::decode(decoder)?,
+            error: Decode::decode(decoder)?,
+            started_at: Decode::decode(decoder)?,
+            ended_at: Decode::decode(decoder)?,
+            attempts: Decode::decode(decoder)?,
+        })
+    }
+}
+bincode::impl_borrow_decode!(ActionRecord);
 
 /// What an action gave.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]

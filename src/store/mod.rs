@@ -2,7 +2,20 @@
 //! One contract suite holds for all of them. This room never schedules anything and no type of a
 //! database leaks out of it.
 
-mod stub;
+mod codec;
+mod commit;
+mod keys;
+mod kv;
+pub mod memory;
+mod rows;
+pub mod sled;
+mod stage;
+
+pub use keys::MAX_RUN_ID;
+pub use memory::MemoryStore;
+pub use rows::Retention;
+pub use sled::{SledOptions, SledStore};
+
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, Receipt, RunState, RunStatus};
 use crate::model::{Dialect, Name};
 use crate::program::ProgramHash;
@@ -10,7 +23,6 @@ use crate::source::Bundle;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
-pub use stub::*;
 
 /// What a run was compiled from; stored once per hash, so that a run is pinned to it even when
 /// the files change.
@@ -145,6 +157,22 @@ pub enum StoreError {
     /// There is no such run.
     #[error("there is no run {0} in this store")]
     UnknownRun(Name),
+    /// A commit holds what the store cannot keep: values that nest too deep, a record that is
+    /// too long, an id of no or more than [`MAX_RUN_ID`] bytes. Nothing of it was written.
+    #[error("run {run} cannot be stored: {reason}")]
+    Unfit {
+        /// The run.
+        run: Name,
+        /// Why.
+        reason: String,
+    },
+    /// A write failed before. Nothing is acknowledged any more, because what the database still
+    /// has in memory may not be on disk: the store must be opened again.
+    #[error("the store stopped after an error: {reason}")]
+    Failed {
+        /// The first error.
+        reason: String,
+    },
 }
 
 /// A place to keep runs. All methods block; `commit` is durable against a power cut when it
@@ -229,9 +257,15 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError>;
 
-    /// Forgets a run and all of its rows.
+    /// Forgets a run and all of its rows. Its program stays until [`Store::sweep`].
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::UnknownRun`], [`StoreError::Io`].
     fn delete(&self, run: &str) -> Result<(), StoreError>;
+
+    /// Forgets the programs that no run pins; gives how many.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    fn sweep(&self) -> Result<u64, StoreError>;
 }

@@ -16,3 +16,5 @@ mod diagnostics;
 mod expressions;
 mod loom;
 mod support;
+
+mod store_contract;

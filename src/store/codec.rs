@@ -1,0 +1,189 @@
+//! The bytes of a record: a version, its size in pieces, the encoded value, and a checksum over
+//! the key and all of it (docs/store-format.md draws them). Decoding never panics, never trusts
+//! a length and never nests without bound. This file never touches a database.
+
+use bincode::config::{self, Configuration};
+use bincode::error::{DecodeError, EncodeError};
+use bincode::{Decode, Encode};
+use std::ops::Range;
+
+/// The version that this engine writes, the first byte of every record. Older versions keep
+/// their decoders.
+pub const VERSION: u8 = 1;
+/// The longest value under one key. The database writes a leaf of up to 20 keys at once and
+/// puts what is longer than 128 KiB into a file of its own, whose directory entry it never
+/// syncs: 20 values and keys must stay below that.
+pub const MAX_VALUE: usize = 5_600;
+/// Version and number of further pieces.
+const HEAD: usize = 3;
+/// The checksum.
+const TAIL: usize = 4;
+/// How much of a value one piece holds.
+pub const MAX_PIECE: usize = MAX_VALUE - HEAD - TAIL;
+
+const CONFIG: Configuration = config::standard();
+
+/// Why bytes are no record.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRecord {
+    /// Not as long as a record is.
+    #[error("it is cut short")]
+    Short,
+    /// The checksum does not match: other bytes than were written, or under another key.
+    #[error("its checksum does not match")]
+    Checksum,
+    /// A version that this engine does not know.
+    #[error("it has version {0}, and this engine knows 1 to {VERSION}")]
+    Version(u8),
+    /// A piece is not there.
+    #[error("its piece {0} is missing")]
+    Piece(u32),
+    /// The bytes do not decode.
+    #[error("it does not decode: {0}")]
+    Value(String),
+    /// More bytes than the value has.
+    #[error("it has {0} bytes too many")]
+    Trailing(usize),
+}
+
+/// Begins a record at the end of `out`; gives where it starts.
+pub fn open(out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    out.extend_from_slice(&[VERSION, 0, 0]);
+    start
+}
+
+/// Ends the record that begins at `start` and whose key lies at `key` in the same buffer: the
+/// count of further pieces and the checksum.
+pub fn seal(out: &mut Vec<u8>, key: Range<usize>, start: usize, further: u16) {
+    if let Some([_, low, high]) = out.get_mut(start..start + HEAD) {
+        [*low, *high] = further.to_le_bytes();
+    }
+    let key = out.get(key).unwrap_or_default();
+    let crc = checksum(key, out.get(start..).unwrap_or_default());
+    out.extend_from_slice(&crc.to_le_bytes());
+}
+
+/// What is under one key, checked: where the value's bytes are, and how many further pieces the
+/// record has.
+pub fn check(key: &[u8], stored: &[u8]) -> Result<(Range<usize>, u16), BadRecord> {
+    let (rest, crc) = stored.split_last_chunk().ok_or(BadRecord::Short)?;
+    let [version, low, high, ..] = *rest else {
+        return Err(BadRecord::Short);
+    };
+    if checksum(key, rest) != u32::from_le_bytes(*crc) {
+        return Err(BadRecord::Checksum);
+    }
+    if version != VERSION {
+        return Err(BadRecord::Version(version));
+    }
+    Ok((HEAD..rest.len(), u16::from_le_bytes([low, high])))
+}
+
+fn checksum(key: &[u8], bytes: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(key);
+    crc.update(bytes);
+    crc.finalize()
+}
+
+/// Appends a value.
+pub fn encode<T: Encode>(out: &mut Vec<u8>, value: &T) -> Result<(), EncodeError> {
+    bincode::encode_into_std_write(value, out, CONFIG).map(drop)
+}
+
+/// Appends a list of values.
+pub fn encode_all<T: Encode>(out: &mut Vec<u8>, values: &[T]) -> Result<(), EncodeError> {
+    encode(out, &(values.len() as u64))?;
+    values.iter().try_for_each(|value| encode(out, value))
+}
+
+/// Reads one value that takes all the bytes.
+pub fn decode<T: Decode<()>>(bytes: &[u8]) -> Result<T, BadRecord> {
+    let (value, used) = decode_first(bytes)?;
+    match bytes.len() - used {
+        0 => Ok(value),
+        more => Err(BadRecord::Trailing(more)),
+    }
+}
+
+/// Reads a list of values that takes all the bytes. The count is not trusted: a value that is
+/// not there fails on its first missing byte.
+pub fn decode_all<T: Decode<()>>(bytes: &[u8]) -> Result<Vec<T>, BadRecord> {
+    let (count, mut at): (u64, usize) = decode_first(bytes)?;
+    let mut values = Vec::new();
+    for _ in 0..count {
+        let (value, used) = decode_first(bytes.get(at..).unwrap_or_default())?;
+        values.push(value);
+        at += used;
+    }
+    match bytes.len().saturating_sub(at) {
+        0 => Ok(values),
+        more => Err(BadRecord::Trailing(more)),
+    }
+}
+
+/// The limit bounds what a bad length can make the decoder reserve. A container's element can
+/// take a few hundred times more memory than bytes, hence the steps.
+fn decode_first<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), BadRecord> {
+    const MIB: usize = 1 << 20;
+    let result = match bytes.len() {
+        0..=0xFFFF => bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 64 * MIB }>()),
+        0x1_0000..=0xF_FFFF => {
+            bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 512 * MIB }>())
+        }
+        _ => bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 4096 * MIB }>()),
+    };
+    result.map_err(|error: DecodeError| BadRecord::Value(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::Value;
+
+    fn sealed(key: &[u8], value: &Value) -> Vec<u8> {
+        let mut out = key.to_vec();
+        let start = open(&mut out);
+        encode(&mut out, value).unwrap();
+        seal(&mut out, 0..key.len(), start, 0);
+        out.split_off(start)
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_noticed() {
+        let value = Value::from_pairs([("a", Value::from(1_i64)), ("b", Value::from("text"))]);
+        let bytes = sealed(b"key", &value);
+        let (body, further) = check(b"key", &bytes).unwrap();
+        assert_eq!(further, 0);
+        assert_eq!(decode::<Value>(&bytes[body]).unwrap(), value);
+        assert_eq!(check(b"kez", &bytes), Err(BadRecord::Checksum));
+        for bit in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(check(b"key", &bad).is_err());
+        }
+        for cut in 0..bytes.len() {
+            assert!(check(b"key", &bytes[..cut]).is_err());
+        }
+    }
+
+    #[test]
+    fn an_unknown_version_is_named() {
+        let mut out = vec![b'k', 9, 0, 0];
+        seal(&mut out, 0..1, 1, 0);
+        assert_eq!(check(b"k", &out[1..]), Err(BadRecord::Version(9)));
+    }
+
+    #[test]
+    fn lists_do_not_trust_their_count() {
+        let mut out = Vec::new();
+        encode_all(&mut out, &[1_u64, 2, 300]).unwrap();
+        assert_eq!(decode_all::<u64>(&out).unwrap(), [1, 2, 300]);
+        let mut lie = Vec::new();
+        encode(&mut lie, &u64::MAX).unwrap();
+        assert!(matches!(decode_all::<u64>(&lie), Err(BadRecord::Value(_))));
+        out.push(0);
+        assert_eq!(decode_all::<u64>(&out), Err(BadRecord::Trailing(1)));
+    }
+}

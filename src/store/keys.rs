@@ -1,0 +1,514 @@
+//! The keys of the store's one tree: a family byte, then parts whose bytes sort as they should
+//! (docs/store-format.md draws them). This file never touches a database.
+//!
+//! Texts inside a key end with a zero byte (inside one, 00 is written `01 01` and 01 `01 02`), so
+//! that no run's rows begin with another run's key; numbers are big-endian. Keys are kept short: a page
+//! of the database holds a few hundred of them and must stay far below the size from which the
+//! database would put it into a file of its own.
+
+use crate::program::ProgramHash;
+use crate::time::Timestamp;
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// The longest run id, in bytes of UTF-8.
+pub const MAX_RUN_ID: usize = 128;
+/// Longer loop names in a key are cut and told apart by a hash; the row has the whole path.
+const MAX_LOOP_NAMES: usize = 192;
+/// So much of them is kept before the hash.
+const KEPT_OF_LONG: usize = 80;
+/// So many iterations of outer loops stand in a key; those further out are one hashed number.
+const MAX_OUTER: usize = 12;
+
+/// What a row is, by the first byte of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Magic and format version.
+    Meta,
+    /// The number of the last group that was committed.
+    Group,
+    /// A program's source.
+    Program,
+    /// A run's head.
+    Header,
+    /// A run's whole state at a revision.
+    Snapshot,
+    /// The changes of one commit.
+    Changes,
+    /// A loop's current row.
+    Loop,
+    /// An iteration's row.
+    Iteration,
+    /// The history events of one commit.
+    Events,
+    /// Which run is due when.
+    Due,
+    /// Which run goes on at once.
+    Runnable,
+}
+
+impl Family {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Meta,
+        Self::Group,
+        Self::Program,
+        Self::Header,
+        Self::Snapshot,
+        Self::Changes,
+        Self::Loop,
+        Self::Iteration,
+        Self::Events,
+        Self::Due,
+        Self::Runnable,
+    ];
+
+    /// The families of rows that belong to one run and begin with its id.
+    pub const OF_RUN: [Self; 6] = [
+        Self::Header,
+        Self::Snapshot,
+        Self::Changes,
+        Self::Loop,
+        Self::Iteration,
+        Self::Events,
+    ];
+
+    /// Its byte.
+    pub const fn byte(self) -> u8 {
+        match self {
+            Self::Meta => b'm',
+            Self::Group => b'g',
+            Self::Program => b'p',
+            Self::Header => b'r',
+            Self::Snapshot => b's',
+            Self::Changes => b'c',
+            Self::Loop => b'l',
+            Self::Iteration => b'i',
+            Self::Events => b'e',
+            Self::Due => b't',
+            Self::Runnable => b'q',
+        }
+    }
+
+    /// The family of a byte.
+    pub fn of(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|family| family.byte() == byte)
+    }
+
+    /// The word for people.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Meta => "format",
+            Self::Group => "group number",
+            Self::Program => "program",
+            Self::Header => "header",
+            Self::Snapshot => "snapshot",
+            Self::Changes => "changes",
+            Self::Loop => "loop row",
+            Self::Iteration => "iteration row",
+            Self::Events => "events",
+            Self::Due => "due",
+            Self::Runnable => "runnable",
+        }
+    }
+}
+
+/// The key of a family that has one row.
+pub fn single(out: &mut Vec<u8>, family: Family) {
+    out.push(family.byte());
+}
+
+/// A program's key.
+pub fn program(out: &mut Vec<u8>, hash: ProgramHash) {
+    out.push(Family::Program.byte());
+    out.extend_from_slice(&hash.0);
+}
+
+/// What all rows of a run in this family begin with; for a header the whole key.
+pub fn of_run(out: &mut Vec<u8>, family: Family, run: &str) {
+    out.push(family.byte());
+    text(out, run.as_bytes());
+}
+
+/// The key of a row with one number: snapshots and changes by revision, events by the sequence
+/// number of the row's last one.
+pub fn numbered(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
+    of_run(out, family, run);
+    out.extend_from_slice(&number.to_be_bytes());
+}
+
+/// The key of a loop's row.
+pub fn loop_row(out: &mut Vec<u8>, run: &str, path: &LoopPath) {
+    of_run(out, Family::Loop, run);
+    path.names(out);
+    path.outer(out);
+}
+
+/// What the rows of all iterations of a loop begin with, for one path.
+pub fn iterations(out: &mut Vec<u8>, run: &str, path: &LoopPath) {
+    of_run(out, Family::Iteration, run);
+    path.names(out);
+    path.outer(out);
+}
+
+/// An iteration's key.
+pub fn iteration(out: &mut Vec<u8>, run: &str, path: &LoopPath, iteration: u64) {
+    iterations(out, run, path);
+    out.extend_from_slice(&iteration.to_be_bytes());
+}
+
+/// What the timer index has for a run.
+pub fn due(out: &mut Vec<u8>, at: Timestamp, run: &str) {
+    due_from(out, at);
+    out.extend_from_slice(run.as_bytes());
+}
+
+/// Where the timer index has this instant.
+pub fn due_from(out: &mut Vec<u8>, at: Timestamp) {
+    out.push(Family::Due.byte());
+    // The flipped sign bit sorts instants before 1970 first.
+    out.extend_from_slice(&(at.0 ^ i64::MIN).to_be_bytes());
+}
+
+/// What the runnable index has for a run.
+pub fn runnable(out: &mut Vec<u8>, run: &str) {
+    out.push(Family::Runnable.byte());
+    out.extend_from_slice(run.as_bytes());
+}
+
+/// What follows a record's key for its second and later pieces, from 1.
+pub fn piece(out: &mut Vec<u8>, piece: u32) {
+    out.extend_from_slice(&piece.to_be_bytes());
+}
+
+/// The first key after all that begin with `prefix`.
+pub fn after(prefix: &[u8]) -> Vec<u8> {
+    let mut out = prefix.to_vec();
+    while let Some(last) = out.pop() {
+        if last < u8::MAX {
+            out.push(last + 1);
+            break;
+        }
+    }
+    out
+}
+
+fn text(out: &mut Vec<u8>, bytes: &[u8]) {
+    for &byte in bytes {
+        match byte {
+            0 | 1 => out.extend_from_slice(&[1, byte + 1]),
+            _ => out.push(byte),
+        }
+    }
+    out.push(0);
+}
+
+/// A loop's path, `outer#2/inner`, as two parts: the names, which sort the rows of one loop
+/// together, and the iterations of the loops around it, which sort them in time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopPath {
+    names: Vec<u8>,
+    outer: Vec<u64>,
+}
+
+impl LoopPath {
+    /// Splits a path. Two paths never give the same parts.
+    pub fn new(path: &str) -> Self {
+        let (mut names, mut outer) = (Vec::with_capacity(path.len()), Vec::new());
+        let mut rest = path;
+        while let Some(at) = rest.find('#') {
+            let (before, hash) = rest.split_at(at);
+            names.extend_from_slice(before.as_bytes());
+            names.push(b'#');
+            let tail = hash.get(1..).unwrap_or_default();
+            rest = match number_before_slash(tail) {
+                Some((number, after)) => {
+                    outer.push(number);
+                    after
+                }
+                None => tail,
+            };
+        }
+        names.extend_from_slice(rest.as_bytes());
+        Self { names, outer }
+    }
+
+    /// The part that all paths of one loop share.
+    pub fn into_names(self) -> Vec<u8> {
+        self.names
+    }
+
+    fn names(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        text(out, &self.names);
+        if out.len() - start > MAX_LOOP_NAMES {
+            out.truncate(start);
+            let mut cut: Vec<u8> = self.names.iter().copied().take(KEPT_OF_LONG).collect();
+            for byte in Sha256::digest(&self.names).iter().take(16) {
+                cut.extend_from_slice(format!("{byte:02x}").as_bytes());
+            }
+            text(out, &cut);
+        }
+    }
+
+    fn outer(&self, out: &mut Vec<u8>) {
+        let hashed = self.outer.len().saturating_sub(MAX_OUTER);
+        let (far, near) = self.outer.split_at(hashed);
+        if !far.is_empty() {
+            let mut digest = Sha256::new();
+            far.iter()
+                .for_each(|number| digest.update(number.to_be_bytes()));
+            out.extend(digest.finalize().iter().take(8));
+        }
+        near.iter()
+            .for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
+    }
+}
+
+/// `12/rest`: the number and what follows the slash. Only numbers as this engine writes them.
+fn number_before_slash(text: &str) -> Option<(u64, &str)> {
+    let (digits, after) = text.split_once('/')?;
+    let number: u64 = digits.parse().ok()?;
+    (number.to_string() == digits).then_some((number, after))
+}
+
+/// What a key says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parsed {
+    /// The family.
+    pub family: Family,
+    /// The run, where the key has one and it is text.
+    pub run: Option<String>,
+    /// Revision, sequence or iteration.
+    pub number: Option<u64>,
+    /// A loop's names.
+    pub names: Option<String>,
+    /// When it is due.
+    pub due: Option<Timestamp>,
+    /// Which piece of the record, 0 for the first.
+    pub piece: u32,
+    /// The length of the record's own key, without the piece.
+    pub record: usize,
+}
+
+/// Reads a key; none when this version writes no such keys.
+pub fn parse(key: &[u8]) -> Option<Parsed> {
+    let (&byte, rest) = key.split_first()?;
+    let family = Family::of(byte)?;
+    let mut parsed = Parsed {
+        family,
+        run: None,
+        number: None,
+        names: None,
+        due: None,
+        piece: 0,
+        record: key.len(),
+    };
+    let rest = match family {
+        Family::Meta | Family::Group => rest,
+        Family::Program => rest.get(32..)?,
+        Family::Due => {
+            let (at, run) = rest.split_first_chunk()?;
+            parsed.due = Some(Timestamp(i64::from_be_bytes(*at) ^ i64::MIN));
+            parsed.run = Some(utf8(run)?);
+            return Some(parsed);
+        }
+        Family::Runnable => {
+            parsed.run = Some(utf8(rest)?);
+            return Some(parsed);
+        }
+        Family::Header => {
+            let (run, rest) = take_text(rest)?;
+            parsed.run = Some(utf8(&run)?);
+            rest
+        }
+        Family::Snapshot | Family::Changes | Family::Events => {
+            let (run, rest) = take_text(rest)?;
+            parsed.run = Some(utf8(&run)?);
+            let (number, rest) = rest.split_first_chunk()?;
+            parsed.number = Some(u64::from_be_bytes(*number));
+            rest
+        }
+        Family::Loop | Family::Iteration => {
+            let (run, rest) = take_text(rest)?;
+            parsed.run = Some(utf8(&run)?);
+            let (names, rest) = take_text(rest)?;
+            parsed.names = Some(String::from_utf8_lossy(&names).into_owned());
+            let numbers = rest.len() / 8 * 8;
+            let (numbers, rest) = rest.split_at_checked(numbers)?;
+            if family == Family::Iteration {
+                let (_, number) = numbers.split_last_chunk()?;
+                parsed.number = Some(u64::from_be_bytes(*number));
+            }
+            rest
+        }
+    };
+    match rest {
+        [] => {}
+        [a, b, c, d] => {
+            parsed.piece = u32::from_be_bytes([*a, *b, *c, *d]);
+            parsed.record = key.len() - 4;
+        }
+        _ => return None,
+    }
+    Some(parsed)
+}
+
+fn utf8(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes).ok().map(str::to_owned)
+}
+
+fn take_text(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut out = Vec::new();
+    let mut rest = bytes;
+    loop {
+        match rest {
+            [0, after @ ..] => return Some((out, after)),
+            [1, escaped @ (1 | 2), after @ ..] => {
+                out.push(escaped - 1);
+                rest = after;
+            }
+            [1, ..] => return None,
+            [byte, after @ ..] => {
+                out.push(*byte);
+                rest = after;
+            }
+            [] => return None,
+        }
+    }
+}
+
+/// What a key names, for people.
+impl fmt::Display for Parsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.family.word())?;
+        if let Some(names) = &self.names {
+            write!(f, " of loop {names}")?;
+        }
+        match (self.family, self.number) {
+            (Family::Snapshot | Family::Changes, Some(number)) => write!(f, " {number}")?,
+            (Family::Iteration, Some(number)) => write!(f, ", iteration {number}")?,
+            (Family::Events, Some(number)) => write!(f, " up to {number}")?,
+            _ => {}
+        }
+        if let Some(due) = self.due {
+            write!(f, " {due}")?;
+        }
+        if let Some(run) = &self.run {
+            write!(f, " of run {run}")?;
+        }
+        if self.piece > 0 {
+            write!(f, ", piece {}", self.piece)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a key names, for errors; its bytes when this version writes no such keys.
+pub fn describe(key: &[u8]) -> String {
+    match parse(key) {
+        Some(parsed) => parsed.to_string(),
+        None => format!("an unknown record {}", key.escape_ascii()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(f: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::new();
+        f(&mut out);
+        out
+    }
+
+    #[test]
+    fn paths_split_into_names_and_iterations() {
+        let path = LoopPath::new("outer#2/mid#10/inner");
+        assert_eq!(path.names, b"outer#mid#inner");
+        assert_eq!(path.outer, [2, 10]);
+        let odd = LoopPath::new("a#02/b#x/c#/d#99999999999999999999/e#");
+        assert_eq!(odd.names, b"a#02/b#x/c#/d#99999999999999999999/e#");
+        assert!(odd.outer.is_empty());
+    }
+
+    #[test]
+    fn iterations_sort_in_time_and_apart_from_other_runs() {
+        let row = |run: &str, path: &str, n| key(|k| iteration(k, run, &LoopPath::new(path), n));
+        assert!(row("a", "outer#2/inner", 300) < row("a", "outer#10/inner", 0));
+        assert!(row("a", "outer", 255) < row("a", "outer", 256));
+        let prefix = key(|k| of_run(k, Family::Iteration, "a"));
+        assert!(row("a", "x", 1).starts_with(&prefix));
+        assert!(!row("ab", "x", 1).starts_with(&prefix));
+        assert!(!row("a\0", "x", 1).starts_with(&prefix));
+        let sorted = ["a", "a\0", "a\0b", "a\u{1}", "a\u{2}", "aa"];
+        let head = |run: &&str| key(|k| of_run(k, Family::Header, run));
+        assert!(sorted.iter().map(head).is_sorted());
+    }
+
+    #[test]
+    fn instants_sort() {
+        let at = |ms| key(|k| due(k, Timestamp(ms), "r"));
+        assert!(at(i64::MIN) < at(-1));
+        assert!(at(-1) < at(0));
+        assert!(at(0) < at(i64::MAX));
+    }
+
+    #[test]
+    fn every_key_parses_to_what_it_was_made_of() {
+        let path = LoopPath::new("outer#2/inner");
+        let run = "r\0\u{1}un";
+        let all = [
+            key(|k| single(k, Family::Meta)),
+            key(|k| program(k, ProgramHash([0; 32]))),
+            key(|k| of_run(k, Family::Header, run)),
+            key(|k| numbered(k, Family::Snapshot, run, 7)),
+            key(|k| numbered(k, Family::Changes, run, 7)),
+            key(|k| numbered(k, Family::Events, run, 7)),
+            key(|k| loop_row(k, run, &path)),
+            key(|k| iteration(k, run, &path, 7)),
+        ];
+        for first in all {
+            let parsed = parse(&first).unwrap();
+            assert_eq!(parsed.piece, 0);
+            let mut second = first.clone();
+            piece(&mut second, 3);
+            let again = parse(&second).unwrap();
+            assert_eq!(again.piece, 3, "{again}");
+            assert_eq!(again.record, first.len());
+            assert_eq!(again.run, parsed.run);
+            assert_eq!(again.number, parsed.number);
+        }
+        assert_eq!(
+            describe(&key(|k| iteration(k, "x", &path, 7))),
+            "iteration row of loop outer#inner, iteration 7 of run x"
+        );
+        assert_eq!(parse(b""), None);
+        assert_eq!(parse(b"z"), None);
+    }
+
+    #[test]
+    fn long_paths_make_short_and_different_keys() {
+        let deep = |last: u64| {
+            let outer: Vec<String> = (0..40).map(|n| format!("loop{n}#{n}")).collect();
+            LoopPath::new(&format!(
+                "{}/{}#{last}/end",
+                outer.join("/"),
+                "x".repeat(500)
+            ))
+        };
+        let row = |last| key(|k| iteration(k, "run", &deep(last), u64::MAX));
+        assert!(row(1).len() < 340);
+        assert_ne!(row(1), row(2));
+        let zeros = LoopPath::new(&"\0".repeat(300));
+        let zeros = key(|k| iteration(k, "run", &zeros, 5));
+        assert_eq!(parse(&zeros).unwrap().number, Some(5));
+    }
+
+    #[test]
+    fn after_ends_a_prefix() {
+        assert_eq!(after(b"ab"), b"ac");
+        assert_eq!(after(&[b'a', 0xFF]), b"b");
+        assert_eq!(after(&[0xFF]), b"");
+    }
+}

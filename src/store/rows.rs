@@ -1,0 +1,574 @@
+//! A store as rows of a sorted map: opening, reading, and making groups durable. What a commit
+//! writes is decided in `commit`; what bytes look like in `keys` and `codec`.
+//!
+//! One thread at a time stages and applies a group; while it flushes and syncs, the next one
+//! stages. After a write that failed nothing is acknowledged and no run is loaded any more until
+//! the store is opened again: what the database still has in memory may not be on disk.
+
+use super::codec::{self, BadRecord};
+use super::commit::Writer;
+use super::keys::{self, Family, LoopPath};
+use super::kv::{Kv, KvError, prefixed};
+use super::{Commit, Committed, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun};
+use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
+use crate::model::Name;
+use crate::program::ProgramHash;
+use crate::time::Timestamp;
+use bincode::{Decode, Encode};
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+
+/// The version of the format: which families there are and how their keys look.
+pub const FORMAT: u32 = 1;
+const MAGIC: &str = "windlass store";
+
+/// How much of what is only for looking at is kept; a run never needs it to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// At least so many iteration rows of each loop of a run.
+    pub iterations: usize,
+    /// At least so many history events of a run.
+    pub events: u64,
+    /// At least so many rows of each loop of a run that ended (a nested loop has one for each
+    /// iteration of the loop around it).
+    pub ended_loops: usize,
+    /// What is beyond is removed once in so many commits of a run.
+    pub tidy_every: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            iterations: 1_000,
+            events: 10_000,
+            ended_loops: 64,
+            tidy_every: 512,
+        }
+    }
+}
+
+/// What lies under the key `m`.
+#[derive(Debug, Encode, Decode)]
+struct Meta {
+    magic: String,
+    format: u32,
+}
+
+/// A store on a sorted map.
+pub struct Rows<K: Kv> {
+    pub(super) kv: K,
+    pub(super) retention: Retention,
+    writer: Mutex<Writer>,
+    /// Shared by readers of several rows, alone for a group that is applied.
+    gate: RwLock<()>,
+    /// The last group that is durable.
+    synced: Mutex<u64>,
+    /// Why nothing can be written any more.
+    failed: OnceLock<String>,
+}
+
+impl<K: Kv> Rows<K> {
+    pub(super) fn fresh(kv: K, retention: Retention) -> Self {
+        Self::at(kv, retention, 0)
+    }
+
+    fn at(kv: K, retention: Retention, group: u64) -> Self {
+        Self {
+            kv,
+            retention,
+            writer: Mutex::new(Writer::new(group)),
+            gate: RwLock::new(()),
+            synced: Mutex::new(group),
+            failed: OnceLock::new(),
+        }
+    }
+
+    /// Checks that the map is a store of this format, or makes it one when it is empty.
+    pub(super) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
+        let foreign = |reason: String| StoreError::Foreign {
+            path: path.to_owned(),
+            reason,
+        };
+        let mut rows = Self::fresh(kv, retention);
+        let acknowledged = rows.kv.synced();
+        let group = match rows.read(|key| keys::single(key, Family::Meta), codec::decode::<Meta>)? {
+            Some(meta) if meta.magic != MAGIC => return Err(foreign(String::from("other magic"))),
+            Some(meta) if meta.format != FORMAT => {
+                let format = meta.format;
+                return Err(foreign(format!(
+                    "its format is {format}, and this version knows {FORMAT}"
+                )));
+            }
+            Some(_) => rows
+                .read(|key| keys::single(key, Family::Group), codec::decode::<u64>)?
+                .ok_or_else(|| corrupt("the group number is missing"))?,
+            None if acknowledged > 0 => {
+                return Err(corrupt("all that was acknowledged is missing"));
+            }
+            None if rows.kv.range(prefixed(&[])).next().is_some() => {
+                return Err(foreign(String::from("it holds other data")));
+            }
+            None => {
+                let writer = rows
+                    .writer
+                    .get_mut()
+                    .unwrap_or_else(PoisonError::into_inner);
+                writer.stage_meta(&Meta {
+                    magic: MAGIC.to_owned(),
+                    format: FORMAT,
+                })?;
+                rows.kv.apply(&writer.stage)?;
+                rows.kv.flush()?;
+                rows.kv.sync(0)?;
+                0
+            }
+        };
+        if group < acknowledged {
+            return Err(corrupt(&format!(
+                "group {acknowledged} was acknowledged and the last one found is {group}"
+            )));
+        }
+        Ok(Self::at(rows.kv, retention, group))
+    }
+
+    /// Fails when a write failed before.
+    fn usable(&self) -> Result<(), StoreError> {
+        match self.failed.get() {
+            Some(reason) => Err(StoreError::Failed {
+                reason: reason.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Nothing is acknowledged any more after this.
+    fn fail(&self, error: KvError) -> StoreError {
+        let _ = self.failed.set(error.to_string());
+        error.into()
+    }
+
+    /// Applies what is staged and makes it durable; releases the writer as soon as the next
+    /// group can stage.
+    fn make_durable(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), StoreError> {
+        let group = writer.next_group()?;
+        {
+            let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+            self.kv.apply(&writer.stage).map_err(|e| self.fail(e))?;
+        }
+        drop(writer);
+        self.kv.flush().map_err(|e| self.fail(e))?;
+        let mut synced = lock(&self.synced);
+        // The sync of an earlier group may have failed meanwhile; this group builds on it.
+        self.usable()?;
+        // A later group's flush and sync cover this one's: the log is one.
+        if *synced < group {
+            self.kv.sync(group).map_err(|e| self.fail(e))?;
+            *synced = group;
+        }
+        Ok(())
+    }
+
+    pub(super) fn reading(&self) -> RwLockReadGuard<'_, ()> {
+        self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value of the record under a key.
+    pub(super) fn read<T>(
+        &self,
+        key: impl FnOnce(&mut Vec<u8>),
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut name = Vec::with_capacity(64);
+        key(&mut name);
+        let Some(first) = self.kv.get(&name).map_err(|e| damaged(&name, &e))? else {
+            return Ok(None);
+        };
+        self.value(&name, first.as_ref(), |value| decode(value).map(Some))
+    }
+
+    /// Decodes the record whose first piece is at hand.
+    pub(super) fn value<T>(
+        &self,
+        key: &[u8],
+        first: &[u8],
+        decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<T, StoreError> {
+        let bad = |error: BadRecord| damaged(key, &error);
+        let (body, further) = codec::check(key, first).map_err(bad)?;
+        let body = first.get(body).unwrap_or_default();
+        if further == 0 {
+            return decode(body).map_err(bad);
+        }
+        let mut whole = Vec::with_capacity((usize::from(further) + 1) * codec::MAX_PIECE);
+        whole.extend_from_slice(body);
+        for number in 1..=u32::from(further) {
+            let mut name = key.to_vec();
+            keys::piece(&mut name, number);
+            let piece = self.kv.get(&name).map_err(|e| damaged(&name, &e))?;
+            let piece = piece.ok_or_else(|| bad(BadRecord::Piece(number)))?;
+            let piece = piece.as_ref();
+            let (body, _) = codec::check(&name, piece).map_err(|e| damaged(&name, &e))?;
+            whole.extend_from_slice(piece.get(body).unwrap_or_default());
+        }
+        decode(&whole).map_err(bad)
+    }
+
+    /// The first pieces of the records in a range, in order.
+    pub(super) fn records(
+        &self,
+        range: super::kv::Range,
+    ) -> impl DoubleEndedIterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> + '_ {
+        self.rows(range).filter(|row| match row {
+            Ok((key, _)) => keys::parse(key.as_ref()).is_none_or(|parsed| parsed.piece == 0),
+            Err(_) => true,
+        })
+    }
+
+    /// The rows in a range, in order.
+    pub(super) fn rows(
+        &self,
+        range: super::kv::Range,
+    ) -> impl DoubleEndedIterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> + '_ {
+        let from = match &range.0 {
+            Bound::Included(key) | Bound::Excluded(key) => key.clone(),
+            Bound::Unbounded => Vec::new(),
+        };
+        self.kv
+            .range(range)
+            .map(move |row| row.map_err(|error| damaged_from(&from, &error)))
+    }
+
+    pub(super) fn header_of(&self, run: &str) -> Result<Option<RunHeader>, StoreError> {
+        self.read(
+            |key| keys::of_run(key, Family::Header, run),
+            codec::decode::<RunHeader>,
+        )
+    }
+
+    fn known_header(&self, run: &str) -> Result<RunHeader, StoreError> {
+        self.header_of(run)?
+            .ok_or_else(|| StoreError::UnknownRun(Name::from(run)))
+    }
+
+    /// The snapshot with the later changes applied.
+    fn fold(&self, header: RunHeader) -> Result<StoredRun, StoreError> {
+        let run = header.id.clone();
+        let mut snapshot_bytes = 0;
+        let mut state = if header.snapshot == 0 {
+            RunState::new(run.clone(), header.program)
+        } else {
+            let key = |key: &mut Vec<u8>| {
+                keys::numbered(key, Family::Snapshot, &run, header.snapshot);
+            };
+            let decode = |bytes: &[u8]| {
+                snapshot_bytes = bytes.len() as u64;
+                codec::decode::<RunState>(bytes)
+            };
+            self.read(key, decode)?.ok_or_else(|| {
+                corrupt(&format!(
+                    "snapshot {} of run {run} is missing",
+                    header.snapshot
+                ))
+            })?
+        };
+        if state.id != header.id || state.program != header.program {
+            return Err(corrupt(&format!(
+                "the snapshot of run {run} is another run's"
+            )));
+        }
+        let (mut revision, mut tail_bytes) = (header.snapshot, 0);
+        let mut from = Vec::new();
+        keys::numbered(
+            &mut from,
+            Family::Changes,
+            &run,
+            header.snapshot.saturating_add(1),
+        );
+        let mut all = Vec::new();
+        keys::of_run(&mut all, Family::Changes, &run);
+        let (_, to) = prefixed(&all);
+        for row in self.records((Bound::Included(from), to)) {
+            let (key, first) = row?;
+            let key = key.as_ref();
+            let found = keys::parse(key).and_then(|parsed| parsed.number);
+            revision = revision.saturating_add(1);
+            if found != Some(revision) || revision > header.revision {
+                let what = format!(
+                    "changes {revision} of run {run}: found {}",
+                    keys::describe(key)
+                );
+                return Err(corrupt(&what));
+            }
+            let changes: Vec<Change> = self.value(key, first.as_ref(), |bytes| {
+                tail_bytes += bytes.len() as u64;
+                codec::decode_all(bytes)
+            })?;
+            changes.iter().for_each(|change| state.apply(change));
+        }
+        if revision != header.revision {
+            let last = header.revision;
+            let what = format!("run {run} has changes up to {revision}, and its head says {last}");
+            return Err(corrupt(&what));
+        }
+        Ok(StoredRun {
+            header,
+            state,
+            tail_bytes,
+            snapshot_bytes,
+        })
+    }
+}
+
+impl<K: Kv> Store for Rows<K> {
+    fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
+        self.known_header(run)
+    }
+
+    fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
+        self.usable()?;
+        let _reading = self.reading();
+        let header = self.known_header(run)?;
+        self.fold(header)
+    }
+
+    fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
+        self.read(
+            |key| keys::program(key, hash),
+            codec::decode::<ProgramSource>,
+        )?
+        .ok_or_else(|| corrupt(&format!("program {hash} is missing")))
+    }
+
+    fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
+        let mut writer = lock(&self.writer);
+        self.usable()?;
+        writer.stage.clear();
+        let outcomes: Vec<_> = group
+            .iter()
+            .map(|commit| self.stage(&mut writer, commit))
+            .collect();
+        if outcomes.iter().any(Result::is_ok) {
+            self.make_durable(writer)?;
+        }
+        Ok(outcomes)
+    }
+
+    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError> {
+        self.usable()?;
+        let all = [Family::Due.byte()];
+        let (from, end) = prefixed(&all);
+        let to = match now.0.checked_add(1) {
+            Some(next) => {
+                let mut key = Vec::new();
+                keys::due_from(&mut key, Timestamp(next));
+                Bound::Excluded(key)
+            }
+            None => end,
+        };
+        let _reading = self.reading();
+        self.rows((from, to))
+            .take(limit)
+            .map(|row| due_row(row?.0.as_ref()))
+            .collect()
+    }
+
+    fn next_due_at(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.usable()?;
+        let first = self.rows(prefixed(&[Family::Due.byte()])).next();
+        first.map(|row| Ok(due_row(row?.0.as_ref())?.0)).transpose()
+    }
+
+    fn runnable(&self) -> Result<Vec<Name>, StoreError> {
+        self.usable()?;
+        let _reading = self.reading();
+        self.rows(prefixed(&[Family::Runnable.byte()]))
+            .map(|row| run_of(row?.0.as_ref()))
+            .collect()
+    }
+
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError> {
+        let (all, to) = prefixed(&[Family::Header.byte()]);
+        let from = match after {
+            Some(run) => {
+                let mut key = Vec::new();
+                keys::of_run(&mut key, Family::Header, run);
+                Bound::Excluded(key)
+            }
+            None => all,
+        };
+        let _reading = self.reading();
+        self.records((from, to))
+            .take(limit)
+            .map(|row| {
+                let (key, first) = row?;
+                self.value(key.as_ref(), first.as_ref(), codec::decode::<RunHeader>)
+            })
+            .collect()
+    }
+
+    fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
+        let _reading = self.reading();
+        self.known_header(run)?;
+        let mut prefix = Vec::new();
+        keys::of_run(&mut prefix, Family::Loop, run);
+        self.records(prefixed(&prefix))
+            .map(|row| {
+                let (key, first) = row?;
+                self.value(key.as_ref(), first.as_ref(), codec::decode::<LoopState>)
+            })
+            .collect()
+    }
+
+    fn iterations(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        let _reading = self.reading();
+        self.known_header(run)?;
+        let mut prefix = Vec::new();
+        match path {
+            Some(path) => keys::iterations(&mut prefix, run, &LoopPath::new(path)),
+            None => keys::of_run(&mut prefix, Family::Iteration, run),
+        }
+        let row = |row: Result<(K::Bytes, K::Bytes), StoreError>| {
+            let (key, first) = row?;
+            self.value(key.as_ref(), first.as_ref(), codec::decode::<IterationRow>)
+        };
+        if let Some(path) = path {
+            let ours = |row: &Result<IterationRow, StoreError>| {
+                row.as_ref().map_or(true, |row| row.path == path)
+            };
+            let found = self.records(prefixed(&prefix)).rev().map(row);
+            let mut last: Vec<_> = found.filter(ours).take(limit).collect::<Result<_, _>>()?;
+            last.reverse();
+            return Ok(last);
+        }
+        let rows = self.records(prefixed(&prefix)).map(row);
+        last_ended(rows.collect::<Result<_, _>>()?, limit)
+    }
+
+    fn history(
+        &self,
+        run: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
+        let _reading = self.reading();
+        self.known_header(run)?;
+        let (mut from, mut all) = (Vec::new(), Vec::new());
+        keys::numbered(&mut from, Family::Events, run, after.saturating_add(1));
+        keys::of_run(&mut all, Family::Events, run);
+        let mut found = Vec::new();
+        for row in self.records((Bound::Included(from), prefixed(&all).1)) {
+            let (key, first) = row?;
+            let key = key.as_ref();
+            let events = self.value(key, first.as_ref(), codec::decode_all::<HistoryEvent>)?;
+            let last = keys::parse(key)
+                .and_then(|parsed| parsed.number)
+                .unwrap_or(0);
+            let first = last.saturating_add(1).saturating_sub(events.len() as u64);
+            found.extend((first..).zip(events).filter(|(number, _)| *number > after));
+            if found.len() >= limit {
+                found.truncate(limit);
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn delete(&self, run: &str) -> Result<(), StoreError> {
+        let mut writer = lock(&self.writer);
+        self.usable()?;
+        writer.stage.clear();
+        self.stage_removal(&mut writer, run)?;
+        self.make_durable(writer)
+    }
+
+    fn sweep(&self) -> Result<u64, StoreError> {
+        let mut writer = lock(&self.writer);
+        self.usable()?;
+        let mut pinned = HashSet::new();
+        for row in self.records(prefixed(&[Family::Header.byte()])) {
+            let (key, first) = row?;
+            let header: RunHeader = self.value(key.as_ref(), first.as_ref(), codec::decode)?;
+            pinned.insert(header.program);
+        }
+        writer.stage.clear();
+        let swept = self.stage_sweep(&mut writer, &pinned)?;
+        if swept > 0 {
+            self.make_durable(writer)?;
+        }
+        Ok(swept)
+    }
+}
+
+/// The rows that ended last, in the order they ended; the rows of one loop keep their own.
+fn last_ended(rows: Vec<IterationRow>, limit: usize) -> Result<Vec<IterationRow>, StoreError> {
+    // A clock that was set back must not tear a loop's rows apart: none counts as earlier than
+    // the one before it.
+    let mut latest: BTreeMap<Vec<u8>, Timestamp> = BTreeMap::new();
+    let mut timed: Vec<_> = rows
+        .into_iter()
+        .map(|row| {
+            let at = latest
+                .entry(LoopPath::new(&row.path).into_names())
+                .or_insert(row.ended_at);
+            *at = (*at).max(row.ended_at);
+            (*at, row)
+        })
+        .collect();
+    timed.sort_by_key(|(at, _)| *at);
+    let skip = timed.len().saturating_sub(limit);
+    Ok(timed.into_iter().skip(skip).map(|(_, row)| row).collect())
+}
+
+fn due_row(key: &[u8]) -> Result<(Timestamp, Name), StoreError> {
+    let parsed = keys::parse(key).and_then(|parsed| Some((parsed.due?, parsed.run?)));
+    let (at, run) = parsed.ok_or_else(|| damaged(key, &"its key does not read"))?;
+    Ok((at, Name::from(run)))
+}
+
+fn run_of(key: &[u8]) -> Result<Name, StoreError> {
+    let run = keys::parse(key).and_then(|parsed| parsed.run);
+    run.map(Name::from)
+        .ok_or_else(|| damaged(key, &"its key does not read"))
+}
+
+/// The index row of a placement.
+pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) {
+    match placement {
+        Placement::Runnable => keys::runnable(key, run),
+        Placement::Due(at) => keys::due(key, at, run),
+        Placement::Resting => {}
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn corrupt(what: &str) -> StoreError {
+    StoreError::Corrupt {
+        what: what.to_owned(),
+    }
+}
+
+fn damaged(key: &[u8], why: &dyn std::fmt::Display) -> StoreError {
+    corrupt(&format!("{}: {why}", keys::describe(key)))
+}
+
+fn damaged_from(from: &[u8], why: &dyn std::fmt::Display) -> StoreError {
+    corrupt(&format!("rows from {}: {why}", from.escape_ascii()))
+}
+
+impl From<KvError> for StoreError {
+    fn from(error: KvError) -> Self {
+        match error {
+            KvError::Corrupt(what) => Self::Corrupt { what },
+            KvError::Io(error) => Self::Io(error),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The database on disk: sled 0.34 with one tree, made durable (spec: store.md).
+//!
+//! What sled does not do: its `flush` is no fsync, so every group is followed by `sync_data` on
+//! a second handle of its file; it syncs no directory, so that is done when a store is created;
+//! it panics on some damaged files, so every call into it is guarded; and a damaged end of its
+//! log looks to it like a crash, so the number of the last durable group is kept beside it.
+//! Nothing here knows what a row means.
+
+use super::StoreError;
+use super::kv::{Kv, KvError, KvRow, Range};
+use super::rows::{Retention, Rows};
+use super::stage::Stage;
+use sled::IVec;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+/// The directory of the database inside the state directory.
+const DIRECTORY: &str = "store";
+/// The file that remembers the last durable group.
+const MARK: &str = "mark";
+
+/// How a store on disk is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct SledOptions {
+    /// How much of the database may stay in memory, in bytes.
+    pub cache_bytes: u64,
+    /// How many rows are kept.
+    pub retention: Retention,
+}
+
+impl Default for SledOptions {
+    fn default() -> Self {
+        Self {
+            cache_bytes: 256 << 20,
+            retention: Retention::default(),
+        }
+    }
+}
+
+/// A store on disk.
+pub type SledStore = Rows<Sled>;
+
+impl SledStore {
+    /// Opens the store in a state directory, or creates it there.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] when another process has it, [`StoreError::Foreign`] when there is
+    /// something else, [`StoreError::Corrupt`] when its files are damaged, [`StoreError::Io`].
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        Self::open_with(dir, SledOptions::default())
+    }
+
+    /// The same with options.
+    ///
+    /// # Errors
+    /// As [`SledStore::open`].
+    pub fn open_with(dir: &Path, options: SledOptions) -> Result<Self, StoreError> {
+        let name = dir.display().to_string();
+        let db = Sled::open(dir, options, &name)?;
+        Self::recover(db, options.retention, &name)
+    }
+
+    /// Whether a state directory has a store.
+    #[must_use]
+    pub fn exists(dir: &Path) -> bool {
+        dir.join(DIRECTORY).join("db").exists()
+    }
+}
+
+/// sled, guarded and made durable.
+pub struct Sled {
+    db: sled::Db,
+    /// A second handle of sled's file: its first is not reachable.
+    file: File,
+    mark: File,
+}
+
+impl Sled {
+    fn open(dir: &Path, options: SledOptions, name: &str) -> Result<Self, StoreError> {
+        let path = dir.join(DIRECTORY);
+        let created = create_directories(&path).map_err(StoreError::Io)?;
+        let config = sled::Config::new()
+            .path(&path)
+            .cache_capacity(options.cache_bytes)
+            .flush_every_ms(None);
+        let db = guard(|| config.open()).map_err(|error| match error {
+            KvError::Io(error) if is_lock(&error) => StoreError::Locked {
+                path: name.to_owned(),
+            },
+            KvError::Io(error) => StoreError::Io(error),
+            KvError::Corrupt(what) => StoreError::Corrupt { what },
+        })?;
+        let open = |file: &str| {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path.join(file))
+        };
+        let file = open("db").map_err(StoreError::Io)?;
+        let mark = open(MARK).map_err(StoreError::Io)?;
+        let sled = Self { db, file, mark };
+        if sled.synced() == 0 {
+            sled.settle(&path, &created).map_err(StoreError::Io)?;
+        }
+        Ok(sled)
+    }
+
+    /// Makes the files and directories of a new store durable: their bytes and their names.
+    fn settle(&self, path: &Path, created: &[PathBuf]) -> io::Result<()> {
+        self.file.sync_all()?;
+        self.mark.write_all_at(&mark_bytes(0), 0)?;
+        self.mark.sync_all()?;
+        File::open(path.join("conf"))?.sync_all()?;
+        File::open(path.join("blobs"))?.sync_all()?;
+        File::open(path)?.sync_all()?;
+        // The names of the two directories above may be as young, from a start that was cut.
+        for directory in path
+            .ancestors()
+            .take(2)
+            .chain(created.iter().map(PathBuf::as_path))
+        {
+            let parent = directory.parent().filter(|parent| *parent != Path::new(""));
+            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+        }
+        Ok(())
+    }
+}
+
+impl Kv for Sled {
+    type Bytes = IVec;
+
+    fn get(&self, key: &[u8]) -> Result<Option<IVec>, KvError> {
+        guard(|| self.db.get(key))
+    }
+
+    fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<IVec>> + '_ {
+        Rows1 {
+            iter: Some(self.db.range(range)),
+        }
+    }
+
+    fn apply(&self, stage: &Stage) -> Result<(), KvError> {
+        guard(|| {
+            let mut batch = sled::Batch::default();
+            for (key, value) in stage.ops() {
+                match value {
+                    Some(value) => batch.insert(key, value),
+                    None => batch.remove(key),
+                }
+            }
+            self.db.apply_batch(batch)
+        })
+    }
+
+    fn flush(&self) -> Result<(), KvError> {
+        guard(|| self.db.flush()).map(drop)
+    }
+
+    fn sync(&self, group: u64) -> Result<(), KvError> {
+        self.file.sync_data()?;
+        // Never synced itself: after a power cut it may be older, which only makes it say less.
+        let _ = self.mark.write_all_at(&mark_bytes(group), 0);
+        Ok(())
+    }
+
+    fn synced(&self) -> u64 {
+        let mut bytes = [0; 12];
+        match self.mark.read_exact_at(&mut bytes, 0) {
+            Ok(()) => read_mark(bytes).unwrap_or(0),
+            Err(_) => 0,
+        }
+    }
+}
+
+/// The iterator of sled, guarded; it ends with its first error.
+struct Rows1 {
+    iter: Option<sled::Iter>,
+}
+
+impl Rows1 {
+    fn step(
+        &mut self,
+        step: impl FnOnce(&mut sled::Iter) -> Option<sled::Result<(IVec, IVec)>>,
+    ) -> Option<KvRow<IVec>> {
+        let iter = self.iter.as_mut()?;
+        match guard(|| step(iter).transpose()) {
+            Ok(Some(row)) => Some(Ok(row)),
+            Ok(None) => None,
+            Err(error) => {
+                self.iter = None;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl Iterator for Rows1 {
+    type Item = KvRow<IVec>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(Iterator::next)
+    }
+}
+
+impl DoubleEndedIterator for Rows1 {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(DoubleEndedIterator::next_back)
+    }
+}
+
+/// Calls sled; what it panics with is damage.
+fn guard<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, KvError> {
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result.map_err(KvError::from),
+        Err(panic) => {
+            let what = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("it does not say why");
+            Err(KvError::Corrupt(format!("the database gave up: {what}")))
+        }
+    }
+}
+
+impl From<sled::Error> for KvError {
+    fn from(error: sled::Error) -> Self {
+        match error {
+            // A file that ends before what it should hold was cut.
+            sled::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Self::Corrupt(String::from("a file ends too early"))
+            }
+            sled::Error::Io(error) => Self::Io(error),
+            error => Self::Corrupt(error.to_string()),
+        }
+    }
+}
+
+/// sled has no kind for a lock that someone else holds, only this text.
+fn is_lock(error: &io::Error) -> bool {
+    let text = error.to_string();
+    text.starts_with("could not acquire lock") && text.contains("WouldBlock")
+}
+
+/// Creates the directories that are missing on the way to `path`; gives those it created.
+fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let missing: Vec<PathBuf> = path
+        .ancestors()
+        .take_while(|directory| *directory != Path::new("") && !directory.exists())
+        .map(Path::to_path_buf)
+        .collect();
+    std::fs::create_dir_all(path)?;
+    Ok(missing)
+}
+
+fn mark_bytes(group: u64) -> [u8; 12] {
+    let number = group.to_le_bytes();
+    let crc = crc32fast::hash(&number).to_le_bytes();
+    let mut out = [0; 12];
+    for (to, from) in out.iter_mut().zip(number.into_iter().chain(crc)) {
+        *to = from;
+    }
+    out
+}
+
+fn read_mark(bytes: [u8; 12]) -> Option<u64> {
+    let (number, crc) = bytes.split_first_chunk()?;
+    (crc32fast::hash(number).to_le_bytes() == crc).then_some(u64::from_le_bytes(*number))
+}

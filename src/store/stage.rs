@@ -1,0 +1,138 @@
+//! What a group of commits will write, laid out in one buffer that is used again and again.
+//! This file never touches a database.
+
+use super::codec;
+use super::keys;
+use bincode::error::EncodeError;
+use std::ops::Range;
+
+/// Why a record cannot be stored.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    /// It does not encode: values nest too deep.
+    #[error("{0}")]
+    Encode(#[from] EncodeError),
+    /// It is longer than the longest record.
+    #[error("a record of {0} bytes is longer than the longest the store takes")]
+    Long(usize),
+}
+
+/// Writes and removals, in order.
+#[derive(Default)]
+pub struct Stage {
+    bytes: Vec<u8>,
+    ops: Vec<Op>,
+}
+
+struct Op {
+    key: Range<usize>,
+    value: Option<Range<usize>>,
+}
+
+/// Where a stage stood.
+#[derive(Clone, Copy)]
+pub struct Mark {
+    bytes: usize,
+    ops: usize,
+}
+
+impl Stage {
+    /// Where it stands.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            bytes: self.bytes.len(),
+            ops: self.ops.len(),
+        }
+    }
+
+    /// Forgets what came after `mark`.
+    pub fn rollback(&mut self, mark: Mark) {
+        self.bytes.truncate(mark.bytes);
+        self.ops.truncate(mark.ops);
+    }
+
+    /// Forgets everything; keeps its memory unless a huge value made it grow.
+    pub fn clear(&mut self) {
+        const KEEP: usize = 4 << 20;
+        self.rollback(Mark { bytes: 0, ops: 0 });
+        self.bytes.shrink_to(KEEP);
+    }
+
+    /// A record under the key that `key` appends, with the value that `value` appends. Gives the
+    /// value's length.
+    pub fn put(
+        &mut self,
+        key: impl FnOnce(&mut Vec<u8>),
+        value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
+    ) -> Result<u64, Unfit> {
+        let key = self.key(key);
+        let start = codec::open(&mut self.bytes);
+        let body = self.bytes.len();
+        value(&mut self.bytes)?;
+        let length = self.bytes.len() - body;
+        if length <= codec::MAX_PIECE {
+            self.seal(key, start, 0);
+        } else {
+            self.split(key, start, body)?;
+        }
+        Ok(length as u64)
+    }
+
+    /// A row that is only a key.
+    pub fn put_key(&mut self, key: impl FnOnce(&mut Vec<u8>)) {
+        let key = self.key(key);
+        let value = Some(key.end..key.end);
+        self.ops.push(Op { key, value });
+    }
+
+    /// The removal of a row.
+    pub fn remove(&mut self, key: impl FnOnce(&mut Vec<u8>)) {
+        let key = self.key(key);
+        self.ops.push(Op { key, value: None });
+    }
+
+    /// Keys, and values or removals.
+    pub fn ops(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        let at = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
+        self.ops
+            .iter()
+            .map(move |op| (at(&op.key), op.value.as_ref().map(at)))
+    }
+
+    fn key(&mut self, key: impl FnOnce(&mut Vec<u8>)) -> Range<usize> {
+        let start = self.bytes.len();
+        key(&mut self.bytes);
+        start..self.bytes.len()
+    }
+
+    /// Ends the record at `start`, the last thing in the buffer.
+    fn seal(&mut self, key: Range<usize>, start: usize, further: u16) {
+        codec::seal(&mut self.bytes, key.clone(), start, further);
+        let value = Some(start..self.bytes.len());
+        self.ops.push(Op { key, value });
+    }
+
+    /// Lays the value that begins at `body` out in pieces, each under its own key.
+    fn split(&mut self, key: Range<usize>, start: usize, body: usize) -> Result<(), Unfit> {
+        let value = self.bytes.split_off(body);
+        let too_long = || Unfit::Long(value.len());
+        let further = value.len().div_ceil(codec::MAX_PIECE).saturating_sub(1);
+        let further = u16::try_from(further).map_err(|_| too_long())?;
+        let name = self.bytes.get(key.clone()).unwrap_or_default().to_vec();
+        let mut pieces = value.chunks(codec::MAX_PIECE).zip(0_u32..);
+        if let Some((first, _)) = pieces.next() {
+            self.bytes.extend_from_slice(first);
+            self.seal(key, start, further);
+        }
+        for (piece, number) in pieces {
+            let key = self.key(|out| {
+                out.extend_from_slice(&name);
+                keys::piece(out, number);
+            });
+            let start = codec::open(&mut self.bytes);
+            self.bytes.extend_from_slice(piece);
+            self.seal(key, start, 0);
+        }
+        Ok(())
+    }
+}
