@@ -162,7 +162,7 @@ impl<K: Kv> Rows<K> {
             let put = |row: &LoopState, stage: &mut Stage| {
                 stage.put(key, |out| codec::encode(out, row)).map_err(unfit)
             };
-            if row.last.is_empty() {
+            if row.last.is_empty() && row.kept.is_null() {
                 put(row, stage)?;
             } else {
                 put(&row.row(), stage)?;

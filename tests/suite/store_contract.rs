@@ -145,6 +145,8 @@ fn loop_state(path: &str, iteration: u64, ended: bool) -> LoopState {
     LoopState {
         path: path.to_owned(),
         kind: "until".into(),
+        title: None,
+        kept: Value::Null,
         iteration,
         max_iterations: 100,
         budget: 100,
