@@ -6,6 +6,8 @@
 //! [`store`] has made the step durable. `docs/architecture.md` tells the whole story.
 
 pub mod action;
+#[doc(hidden)]
+pub mod cli;
 pub mod compile;
 pub mod diagnostic;
 pub mod dialect;

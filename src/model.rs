@@ -35,6 +35,13 @@ impl Dialect {
         }
     }
 
+    /// The dialect of that word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        let all = [Self::Loom, Self::Azure, Self::Tea, Self::Canvas];
+        all.into_iter().find(|dialect| dialect.as_str() == word)
+    }
+
     /// Which expression rules it uses.
     #[must_use]
     pub fn mode(self) -> Mode {
@@ -99,7 +106,18 @@ pub struct Handler {
 
 /// How an action ended.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode, serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Encode,
+    Decode,
+    serde::Serialize,
+    serde::Deserialize,
 )]
 pub enum Status {
     /// It did what it should.

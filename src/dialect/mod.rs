@@ -103,10 +103,10 @@ pub fn read(
 /// What the file says it is, else what it looks like.
 fn detect(node: &Node, diagnostics: &mut Diagnostics) -> Option<Dialect> {
     if let Some(named) = node.get("dialect") {
-        let all = [Dialect::Loom, Dialect::Azure, Dialect::Tea, Dialect::Canvas];
         let text = named.as_str().unwrap_or_default();
-        let found = all.into_iter().find(|dialect| dialect.as_str() == text);
+        let found = Dialect::parse(text);
         if found.is_none() {
+            let all = [Dialect::Loom, Dialect::Azure, Dialect::Tea, Dialect::Canvas];
             let hint = nearest(text, all.map(Dialect::as_str)).map_or_else(
                 || String::from("loom, azure, tea or canvas"),
                 |near| format!("did you mean `{near}`?"),

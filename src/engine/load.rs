@@ -7,18 +7,75 @@ use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
 use crate::expression::{MAX_RESULT_DEPTH, Object, Value};
 use crate::hir;
-use crate::model::{Dialect, Input, InputKind};
+use crate::model::{Dialect, HandlerTarget, Input, InputKind};
 use crate::program::{self, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
 use crate::source::{Bundle, SourceFile};
 use crate::store::ProgramSource;
 use sha2::{Digest, Sha256};
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// No workflow is larger than this, in bytes; more is not even read.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
+
+/// How a workflow is read, beyond what it says itself.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOptions {
+    /// Overrides what the file says and looks like.
+    pub dialect: Option<Dialect>,
+    /// Overrides the engine's cap on the count of loops.
+    pub max_count: Option<u64>,
+    /// Overrides the engine's cap on the timeout of loops.
+    pub max_timeout: Option<Duration>,
+    /// Handlers besides the engine's; the workflow's own come before them.
+    pub handlers: Vec<(String, HandlerTarget)>,
+}
+
+/// Reads a workflow without an engine: to check it, or to look at its compiled form.
+///
+/// # Errors
+/// [`LoadError::Refused`] with all of its mistakes.
+pub fn load(file: &SourceFile, options: &LoadOptions) -> Result<Workflow, LoadError> {
+    let bare = Workflows {
+        registry: Registry::new(),
+        caps: Caps::default(),
+    };
+    bare.with(options)
+        .load_text(&file.path, &file.text, options.dialect)
+}
+
+/// Reads a workflow's file; `-` is standard input.
+///
+/// # Errors
+/// [`LoadError::Unreadable`], also for one that is too large.
+pub fn read_file(path: &Path) -> Result<SourceFile, LoadError> {
+    let shown = path.display().to_string();
+    let text = if shown == "-" {
+        read_text(std::io::stdin().lock())
+    } else {
+        std::fs::File::open(path).and_then(read_text)
+    };
+    match text {
+        Ok(text) => Ok(SourceFile { path: shown, text }),
+        Err(error) => Err(LoadError::Unreadable { path: shown, error }),
+    }
+}
+
+fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
+    let mut text = String::new();
+    from.take(MAX_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE {
+        let message = format!("it is larger than {MAX_FILE} bytes");
+        return Err(std::io::Error::new(
+            std::io::ErrorKind::FileTooLarge,
+            message,
+        ));
+    }
+    Ok(text)
+}
 
 /// A workflow that can be started.
 #[derive(Clone)]
@@ -45,6 +102,15 @@ impl Workflow {
     #[must_use]
     pub fn bundle(&self) -> &Bundle {
         &self.source.bundle
+    }
+
+    /// The input as a run of this workflow would take it: to refuse one before anything starts.
+    ///
+    /// # Errors
+    /// [`EngineError::Input`].
+    pub fn check_input(&self, input: Value) -> Result<Value, EngineError> {
+        self.accept(input.clone())?;
+        Ok(input)
     }
 
     /// The input with defaults filled in and text converted where another kind is declared.
@@ -166,23 +232,24 @@ pub(super) struct Workflows {
 }
 
 impl Workflows {
-    pub fn load_file(&self, path: &Path, dialect: Option<Dialect>) -> Result<Workflow, LoadError> {
-        let shown = path.display().to_string();
-        let unreadable = |error| LoadError::Unreadable {
-            path: shown.clone(),
-            error,
-        };
-        let size = std::fs::metadata(path).map_err(unreadable)?.len();
-        if size > MAX_FILE {
-            let message = format!("it has {size} bytes; {MAX_FILE} are the most");
-            let error = std::io::Error::new(std::io::ErrorKind::FileTooLarge, message);
-            return Err(LoadError::Unreadable { path: shown, error });
+    /// The same with what the options say laid over it.
+    pub fn with(&self, options: &LoadOptions) -> Self {
+        let mut registry = self.registry.clone();
+        for (name, target) in &options.handlers {
+            registry.register_handler(name, target.clone());
         }
-        let text = std::fs::read_to_string(path).map_err(|error| LoadError::Unreadable {
-            path: shown.clone(),
-            error,
-        })?;
-        self.load_text(&shown, &text, dialect)
+        Self {
+            registry,
+            caps: Caps {
+                count: options.max_count.or(self.caps.count),
+                timeout: options.max_timeout.or(self.caps.timeout),
+            },
+        }
+    }
+
+    pub fn load_file(&self, path: &Path, dialect: Option<Dialect>) -> Result<Workflow, LoadError> {
+        let file = read_file(path)?;
+        self.load_text(&file.path, &file.text, dialect)
     }
 
     pub fn load_text(

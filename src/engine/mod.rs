@@ -36,22 +36,30 @@
 //! ```
 
 mod error;
+mod follow;
 mod inspect;
 mod load;
+pub mod report;
 mod run;
 
 pub use error::{EngineError, LoadError};
+pub use follow::{Follower, Notice};
 pub use inspect::Inspector;
-pub use load::Workflow;
+pub use load::{LoadOptions, Workflow, load, read_file};
 pub use run::{RunFailure, RunHandle};
 
 pub use crate::action::{ActivityContext, Registry};
-pub use crate::scheduler::{Step, Update};
+pub use crate::diagnostic::Diagnostics;
+pub use crate::expression::{Object, Value};
+pub use crate::machine::{LoopState, RunStatus};
+pub use crate::model::{Dialect, HandlerTarget, Status};
+pub use crate::scheduler::{ScheduleError, Step, Update, now};
+pub use crate::store::StoreError;
+pub use crate::time::{Timestamp, format_duration, parse_duration};
 
 use crate::dialect::Caps;
-use crate::expression::Value;
-use crate::machine::{Event, RunStatus};
-use crate::model::{Dialect, Fault, HandlerTarget, Name};
+use crate::machine::Event;
+use crate::model::{Fault, Name};
 use crate::scheduler::{Scheduler, Start};
 use crate::store::{MemoryStore, SledStore, Store};
 use load::Workflows;
@@ -68,6 +76,7 @@ use ulid::Ulid;
 pub struct EngineBuilder {
     registry: Registry,
     caps: Caps,
+    quiet: bool,
 }
 
 impl EngineBuilder {
@@ -103,6 +112,14 @@ impl EngineBuilder {
         self
     }
 
+    /// An engine that only takes commands to runs: it stores what they change and never moves a
+    /// run. For a store that no other process owns.
+    #[must_use]
+    pub fn quiet(mut self) -> Self {
+        self.quiet = true;
+        self
+    }
+
     /// Opens the store in a directory, making it when it is not there. Runs that a crash left are
     /// not touched before [`Engine::recover`]. Must be called inside a tokio runtime.
     ///
@@ -131,8 +148,8 @@ impl EngineBuilder {
             caps: self.caps,
         });
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
-        let scheduler =
-            Scheduler::new(store.clone(), workflows.clone(), tasks).map_err(EngineError::Thread)?;
+        let scheduler = Scheduler::new(store.clone(), workflows.clone(), tasks, self.quiet)
+            .map_err(EngineError::Thread)?;
         Ok(Engine {
             inspector: Inspector::new(store),
             scheduler,
@@ -182,6 +199,21 @@ impl Engine {
     /// [`LoadError`].
     pub fn load_text(&self, path: &str, text: &str) -> Result<Workflow, LoadError> {
         self.workflows.load_text(path, text, None)
+    }
+
+    /// Reads a workflow from text with options of its own: caps, handlers, dialect.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load_with(
+        &self,
+        path: &str,
+        text: &str,
+        options: &LoadOptions,
+    ) -> Result<Workflow, LoadError> {
+        self.workflows
+            .with(options)
+            .load_text(path, text, options.dialect)
     }
 
     /// Starts a run. When this returns, its first step is durable.
@@ -281,6 +313,16 @@ impl Engine {
         Ok(RunHandle::new(header.id, updates, self.inspector.clone()))
     }
 
+    /// Follows a run that exists. With `events`, its history after that sequence number comes
+    /// first (0: all of it).
+    ///
+    /// # Errors
+    /// Store errors, an unknown run.
+    pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Follower, EngineError> {
+        let handle = self.handle(run).await?;
+        Ok(Follower::new(handle, self.inspector.clone(), events))
+    }
+
     /// Looks into the store, also while runs go on.
     #[must_use]
     pub fn inspector(&self) -> &Inspector {
@@ -292,14 +334,21 @@ impl Engine {
         self.scheduler.in_flight().await
     }
 
+    /// Starts nothing new from now on, and waits until what is in flight has ended and is stored.
+    /// Commands to runs are still taken.
+    pub async fn drain(&self) {
+        self.scheduler.drain().await;
+    }
+
     /// Stops. What is in flight is cut, and repeated with the same keys by whoever recovers.
     pub async fn stop(&self) {
         self.scheduler.stop().await;
     }
 }
 
-/// `name-ULID`: sorts by time within a workflow.
-fn new_id(workflow: &str) -> String {
+/// A new run's id, `name-ULID`: sorts by time within a workflow.
+#[must_use]
+pub fn new_id(workflow: &str) -> String {
     let tame = |c: char| {
         if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
             c

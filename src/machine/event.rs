@@ -7,7 +7,7 @@ use crate::expression::Value;
 use crate::model::{Fault, Name, Request, Status};
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,7 +127,7 @@ impl Transition {
 }
 
 /// A line of a run's history.
-#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 pub struct HistoryEvent {
     /// When.
     pub at: Timestamp,
@@ -137,7 +137,7 @@ pub struct HistoryEvent {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(tag = "event")]
 pub enum Happening {
     /// The run began.
@@ -238,7 +238,7 @@ pub enum Happening {
 }
 
 /// The row of an ended iteration.
-#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 pub struct IterationRow {
     /// The loop's path.
     pub path: String,

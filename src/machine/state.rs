@@ -10,7 +10,7 @@ use crate::model::{Fault, Name, Request, Status};
 use crate::program::{ActionId, ProgramHash, ScopeId, StateId};
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 macro_rules! run_id {
@@ -18,6 +18,7 @@ macro_rules! run_id {
         $(#[$doc])*
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode, Serialize,
+            Deserialize,
         )]
         pub struct $name(pub u64);
     };
@@ -143,7 +144,7 @@ pub enum FrameKind {
 }
 
 /// Where a loop stands: what `status` and `dump` show.
-#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 pub struct LoopState {
     /// Its place in the run: `outer#2/inner`, the iterations (from 0) of the loops around it.
     pub path: String,
@@ -196,7 +197,7 @@ impl LoopState {
 }
 
 /// How a loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopEnd {
     /// Its condition said so.
@@ -360,7 +361,9 @@ pub struct RunError {
 }
 
 /// What a run is doing, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode, Serialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode, Serialize, Deserialize,
+)]
 pub enum RunStatus {
     /// An effect is in flight, or it can go on at once.
     Running,

@@ -41,6 +41,10 @@ pub(super) struct Driver {
     /// Runs with something in their inbox.
     busy: BTreeSet<Name>,
     stopping: Option<oneshot::Sender<()>>,
+    /// Steps are stored, but nothing new starts: whoever recovers the store goes on.
+    quiet: bool,
+    /// Those who wait until nothing is in flight.
+    draining: Vec<oneshot::Sender<()>>,
 }
 
 /// A step that waits for its commit.
@@ -59,6 +63,7 @@ impl Driver {
         handle: Handle,
         messages: Sender<Message>,
         inbox: Receiver<Message>,
+        quiet: bool,
     ) -> Self {
         Self {
             store,
@@ -73,6 +78,8 @@ impl Driver {
             stored_due: None,
             busy: BTreeSet::new(),
             stopping: None,
+            quiet,
+            draining: Vec::new(),
         }
     }
 
@@ -81,6 +88,7 @@ impl Driver {
             self.gather();
             self.fire_timers();
             self.turn();
+            self.drained();
             if let Some(done) = self.stopping.take() {
                 self.runs
                     .values_mut()
@@ -121,12 +129,29 @@ impl Driver {
         }
     }
 
+    /// Tells those who wait for it that nothing is in flight any more.
+    fn drained(&mut self) {
+        let idle = self.busy.is_empty() && self.in_flight() == 0;
+        if idle {
+            self.draining.drain(..).for_each(|reply| {
+                let _ = reply.send(());
+            });
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.runs.values().map(|live| live.tasks.len()).sum()
+    }
+
     fn stop(&mut self, reply: Option<oneshot::Sender<()>>) {
         self.stopping = Some(reply.unwrap_or_else(|| oneshot::channel().0));
     }
 
     /// How long nothing happens by itself; none: for ever.
     fn wait_for(&self) -> Option<Duration> {
+        if self.quiet {
+            return None;
+        }
         let due = [self.timers.first(), self.stored_due]
             .into_iter()
             .flatten()
@@ -152,10 +177,14 @@ impl Driver {
                 }
             }
             Message::InFlight(reply) => {
-                let _ = reply.send(self.runs.values().map(|live| live.tasks.len()).sum());
+                let _ = reply.send(self.in_flight());
             }
             Message::Recover(paused, reply) => {
                 let _ = reply.send(self.recover(paused));
+            }
+            Message::Drain(reply) => {
+                self.quiet = true;
+                self.draining.push(reply);
             }
             Message::Stop(reply) => self.stop(Some(reply)),
         }
@@ -171,6 +200,10 @@ impl Driver {
     // ── commands ────────────────────────────────────────────────────────────────────────────
 
     fn start(&mut self, start: Start, reply: Reply<()>) {
+        if self.quiet {
+            let _ = reply.send(Err(ScheduleError::Stopped));
+            return;
+        }
         let Start {
             run,
             loaded,
@@ -310,6 +343,9 @@ impl Driver {
     // ── timers ──────────────────────────────────────────────────────────────────────────────
 
     fn fire_timers(&mut self) {
+        if self.quiet {
+            return;
+        }
         let now = clock::now();
         if self.stored_due.is_some_and(|due| due <= now) {
             self.bring_due(now);
@@ -499,6 +535,13 @@ impl Driver {
             return;
         }
         for effect in effects {
+            let starts = matches!(
+                effect,
+                Effect::Start { .. } | Effect::Arm { .. } | Effect::Continue
+            );
+            if self.quiet && starts {
+                continue;
+            }
             let Some(live) = self.runs.get_mut(run) else {
                 return;
             };

@@ -135,6 +135,7 @@ enum Message {
     EffectDone(Name, tasks::Completion),
     InFlight(oneshot::Sender<usize>),
     Recover(bool, Reply<Vec<Name>>),
+    Drain(oneshot::Sender<()>),
     Stop(oneshot::Sender<()>),
 }
 
@@ -146,7 +147,8 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Starts a scheduler on a store. Nothing runs before [`Scheduler::recover`] or
-    /// [`Scheduler::start`].
+    /// [`Scheduler::start`]. A `quiet` one only stores what events change and never moves a run
+    /// by itself: for a command to a store that no process owns.
     ///
     /// # Errors
     /// When no thread can be made.
@@ -154,9 +156,10 @@ impl Scheduler {
         store: Arc<dyn Store>,
         loader: Arc<dyn Loader>,
         tasks: tokio::runtime::Handle,
+        quiet: bool,
     ) -> std::io::Result<Self> {
         let (messages, inbox) = std::sync::mpsc::channel();
-        let driver = driver::Driver::new(store, loader, tasks, messages.clone(), inbox);
+        let driver = driver::Driver::new(store, loader, tasks, messages.clone(), inbox, quiet);
         let thread = std::thread::Builder::new()
             .name(String::from("windlass-scheduler"))
             .spawn(move || driver.run())?;
@@ -213,6 +216,14 @@ impl Scheduler {
             return 0;
         }
         answer.await.unwrap_or(0)
+    }
+
+    /// Starts nothing new from now on, and waits until nothing is in flight.
+    pub async fn drain(&self) {
+        let (reply, answer) = oneshot::channel();
+        if self.messages.send(Message::Drain(reply)).is_ok() {
+            let _ = answer.await;
+        }
     }
 
     /// Stops: takes no more work, cuts effects in flight (they are repeated with the same keys by

@@ -1,0 +1,195 @@
+//! Exit codes, and why a command failed: typed here, rendered once at the edge.
+
+use crate::engine::report::OutcomeReport;
+use crate::engine::{EngineError, LoadError, RunStatus, ScheduleError, Status, StoreError};
+use std::process::ExitCode;
+
+/// What the process says when it ends (spec: cli.md, "Exit codes").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// It did what was asked.
+    Succeeded = 0,
+    /// The run failed.
+    Failed = 1,
+    /// The command makes no sense.
+    Usage = 2,
+    /// The file is invalid.
+    Invalid = 3,
+    /// A loop's count is spent.
+    Count = 4,
+    /// A timeout.
+    Timeout = 5,
+    /// The run was cancelled.
+    Cancelled = 6,
+    /// The run is paused.
+    Paused = 7,
+    /// The store is locked, corrupt or full.
+    Store = 8,
+}
+
+impl Exit {
+    /// How a run ended.
+    pub fn of_outcome(outcome: &OutcomeReport) -> Self {
+        let kind = outcome.error.as_ref().map(|error| error.kind.as_str());
+        match (outcome.status, kind) {
+            (Status::Succeeded | Status::Skipped, _) => Self::Succeeded,
+            (Status::Cancelled, _) => Self::Cancelled,
+            (Status::TimedOut, _) | (Status::Failed, Some("timeout")) => Self::Timeout,
+            (Status::Failed, Some("limit")) => Self::Count,
+            (Status::Failed, _) => Self::Failed,
+        }
+    }
+
+    /// What a run is doing that someone looked at.
+    pub fn of_status(status: RunStatus) -> Self {
+        match status {
+            RunStatus::Running | RunStatus::Waiting | RunStatus::Succeeded => Self::Succeeded,
+            RunStatus::Paused => Self::Paused,
+            RunStatus::Failed => Self::Failed,
+            RunStatus::TimedOut => Self::Timeout,
+            RunStatus::Cancelled => Self::Cancelled,
+        }
+    }
+
+    /// The worse of two, when one process tells of several runs.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        if self.badness() >= other.badness() {
+            self
+        } else {
+            other
+        }
+    }
+
+    fn badness(self) -> u8 {
+        match self {
+            Self::Succeeded => 0,
+            Self::Paused => 1,
+            Self::Cancelled => 2,
+            Self::Timeout => 3,
+            Self::Count => 4,
+            Self::Failed => 5,
+            Self::Usage => 6,
+            Self::Invalid => 7,
+            Self::Store => 8,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The command makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// A workflow was not loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// A file that was named cannot be read.
+    #[error("{path} cannot be read: {error}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The machine gives no thread, no signal handler, no runtime.
+    #[error("{0}")]
+    Machine(#[source] std::io::Error),
+    /// Standard output cannot be written. A reader that has gone is no failure.
+    #[error("standard output cannot be written: {0}")]
+    Output(#[source] std::io::Error),
+}
+
+impl Failure {
+    /// The exit code.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Usage(_) | Self::Unreadable { .. } => Exit::Usage,
+            Self::Load(error) => of_load(error),
+            Self::Engine(error) => of_engine(error),
+            Self::Machine(_) | Self::Output(_) => Exit::Failed,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Engine(EngineError::Store(error)) => advice(error),
+            Self::Engine(EngineError::Schedule(ScheduleError::Store(error))) => advice(error),
+            Self::Engine(EngineError::Schedule(ScheduleError::Exists(run))) => {
+                Some(format!("`windlass resume {run}` goes on with it"))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn of_load(error: &LoadError) -> Exit {
+    match error {
+        LoadError::Unreadable { .. } => Exit::Usage,
+        LoadError::Refused { .. } => Exit::Invalid,
+    }
+}
+
+fn of_engine(error: &EngineError) -> Exit {
+    match error {
+        EngineError::Store(error) => of_store(error),
+        EngineError::Schedule(error) => of_schedule(error),
+        EngineError::Input(_) => Exit::Usage,
+        EngineError::Load(error) => of_load(error),
+        EngineError::Thread(_) | EngineError::NoRuntime => Exit::Failed,
+    }
+}
+
+fn of_schedule(error: &ScheduleError) -> Exit {
+    match error {
+        ScheduleError::Store(error) => of_store(error),
+        ScheduleError::Unloadable { .. } => Exit::Invalid,
+        ScheduleError::Ended { .. } | ScheduleError::Exists(_) => Exit::Usage,
+        ScheduleError::Stopped => Exit::Store,
+    }
+}
+
+fn of_store(error: &StoreError) -> Exit {
+    match error {
+        StoreError::UnknownRun(_) => Exit::Usage,
+        StoreError::Locked { .. }
+        | StoreError::Foreign { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::Io(_)
+        | StoreError::Conflict { .. } => Exit::Store,
+    }
+}
+
+fn advice(error: &StoreError) -> Option<String> {
+    let text = match error {
+        StoreError::Locked { .. } => {
+            "the process that owns it does not answer on control.sock; wait for it to end, or give \
+             another directory with --state"
+        }
+        StoreError::Foreign { .. } => "give another directory with --state",
+        StoreError::Corrupt { .. } => {
+            "`windlass dump` shows what can still be read; a copy of the directory made before \
+             anything else keeps the evidence"
+        }
+        StoreError::Io(_) => {
+            "make room on the disk or give another directory with --state; what was acknowledged \
+             is safe, and `windlass resume` goes on from there"
+        }
+        StoreError::UnknownRun(_) => "`windlass list` shows the runs of a store",
+        StoreError::Conflict { .. } => return None,
+    };
+    Some(text.to_owned())
+}

@@ -1,0 +1,243 @@
+//! Follows runs to their end, their pause, or a signal, and tells of them: progress and errors on
+//! standard error, events and results on standard output.
+
+use super::exit::{Exit, Failure};
+use super::output::{self, Format, Screen};
+use super::progress::Progress;
+use super::session::{Session, Told};
+use super::signals::Signals;
+use crate::engine::report::{OutcomeReport, PauseReport};
+use crate::engine::{Notice, Value, now};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How often a terminal's lines are redrawn.
+const TICK: Duration = Duration::from_millis(500);
+
+/// How long a pause that was asked for may take to become durable.
+const PAUSE_TIME: Duration = Duration::from_secs(5);
+
+/// How runs are shown.
+pub struct View {
+    /// The store's directory, for the commands that are printed.
+    pub state: PathBuf,
+    /// The screen.
+    pub screen: Screen,
+    /// The format of results.
+    pub format: Format,
+    /// Whether events are printed.
+    pub events: bool,
+}
+
+/// Follows runs that were started or resumed; gives the worst exit code.
+pub async fn follow(session: &Session, runs: &[String], view: &View) -> Result<Exit, Failure> {
+    let mut signals = Signals::new()?;
+    let (feed, mut told) = mpsc::channel(256);
+    let mut following = Following {
+        view,
+        open: BTreeMap::new(),
+        progress: Progress::new(view.screen, runs.len() > 1),
+        worst: Exit::Succeeded,
+    };
+    for run in runs {
+        let events = view.events.then_some(0);
+        session.watch(run, events, feed.clone()).await?;
+        following.open.insert(run.clone(), 0);
+    }
+    drop(feed);
+    let mut tick = tokio::time::interval(TICK);
+    let live = following.progress.is_live();
+    while !following.open.is_empty() {
+        tokio::select! {
+            next = told.recv() => match next {
+                Some((run, told)) => following.take(&run, told)?,
+                None => break,
+            },
+            () = signals.next() => {
+                following.interrupted(session, &mut told, &mut signals).await?;
+                break;
+            }
+            _ = tick.tick(), if live => following.progress.draw(now()),
+        }
+    }
+    following.progress.clear();
+    Ok(following.worst)
+}
+
+struct Following<'a> {
+    view: &'a View,
+    /// The runs that have not ended, and the last event told of each.
+    open: BTreeMap<String, u64>,
+    progress: Progress,
+    worst: Exit,
+}
+
+impl Following<'_> {
+    fn take(&mut self, run: &str, told: Told) -> Result<(), Failure> {
+        if !self.open.contains_key(run) {
+            return Ok(());
+        }
+        match told {
+            Told::Notice(Notice::Step { loops, .. }) => {
+                self.progress.update(run, loops, now());
+                Ok(())
+            }
+            Told::Notice(Notice::Event { sequence, event }) => {
+                self.open.insert(run.to_owned(), sequence);
+                output::print(&to_line(&event))
+            }
+            Told::Notice(Notice::Finished { outcome }) => self.finished(run, &outcome),
+            Told::Notice(Notice::Paused { pause }) => {
+                self.ended(run, Exit::Paused);
+                self.paused(run, Some(&pause));
+                Ok(())
+            }
+            Told::Notice(Notice::Stuck { store, message }) => {
+                let exit = if store { Exit::Store } else { Exit::Invalid };
+                self.ended(run, exit);
+                let resume = self.command("resume", run);
+                let hint = format!("the run is safe in the store: {resume}");
+                self.progress.clear();
+                self.view.screen.fail(&message, Some(&hint));
+                Ok(())
+            }
+            Told::Lost => {
+                self.ended(run, Exit::Store);
+                self.view.screen.fail(&format!("run {run} was lost"), None);
+                Ok(())
+            }
+            Told::Failed(failure) => Err(failure),
+        }
+    }
+
+    fn ended(&mut self, run: &str, exit: Exit) {
+        self.open.remove(run);
+        self.progress.forget(run, now());
+        self.worst = self.worst.worse(exit);
+    }
+
+    fn finished(&mut self, run: &str, outcome: &OutcomeReport) -> Result<(), Failure> {
+        self.ended(run, Exit::of_outcome(outcome));
+        self.progress.clear();
+        let screen = self.view.screen;
+        if let Some(error) = &outcome.error {
+            let place = error.place();
+            let gap = if place.is_empty() { "" } else { "\n  at " };
+            let head = screen.tint("1;31", outcome.status.as_str());
+            screen.say(&format!("{head}: {}{gap}{place}", error.message));
+            screen.say(&format!(
+                "  {} windlass status{} {run}",
+                screen.tint("34", "see"),
+                self.state()
+            ));
+        } else if screen.verbose > 0 {
+            screen.say(&format!("{} {run}", screen.tint("1;32", "Succeeded")));
+        }
+        self.print(run, outcome)
+    }
+
+    /// The result on standard output.
+    fn print(&self, run: &str, outcome: &OutcomeReport) -> Result<(), Failure> {
+        let document = outcome.document();
+        if self.view.events {
+            return output::print(&to_line(&json!({ "result": document })));
+        }
+        match self.view.format {
+            Format::Jsonl => {
+                let (key, value) = match &outcome.error {
+                    None => ("result", document),
+                    Some(error) => ("error", error.to_value()),
+                };
+                let envelope = Value::from_pairs([
+                    ("run", Value::from(run)),
+                    ("status", Value::from(outcome.status.as_str())),
+                    (key, value),
+                ]);
+                output::document(Format::Jsonl, &envelope)
+            }
+            format => output::document(format, &document),
+        }
+    }
+
+    /// Says how to go on.
+    fn paused(&mut self, run: &str, pause: Option<&PauseReport>) {
+        let screen = self.view.screen;
+        let why = match pause {
+            Some(pause) if pause.reason != "requested" => format!(": {}", pause.text()),
+            _ => String::new(),
+        };
+        self.progress
+            .say(&format!("{} {run}{why}", screen.tint("1;33", "paused")));
+        self.progress
+            .say(&format!("resume {}", self.command("resume", run)));
+    }
+
+    fn command(&self, verb: &str, run: &str) -> String {
+        format!("windlass {verb}{} {run}", self.state())
+    }
+
+    fn state(&self) -> String {
+        state_flag(&self.view.state)
+    }
+
+    /// The first Ctrl-C pauses; a second one leaves at once.
+    async fn interrupted(
+        &mut self,
+        session: &Session,
+        told: &mut mpsc::Receiver<(String, Told)>,
+        signals: &mut Signals,
+    ) -> Result<(), Failure> {
+        self.progress.say("pausing… (again to leave at once)");
+        let runs: Vec<String> = self.open.keys().cloned().collect();
+        let pausing = async {
+            for run in &runs {
+                // One that ended meanwhile says so itself.
+                let _ = session.pause(run).await;
+            }
+            while !self.open.is_empty() {
+                match told.recv().await {
+                    Some((run, told)) => self.take(&run, told)?,
+                    None => break,
+                }
+            }
+            Ok::<(), Failure>(())
+        };
+        tokio::select! {
+            paused = tokio::time::timeout(PAUSE_TIME, pausing) => {
+                if let Ok(paused) = paused {
+                    paused?;
+                }
+            }
+            () = signals.next() => {}
+        }
+        // What could not be paused in time goes on when it is resumed, all the same.
+        let left: Vec<String> = self.open.keys().cloned().collect();
+        for run in left {
+            self.ended(&run, Exit::Paused);
+            self.progress
+                .say(&format!("resume {}", self.command("resume", &run)));
+        }
+        Ok(())
+    }
+}
+
+fn to_line(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| String::from("null"))
+}
+
+/// ` --state DIR`, unless it is the default; quoted for a shell.
+pub fn state_flag(state: &Path) -> String {
+    let shown = state.display().to_string();
+    if shown == "state" {
+        return String::new();
+    }
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,".contains(c);
+    if shown.chars().all(plain) {
+        format!(" --state {shown}")
+    } else {
+        format!(" --state '{}'", shown.replace('\'', "'\\''"))
+    }
+}

@@ -1,0 +1,83 @@
+//! Times and durations as people read them.
+
+use crate::engine::Timestamp;
+use std::time::Duration;
+
+/// `8s`, `5m12s`, `5h12m`, `3d4h`.
+pub fn duration(duration: Duration) -> String {
+    let total = duration.as_secs();
+    let (days, hours, minutes, seconds) = (
+        total / 86_400,
+        total / 3_600 % 24,
+        total / 60 % 60,
+        total % 60,
+    );
+    let millis = duration.subsec_millis();
+    match (days, hours, minutes) {
+        (0, 0, 0) if total == 0 && millis > 0 => format!("{millis}ms"),
+        (0, 0, 0) => format!("{seconds}s"),
+        (0, 0, minutes) => format!("{minutes}m{seconds:02}s"),
+        (0, hours, minutes) => format!("{hours}h{minutes:02}m"),
+        (days, hours, _) => format!("{days}d{hours:02}h"),
+    }
+}
+
+/// `in 8s`, `now`.
+pub fn until(at: Timestamp, now: Timestamp) -> String {
+    if at <= now {
+        return String::from("now");
+    }
+    // Rounded up, so that what is due in 400 ms is due in 1 s, not in 0.
+    let left = at.since(now).as_millis().div_ceil(1_000);
+    let left = Duration::from_secs(u64::try_from(left).unwrap_or(u64::MAX));
+    format!("in {}", self::duration(left))
+}
+
+/// `8s ago`.
+pub fn ago(at: Timestamp, now: Timestamp) -> String {
+    format!("{} ago", duration(now.since(at)))
+}
+
+/// `2026-11-20 14:02:11Z`.
+pub fn date(at: Timestamp) -> String {
+    at.to_utc().format("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// `14:02:11Z`, with the date when it is another day than now.
+pub fn time(at: Timestamp, now: Timestamp) -> String {
+    if at.to_utc().date_naive() == now.to_utc().date_naive() {
+        at.to_utc().format("%H:%M:%SZ").to_string()
+    } else {
+        date(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_short() {
+        let shown = |millis| duration(Duration::from_millis(millis));
+        assert_eq!(shown(0), "0s");
+        assert_eq!(shown(450), "450ms");
+        assert_eq!(shown(8_000), "8s");
+        assert_eq!(shown(312_000), "5m12s");
+        assert_eq!(shown(18_720_000), "5h12m");
+        assert_eq!(shown(273_600_000), "3d04h");
+    }
+
+    #[test]
+    fn times_are_relative_to_now() {
+        let now = Timestamp(1_763_647_331_000);
+        assert_eq!(until(Timestamp(now.0 + 7_100), now), "in 8s");
+        assert_eq!(until(now, now), "now");
+        assert_eq!(ago(Timestamp(now.0 - 8_000), now), "8s ago");
+        assert_eq!(date(now), "2025-11-20 14:02:11Z");
+        assert_eq!(time(now, now), "14:02:11Z");
+        assert_eq!(
+            time(now, Timestamp(now.0 + 86_400_000)),
+            "2025-11-20 14:02:11Z"
+        );
+    }
+}

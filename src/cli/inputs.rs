@@ -1,0 +1,192 @@
+//! What a command is given: inputs, labels, handlers and how a workflow is read.
+
+use super::args::{HandlerArgs, LoadArgs};
+use super::exit::Failure;
+use crate::engine::{
+    Dialect, HandlerTarget, LoadError, LoadOptions, Object, Value, parse_duration, read_file,
+};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The options that a workflow is read with.
+pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, Failure> {
+    let dialect = match &load.dialect {
+        None => None,
+        Some(word) => Some(Dialect::parse(word).ok_or_else(|| {
+            Failure::Usage(format!(
+                "`{word}` is no dialect: loom, azure, tea and canvas are"
+            ))
+        })?),
+    };
+    let max_timeout = match &load.max_timeout {
+        None => None,
+        Some(text) => Some(
+            parse_duration(text)
+                .map_err(|error| Failure::Usage(format!("--max-timeout: {error}")))?,
+        ),
+    };
+    Ok(LoadOptions {
+        dialect,
+        max_count: load.max_count,
+        max_timeout,
+        handlers: match &handlers.handlers {
+            None => Vec::new(),
+            Some(path) => read_handlers(path)?,
+        },
+    })
+}
+
+/// An entry of `--handlers`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HandlerEntry {
+    command: Option<Vec<String>>,
+    url: Option<String>,
+}
+
+/// A file of handlers, with or without `handlers:` around them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wrapped {
+    handlers: BTreeMap<String, HandlerEntry>,
+}
+
+fn read_handlers(path: &Path) -> Result<Vec<(String, HandlerTarget)>, Failure> {
+    let file = read(path)?;
+    let bad = |message: String| Failure::Usage(format!("{}: {message}", path.display()));
+    let wrapped: Result<Wrapped, _> = serde_yaml::from_str(&file);
+    let entries = match wrapped {
+        Ok(wrapped) => wrapped.handlers,
+        Err(_) => serde_yaml::from_str(&file).map_err(|error| bad(error.to_string()))?,
+    };
+    let target = |(name, entry): (String, HandlerEntry)| match (entry.command, entry.url) {
+        (Some(argv), None) if !argv.is_empty() => Ok((name, HandlerTarget::Command(argv))),
+        (None, Some(url)) => Ok((name, HandlerTarget::Url(url))),
+        _ => Err(bad(format!(
+            "handler `{name}` has either `command`, a list of at least one word, or `url`"
+        ))),
+    };
+    entries.into_iter().map(target).collect()
+}
+
+/// The inputs from a file, with those from flags laid over them.
+pub fn inputs(file: Option<&Path>, flags: &[String]) -> Result<Value, Failure> {
+    let mut map = match file {
+        None if flags.is_empty() => return Ok(Value::Null),
+        None => Object::new(),
+        Some(path) => match parse(path, &read(path)?)? {
+            Value::Object(map) => Arc::unwrap_or_clone(map),
+            other if flags.is_empty() => return Ok(other),
+            other => {
+                return Err(Failure::Usage(format!(
+                    "{} holds {}, and -i only adds to an object",
+                    path.display(),
+                    other.kind()
+                )));
+            }
+        },
+    };
+    for flag in flags {
+        pairs(flag, "-i", &mut map)?;
+    }
+    Ok(Value::object(map))
+}
+
+/// Labels are text.
+pub fn labels(flags: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let mut map = Object::new();
+    for flag in flags {
+        pairs(flag, "--label", &mut map)?;
+    }
+    let text = |value: Value| match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_json(),
+    };
+    Ok(map
+        .into_iter()
+        .map(|(name, value)| (name.to_string(), text(value)))
+        .collect())
+}
+
+/// `NAME=TEXT`, `NAME:=JSON`, or a JSON object of several.
+fn pairs(flag: &str, which: &str, into: &mut Object) -> Result<(), Failure> {
+    if flag.trim_start().starts_with('{') {
+        let value = Value::from_json(flag)
+            .map_err(|error| Failure::Usage(format!("{which}: {error} in `{flag}`")))?;
+        if let Value::Object(map) = value {
+            into.extend(Arc::unwrap_or_clone(map));
+        }
+        return Ok(());
+    }
+    let Some((name, text)) = flag.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+        return Err(Failure::Usage(format!(
+            "{which} takes NAME=TEXT, NAME:=JSON or a JSON object, not `{flag}`"
+        )));
+    };
+    let (name, value) = match name.strip_suffix(':') {
+        None => (name, Value::text(text)),
+        Some(name) => {
+            let value = Value::from_json(text)
+                .map_err(|error| Failure::Usage(format!("{which} {name}: {error}")))?;
+            (name, value)
+        }
+    };
+    into.insert(Arc::from(name), value);
+    Ok(())
+}
+
+/// A file's text; `-` is standard input.
+pub fn read(path: &Path) -> Result<String, Failure> {
+    match read_file(path) {
+        Ok(file) => Ok(file.text),
+        Err(LoadError::Unreadable { path, error }) => Err(Failure::Unreadable { path, error }),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// JSON, or YAML where the name ends so.
+pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
+    let bad = |error: String| Failure::Usage(format!("{}: {error}", path.display()));
+    let yaml = path
+        .extension()
+        .is_some_and(|ending| ending == "yaml" || ending == "yml");
+    if yaml {
+        serde_yaml::from_str(text).map_err(|error| bad(error.to_string()))
+    } else {
+        Value::from_json(text).map_err(|error| bad(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_text_json_or_objects() {
+        let flags = ["a=1", "b:=[1, 2]", "{\"c\": {\"d\": true}}", "e=x=y"];
+        let flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
+        let value = inputs(None, &flags).unwrap();
+        assert_eq!(
+            value.to_json(),
+            r#"{"a":"1","b":[1,2],"c":{"d":true},"e":"x=y"}"#
+        );
+        assert_eq!(inputs(None, &[]).unwrap(), Value::Null);
+        for bad in ["a", "=1", "a:=nope", "{\"a\":"] {
+            let flags = [bad.to_owned()];
+            assert!(
+                matches!(inputs(None, &flags), Err(Failure::Usage(_))),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn labels_are_text() {
+        let flags = ["team=core".to_owned(), "{\"n\": 3}".to_owned()];
+        let labels = labels(&flags).unwrap();
+        assert_eq!(labels["team"], "core");
+        assert_eq!(labels["n"], "3");
+    }
+}

@@ -1,0 +1,185 @@
+//! What is seen of runs while they go on: a line for each active loop, redrawn on a terminal;
+//! off a terminal nothing, or with `-v` a line for each iteration.
+
+use super::human;
+use super::output::Screen;
+use crate::engine::{LoopState, Timestamp};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::collections::BTreeMap;
+
+/// No more lines than fit beside the rest of a terminal.
+const MAX_LINES: usize = 12;
+
+/// The lines of all runs that are followed.
+pub struct Progress {
+    mode: Mode,
+    /// By run and path.
+    loops: BTreeMap<(String, String), LoopState>,
+    /// The iteration last told of, by run and path.
+    told: BTreeMap<(String, String), u64>,
+    screen: Screen,
+    /// Whether lines begin with the run.
+    several: bool,
+}
+
+enum Mode {
+    Nothing,
+    Lines,
+    Bars(MultiProgress, Vec<ProgressBar>),
+}
+
+impl Progress {
+    /// For one run, or for several.
+    pub fn new(screen: Screen, several: bool) -> Self {
+        let mode = if screen.live {
+            let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+            Mode::Bars(bars, Vec::new())
+        } else if screen.verbose > 0 {
+            Mode::Lines
+        } else {
+            Mode::Nothing
+        };
+        Self {
+            mode,
+            loops: BTreeMap::new(),
+            told: BTreeMap::new(),
+            screen,
+            several,
+        }
+    }
+
+    /// Whether lines are redrawn as time passes.
+    pub fn is_live(&self) -> bool {
+        matches!(self.mode, Mode::Bars(..))
+    }
+
+    /// Loops of a run have changed.
+    pub fn update(&mut self, run: &str, rows: Vec<LoopState>, now: Timestamp) {
+        if matches!(self.mode, Mode::Nothing) {
+            return;
+        }
+        for row in rows {
+            self.take(run, row, now);
+        }
+        self.draw(now);
+    }
+
+    fn take(&mut self, run: &str, row: LoopState, now: Timestamp) {
+        // Loops inside another iteration than the current one are gone, ended or not.
+        let inside = format!("{}#", row.path);
+        let current = format!("{}#{}/", row.path, row.iteration);
+        let ended = row.ended.is_some();
+        self.loops.retain(|(of, path), _| {
+            of != run || !path.starts_with(&inside) || (!ended && path.starts_with(&current))
+        });
+        let key = (run.to_owned(), row.path.clone());
+        if matches!(self.mode, Mode::Lines) {
+            self.tell(&key, &row, now);
+        }
+        if ended {
+            self.loops.remove(&key);
+        } else {
+            self.loops.insert(key, row);
+        }
+    }
+
+    fn tell(&mut self, key: &(String, String), row: &LoopState, now: Timestamp) {
+        let number = number(row);
+        if row.ended.is_none() && self.told.insert(key.clone(), number) == Some(number) {
+            return;
+        }
+        self.screen.say(&self.line(&key.0, row, now));
+    }
+
+    /// `wait_for_job  iteration 15/500  next check in 8s  deadline in 5h12m`.
+    fn line(&self, run: &str, row: &LoopState, now: Timestamp) -> String {
+        let mut parts = Vec::new();
+        if self.several {
+            parts.push(run.to_owned());
+        }
+        parts.push(row.path.clone());
+        parts.push(format!("iteration {}/{}", number(row), row.max_iterations));
+        match (row.ended, row.next_due_at) {
+            (Some(end), _) => parts.push(format!("ended: {}", end.as_str())),
+            (None, Some(due)) => parts.push(format!("next check {}", human::until(due, now))),
+            (None, None) => {}
+        }
+        if let (None, Some(deadline)) = (row.ended, row.deadline) {
+            parts.push(format!("deadline {}", human::until(deadline, now)));
+        }
+        parts.join("  ")
+    }
+
+    /// Time has passed.
+    pub fn draw(&mut self, now: Timestamp) {
+        let Mode::Bars(..) = self.mode else { return };
+        let mut rows: Vec<_> = self.loops.iter().collect();
+        rows.sort_by_key(|(key, row)| (&key.0, row.started_at, &key.1));
+        let more = rows.len().saturating_sub(MAX_LINES);
+        let mut lines: Vec<String> = rows
+            .iter()
+            .take(MAX_LINES)
+            .map(|((run, _), row)| self.line(run, row, now))
+            .collect();
+        if more > 0 {
+            lines.push(format!("… and {more} more loops"));
+        }
+        let Mode::Bars(all, bars) = &mut self.mode else {
+            return;
+        };
+        while bars.len() > lines.len() {
+            if let Some(bar) = bars.pop() {
+                bar.finish_and_clear();
+                all.remove(&bar);
+            }
+        }
+        while bars.len() < lines.len() {
+            bars.push(all.add(spinner()));
+        }
+        for (bar, line) in bars.iter().zip(lines) {
+            bar.set_message(line);
+            bar.tick();
+        }
+    }
+
+    /// A line on standard error that stays.
+    pub fn say(&self, text: &str) {
+        match &self.mode {
+            Mode::Bars(all, bars) if !bars.is_empty() => {
+                let _ = all.println(text);
+            }
+            _ => self.screen.say(text),
+        }
+    }
+
+    /// A run has ended: its lines go.
+    pub fn forget(&mut self, run: &str, now: Timestamp) {
+        self.loops.retain(|(of, _), _| of != run);
+        self.told.retain(|(of, _), _| of != run);
+        self.draw(now);
+    }
+
+    /// Removes all lines, before a result is printed or the process leaves.
+    pub fn clear(&mut self) {
+        self.loops.clear();
+        if let Mode::Bars(all, bars) = &mut self.mode {
+            bars.drain(..).for_each(|bar| bar.finish_and_clear());
+            let _ = all.clear();
+        }
+    }
+}
+
+/// The iteration that runs, or the last one that ended, from 1.
+fn number(row: &LoopState) -> u64 {
+    let running = u64::from(row.iteration_started_at.is_some());
+    row.iteration.saturating_add(running)
+}
+
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    // A template that cannot be read leaves the default one.
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,191 @@
+//! Following a run: what happened so far and what happens from now on, as plain data that a
+//! socket can carry. It never changes the run, and it may join at any time.
+
+use super::report::{OutcomeReport, PauseReport};
+use super::{EngineError, Inspector, RunHandle};
+use crate::machine::{HistoryEvent, LoopState, Outcome, RunStatus};
+use crate::scheduler::Update;
+use crate::source::Bundle;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// So many events are read at a time.
+const PAGE: usize = 1_000;
+
+/// What one who follows a run is told. After `Paused`, `Finished` or `Stuck` nothing more comes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "notice", rename_all = "snake_case")]
+pub enum Notice {
+    /// A durable step, or where the run stood when it was first looked at.
+    Step {
+        /// What it is doing.
+        status: RunStatus,
+        /// The loops that changed.
+        loops: Vec<LoopState>,
+    },
+    /// The history went on; only for those who asked for it.
+    Event {
+        /// Its place in the history, from 1.
+        sequence: u64,
+        /// What happened.
+        event: HistoryEvent,
+    },
+    /// The run stands still.
+    Paused {
+        /// Why.
+        pause: PauseReport,
+    },
+    /// The run ended.
+    Finished {
+        /// How.
+        outcome: OutcomeReport,
+    },
+    /// The engine cannot go on with it now; it is safe in the store.
+    Stuck {
+        /// Whether the store is to blame.
+        store: bool,
+        /// Why.
+        message: String,
+    },
+}
+
+/// Follows one run.
+pub struct Follower {
+    handle: RunHandle,
+    inspector: Inspector,
+    /// The last event that was told; none: events are not asked for.
+    told: Option<u64>,
+    ready: VecDeque<Notice>,
+    looked: bool,
+    done: bool,
+}
+
+impl Follower {
+    /// Follows from here on; with `events`, also the history after that sequence number.
+    pub(super) fn new(handle: RunHandle, inspector: Inspector, events: Option<u64>) -> Self {
+        Self {
+            handle,
+            inspector,
+            told: events,
+            ready: VecDeque::new(),
+            looked: false,
+            done: false,
+        }
+    }
+
+    /// The run's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        self.handle.id()
+    }
+
+    /// The next notice; none when nothing more comes.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub async fn next(&mut self) -> Result<Option<Notice>, EngineError> {
+        loop {
+            if let Some(notice) = self.ready.pop_front() {
+                return Ok(Some(notice));
+            }
+            if self.done {
+                return Ok(None);
+            }
+            if !self.looked {
+                self.looked = true;
+                self.look()?;
+                continue;
+            }
+            match self.handle.next().await {
+                Some(update) => self.take(update)?,
+                None => {
+                    // The engine stopped, or the run ended before it was watched.
+                    self.done = true;
+                    self.look()?;
+                }
+            }
+        }
+    }
+
+    /// Where the run stands in the store.
+    fn look(&mut self) -> Result<(), EngineError> {
+        let state = self.inspector.load(self.handle.id())?.state;
+        self.catch_up()?;
+        if let Some(outcome) = &state.outcome {
+            return self.finished(outcome);
+        }
+        if let Some((_, reason)) = &state.paused {
+            let pause = PauseReport::new(reason);
+            return self.last(Notice::Paused { pause });
+        }
+        let loops = state.loops().map(|(_, _, row)| row.row()).collect();
+        let status = state.status();
+        self.ready.push_back(Notice::Step { status, loops });
+        Ok(())
+    }
+
+    fn take(&mut self, update: Update) -> Result<(), EngineError> {
+        match update {
+            Update::Step(step) => {
+                self.catch_up()?;
+                self.ready.push_back(Notice::Step {
+                    status: step.header.status,
+                    loops: step.loops,
+                });
+                Ok(())
+            }
+            Update::Paused(reason) => {
+                self.catch_up()?;
+                let pause = PauseReport::new(&reason);
+                self.last(Notice::Paused { pause })
+            }
+            Update::Finished(outcome) => {
+                self.catch_up()?;
+                self.finished(&outcome)
+            }
+            Update::Stuck(error) => {
+                let store = matches!(error, crate::scheduler::ScheduleError::Store(_));
+                let message = error.to_string();
+                self.last(Notice::Stuck { store, message })
+            }
+        }
+    }
+
+    fn last(&mut self, notice: Notice) -> Result<(), EngineError> {
+        self.ready.push_back(notice);
+        self.done = true;
+        Ok(())
+    }
+
+    fn finished(&mut self, outcome: &Outcome) -> Result<(), EngineError> {
+        let bundle = self.bundle();
+        let outcome = OutcomeReport::new(outcome, bundle.as_ref());
+        self.last(Notice::Finished { outcome })
+    }
+
+    /// For the places in an error; without it the error is told without them.
+    fn bundle(&self) -> Option<Bundle> {
+        let header = self.inspector.header(self.handle.id()).ok()?;
+        Some(self.inspector.source(header.program).ok()?.bundle)
+    }
+
+    /// Tells the events that were stored since the last one told: from the store, so that none is
+    /// missed or told twice however late this follower joined.
+    fn catch_up(&mut self) -> Result<(), EngineError> {
+        let Some(mut told) = self.told else {
+            return Ok(());
+        };
+        loop {
+            let page = self.inspector.history(self.handle.id(), told, PAGE)?;
+            let full = page.len() == PAGE;
+            for (sequence, event) in page {
+                told = sequence;
+                self.ready.push_back(Notice::Event { sequence, event });
+            }
+            self.told = Some(told);
+            if !full {
+                return Ok(());
+            }
+        }
+    }
+}

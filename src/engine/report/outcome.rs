@@ -1,0 +1,194 @@
+//! How a run ended or why it stands still, with the place in the author's file.
+
+use crate::expression::Value;
+use crate::machine::{LoopEnd, Outcome, PauseReason, RunError};
+use crate::model::{Status, fault_kind};
+use crate::source::Bundle;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutcomeReport {
+    /// Succeeded, Failed, TimedOut or Cancelled.
+    pub status: Status,
+    /// What it gives; null when it did not succeed.
+    pub output: Value,
+    /// Why it did not succeed.
+    pub error: Option<ErrorReport>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What went wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorReport {
+    /// The fault's kind: `http`, `timeout`, `limit`, …
+    pub kind: String,
+    /// A status or exit code, when there is one.
+    pub code: Option<String>,
+    /// What happened, in one line.
+    pub message: String,
+    /// The action.
+    pub action: Option<String>,
+    /// The path of the innermost loop around it.
+    #[serde(rename = "loop")]
+    pub loop_path: Option<String>,
+    /// That loop's iteration, from 0.
+    pub iteration: Option<u64>,
+    /// The workflow file.
+    pub file: Option<String>,
+    /// The line, from 1.
+    pub line: Option<u32>,
+}
+
+/// Why a run stands still.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PauseReport {
+    /// `requested` or `limit`.
+    pub reason: String,
+    /// The path of the loop that reached a limit.
+    #[serde(rename = "loop")]
+    pub loop_path: Option<String>,
+    /// Which limit.
+    pub limit: Option<LoopEnd>,
+}
+
+impl OutcomeReport {
+    /// An outcome with its places looked up in what the run was compiled from.
+    #[must_use]
+    pub fn new(outcome: &Outcome, bundle: Option<&Bundle>) -> Self {
+        let error = match (&outcome.error, outcome.status) {
+            (Some(error), _) => Some(ErrorReport::new(error, bundle)),
+            (None, Status::Succeeded | Status::Skipped) => None,
+            (None, Status::Cancelled) => {
+                Some(ErrorReport::bare("cancelled", "the run was cancelled"))
+            }
+            (None, Status::Failed | Status::TimedOut) => Some(ErrorReport::bare(
+                fault_kind::TERMINATED,
+                "the run was ended as failed",
+            )),
+        };
+        Self {
+            status: outcome.status,
+            output: outcome.output.clone(),
+            error,
+            at: outcome.at,
+        }
+    }
+
+    /// The one document that `run` prints (spec: cli.md): the output, or `{error, status}`.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        match &self.error {
+            None => self.output.clone(),
+            Some(error) => Value::from_pairs([
+                ("error", error.to_value()),
+                ("status", Value::from(self.status.as_str())),
+            ]),
+        }
+    }
+}
+
+impl ErrorReport {
+    /// A fault with the place of its action in the author's file.
+    #[must_use]
+    pub fn new(error: &RunError, bundle: Option<&Bundle>) -> Self {
+        let place = error.place;
+        let file = place.and_then(|(file, _)| bundle?.file(file));
+        let iteration = error.iteration.as_ref();
+        Self {
+            kind: error.fault.kind.to_string(),
+            code: error.fault.code.as_ref().map(ToString::to_string),
+            message: error.fault.message.clone(),
+            action: error.action.as_ref().map(ToString::to_string),
+            loop_path: iteration.map(|(path, _)| path.clone()),
+            iteration: iteration.map(|(_, iteration)| *iteration),
+            file: file.map(|file| file.path.clone()),
+            line: place.map(|(_, line)| line),
+        }
+    }
+
+    fn bare(kind: &str, message: &str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            code: None,
+            message: message.to_owned(),
+            action: None,
+            loop_path: None,
+            iteration: None,
+            file: None,
+            line: None,
+        }
+    }
+
+    /// The same as data.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let text = |text: &Option<String>| Value::from(text.as_deref().map(Value::from));
+        let iteration = self
+            .iteration
+            .and_then(|iteration| i64::try_from(iteration).ok());
+        Value::from_pairs([
+            ("kind", Value::from(self.kind.as_str())),
+            ("code", text(&self.code)),
+            ("message", Value::from(self.message.as_str())),
+            ("action", text(&self.action)),
+            ("loop", text(&self.loop_path)),
+            ("iteration", Value::from(iteration)),
+            ("file", text(&self.file)),
+            ("line", Value::from(self.line)),
+        ])
+    }
+
+    /// Where it happened, for people: `action \`fetch\`, iteration 3 of loop \`pages\` (a.yaml:12)`.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(action) = &self.action {
+            parts.push(format!("action `{action}`"));
+        }
+        if let (Some(path), Some(iteration)) = (&self.loop_path, self.iteration) {
+            parts.push(format!(
+                "iteration {} of loop `{path}`",
+                iteration.saturating_add(1)
+            ));
+        }
+        let mut text = parts.join(", ");
+        if let (Some(file), Some(line)) = (&self.file, self.line) {
+            let gap = if text.is_empty() { "" } else { " " };
+            text.push_str(&format!("{gap}({file}:{line})"));
+        }
+        text
+    }
+}
+
+impl PauseReport {
+    /// A reason as data.
+    #[must_use]
+    pub fn new(reason: &PauseReason) -> Self {
+        match reason {
+            PauseReason::Requested => Self {
+                reason: String::from("requested"),
+                loop_path: None,
+                limit: None,
+            },
+            PauseReason::Limit(path, limit) => Self {
+                reason: String::from("limit"),
+                loop_path: Some(path.clone()),
+                limit: Some(*limit),
+            },
+        }
+    }
+
+    /// The same for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match (&self.loop_path, self.limit) {
+            (Some(path), Some(limit)) => {
+                format!("loop `{path}` reached its {} limit", limit.as_str())
+            }
+            _ => String::from("someone asked for it"),
+        }
+    }
+}
