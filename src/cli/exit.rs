@@ -169,6 +169,8 @@ fn of_store(error: &StoreError) -> Exit {
         | StoreError::Foreign { .. }
         | StoreError::Corrupt { .. }
         | StoreError::Io(_)
+        | StoreError::Unfit { .. }
+        | StoreError::Failed { .. }
         | StoreError::Conflict { .. } => Exit::Store,
     }
 }
@@ -189,7 +191,10 @@ fn advice(error: &StoreError) -> Option<String> {
              is safe, and `windlass resume` goes on from there"
         }
         StoreError::UnknownRun(_) => "`windlass list` shows the runs of a store",
-        StoreError::Conflict { .. } => return None,
+        StoreError::Failed { .. } => {
+            "what was acknowledged is safe: `windlass resume` goes on from there"
+        }
+        StoreError::Conflict { .. } | StoreError::Unfit { .. } => return None,
     };
     Some(text.to_owned())
 }
