@@ -71,7 +71,7 @@ impl Condition {
                 )));
             }
             Kind::Array(_) => return Err(shape("a condition is no list".into())),
-            Kind::Whole(..) | Kind::Parts(..) | Kind::Jinja(_) | Kind::Data(_) => {
+            Kind::Whole(..) | Kind::Parts(..) | Kind::Jinja(_) | Kind::Data(_) | Kind::Wire(_) => {
                 TestKind::Template(template.clone())
             }
         };

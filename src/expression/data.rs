@@ -417,6 +417,9 @@ impl Env for WithItem<'_> {
     fn iteration_index(&self, of: &str) -> Option<i64> {
         self.env.iteration_index(of)
     }
+    fn previous(&self, action: &str, of: Option<&str>) -> Option<Value> {
+        self.env.previous(action, of)
+    }
     fn result(&self, scope: &str) -> Lookup<Value> {
         self.env.result(scope)
     }

@@ -15,6 +15,7 @@ mod schema;
 mod template;
 mod value;
 mod wdl;
+mod wire;
 
 pub use condition::Condition;
 pub use context::{Context, Subject, TryError, evaluate_line};
@@ -24,6 +25,7 @@ pub use error::{EvalError, ParseError};
 pub use reference::Reference;
 pub use template::{Syntax, Template};
 pub use value::{MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value};
+pub use wire::{Extract, Hop, Port, PortKind, Wire};
 
 #[cfg(test)]
 mod tests;

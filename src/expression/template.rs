@@ -8,6 +8,7 @@ use super::wdl::ast::{Expr, Place};
 use super::wdl::eval::{Ctx, Fail};
 use super::wdl::parser::parse_at;
 use super::wdl::text::{push_text, text_size};
+use super::wire::Wire;
 use super::{Env, EvalError, Object, ParseError, Reference, Value};
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ pub(super) enum Kind {
     Parts(Arc<str>, Vec<Part>),
     Jinja(Box<Jinja>),
     Data(Box<Data>),
+    Wire(Box<Wire>),
     Array(Vec<Template>),
     Object(Vec<(Template, Template)>),
 }
@@ -113,6 +115,7 @@ impl Template {
             Kind::Whole(text, _) | Kind::Parts(text, _) => Value::text(&**text),
             Kind::Jinja(jinja) => Value::text(&**jinja.text()),
             Kind::Data(data) => data.source(),
+            Kind::Wire(wire) => wire.source(),
             Kind::Array(items) => Value::array(items.iter().map(Self::source).collect()),
             Kind::Object(members) => Value::from_pairs(
                 members
@@ -145,6 +148,7 @@ impl Template {
             }
             Kind::Jinja(jinja) => found.extend(jinja.references()),
             Kind::Data(data) => data.collect(found),
+            Kind::Wire(wire) => wire.collect(found),
             Kind::Array(items) => items.iter().for_each(|item| item.collect(found)),
             Kind::Object(members) => {
                 for (key, value) in members {
@@ -173,6 +177,7 @@ impl Template {
             }
             Kind::Jinja(jinja) => jinja.eval(env),
             Kind::Data(data) => data.eval(env),
+            Kind::Wire(wire) => wire.eval(env),
             Kind::Array(items) => {
                 let values: Result<Vec<Value>, EvalError> =
                     items.iter().map(|item| item.eval(env)).collect();

@@ -1,0 +1,218 @@
+//! One value out of a text: by a regular expression or by a path into its JSON. Both are read
+//! once, when the workflow is loaded.
+
+use crate::expression::Value;
+use regex::{Regex, RegexBuilder};
+use std::sync::Arc;
+
+/// The largest compiled pattern, in bytes.
+const MAX_PATTERN: usize = 1 << 20;
+
+/// How a value is found in a text.
+#[derive(Clone, Debug)]
+pub enum Extract {
+    /// The first group of the first match, or the whole match of a pattern without groups.
+    Regex(Regex),
+    /// The members and elements to follow.
+    Path(Arc<[Hop]>),
+}
+
+/// One step into a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// A member of a map.
+    Member(String),
+    /// An element of a list; counted from its end when negative.
+    Element(i64),
+}
+
+impl PartialEq for Extract {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Regex(a), Self::Regex(b)) => a.as_str() == b.as_str(),
+            (Self::Path(a), Self::Path(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Extract {
+    /// A pattern.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn regex(pattern: &str) -> Result<Self, String> {
+        RegexBuilder::new(pattern)
+            .size_limit(MAX_PATTERN)
+            .build()
+            .map(Self::Regex)
+            .map_err(|error| match error {
+                regex::Error::CompiledTooBig(_) => String::from("the pattern is too large"),
+                other => {
+                    // The last line says what is wrong; the ones before it draw a picture.
+                    let text = other.to_string();
+                    let last = text.lines().last().unwrap_or_default();
+                    last.trim_start_matches("error: ").to_owned()
+                }
+            })
+    }
+
+    /// A path such as `$.items[0].name` or `items[-1]['a b']`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn path(text: &str) -> Result<Self, String> {
+        let mut rest = text.trim();
+        rest = rest.strip_prefix('$').unwrap_or(rest);
+        let mut hops = Vec::new();
+        while !rest.is_empty() {
+            let (hop, after) = next_hop(rest, hops.is_empty())?;
+            hops.push(hop);
+            rest = after;
+        }
+        Ok(Self::Path(hops.into()))
+    }
+
+    /// The value found in a text; null when there is none.
+    #[must_use]
+    pub fn find(&self, text: &str) -> Value {
+        match self {
+            Self::Regex(regex) => {
+                let found = regex
+                    .captures(text)
+                    .and_then(|groups| groups.get(1).or_else(|| groups.get(0)));
+                found.map_or(Value::Null, |found| Value::text(found.as_str()))
+            }
+            Self::Path(hops) => match Value::from_json(text.trim()) {
+                Ok(value) => follow(&value, hops),
+                Err(_) => Value::Null,
+            },
+        }
+    }
+
+    /// As its author wrote it, nearly.
+    #[must_use]
+    pub fn source(&self) -> String {
+        match self {
+            Self::Regex(regex) => format!("/{}/", regex.as_str()),
+            Self::Path(hops) => {
+                let hop = |hop: &Hop| match hop {
+                    Hop::Member(name) => format!(".{name}"),
+                    Hop::Element(index) => format!("[{index}]"),
+                };
+                format!("${}", hops.iter().map(hop).collect::<String>())
+            }
+        }
+    }
+}
+
+/// The value at the end of a path; null where it leads nowhere.
+#[must_use]
+pub(super) fn follow(value: &Value, hops: &[Hop]) -> Value {
+    let mut at = value;
+    for hop in hops {
+        let next = match hop {
+            Hop::Member(name) => at.get(name),
+            Hop::Element(index) => at.as_array().and_then(|items| {
+                let index = match usize::try_from(*index) {
+                    Ok(index) => index,
+                    Err(_) => items
+                        .len()
+                        .checked_sub(usize::try_from(index.unsigned_abs()).ok()?)?,
+                };
+                items.get(index)
+            }),
+        };
+        match next {
+            Some(next) => at = next,
+            None => return Value::Null,
+        }
+    }
+    at.clone()
+}
+
+fn next_hop(rest: &str, first: bool) -> Result<(Hop, &str), String> {
+    if let Some(inside) = rest.strip_prefix('[') {
+        let quote = inside.chars().next().filter(|c| matches!(c, '\'' | '"'));
+        if let Some(quote) = quote {
+            let inside = inside.get(1..).unwrap_or_default();
+            let (name, after) = inside
+                .split_once(quote)
+                .ok_or_else(|| format!("`{rest}` has no closing quote"))?;
+            let after = after
+                .strip_prefix(']')
+                .ok_or_else(|| format!("`{rest}` has no closing `]`"))?;
+            return Ok((Hop::Member(name.to_owned()), after));
+        }
+        let (index, after) = inside
+            .split_once(']')
+            .ok_or_else(|| format!("`{rest}` has no closing `]`"))?;
+        let index = index.trim().parse().map_err(|_| {
+            format!("`[{index}]` is no element: paths know names, numbers and nothing else")
+        })?;
+        return Ok((Hop::Element(index), after));
+    }
+    let name = match rest.strip_prefix('.') {
+        Some(name) => name,
+        None if first => rest,
+        None => return Err(format!("expected `.` or `[` before `{rest}`")),
+    };
+    let end = name.find(['.', '[']).unwrap_or(name.len());
+    let (name, after) = name.split_at_checked(end).unwrap_or((name, ""));
+    match name {
+        "" => Err(format!("a name is missing before `{rest}`")),
+        "*" => Err(String::from("a path names one value, without `*`")),
+        name => Ok((Hop::Member(name.to_owned()), after)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_one_value() {
+        let text = r#" {"a": {"b c": [10, 20, {"d": true}]}} "#;
+        for (path, found) in [
+            ("$.a['b c'][0]", "10"),
+            ("a[\"b c\"][-1].d", "true"),
+            ("$.a.x", "null"),
+            ("$.a['b c'][7]", "null"),
+            ("$.a['b c'][-7]", "null"),
+            ("$", r#"{"a":{"b c":[10,20,{"d":true}]}}"#),
+        ] {
+            let extract = Extract::path(path).unwrap();
+            assert_eq!(extract.find(text).to_json(), found, "{path}");
+        }
+        assert_eq!(
+            Extract::path("$.a").unwrap().find("no json").to_json(),
+            "null"
+        );
+        for (path, mistake) in [
+            ("a[", "no closing"),
+            ("a[b]", "names, numbers"),
+            ("a['b]", "closing quote"),
+            ("a..b", "name is missing"),
+            ("$.*", "without `*`"),
+            ("a[0]b", "expected `.`"),
+        ] {
+            let error = Extract::path(path).unwrap_err();
+            assert!(error.contains(mistake), "{path}: {error}");
+        }
+    }
+
+    #[test]
+    fn patterns_give_their_first_group() {
+        let find = |pattern: &str, text: &str| Extract::regex(pattern).unwrap().find(text);
+        assert_eq!(find(r"version:\s*(\d+)", "version: 12").to_json(), "\"12\"");
+        assert_eq!(find(r"\d+", "a 7 b 8").to_json(), "\"7\"");
+        assert_eq!(find(r"x(y)?", "x").to_json(), "\"x\"");
+        assert_eq!(find(r"z", "x"), Value::Null);
+        assert!(Extract::regex("(").unwrap_err().contains("unclosed group"));
+        assert!(
+            Extract::regex(r"(\w{1000}){1000}")
+                .unwrap_err()
+                .contains("too large")
+        );
+    }
+}

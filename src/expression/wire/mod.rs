@@ -1,0 +1,210 @@
+//! Wires: values that are taken from a place instead of computed by a text, as the ports of a
+//! graph need them (spec: canvas.md). A wire is a template like any other: pure, and parsed once.
+
+mod answer;
+mod extract;
+mod port;
+mod scoped;
+
+pub use extract::{Extract, Hop};
+pub use port::{Port, PortKind};
+
+use super::template::{Kind, Template};
+use super::{Env, EvalError, Lookup, Object, Reference, Value};
+use crate::model::Name;
+use scoped::Scoped;
+use std::sync::Arc;
+
+/// Where a value comes from, and what becomes of it on the way.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wire {
+    /// A name at the top of a template.
+    Root(Name),
+    /// An input of the run; null when it was not given.
+    Input(Name),
+    /// What an action gave; null when it did not run.
+    Outputs(Name),
+    /// What an action gave in the iteration before; of the named loop, or of the innermost one
+    /// that has such an iteration. Null when it did not run there.
+    Previous(Name, Option<Name>),
+    /// The current item of the named foreach; null outside of it.
+    Item(Name),
+    /// Which iteration of the named loop around this place runs, from 1; null outside of it.
+    Iteration(Name),
+    /// One template in the first iteration of the named loop, another in all later ones.
+    First(Name, Template, Template),
+    /// A member of a value; null when it has none.
+    Member(Template, Name),
+    /// A member of a member of every element of an array.
+    Each(Template, [Name; 2]),
+    /// Evaluated for their mistakes only, before the value itself.
+    Checked(Vec<Template>, Template),
+    /// With further names at the top.
+    Scoped(Arc<[(Name, Template)]>, Template),
+    /// Only what a port takes.
+    Port(Template, Port),
+    /// The members of a map that ports take; anything else is the one port there is.
+    Ports(Template, Arc<[Port]>),
+    /// What a program said, as the outputs that ports take. With a template for the conversation
+    /// it went on with: `session_id` is the one that it names, or else that one.
+    Answer(Template, Arc<[Port]>, Option<Template>),
+    /// A part of a text; null when it is not there.
+    Extract(Template, Extract),
+}
+
+impl Template {
+    /// A value taken from a place.
+    #[must_use]
+    pub fn wire(wire: Wire) -> Self {
+        Self(Arc::new(Kind::Wire(Box::new(wire))))
+    }
+
+    /// A member of this; null when it has none.
+    #[must_use]
+    pub fn member(self, name: &str) -> Self {
+        Self::wire(Wire::Member(self, Name::from(name)))
+    }
+}
+
+impl Wire {
+    pub(super) fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
+        match self {
+            Self::Root(name) => Ok(env.root(name).unwrap_or_default()),
+            Self::Input(name) => Ok(env.inputs().get(name).cloned().unwrap_or_default()),
+            Self::Outputs(action) => Ok(match env.action_outputs(action) {
+                Lookup::Found(outputs) => outputs,
+                Lookup::NotRun | Lookup::Unknown(_) => Value::Null,
+            }),
+            Self::Previous(action, of) => {
+                Ok(env.previous(action, of.as_deref()).unwrap_or_default())
+            }
+            Self::Item(of) => Ok(env.item(Some(of)).unwrap_or_default()),
+            Self::Iteration(of) => Ok(env
+                .iteration_index(of)
+                .map_or(Value::Null, |index| Value::Int(index.saturating_add(1)))),
+            Self::First(of, first, later) => match env.iteration_index(of) {
+                None | Some(0) => first.eval(env),
+                Some(_) => later.eval(env),
+            },
+            Self::Member(of, name) => Ok(of.eval(env)?.get(name).cloned().unwrap_or_default()),
+            Self::Each(of, [first, second]) => {
+                let of = of.eval(env)?;
+                let member = |item: &Value| item.get(first)?.get(second).cloned();
+                let items = of.as_array().map(Vec::as_slice).unwrap_or_default();
+                let members = items.iter().map(|item| member(item).unwrap_or_default());
+                Ok(Value::array(members.collect()))
+            }
+            Self::Checked(checks, body) => {
+                for check in checks {
+                    check.eval(env)?;
+                }
+                body.eval(env)
+            }
+            Self::Scoped(names, body) => Scoped::new(env, names).eval(body),
+            Self::Port(from, port) => port.accept(&from.eval(env)?).map_err(wrong),
+            Self::Ports(from, ports) => {
+                let from = from.eval(env)?;
+                let outputs = match (&from, &**ports) {
+                    (Value::Object(_), []) => return Ok(from),
+                    (Value::Object(map), _) => answer::by_name(map, ports),
+                    (_, []) => Ok(Object::from_iter([(Name::from("result"), from.clone())])),
+                    (_, [only]) => only
+                        .accept(&from)
+                        .map(|value| Object::from_iter([(only.name.clone(), value)])),
+                    (_, [first, ..]) => Err(format!(
+                        "{} was not given: the result is no map but {}",
+                        first.shown,
+                        from.kind()
+                    )),
+                };
+                outputs.map(Value::object).map_err(wrong)
+            }
+            Self::Answer(said, ports, before) => {
+                let answer = answer::read(&said.eval(env)?, ports).map_err(wrong)?;
+                let mut outputs = answer.outputs;
+                if let Some(before) = before {
+                    let session = match answer.session {
+                        Some(session) => session,
+                        None => before.eval(env)?,
+                    };
+                    outputs.insert(Name::from("session_id"), session);
+                }
+                Ok(Value::object(outputs))
+            }
+            Self::Extract(from, how) => {
+                let from = from.eval(env)?;
+                Ok(from.as_str().map_or(Value::Null, |text| how.find(text)))
+            }
+        }
+    }
+
+    pub(super) fn collect(&self, found: &mut Vec<Reference>) {
+        match self {
+            Self::Root(name) => found.push(Reference::Root(name.to_string())),
+            Self::Input(name) => found.push(Reference::Input(name.to_string())),
+            Self::Outputs(action) | Self::Previous(action, _) => {
+                found.push(Reference::Action(action.to_string()));
+            }
+            Self::Item(of) | Self::Iteration(of) => found.push(Reference::Loop(of.to_string())),
+            Self::First(_, first, later) => {
+                first.collect(found);
+                later.collect(found);
+            }
+            Self::Member(of, _) | Self::Each(of, _) | Self::Extract(of, _) => of.collect(found),
+            Self::Port(of, _) | Self::Ports(of, _) => of.collect(found),
+            Self::Answer(said, _, before) => {
+                said.collect(found);
+                before.iter().for_each(|before| before.collect(found));
+            }
+            Self::Checked(checks, body) => {
+                checks.iter().for_each(|check| check.collect(found));
+                body.collect(found);
+            }
+            Self::Scoped(names, body) => {
+                let mut inner = Vec::new();
+                body.collect(&mut inner);
+                inner.retain(|one| match one {
+                    Reference::Root(name) => !names.iter().any(|(bound, _)| **bound == **name),
+                    _ => true,
+                });
+                found.append(&mut inner);
+                names.iter().for_each(|(_, value)| value.collect(found));
+            }
+        }
+    }
+
+    /// Where it comes from, in words for people.
+    pub(super) fn source(&self) -> Value {
+        let of = |template: &Template| match template.source() {
+            Value::String(text) => text.to_string(),
+            other => other.to_json(),
+        };
+        Value::text(match self {
+            Self::Root(name) | Self::Outputs(name) => name.to_string(),
+            Self::Input(name) => format!("inputs.{name}"),
+            Self::Previous(action, _) => format!("previous {action}"),
+            Self::Item(name) => format!("item of {name}"),
+            Self::Iteration(name) => format!("iteration of {name}"),
+            Self::First(_, first, later) => {
+                format!("{} first, then {}", of(first), of(later))
+            }
+            Self::Member(from, name) => format!("{}.{name}", of(from)),
+            Self::Each(from, [first, second]) => format!("{}[].{first}.{second}", of(from)),
+            Self::Extract(from, how) => format!("{} {}", of(from), how.source()),
+            Self::Port(from, _)
+            | Self::Ports(from, _)
+            | Self::Answer(from, ..)
+            | Self::Checked(_, from)
+            | Self::Scoped(_, from) => return from.source(),
+        })
+    }
+}
+
+fn wrong(message: String) -> EvalError {
+    EvalError {
+        message,
+        offset: 0,
+        length: 1,
+        text: String::new(),
+    }
+}

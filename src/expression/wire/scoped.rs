@@ -1,0 +1,124 @@
+//! An environment with further names at the top of templates. Each is computed when it is first
+//! read, at most once; its mistakes are those of the template that reads it.
+
+use crate::expression::{ActionView, Env, EvalError, Lookup, Mode, Template, Value};
+use crate::model::Name;
+use chrono::{DateTime, Utc};
+use std::cell::RefCell;
+
+pub(super) struct Scoped<'a> {
+    env: &'a dyn Env,
+    names: &'a [(Name, Template)],
+    values: RefCell<Vec<Option<Value>>>,
+    mistake: RefCell<Option<EvalError>>,
+}
+
+impl<'a> Scoped<'a> {
+    pub fn new(env: &'a dyn Env, names: &'a [(Name, Template)]) -> Self {
+        Self {
+            env,
+            names,
+            values: RefCell::new(vec![None; names.len()]),
+            mistake: RefCell::new(None),
+        }
+    }
+
+    pub fn eval(&self, body: &Template) -> Result<Value, EvalError> {
+        let value = body.eval(self);
+        // What is wrong with a name is the cause of what its reader says of it.
+        match self.mistake.take() {
+            Some(mistake) => Err(mistake),
+            None => value,
+        }
+    }
+
+    fn bound(&self, name: &str) -> Option<Value> {
+        let index = self.names.iter().position(|(bound, _)| **bound == *name)?;
+        if let Some(Some(known)) = self.values.borrow().get(index) {
+            return Some(known.clone());
+        }
+        let (_, template) = self.names.get(index)?;
+        match template.eval(self) {
+            Ok(value) => {
+                if let Some(place) = self.values.borrow_mut().get_mut(index) {
+                    *place = Some(value.clone());
+                }
+                Some(value)
+            }
+            Err(error) => {
+                self.mistake.borrow_mut().get_or_insert(error);
+                None
+            }
+        }
+    }
+}
+
+impl Env for Scoped<'_> {
+    fn root(&self, name: &str) -> Option<Value> {
+        if self.names.iter().any(|(bound, _)| **bound == *name) {
+            return self.bound(name);
+        }
+        self.env.root(name)
+    }
+    fn root_names(&self) -> Vec<String> {
+        let own = self.names.iter().map(|(name, _)| name.to_string());
+        own.chain(self.env.root_names()).collect()
+    }
+    fn mode(&self) -> Mode {
+        self.env.mode()
+    }
+    fn variable(&self, name: &str) -> Option<Value> {
+        self.env.variable(name)
+    }
+    fn variable_names(&self) -> Vec<String> {
+        self.env.variable_names()
+    }
+    fn action(&self, name: &str) -> Lookup<ActionView> {
+        self.env.action(name)
+    }
+    fn action_outputs(&self, name: &str) -> Lookup<Value> {
+        self.env.action_outputs(name)
+    }
+    fn inputs(&self) -> Value {
+        self.env.inputs()
+    }
+    fn parameter(&self, name: &str) -> Option<Value> {
+        self.env.parameter(name)
+    }
+    fn item(&self, of: Option<&str>) -> Option<Value> {
+        self.env.item(of)
+    }
+    fn iteration_index(&self, of: &str) -> Option<i64> {
+        self.env.iteration_index(of)
+    }
+    fn previous(&self, action: &str, of: Option<&str>) -> Option<Value> {
+        self.env.previous(action, of)
+    }
+    fn result(&self, scope: &str) -> Lookup<Value> {
+        self.env.result(scope)
+    }
+    fn trigger(&self) -> Value {
+        self.env.trigger()
+    }
+    fn workflow(&self) -> Value {
+        self.env.workflow()
+    }
+    fn current_action(&self) -> Option<ActionView> {
+        self.env.current_action()
+    }
+    fn env_var(&self, name: &str) -> Option<String> {
+        self.env.env_var(name)
+    }
+    fn secret(&self, name: &str) -> Option<Value> {
+        self.env.secret(name)
+    }
+    fn forgives_unrun_actions(&self) -> bool {
+        self.env.forgives_unrun_actions()
+    }
+    fn now(&self) -> DateTime<Utc> {
+        self.env.now()
+    }
+    fn random(&self) -> u64 {
+        self.env.random()
+    }
+}
