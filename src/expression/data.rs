@@ -128,6 +128,7 @@ impl Template {
                 let (_, value) = members.iter().find(|(name, _)| named(name))?;
                 value.as_constant()?.as_str()
             }
+            Kind::Wire(wire) => wire.body()?.member(key),
             _ => None,
         }
     }

@@ -18,7 +18,6 @@ mod loops;
 mod names;
 mod recurrence;
 mod retry;
-mod time;
 mod variable;
 mod workflow;
 
@@ -28,7 +27,7 @@ use crate::diagnostic::Diagnostics;
 use crate::expression::{Syntax, Template};
 use crate::hir::Workflow;
 use crate::model::{Dialect, Name};
-use crate::source::{Node, SourceFile, Span};
+use crate::source::{Entry, Node, SourceFile, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -102,6 +101,11 @@ struct Loom<'a> {
 }
 
 impl Loom<'_> {
+    /// A duration in any of its forms.
+    fn duration(&mut self, entry: &Entry) -> Option<super::duration::Span> {
+        self.reader.duration(entry)
+    }
+
     fn azure(&self) -> bool {
         self.dialect == Dialect::Azure
     }

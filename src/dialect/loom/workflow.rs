@@ -6,7 +6,7 @@ use crate::diagnostic::nearest;
 use crate::dialect::reader::{Fields, constant};
 use crate::expression::{Template, Value};
 use crate::hir::{Block, Outputs, Workflow};
-use crate::model::{Handler, HandlerTarget, Input, InputKind, Name};
+use crate::model::{Input, InputKind, Name};
 use crate::source::{Entry, Kind, Node};
 
 const KINDS: [(&str, InputKind); 11] = [
@@ -93,7 +93,7 @@ impl Loom<'_> {
             workflow.variables = self.workflow_variables(entry);
         }
         if let Some(entry) = fields.some(&mut self.reader, "handlers") {
-            workflow.handlers = self.handlers(entry);
+            workflow.handlers = self.reader.handlers(entry);
         }
         let hint = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
         match fields.get("actions") {
@@ -199,59 +199,6 @@ impl Loom<'_> {
                 (Name::from(entry.key.as_str()), template)
             })
             .collect()
-    }
-
-    fn handlers(&mut self, entry: &Entry) -> Vec<Handler> {
-        let hint =
-            "for example handlers: { processor: { url: \"http://127.0.0.1:8080/process\" } }";
-        let Some(entries) = entry.value.entries() else {
-            self.reader
-                .wrong_type(&entry.value, "`handlers`", "a map", hint);
-            return Vec::new();
-        };
-        entries
-            .iter()
-            .filter_map(|entry| self.handler_entry(entry, hint))
-            .collect()
-    }
-
-    fn handler_entry(&mut self, entry: &Entry, hint: &str) -> Option<Handler> {
-        let what = format!("the handler `{}`", entry.key);
-        let mut fields = self.reader.fields(&entry.value, &what, hint)?;
-        let command = fields.some(&mut self.reader, "command");
-        let url = fields.some(&mut self.reader, "url");
-        fields.finish(&mut self.reader);
-        let target = match (command, url) {
-            (Some(command), None) => HandlerTarget::Command(self.argv(command)?),
-            (None, Some(url)) => HandlerTarget::Url(self.reader.text(url, hint)?.to_owned()),
-            _ => {
-                let what = format!("{what} needs either `command` or `url`");
-                self.reader.error("missing-key", entry.key_span, what, hint);
-                return None;
-            }
-        };
-        Some(Handler {
-            name: Name::from(entry.key.as_str()),
-            target,
-            span: entry.key_span,
-        })
-    }
-
-    fn argv(&mut self, entry: &Entry) -> Option<Vec<String>> {
-        let hint = "for example command: [python3, handler.py]";
-        let words = match &entry.value.kind {
-            Kind::Array(items) if !items.is_empty() => items
-                .iter()
-                .map(Node::as_str)
-                .collect::<Option<Vec<&str>>>(),
-            Kind::String(text) => Some(vec!["sh", "-c", text.text.as_str()]),
-            _ => None,
-        };
-        if words.is_none() {
-            self.reader
-                .wrong_type(&entry.value, "`command`", "a list of texts", hint);
-        }
-        Some(words?.into_iter().map(str::to_owned).collect())
     }
 }
 

@@ -59,9 +59,9 @@ impl Template {
         Self(Arc::new(Kind::Wire(Box::new(wire))))
     }
 
-    /// A member of this; null when it has none.
+    /// A part of this value; null when it has none of that name.
     #[must_use]
-    pub fn member(self, name: &str) -> Self {
+    pub fn part(self, name: &str) -> Self {
         Self::wire(Wire::Member(self, Name::from(name)))
     }
 }
@@ -135,6 +135,14 @@ impl Wire {
                 let from = from.eval(env)?;
                 Ok(from.as_str().map_or(Value::Null, |text| how.find(text)))
             }
+        }
+    }
+
+    /// The template whose value this is, when it only adds names or checks to it.
+    pub(super) fn body(&self) -> Option<&Template> {
+        match self {
+            Self::Scoped(_, body) | Self::Checked(_, body) => Some(body),
+            _ => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Durations of a file: ISO 8601, `{count, unit}`, `{interval: …}`, or an expression that gives
 //! one. A bare number is refused, because nobody can see its unit.
 
-use super::Loom;
+use super::reader::Reader;
 use crate::expression::{Template, Value};
 use crate::source::{Entry, Kind, Node};
 use crate::time::{format_duration, parse_duration};
@@ -32,16 +32,16 @@ impl Span {
     }
 }
 
-impl Loom<'_> {
+impl Reader<'_> {
     /// A duration in any of its forms.
-    pub(super) fn duration(&mut self, entry: &Entry) -> Option<Span> {
+    pub fn duration(&mut self, entry: &Entry) -> Option<Span> {
         self.duration_node(&entry.value, &entry.key)
     }
 
     fn duration_node(&mut self, node: &Node, key: &str) -> Option<Span> {
         match &node.kind {
             Kind::String(_) => {
-                let template = self.reader.template(node);
+                let template = self.template(node);
                 let Some(text) = template.as_constant() else {
                     return Some(Span {
                         template,
@@ -54,8 +54,7 @@ impl Loom<'_> {
                     Err(error) => {
                         let hint = short_form(&text)
                             .map_or(FORMS.to_owned(), |form| format!("write {form}"));
-                        self.reader
-                            .error("bad-duration", node.span, error.to_string(), hint);
+                        self.error("bad-duration", node.span, error.to_string(), hint);
                         None
                     }
                 }
@@ -70,12 +69,12 @@ impl Loom<'_> {
             Kind::Int(seconds) => {
                 let what = format!("`{key}` is a number without a unit");
                 let hint = format!("for seconds write PT{seconds}S");
-                self.reader.error("bad-duration", node.span, what, hint);
+                self.error("bad-duration", node.span, what, hint);
                 None
             }
             Kind::Null | Kind::Bool(_) | Kind::Float(_) | Kind::Array(_) => {
                 let what = format!("`{key}`");
-                self.reader.wrong_type(node, &what, "a duration", FORMS);
+                self.wrong_type(node, &what, "a duration", FORMS);
                 None
             }
         }
@@ -84,16 +83,16 @@ impl Loom<'_> {
     /// `{count, unit}`.
     fn interval(&mut self, node: &Node, key: &str) -> Option<Span> {
         let hint = "for example { count: 5, unit: second }, or PT5S";
-        let mut fields = self.reader.fields(node, &format!("`{key}`"), hint)?;
-        let count = fields.need(&mut self.reader, "count", node.span, hint);
-        let unit = fields.need(&mut self.reader, "unit", node.span, hint);
-        fields.finish(&mut self.reader);
+        let mut fields = self.fields(node, &format!("`{key}`"), hint)?;
+        let count = fields.need(self, "count", node.span, hint);
+        let unit = fields.need(self, "unit", node.span, hint);
+        fields.finish(self);
         let (count, unit) = (count?, unit?);
         let seconds = self.unit(unit)?;
         let known = match count.value.kind {
             Kind::Int(count) => u64::try_from(count).ok(),
             Kind::String(_) => {
-                let template = self.reader.template(&count.value);
+                let template = self.template(&count.value);
                 if template.as_constant().is_none() {
                     let second = Template::constant(Value::text("second"));
                     let unit = match seconds {
@@ -118,8 +117,7 @@ impl Loom<'_> {
                 "the `count` of `{key}` is no number of {}s",
                 unit_name(seconds)
             );
-            self.reader
-                .error("bad-duration", count.value.span, what, hint);
+            self.error("bad-duration", count.value.span, what, hint);
             return None;
         };
         Some(Span::known(Duration::from_secs(
@@ -129,13 +127,12 @@ impl Loom<'_> {
 
     fn unit(&mut self, entry: &Entry) -> Option<u64> {
         let hint = "second, minute, hour, day or week";
-        let text = self.reader.text(entry, hint)?.to_lowercase();
+        let text = self.text(entry, hint)?.to_lowercase();
         let singular = text.strip_suffix('s').unwrap_or(&text);
         let found = UNITS.iter().find(|(unit, _)| *unit == singular);
         if found.is_none() {
             let what = format!("`{text}` is no unit of time");
-            self.reader
-                .error("bad-duration", entry.value.span, what, hint);
+            self.error("bad-duration", entry.value.span, what, hint);
         }
         found.map(|(_, seconds)| *seconds)
     }
