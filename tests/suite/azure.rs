@@ -1,8 +1,18 @@
 //! Logic Apps definitions in the shapes they come in.
 
+use crate::support;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Json};
+use axum::routing::{get, post};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use windlass::action::Registry;
 use windlass::dialect::{self, Caps};
+use windlass::expression::Value;
 use windlass::hir::{Block, StepKind, Workflow};
-use windlass::model::{Dialect, OnLimit, Test};
+use windlass::model::{Dialect, OnLimit, Request, Test};
 use windlass::source::{Bundle, SourceFile};
 
 fn bundle(name: &str) -> Bundle {
@@ -86,4 +96,83 @@ fn connectors_are_handlers_by_name() {
             "workflow/child-workflow"
         ]
     );
+}
+
+fn request(executor: &str, inputs: serde_json::Value) -> Request {
+    Request {
+        executor: executor.into(),
+        action: "Call".into(),
+        inputs: Value::from_json(&inputs.to_string()).unwrap(),
+        key: "key".into(),
+        attempt: 1,
+        timeout_ms: None,
+    }
+}
+
+#[tokio::test]
+async fn a_202_is_followed_where_it_points() {
+    let polls = Arc::new(AtomicU32::new(0));
+    let counter = Arc::clone(&polls);
+    let status = move || {
+        let polls = counter.fetch_add(1, Ordering::SeqCst);
+        async move {
+            match polls {
+                0 | 1 => (
+                    StatusCode::ACCEPTED,
+                    [("location", "/status"), ("retry-after", "0")],
+                    "not yet",
+                )
+                    .into_response(),
+                _ => Json(json!({ "done": true })).into_response(),
+            }
+        }
+    };
+    let start = || async {
+        (
+            StatusCode::ACCEPTED,
+            [("location", "/status"), ("retry-after", "0")],
+        )
+    };
+    let router = Router::new()
+        .route("/start", post(start))
+        .route("/status", get(status));
+    let uri = format!("{}/start", support::serve(router).await);
+    let registry = Registry::new();
+    let call = |asynchronous: bool| {
+        request(
+            "http",
+            json!({ "method": "POST", "uri": uri, "asyncPattern": asynchronous }),
+        )
+    };
+    let once = registry.execute(&call(false)).await.unwrap();
+    assert_eq!(once.get("statusCode"), Some(&Value::from(202_i64)));
+    assert_eq!(polls.load(Ordering::SeqCst), 0);
+    let settled = registry.execute(&call(true)).await.unwrap();
+    assert_eq!(settled.get("statusCode"), Some(&Value::from(200_i64)));
+    assert_eq!(settled.get("body").unwrap().to_json(), r#"{"done":true}"#);
+    assert_eq!(polls.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_connector_without_a_handler_for_its_operation_has_one_for_all() {
+    let mut registry = Registry::new();
+    registry.register_activity("office365", |context| async move {
+        Ok(Value::text(format!("all: {}", context.input.to_json())))
+    });
+    registry.register_activity("office365/get /v2/Mail", |_| async {
+        Ok(Value::from(7_i64))
+    });
+    let ask = |name: &str| request("connector", json!({ "connectorType": name, "input": 1 }));
+    let own = registry
+        .execute(&ask("office365/get /v2/Mail"))
+        .await
+        .unwrap();
+    assert_eq!(own.to_json(), r#"{"body":7}"#);
+    let all = registry
+        .execute(&ask("office365/post /v2/Mail"))
+        .await
+        .unwrap();
+    assert_eq!(all.to_json(), r#"{"body":"all: 1"}"#);
+    assert!(registry.execute(&ask("sql/query")).await.is_err());
+    assert!(registry.knows_handler("office365/anything") && !registry.knows_handler("sql"));
 }
