@@ -47,6 +47,15 @@ impl Caps {
     }
 }
 
+/// The JSON Schema of a format, for editors.
+#[must_use]
+pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
+    match dialect {
+        Dialect::Loom => Some(include_str!("../../schemas/loom.json")),
+        Dialect::Azure | Dialect::Tea | Dialect::Canvas => None,
+    }
+}
+
 /// Reads the first file of a bundle as a workflow. The second, where there is one, holds the
 /// values of an Azure definition's parameters: `{name: {value}}`.
 ///

@@ -216,3 +216,20 @@ impl Loom<'_> {
         Some((condition, text))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::TYPES;
+    use crate::expression::Value;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_schema_for_editors_knows_the_same_types() {
+        let schema = crate::dialect::json_schema(crate::model::Dialect::Loom).unwrap();
+        let schema = Value::from_json(schema).unwrap();
+        let path = ["$defs", "action", "properties", "type", "examples"];
+        let known = path.iter().fold(&schema, |at, key| at.get(key).unwrap());
+        let known = known.as_array().unwrap().iter().filter_map(Value::as_str);
+        assert_eq!(known.collect::<BTreeSet<_>>(), TYPES.into_iter().collect());
+    }
+}
