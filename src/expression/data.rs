@@ -529,7 +529,7 @@ mod tests {
         };
         assert_eq!(parse(r#"{"id": 7}"#).unwrap().to_json(), r#"{"id":7}"#);
         assert!(parse(r#"{"id": "7"}"#).unwrap_err().contains("id"));
-        assert!(parse("{}").unwrap_err().contains("`id`"));
+        assert!(parse("{}").unwrap_err().contains("id"));
         assert!(parse("{").unwrap_err().contains("not JSON"));
     }
 

@@ -84,6 +84,15 @@ impl Loom<'_> {
         let value = schema.map(|entry| constant(&entry.value));
         match (Template::parse_json(content, value.as_ref()), schema) {
             (Ok(template), _) => Some(template),
+            // Azure takes schemas that are none.
+            (Err(mistake), Some(schema)) if self.azure() => {
+                let hint = "the content is not checked";
+                self.reader
+                    .warning("bad-schema", schema.value.span, mistake, hint);
+                let content = fields.get("content")?;
+                let content = self.reader.template(&content.value);
+                Template::parse_json(content, None).ok()
+            }
             (Err(mistake), Some(schema)) => {
                 let hint = "the schema is JSON Schema: { type: object, properties: { … } }";
                 self.reader
