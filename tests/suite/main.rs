@@ -13,6 +13,7 @@ mod action;
 mod app;
 mod azure;
 mod diagnostics;
+mod examples;
 mod expressions;
 mod loom;
 mod support;

@@ -1,0 +1,95 @@
+//! The files under `examples/`, run against the server that comes with them.
+
+use crate::{app, support};
+use serde_json::{Value as Json, json};
+use windlass::engine::Engine;
+use windlass::expression::Value;
+
+/// Runs an example with these inputs beside `base` and gives its outputs and the server's log.
+async fn run(example: &str, inputs: Json) -> (Json, Json) {
+    let base = support::serve(app::router(app::Options::default())).await;
+    let store = tempfile::tempdir().unwrap();
+    let engine = Engine::builder().open(store.path()).unwrap();
+    let path = format!("{}/examples/{example}.yaml", env!("CARGO_MANIFEST_DIR"));
+    let workflow = engine.load_file(&path, None).unwrap();
+    let mut inputs = inputs;
+    inputs["base"] = json!(base);
+    let input = Value::from_json(&inputs.to_string()).unwrap();
+    let run = engine.start(&workflow, input).await.unwrap();
+    let result = run.result().await.unwrap();
+    let log = reqwest::get(format!("{base}/log")).await.unwrap();
+    let log: Json = serde_json::from_str(&log.text().await.unwrap()).unwrap();
+    (serde_json::from_str(&result.to_json()).unwrap(), log)
+}
+
+/// How many requests the server had whose path begins so.
+fn requests(log: &Json, path: &str) -> u64 {
+    let requests = log["requests"].as_array().unwrap();
+    requests
+        .iter()
+        .filter(|request| request["path"].as_str().unwrap().starts_with(path))
+        .map(|request| request["count"].as_u64().unwrap())
+        .sum()
+}
+
+#[tokio::test]
+async fn polling_until_complete() {
+    let (outputs, log) = run(
+        "polling-until-complete",
+        json!({ "job": "x", "pause": "PT0.01S" }),
+    )
+    .await;
+    // Five polls say `running`, the sixth `complete`.
+    assert_eq!(outputs["polls"], 6);
+    assert!(outputs["url"].as_str().unwrap().ends_with("/jobs/x/result"));
+    assert_eq!(requests(&log, "/jobs/x"), 6);
+}
+
+#[tokio::test]
+async fn retry_until_success() {
+    let (outputs, log) = run(
+        "retry-until-success",
+        json!({ "fails": 3, "pause": "PT0.01S" }),
+    )
+    .await;
+    assert_eq!(outputs, json!({ "status": 200, "iterations": 4 }));
+    assert_eq!(requests(&log, "/flaky"), 8);
+}
+
+#[tokio::test]
+async fn process_queue_until_empty() {
+    let (outputs, log) = run("process-queue-until-empty", json!({})).await;
+    assert_eq!(outputs, json!({ "processed": [1, 2, 3, 4, 5] }));
+    assert_eq!(requests(&log, "/process"), 5);
+}
+
+#[tokio::test]
+async fn paginated_calls() {
+    let (outputs, log) = run("paginated-calls", json!({})).await;
+    assert_eq!(outputs["pages"], 4);
+    let ids: Vec<i64> = outputs["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["id"].as_i64().unwrap())
+        .collect();
+    assert_eq!(ids, (1..=12).collect::<Vec<i64>>());
+    assert_eq!(requests(&log, "/pages"), 4);
+}
+
+#[tokio::test]
+async fn batch_with_pagination() {
+    let (outputs, log) = run("batch-with-pagination", json!({})).await;
+    assert_eq!(outputs["pages"], 4);
+    assert_eq!(outputs["processed"].as_array().unwrap().len(), 12);
+    assert_eq!(requests(&log, "/data"), 4);
+}
+
+#[tokio::test]
+async fn nested_loops() {
+    let (outputs, log) = run("nested-loops", json!({ "pause": "PT0.01S" })).await;
+    assert_eq!(outputs, json!({ "pages": 4, "items": 12 }));
+    assert_eq!(requests(&log, "/data"), 4);
+    // Each of the twelve jobs is complete at its third poll.
+    assert_eq!(requests(&log, "/jobs/page-"), 36);
+}
