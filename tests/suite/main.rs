@@ -12,6 +12,7 @@ mod action;
 #[path = "../../examples/support/app.rs"]
 mod app;
 mod azure;
+mod crash;
 mod diagnostics;
 mod examples;
 mod expressions;

@@ -1,0 +1,137 @@
+//! `kill -9` at random moments, on the real binary against a real server that counts.
+
+use crate::support::serve;
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Json;
+use axum::routing::get;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::watch;
+
+const POLLS: usize = 200;
+const KILLS: usize = 50;
+
+const WORKFLOW: &str = r#"
+name: crash
+inputs: { base: { type: string } }
+variables: { seen: [] }
+actions:
+  wait:
+    type: until
+    condition: "@equals(body('check').status, 'complete')"
+    limit: { count: 500, timeout: PT1H }
+    actions:
+      check: { type: http, inputs: { uri: "@{inputs('base')}/poll" } }
+      keep: { type: appendToArrayVariable, inputs: { name: seen, value: "@body('check').poll" } }
+outputs:
+  polls: "@outputs('wait').iterations"
+  seen: "@variables('seen')"
+"#;
+
+/// Every poll in the order it came, by its idempotency key.
+#[derive(Clone)]
+struct Polls {
+    keys: Arc<Mutex<Vec<String>>>,
+    count: watch::Sender<usize>,
+}
+
+async fn poll(State(polls): State<Polls>, headers: HeaderMap) -> Json<Value> {
+    let key = headers.get("idempotency-key").expect("every call bears a key");
+    let key = key.to_str().unwrap().to_owned();
+    let place = {
+        let mut keys = polls.keys.lock().unwrap();
+        keys.push(key.clone());
+        let mut distinct: Vec<&String> = Vec::new();
+        for known in keys.iter() {
+            if !distinct.contains(&known) {
+                distinct.push(known);
+            }
+        }
+        // The same poll again gets the same answer.
+        distinct.iter().position(|known| **known == key).unwrap() + 1
+    };
+    polls.count.send_modify(|count| *count += 1);
+    let status = if place >= POLLS { "complete" } else { "running" };
+    Json(json!({ "status": status, "poll": place }))
+}
+
+fn windlass(args: &[&str], state: &Path) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(args)
+        .arg("--state")
+        .arg(state)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_polls_survive_fifty_kills() {
+    let (count, mut counted) = watch::channel(0);
+    let polls = Polls { keys: Arc::default(), count };
+    let router = Router::new().route("/poll", get(poll)).with_state(polls.clone());
+    let base = serve(router).await;
+
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("crash.yaml");
+    std::fs::write(&file, WORKFLOW).unwrap();
+    let state = dir.path().join("state");
+    let file = file.to_str().unwrap();
+    let base = format!("base={base}");
+    let run = ["run", file, "--id", "crash-1", "-i", &base, "-o", "json"];
+    let resume = ["resume", "crash-1", "-o", "json"];
+
+    let mut random = StdRng::seed_from_u64(20_261_121);
+    let mut kills = 0;
+    let mut child = windlass(&run, &state);
+    while kills < KILLS {
+        // The moment: some polls on, and then a little later.
+        let wanted = *counted.borrow() + random.random_range(1..=6);
+        tokio::select! {
+            reached = counted.wait_for(|count| *count >= wanted) => { reached.unwrap(); }
+            // The run is over: there is nothing left to kill.
+            () = ended(&mut child) => break,
+        }
+        tokio::time::sleep(Duration::from_micros(random.random_range(0..3_000))).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+        child = windlass(&resume, &state);
+    }
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+    let output = output.await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+
+    let keys = polls.keys.lock().unwrap().clone();
+    let mut distinct = keys.clone();
+    distinct.dedup();
+    assert_eq!(kills, KILLS, "the run ended before all kills");
+    // None is skipped: the keys name the iterations 0 to 199, in order.
+    for (iteration, key) in distinct.iter().enumerate() {
+        assert_eq!(*key, format!("crash-1/wait#{iteration}/check"));
+    }
+    assert_eq!(distinct.len(), POLLS);
+    // At most one is repeated a kill.
+    let repeated = keys.len() - POLLS;
+    assert!(repeated <= kills, "{repeated} repetitions for {kills} kills");
+
+    // And the result is that of an undisturbed run.
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let seen: Vec<usize> = (1..=POLLS).collect();
+    assert_eq!(result, json!({ "polls": POLLS, "seen": seen }));
+}
+
+/// Ends when the process has.
+async fn ended(child: &mut Child) {
+    while child.try_wait().unwrap().is_none() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
