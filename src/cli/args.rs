@@ -62,8 +62,91 @@ pub struct Output {
 pub enum Command {
     /// Runs a workflow to its end
     Run(RunArgs),
+    /// Goes on with one run, or with every unfinished run of the store
+    Resume(ResumeArgs),
+    /// Lets a run stand still until it is resumed
+    Pause(RunName),
+    /// Ends a run
+    Cancel(RunName),
     /// Checks workflows and shows the limits of their loops
     Validate(ValidateArgs),
+    /// Shows a workflow's state machine
+    Compile(CompileArgs),
+    /// Tries an expression
+    Eval(EvalArgs),
+}
+
+/// A run.
+#[derive(Debug, Args)]
+pub struct RunName {
+    /// The run's id
+    pub run: String,
+}
+
+/// `windlass resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// The run's id; without it, every unfinished run
+    pub run: Option<String>,
+    #[command(flatten)]
+    pub handlers: HandlerArgs,
+    #[command(flatten)]
+    pub events: EventArgs,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass compile`.
+#[derive(Debug, Args)]
+pub struct CompileArgs {
+    /// The workflow; `-` reads standard input
+    pub file: PathBuf,
+    /// How it is drawn
+    #[arg(
+        short,
+        long,
+        env = "WINDLASS_DRAWING",
+        value_name = "FORMAT",
+        default_value = "table",
+        value_enum
+    )]
+    pub output: Drawing,
+    #[command(flatten)]
+    pub load: LoadArgs,
+    #[command(flatten)]
+    pub handlers: HandlerArgs,
+}
+
+/// How a state machine is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Drawing {
+    /// One line a state.
+    Table,
+    /// A Mermaid state diagram.
+    Mermaid,
+    /// A Graphviz digraph.
+    Dot,
+    /// The states and scopes as JSON.
+    Json,
+}
+
+/// `windlass eval`.
+#[derive(Debug, Args)]
+pub struct EvalArgs {
+    /// The expression
+    pub expression: Option<String>,
+    /// A JSON or YAML file with what the expression sees
+    #[arg(long, env = "WINDLASS_CONTEXT", value_name = "FILE")]
+    pub context: Option<PathBuf>,
+    /// The expression is a JSON array or object whose strings are templates, or one template
+    #[arg(long, env = "WINDLASS_TEMPLATE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub template: bool,
+    /// The expression is a condition
+    #[arg(long, env = "WINDLASS_CONDITION", conflicts_with = "template", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub condition: bool,
+    /// Reads one JSON object a line from standard input: `expr`, `template` or `cond`, and a context
+    #[arg(long, env = "WINDLASS_BATCH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub batch: bool,
 }
 
 /// How a workflow is read.

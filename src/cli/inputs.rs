@@ -31,11 +31,15 @@ pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, F
         dialect,
         max_count: load.max_count,
         max_timeout,
-        handlers: match &handlers.handlers {
-            None => Vec::new(),
-            Some(path) => read_handlers(path)?,
-        },
+        handlers: self::handlers(handlers)?,
     })
+}
+
+/// The handlers of `--handlers`.
+pub fn handlers(args: &HandlerArgs) -> Result<Vec<(String, HandlerTarget)>, Failure> {
+    args.handlers
+        .as_deref()
+        .map_or(Ok(Vec::new()), read_handlers)
 }
 
 /// An entry of `--handlers`.

@@ -2,6 +2,9 @@
 //! standard error. It uses the engine and the control socket, and nothing behind them.
 
 mod args;
+mod compile;
+mod control;
+mod eval;
 mod exit;
 mod follow;
 #[allow(dead_code, reason = "status shows more than progress does")]
@@ -10,6 +13,7 @@ mod inputs;
 #[allow(dead_code, reason = "tables of status and history")]
 mod output;
 mod progress;
+mod resume;
 mod run;
 mod session;
 mod signals;
@@ -40,6 +44,11 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     let global = &arguments.global;
     match &arguments.command {
         Command::Run(args) => block_on(run::run(global, screen, args)),
+        Command::Resume(args) => block_on(resume::resume(global, screen, args)),
+        Command::Pause(args) => block_on(control::pause(global, screen, args)),
+        Command::Cancel(args) => block_on(control::cancel(global, screen, args)),
+        Command::Compile(args) => compile::compile(screen, args),
+        Command::Eval(args) => eval::eval(screen, args),
         Command::Validate(args) => validate::validate(screen, args),
     }
 }

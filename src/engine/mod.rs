@@ -50,9 +50,12 @@ pub use run::{RunFailure, RunHandle};
 
 pub use crate::action::{ActivityContext, Registry};
 pub use crate::diagnostic::Diagnostics;
+/// Expressions, and the context in which one is tried.
+pub use crate::expression;
 pub use crate::expression::{Object, Value};
 pub use crate::machine::{LoopState, RunStatus};
 pub use crate::model::{Dialect, HandlerTarget, Status};
+pub use crate::program::{dot, mermaid};
 pub use crate::scheduler::{ScheduleError, Step, Update, now};
 pub use crate::store::StoreError;
 pub use crate::time::{Timestamp, format_duration, parse_duration};

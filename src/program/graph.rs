@@ -1,15 +1,317 @@
-//! A program as a diagram.
+//! A program as a diagram: one box a step, one frame a scope, as an author thinks of them. The
+//! machine's own states (the end of a body, a visit) are drawn as the lines they stand for.
 
-use super::Program;
+use super::{Op, Program, ScopeId, ScopeKind, State, StateId};
+use std::fmt::Write;
+
+/// Labels are cut to so many characters: a diagram is no listing.
+const LABEL: usize = 70;
+
+/// What is inside a scope.
+#[derive(Default)]
+struct Inside {
+    boxes: Vec<Drawn>,
+    lines: Vec<Line>,
+}
+
+enum Drawn {
+    Step {
+        id: String,
+        label: String,
+    },
+    Choice {
+        id: String,
+    },
+    Frame {
+        id: String,
+        label: String,
+        inside: Inside,
+    },
+}
+
+/// From and to are ids; none: the start or the end of the scope.
+struct Line {
+    from: Option<String>,
+    to: Option<String>,
+    label: String,
+}
 
 /// A Mermaid state diagram.
 #[must_use]
-pub fn mermaid(_program: &Program) -> String {
-    String::new()
+pub fn mermaid(program: &Program) -> String {
+    let mut out = String::from("stateDiagram-v2\n");
+    mermaid_inside(&inside(program, ScopeId(0)), 1, &mut out);
+    out
 }
 
 /// A Graphviz digraph.
 #[must_use]
-pub fn dot(_program: &Program) -> String {
-    String::new()
+pub fn dot(program: &Program) -> String {
+    let mut out = String::from("digraph windlass {\n");
+    out.push_str("  compound=true; rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n");
+    dot_inside("root", &inside(program, ScopeId(0)), 1, &mut out);
+    out.push_str("}\n");
+    out
+}
+
+// ── the drawing ─────────────────────────────────────────────────────────────────────────────
+
+fn inside(program: &Program, id: ScopeId) -> Inside {
+    let mut drawn = Inside::default();
+    let Some(scope) = program.scope(id) else {
+        return drawn;
+    };
+    match &scope.kind {
+        ScopeKind::ForEach { branch, .. } => return inside(program, *branch),
+        ScopeKind::Parallel { branches } => {
+            for (name, branch) in branches {
+                drawn.boxes.push(Drawn::Frame {
+                    id: branch.to_string(),
+                    label: name.to_string(),
+                    inside: inside(program, *branch),
+                });
+                drawn.line(None, Some(branch.to_string()), "");
+                drawn.line(Some(branch.to_string()), None, "");
+            }
+            return drawn;
+        }
+        ScopeKind::Dag { nodes } => {
+            let entry = |branch: ScopeId| {
+                program
+                    .scope(branch)
+                    .and_then(|scope| end(program, scope.body))
+            };
+            for node in nodes {
+                let part = inside(program, node.branch);
+                drawn.boxes.extend(part.boxes);
+                let through = |line: &Line| line.from.is_some() && line.to.is_some();
+                drawn.lines.extend(part.lines.into_iter().filter(through));
+                if node.after.is_empty() {
+                    drawn.line(None, entry(node.branch), "");
+                }
+                for (before, statuses) in &node.after {
+                    let before = nodes.get(*before).and_then(|before| entry(before.branch));
+                    let words: Vec<&str> = statuses.iter().map(|status| status.as_str()).collect();
+                    drawn.line(before, entry(node.branch), &words.join(", "));
+                }
+            }
+            return drawn;
+        }
+        _ => {}
+    }
+    drawn.line(None, end(program, scope.body), "");
+    for (index, state) in program.states.iter().enumerate() {
+        if state.scope == id {
+            draw(program, StateId::from_index(index), state, &mut drawn);
+        }
+    }
+    drawn
+}
+
+fn draw(program: &Program, id: StateId, state: &State, drawn: &mut Inside) {
+    let me = id.to_string();
+    match &state.op {
+        // Drawn as the lines that lead to them.
+        Op::Repeat | Op::Break | Op::Leave | Op::Join | Op::Succeed | Op::Visit => {}
+        Op::Branch(arms) => {
+            drawn.boxes.push(Drawn::Choice { id: me.clone() });
+            for (when, to) in arms {
+                drawn.lead(program, &me, *to, &when.text());
+            }
+            drawn.lead(program, &me, state.next, "else");
+        }
+        Op::Switch { cases, .. } => {
+            drawn.boxes.push(Drawn::Choice { id: me.clone() });
+            for (case, to) in cases {
+                drawn.lead(program, &me, *to, &case.to_json());
+            }
+            drawn.lead(program, &me, state.next, "default");
+        }
+        Op::Enter(scope) => {
+            let Some(inner) = program.scope(*scope) else {
+                return;
+            };
+            let frame = scope.to_string();
+            drawn.boxes.push(Drawn::Frame {
+                id: frame.clone(),
+                label: format!("{}: {}", inner.name, inner.title()),
+                inside: inside(program, *scope),
+            });
+            drawn.lead(program, &frame, state.next, "");
+            if let ScopeKind::Try {
+                catch: Some((_, to)),
+                ..
+            } = &inner.kind
+            {
+                drawn.lead(program, &frame, *to, "failed");
+            }
+        }
+        Op::Raise { .. } | Op::Terminate { .. } => {
+            drawn.boxes.push(Drawn::Step {
+                id: me,
+                label: label(state),
+            });
+        }
+        Op::Call(_)
+        | Op::Assign { .. }
+        | Op::Compose(_)
+        | Op::Sleep(_)
+        | Op::AwaitSignal(_)
+        | Op::Respond(_) => {
+            drawn.boxes.push(Drawn::Step {
+                id: me.clone(),
+                label: label(state),
+            });
+            drawn.lead(program, &me, state.next, "");
+        }
+    }
+}
+
+fn label(state: &State) -> String {
+    format!("{}: {}", state.name, state.title())
+}
+
+/// The box a line to this state ends at; none: the end of the scope.
+fn end(program: &Program, to: StateId) -> Option<String> {
+    let state = program.state(to)?;
+    match &state.op {
+        Op::Repeat | Op::Break | Op::Leave | Op::Join | Op::Succeed => None,
+        Op::Enter(scope) => Some(scope.to_string()),
+        // A visit only counts: the line goes on to the node.
+        Op::Visit if state.next != to => end(program, state.next),
+        _ => Some(to.to_string()),
+    }
+}
+
+impl Inside {
+    fn lead(&mut self, program: &Program, from: &str, to: StateId, label: &str) {
+        let word = match program.state(to).map(|state| &state.op) {
+            Some(Op::Repeat) => "again",
+            Some(Op::Break) => "break",
+            _ => "",
+        };
+        let label = match (label, word) {
+            ("", word) => word.to_owned(),
+            (label, "") => label.to_owned(),
+            (label, word) => format!("{label}, {word}"),
+        };
+        self.line(Some(from.to_owned()), end(program, to), &label);
+    }
+
+    fn line(&mut self, from: Option<String>, to: Option<String>, label: &str) {
+        self.lines.push(Line {
+            from,
+            to,
+            label: cut(label),
+        });
+    }
+}
+
+fn cut(text: &str) -> String {
+    let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if flat.chars().count() <= LABEL {
+        return flat;
+    }
+    let head: String = flat.chars().take(LABEL - 1).collect();
+    format!("{head}…")
+}
+
+// ── Mermaid ─────────────────────────────────────────────────────────────────────────────────
+
+fn mermaid_inside(inside: &Inside, depth: usize, out: &mut String) {
+    let pad = "    ".repeat(depth);
+    for drawn in &inside.boxes {
+        let _ = match drawn {
+            Drawn::Step { id, label } => {
+                writeln!(out, "{pad}state \"{}\" as {id}", mermaid_text(&cut(label)))
+            }
+            Drawn::Choice { id } => writeln!(out, "{pad}state {id} <<choice>>"),
+            Drawn::Frame { id, label, inside } => {
+                let _ = writeln!(
+                    out,
+                    "{pad}state \"{}\" as {id} {{",
+                    mermaid_text(&cut(label))
+                );
+                mermaid_inside(inside, depth + 1, out);
+                writeln!(out, "{pad}}}")
+            }
+        };
+    }
+    for line in &inside.lines {
+        let from = line.from.as_deref().unwrap_or("[*]");
+        let to = line.to.as_deref().unwrap_or("[*]");
+        let _ = match line.label.as_str() {
+            "" => writeln!(out, "{pad}{from} --> {to}"),
+            label => writeln!(out, "{pad}{from} --> {to} : {}", mermaid_text(label)),
+        };
+    }
+}
+
+/// Mermaid reads some characters as its own: they go in as entity codes.
+fn mermaid_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' | '#' | ';' | '{' | '}' | '<' | '>' | '\\' | '%' => {
+                let _ = write!(out, "#{};", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+// ── Graphviz ────────────────────────────────────────────────────────────────────────────────
+
+fn dot_inside(scope: &str, inside: &Inside, depth: usize, out: &mut String) {
+    let pad = "  ".repeat(depth);
+    let _ = writeln!(
+        out,
+        "{pad}{scope}_in [shape=circle, label=\"\", width=0.15, style=filled];"
+    );
+    let _ = writeln!(
+        out,
+        "{pad}{scope}_out [shape=doublecircle, label=\"\", width=0.12];"
+    );
+    for drawn in &inside.boxes {
+        let _ = match drawn {
+            Drawn::Step { id, label } => {
+                writeln!(out, "{pad}{id} [label=\"{}\"];", dot_text(&cut(label)))
+            }
+            Drawn::Choice { id } => {
+                writeln!(out, "{pad}{id} [shape=diamond, label=\"\", width=0.3];")
+            }
+            Drawn::Frame { id, label, inside } => {
+                let _ = writeln!(out, "{pad}subgraph cluster_{id} {{");
+                let _ = writeln!(out, "{pad}  label=\"{}\";", dot_text(&cut(label)));
+                dot_inside(id, inside, depth + 1, out);
+                writeln!(out, "{pad}}}")
+            }
+        };
+    }
+    let is_frame = |id: &str| {
+        let same = |drawn: &Drawn| matches!(drawn, Drawn::Frame { id: frame, .. } if frame == id);
+        inside.boxes.iter().any(same)
+    };
+    for line in &inside.lines {
+        let from = match line.from.as_deref() {
+            None => format!("{scope}_in"),
+            Some(id) if is_frame(id) => format!("{id}_out"),
+            Some(id) => id.to_owned(),
+        };
+        let to = match line.to.as_deref() {
+            None => format!("{scope}_out"),
+            Some(id) if is_frame(id) => format!("{id}_in"),
+            Some(id) => id.to_owned(),
+        };
+        let _ = writeln!(
+            out,
+            "{pad}{from} -> {to} [label=\"{}\"];",
+            dot_text(&line.label)
+        );
+    }
+}
+
+fn dot_text(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
 }

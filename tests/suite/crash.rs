@@ -43,7 +43,9 @@ struct Polls {
 }
 
 async fn poll(State(polls): State<Polls>, headers: HeaderMap) -> Json<Value> {
-    let key = headers.get("idempotency-key").expect("every call bears a key");
+    let key = headers
+        .get("idempotency-key")
+        .expect("every call bears a key");
     let key = key.to_str().unwrap().to_owned();
     let place = {
         let mut keys = polls.keys.lock().unwrap();
@@ -58,7 +60,11 @@ async fn poll(State(polls): State<Polls>, headers: HeaderMap) -> Json<Value> {
         distinct.iter().position(|known| **known == key).unwrap() + 1
     };
     polls.count.send_modify(|count| *count += 1);
-    let status = if place >= POLLS { "complete" } else { "running" };
+    let status = if place >= POLLS {
+        "complete"
+    } else {
+        "running"
+    };
     Json(json!({ "status": status, "poll": place }))
 }
 
@@ -76,8 +82,13 @@ fn windlass(args: &[&str], state: &Path) -> Child {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_polls_survive_fifty_kills() {
     let (count, mut counted) = watch::channel(0);
-    let polls = Polls { keys: Arc::default(), count };
-    let router = Router::new().route("/poll", get(poll)).with_state(polls.clone());
+    let polls = Polls {
+        keys: Arc::default(),
+        count,
+    };
+    let router = Router::new()
+        .route("/poll", get(poll))
+        .with_state(polls.clone());
     let base = serve(router).await;
 
     let dir = tempfile::tempdir().unwrap();
@@ -121,7 +132,10 @@ async fn two_hundred_polls_survive_fifty_kills() {
     assert_eq!(distinct.len(), POLLS);
     // At most one is repeated a kill.
     let repeated = keys.len() - POLLS;
-    assert!(repeated <= kills, "{repeated} repetitions for {kills} kills");
+    assert!(
+        repeated <= kills,
+        "{repeated} repetitions for {kills} kills"
+    );
 
     // And the result is that of an undisturbed run.
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,0 +1,25 @@
+//! `windlass compile`: the state machine of a workflow, as a table, a diagram or JSON.
+
+use super::args::{CompileArgs, Drawing};
+use super::exit::{Exit, Failure};
+use super::inputs;
+use super::output::{self, Format, Screen};
+use crate::engine::{self, dot, mermaid};
+
+/// The command.
+pub fn compile(screen: Screen, args: &CompileArgs) -> Result<Exit, Failure> {
+    let options = inputs::options(&args.load, &args.handlers)?;
+    let workflow = engine::load(&engine::read_file(&args.file)?, &options)?;
+    let warnings = workflow.warnings();
+    if !warnings.is_empty() {
+        screen.say(&warnings.render(workflow.bundle(), screen.error_colour));
+    }
+    let program = workflow.program();
+    match args.output {
+        Drawing::Table => output::print(&program.to_string())?,
+        Drawing::Mermaid => output::print(&mermaid(program))?,
+        Drawing::Dot => output::print(&dot(program))?,
+        Drawing::Json => output::document(Format::Table, &program.to_value())?,
+    }
+    Ok(Exit::Succeeded)
+}
