@@ -18,6 +18,7 @@ pub mod machine;
 pub mod model;
 pub mod program;
 pub mod scheduler;
+pub mod server;
 pub mod source;
 pub mod store;
 pub mod time;

@@ -64,29 +64,66 @@ pub enum Command {
     Run(RunArgs),
     /// Goes on with one run, or with every unfinished run of the store
     Resume(ResumeArgs),
-    /// Lets a run stand still until it is resumed
-    Pause(RunName),
-    /// Ends a run
-    Cancel(RunName),
+    /// Lists runs, newest first
+    List(ListArgs),
+    /// Tells why a run is where it is
+    Status(StatusArgs),
+    /// Shows the iterations and events of a run
+    History(HistoryArgs),
+    /// Shows the checkpoints as they lie in the store
+    Dump(DumpArgs),
+    /// Pauses a run: what is in flight may end, nothing new starts
+    Pause(RunArg),
+    /// Ends a run as cancelled: what is in flight is cut
+    Cancel(RunArg),
+    /// Sends a signal to a run
+    Signal(SignalArgs),
     /// Checks workflows and shows the limits of their loops
     Validate(ValidateArgs),
     /// Shows a workflow's state machine
     Compile(CompileArgs),
-    /// Tries an expression
+    /// Evaluates an expression, a template or a condition
     Eval(EvalArgs),
+    /// Prints the completion script of a shell
+    Completions(CompletionsArgs),
 }
 
-/// A run.
-#[derive(Debug, Args)]
-pub struct RunName {
-    /// The run's id
-    pub run: String,
+/// How many of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// All there are.
+    All,
+    /// The last so many.
+    Last(usize),
+}
+
+impl Amount {
+    /// None: no limit.
+    pub fn limit(self) -> Option<usize> {
+        match self {
+            Self::All => None,
+            Self::Last(count) => Some(count),
+        }
+    }
+}
+
+impl std::str::FromStr for Amount {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        text.parse()
+            .map(Self::Last)
+            .map_err(|_| String::from("a number or `all`"))
+    }
 }
 
 /// `windlass resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The run's id; without it, every unfinished run
+    /// The run; without it every unfinished run, paused ones too
     pub run: Option<String>,
     #[command(flatten)]
     pub handlers: HandlerArgs,
@@ -130,27 +167,149 @@ pub enum Drawing {
     Json,
 }
 
+/// Whether a command goes on.
+#[derive(Clone, Debug, Args)]
+pub struct WatchArgs {
+    /// Goes on, and shows it again when it changes
+    #[arg(long, env = "WINDLASS_WATCH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub watch: bool,
+}
+
+/// `windlass list`.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only runs that do this: Running, Waiting, Paused, Succeeded, Failed, TimedOut, Cancelled
+    #[arg(
+        long,
+        env = "WINDLASS_STATUS",
+        value_name = "STATUS",
+        value_delimiter = ','
+    )]
+    pub status: Vec<String>,
+    /// Only runs of this workflow
+    #[arg(long, env = "WINDLASS_WORKFLOW", value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// Only runs with this label: NAME=TEXT
+    #[arg(long, env = "WINDLASS_LABEL", value_name = "NAME=TEXT")]
+    pub label: Vec<String>,
+    /// How many at most: a number or `all`
+    #[arg(long, env = "WINDLASS_LIMIT", value_name = "N", default_value = "50")]
+    pub limit: Amount,
+    #[command(flatten)]
+    pub watch: WatchArgs,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// The run
+    pub run: String,
+    #[command(flatten)]
+    pub watch: WatchArgs,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass history`.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// The run
+    pub run: String,
+    /// Only the loop with this path, such as `outer#2/inner`
+    #[arg(long = "loop", env = "WINDLASS_LOOP", value_name = "PATH")]
+    pub loop_path: Option<String>,
+    /// The last so many iterations: a number or `all`
+    #[arg(
+        long,
+        env = "WINDLASS_ITERATIONS",
+        value_name = "K",
+        default_value = "20"
+    )]
+    pub iterations: Amount,
+    /// Shows the events too
+    #[arg(long = "events", env = "WINDLASS_WITH_EVENTS", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub events: bool,
+    #[command(flatten)]
+    pub watch: WatchArgs,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass dump`.
+#[derive(Debug, Args)]
+pub struct DumpArgs {
+    /// The run; without it every run
+    pub run: Option<String>,
+    /// The last so many iterations of each run: a number or `all`
+    #[arg(
+        long,
+        env = "WINDLASS_ITERATIONS",
+        value_name = "K",
+        default_value = "5"
+    )]
+    pub iterations: Amount,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass pause`, `windlass cancel`.
+#[derive(Debug, Args)]
+pub struct RunArg {
+    /// The run
+    pub run: String,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass signal`.
+#[derive(Debug, Args)]
+pub struct SignalArgs {
+    /// The run
+    pub run: String,
+    /// The signal's name
+    pub name: String,
+    /// What the signal carries, as JSON
+    #[arg(long, env = "WINDLASS_PAYLOAD", value_name = "JSON")]
+    pub payload: Option<String>,
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// `windlass eval`.
 #[derive(Debug, Args)]
 pub struct EvalArgs {
-    /// The expression
+    /// The expression; with --template or --condition also a JSON document
+    #[arg(required_unless_present = "batch")]
     pub expression: Option<String>,
-    /// A JSON or YAML file with what the expression sees
+    /// A JSON or YAML file with what the expression may read; `-` reads standard input
     #[arg(long, env = "WINDLASS_CONTEXT", value_name = "FILE")]
     pub context: Option<PathBuf>,
-    /// The expression is a JSON array or object whose strings are templates, or one template
-    #[arg(long, env = "WINDLASS_TEMPLATE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    /// Reads it as JSON whose strings are templates
+    #[arg(long, env = "WINDLASS_TEMPLATE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "condition")]
     pub template: bool,
-    /// The expression is a condition
-    #[arg(long, env = "WINDLASS_CONDITION", conflicts_with = "template", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    /// Reads it as a condition, in text or in object form
+    #[arg(long, env = "WINDLASS_CONDITION", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub condition: bool,
-    /// Reads one JSON object a line from standard input: `expr`, `template` or `cond`, and a context
+    /// Reads one JSON object a line from standard input: `expr`, `template` or `cond`, and the
+    /// context beside it
     #[arg(long, env = "WINDLASS_BATCH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub batch: bool,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell
+    #[arg(env = "WINDLASS_SHELL", value_enum)]
+    pub shell: clap_complete::Shell,
 }
 
 /// How a workflow is read.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct LoadArgs {
     /// Reads the file as this format, whatever it looks like: loom, azure, tea, canvas
     #[arg(long, env = "WINDLASS_DIALECT", value_name = "FORMAT")]

@@ -1,70 +1,72 @@
-//! `windlass eval`: tries an expression, a template or a condition in a context.
+//! `windlass eval`: tries an expression (spec: expressions.md, "Trying one").
 
 use super::args::EvalArgs;
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::{self, Screen};
-use crate::engine::expression::{Context, Subject, evaluate_line};
-use crate::engine::{Value, now};
+use crate::engine::{Context, Subject, TryError, Value, evaluate_line, now};
 use std::io::BufRead;
-use std::path::Path;
 
 /// The command.
 pub fn eval(screen: Screen, args: &EvalArgs) -> Result<Exit, Failure> {
+    let context = match &args.context {
+        None => Value::Null,
+        Some(path) => inputs::parse(path, &inputs::read(path)?)?,
+    };
     if args.batch {
         return batch();
     }
-    let Some(text) = &args.expression else {
-        let message = "give an expression, or --batch to read one a line from standard input";
-        return Err(Failure::Usage(String::from(message)));
-    };
-    let context = match &args.context {
-        Some(path) => inputs::parse(path, &inputs::read(path)?)?,
-        None => Value::Null,
-    };
-    let (subject, value) = match (args.template, args.condition) {
-        // JSON is a structure of templates, or an object-form condition; anything else is text.
-        (true, _) => (Subject::Template, structure(text)),
-        (_, true) => (Subject::Condition, structure(text)),
-        _ => (Subject::Expression, Value::from(text.as_str())),
-    };
-    let now = now();
-    let outcome = Context::new(&context, now.to_utc(), seed(now.0))
-        .and_then(|context| context.evaluate(subject, &value));
-    match outcome {
+    let text = args.expression.as_deref().unwrap_or_default();
+    let (subject, value) = subject(args, text);
+    let at = now().to_utc();
+    let evaluated =
+        Context::new(&context, at, seed()).and_then(|context| context.evaluate(subject, &value));
+    match evaluated {
         Ok(value) => {
-            output::print(&value.to_json())?;
+            output::document(args.output.output, &value)?;
             Ok(Exit::Succeeded)
         }
+        Err(error @ TryError::Context(_)) => Err(Failure::Usage(error.to_string())),
         Err(error) => {
-            screen.fail(&error.report(), error.hint());
+            screen.fail(&error.report(), None);
             Ok(Exit::Invalid)
         }
+    }
+}
+
+/// A JSON document where one may stand, else text.
+fn subject(args: &EvalArgs, text: &str) -> (Subject, Value) {
+    let structured = |keep: fn(&Value) -> bool| {
+        let value = Value::from_json(text).ok().filter(keep);
+        value.unwrap_or_else(|| Value::text(text))
+    };
+    if args.template {
+        let keep = |value: &Value| matches!(value, Value::Array(_) | Value::Object(_));
+        (Subject::Template, structured(keep))
+    } else if args.condition {
+        let keep = |value: &Value| matches!(value, Value::Object(_) | Value::Bool(_));
+        (Subject::Condition, structured(keep))
+    } else {
+        (Subject::Expression, Value::text(text))
     }
 }
 
 fn batch() -> Result<Exit, Failure> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| Failure::Unreadable {
-            path: Path::new("-").display().to_string(),
+            path: String::from("-"),
             error,
         })?;
         if line.trim().is_empty() {
             continue;
         }
-        let now = now();
-        output::print(&evaluate_line(&line, now.to_utc(), seed(now.0)).to_json())?;
+        output::print(&evaluate_line(&line, now().to_utc(), seed()).to_json())?;
     }
     Ok(Exit::Succeeded)
 }
 
-fn structure(text: &str) -> Value {
-    match Value::from_json(text) {
-        Ok(value @ (Value::Array(_) | Value::Object(_) | Value::Bool(_))) => value,
-        _ => Value::from(text),
-    }
-}
-
-fn seed(now: i64) -> u64 {
-    now.unsigned_abs()
+/// What `rand` and `guid` begin with: another number each time.
+fn seed() -> u64 {
+    let time = u64::try_from(now().0).unwrap_or_default();
+    time.rotate_left(20) ^ u64::from(std::process::id())
 }

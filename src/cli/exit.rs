@@ -2,6 +2,7 @@
 
 use crate::engine::report::OutcomeReport;
 use crate::engine::{EngineError, LoadError, RunStatus, ScheduleError, Status, StoreError};
+use crate::server::control::{ControlError, RefusalKind};
 use std::process::ExitCode;
 
 /// What the process says when it ends (spec: cli.md, "Exit codes").
@@ -83,6 +84,9 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// Advice about a run that is not there.
+const LIST: &str = "`windlass list` shows the runs of a store";
+
 /// Why a command came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -95,7 +99,11 @@ pub enum Failure {
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// The process that owns the store.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// A file that was named cannot be read.
+
     #[error("{path} cannot be read: {error}")]
     Unreadable {
         /// The file.
@@ -119,6 +127,7 @@ impl Failure {
             Self::Usage(_) | Self::Unreadable { .. } => Exit::Usage,
             Self::Load(error) => of_load(error),
             Self::Engine(error) => of_engine(error),
+            Self::Control(error) => of_control(error),
             Self::Machine(_) | Self::Output(_) => Exit::Failed,
         }
     }
@@ -126,13 +135,37 @@ impl Failure {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Control(ControlError::Refused(refusal)) => match refusal.kind {
+                RefusalKind::UnknownRun => Some(LIST.to_owned()),
+                RefusalKind::Exists => Some(String::from("`windlass resume` goes on with it")),
+                _ => None,
+            },
             Self::Engine(EngineError::Store(error)) => advice(error),
             Self::Engine(EngineError::Schedule(ScheduleError::Store(error))) => advice(error),
             Self::Engine(EngineError::Schedule(ScheduleError::Exists(run))) => {
                 Some(format!("`windlass resume {run}` goes on with it"))
             }
+            Self::Engine(EngineError::NoStore(_)) => Some(String::from(
+                "`windlass run` makes one; --state says where it is",
+            )),
             _ => None,
         }
+    }
+}
+
+fn of_control(error: &ControlError) -> Exit {
+    let ControlError::Refused(refusal) = error else {
+        return Exit::Store;
+    };
+    match refusal.kind {
+        RefusalKind::BadRequest
+        | RefusalKind::UnknownRun
+        | RefusalKind::Exists
+        | RefusalKind::Ended
+        | RefusalKind::Input => Exit::Usage,
+        RefusalKind::Workflow => Exit::Invalid,
+        RefusalKind::Store | RefusalKind::Stopping => Exit::Store,
+        RefusalKind::Internal => Exit::Failed,
     }
 }
 
@@ -147,7 +180,7 @@ fn of_engine(error: &EngineError) -> Exit {
     match error {
         EngineError::Store(error) => of_store(error),
         EngineError::Schedule(error) => of_schedule(error),
-        EngineError::Input(_) => Exit::Usage,
+        EngineError::Input(_) | EngineError::NoStore(_) => Exit::Usage,
         EngineError::Load(error) => of_load(error),
         EngineError::Thread(_) | EngineError::NoRuntime => Exit::Failed,
     }
@@ -190,7 +223,7 @@ fn advice(error: &StoreError) -> Option<String> {
             "make room on the disk or give another directory with --state; what was acknowledged \
              is safe, and `windlass resume` goes on from there"
         }
-        StoreError::UnknownRun(_) => "`windlass list` shows the runs of a store",
+        StoreError::UnknownRun(_) => LIST,
         StoreError::Failed { .. } => {
             "what was acknowledged is safe: `windlass resume` goes on from there"
         }

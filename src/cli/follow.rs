@@ -4,7 +4,7 @@
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
 use super::progress::Progress;
-use super::session::{Session, Told};
+use super::session::{Feed, Session, Told};
 use super::signals::Signals;
 use crate::engine::report::{OutcomeReport, PauseReport};
 use crate::engine::{Notice, Value, now};
@@ -16,6 +16,9 @@ use tokio::sync::mpsc;
 
 /// How often a terminal's lines are redrawn.
 const TICK: Duration = Duration::from_millis(500);
+
+/// So often in a row a run is looked for again when whoever moved it has gone.
+const MAX_LOST: u32 = 20;
 
 /// How long a pause that was asked for may take to become durable.
 const PAUSE_TIME: Duration = Duration::from_secs(5);
@@ -33,7 +36,7 @@ pub struct View {
 }
 
 /// Follows runs that were started or resumed; gives the worst exit code.
-pub async fn follow(session: &Session, runs: &[String], view: &View) -> Result<Exit, Failure> {
+pub async fn follow(session: &mut Session, runs: &[String], view: &View) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
     let (feed, mut told) = mpsc::channel(256);
     let mut following = Following {
@@ -45,14 +48,14 @@ pub async fn follow(session: &Session, runs: &[String], view: &View) -> Result<E
     for run in runs {
         let events = view.events.then_some(0);
         session.watch(run, events, feed.clone()).await?;
-        following.open.insert(run.clone(), 0);
+        following.open.insert(run.clone(), Open::default());
     }
-    drop(feed);
     let mut tick = tokio::time::interval(TICK);
     let live = following.progress.is_live();
     while !following.open.is_empty() {
         tokio::select! {
             next = told.recv() => match next {
+                Some((run, Told::Lost)) => following.lost(&run, session, &feed).await?,
                 Some((run, told)) => following.take(&run, told)?,
                 None => break,
             },
@@ -67,26 +70,36 @@ pub async fn follow(session: &Session, runs: &[String], view: &View) -> Result<E
     Ok(following.worst)
 }
 
+/// A run that has not ended.
+#[derive(Default)]
+struct Open {
+    /// The last event that was told.
+    event: u64,
+    /// How often it was lost since something was heard of it.
+    lost: u32,
+}
+
 struct Following<'a> {
     view: &'a View,
-    /// The runs that have not ended, and the last event told of each.
-    open: BTreeMap<String, u64>,
+    /// The runs that have not ended.
+    open: BTreeMap<String, Open>,
     progress: Progress,
     worst: Exit,
 }
 
 impl Following<'_> {
     fn take(&mut self, run: &str, told: Told) -> Result<(), Failure> {
-        if !self.open.contains_key(run) {
+        let Some(open) = self.open.get_mut(run) else {
             return Ok(());
-        }
+        };
+        open.lost = 0;
         match told {
             Told::Notice(Notice::Step { loops, .. }) => {
                 self.progress.update(run, loops, now());
                 Ok(())
             }
             Told::Notice(Notice::Event { sequence, event }) => {
-                self.open.insert(run.to_owned(), sequence);
+                open.event = sequence;
                 output::print(&to_line(&event))
             }
             Told::Notice(Notice::Finished { outcome }) => self.finished(run, &outcome),
@@ -104,13 +117,25 @@ impl Following<'_> {
                 self.view.screen.fail(&message, Some(&hint));
                 Ok(())
             }
-            Told::Lost => {
-                self.ended(run, Exit::Store);
-                self.view.screen.fail(&format!("run {run} was lost"), None);
-                Ok(())
-            }
+            Told::Lost => Ok(()),
             Told::Failed(failure) => Err(failure),
         }
+    }
+
+    /// Whoever moved the run has gone: it goes on elsewhere, or here.
+    async fn lost(&mut self, run: &str, session: &mut Session, feed: &Feed) -> Result<(), Failure> {
+        let Some(open) = self.open.get_mut(run) else {
+            return Ok(());
+        };
+        open.lost += 1;
+        if open.lost > MAX_LOST {
+            let message = format!("run {run} stopped without an end");
+            return Err(Failure::Machine(std::io::Error::other(message)));
+        }
+        let events = self.view.events.then_some(open.event);
+        let runs: Vec<String> = self.open.keys().cloned().collect();
+        session.renew(&runs).await?;
+        session.watch(run, events, feed.clone()).await
     }
 
     fn ended(&mut self, run: &str, exit: Exit) {
@@ -186,7 +211,7 @@ impl Following<'_> {
     /// The first Ctrl-C pauses; a second one leaves at once.
     async fn interrupted(
         &mut self,
-        session: &Session,
+        session: &mut Session,
         told: &mut mpsc::Receiver<(String, Told)>,
         signals: &mut Signals,
     ) -> Result<(), Failure> {

@@ -141,6 +141,17 @@ fn pairs(flag: &str, which: &str, into: &mut Object) -> Result<(), Failure> {
     Ok(())
 }
 
+/// An id that can be a key, part of a header and a word of a command line.
+pub fn run_id(id: &str) -> Result<String, Failure> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@+".contains(c);
+    if id.is_empty() || id.len() > 128 || id.starts_with('-') || !id.chars().all(fits) {
+        return Err(Failure::Usage(format!(
+            "a run's id has 1 to 128 letters, digits and -_.:@+, and does not begin with -: `{id}`"
+        )));
+    }
+    Ok(id.to_owned())
+}
+
 /// A file's text; `-` is standard input.
 pub fn read(path: &Path) -> Result<String, Failure> {
     match read_file(path) {

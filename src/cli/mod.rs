@@ -1,30 +1,35 @@
 //! The command line: one file a command. Results go to standard output, everything else to
 //! standard error. It uses the engine and the control socket, and nothing behind them.
 
+mod access;
 mod args;
 mod compile;
 mod control;
+mod dump;
 mod eval;
 mod exit;
 mod follow;
-#[allow(dead_code, reason = "status shows more than progress does")]
+mod history;
 mod human;
 mod inputs;
-#[allow(dead_code, reason = "tables of status and history")]
+mod list;
 mod output;
 mod progress;
 mod resume;
 mod run;
 mod session;
 mod signals;
+mod status;
 mod validate;
+mod watch;
 
 use args::{Arguments, Command};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use exit::{Exit, Failure};
 use output::Screen;
 use std::future::Future;
 use std::process::ExitCode;
+use tokio::runtime::Builder;
 
 /// Parses the arguments, does what they ask for, and gives the exit code.
 #[must_use]
@@ -42,24 +47,49 @@ pub fn main() -> ExitCode {
 
 fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     let global = &arguments.global;
+    // Runs need a worker beside the one that follows them; everything else asks one question.
     match &arguments.command {
-        Command::Run(args) => block_on(run::run(global, screen, args)),
-        Command::Resume(args) => block_on(resume::resume(global, screen, args)),
-        Command::Pause(args) => block_on(control::pause(global, screen, args)),
-        Command::Cancel(args) => block_on(control::cancel(global, screen, args)),
+        Command::Run(args) => block_on(&mut workers(), run::run(global, screen, args)),
+        Command::Resume(args) => block_on(&mut workers(), resume::resume(global, screen, args)),
+        Command::List(args) => block_on(&mut alone(), list::run(global, screen, args)),
+        Command::Status(args) => block_on(&mut alone(), status::run(global, screen, args)),
+        Command::History(args) => block_on(&mut alone(), history::run(global, screen, args)),
+        Command::Dump(args) => block_on(&mut alone(), dump::run(global, screen, args)),
+        Command::Pause(args) => block_on(&mut alone(), control::pause(global, args)),
+        Command::Cancel(args) => block_on(&mut alone(), control::cancel(global, args)),
+        Command::Signal(args) => block_on(&mut alone(), control::signal(global, args)),
+        Command::Validate(args) => validate::validate(screen, args),
         Command::Compile(args) => compile::compile(screen, args),
         Command::Eval(args) => eval::eval(screen, args),
-        Command::Validate(args) => validate::validate(screen, args),
+        Command::Completions(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(
+                args.shell,
+                &mut Arguments::command(),
+                "windlass",
+                &mut script,
+            );
+            output::print(&String::from_utf8_lossy(&script))?;
+            Ok(Exit::Succeeded)
+        }
     }
 }
 
-/// Two workers: one for what a command does, one for the effects of its runs.
-fn block_on(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(Failure::Machine)?;
+fn workers() -> Builder {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(2);
+    builder
+}
+
+fn alone() -> Builder {
+    Builder::new_current_thread()
+}
+
+fn block_on(
+    runtime: &mut Builder,
+    work: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
+    let runtime = runtime.enable_all().build().map_err(Failure::Machine)?;
     let exit = runtime.block_on(work);
     // Whatever still runs was told to stop: nobody waits for it.
     runtime.shutdown_background();

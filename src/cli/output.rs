@@ -96,15 +96,14 @@ pub fn paint(colour: bool, code: &str, text: &str) -> String {
 /// Text on standard output, with a line break at its end.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
+    let end: &[u8] = if text.is_empty() || text.ends_with('\n') {
+        b""
+    } else {
+        b"\n"
+    };
     let written = out
         .write_all(text.as_bytes())
-        .and_then(|()| {
-            if text.ends_with('\n') {
-                Ok(())
-            } else {
-                out.write_all(b"\n")
-            }
-        })
+        .and_then(|()| out.write_all(end))
         .and_then(|()| out.flush());
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -114,18 +113,28 @@ pub fn print(text: &str) -> Result<(), Failure> {
 
 /// One document: JSON on one line, or YAML; indented JSON where people read.
 pub fn document(format: Format, value: &impl Serialize) -> Result<(), Failure> {
-    match format {
-        Format::Table => print(&json(value, true)),
-        Format::Json | Format::Jsonl => print(&json(value, false)),
-        Format::Yaml => print(&yaml(value)),
-    }
+    print(&text(format, value))
 }
 
 /// A list: one document, or with `jsonl` one for each.
 pub fn list<T: Serialize>(format: Format, items: &[T]) -> Result<(), Failure> {
+    print(&list_text(format, items))
+}
+
+/// What [`document`] prints.
+pub fn text(format: Format, value: &impl Serialize) -> String {
     match format {
-        Format::Jsonl => items.iter().try_for_each(|item| print(&json(item, false))),
-        _ => document(format, &items),
+        Format::Table => json(value, true),
+        Format::Json | Format::Jsonl => json(value, false),
+        Format::Yaml => yaml(value),
+    }
+}
+
+/// What [`list`] prints.
+pub fn list_text<T: Serialize>(format: Format, items: &[T]) -> String {
+    match format {
+        Format::Jsonl => items.iter().map(|item| json(item, false) + "\n").collect(),
+        _ => text(format, &items),
     }
 }
 

@@ -1,40 +1,44 @@
 //! `windlass resume`: goes on with one run, or with every unfinished run of the store.
 
-use super::args::{Global, ResumeArgs};
+use super::args::{Global, LoadArgs, ResumeArgs};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
 use super::inputs;
 use super::output::Screen;
-use super::session::Session;
-use crate::engine::Engine;
+use super::session::{Session, Setup};
 
-/// The command.
+/// The command. A run that has ended already prints its result again.
 pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Result<Exit, Failure> {
-    let mut builder = Engine::builder();
-    for (name, target) in inputs::handlers(&args.handlers)? {
-        builder = builder.register_handler(&name, target);
-    }
-    let session = Session::open(&global.state, builder)?;
-    let runs = match &args.run {
-        Some(run) => {
-            session.engine().resume(run).await?;
-            vec![run.clone()]
-        }
-        None => {
-            let runs = session.engine().recover(true).await?;
-            runs.iter().map(ToString::to_string).collect()
-        }
+    let setup = Setup {
+        state: global.state.clone(),
+        create: false,
+        recover: false,
+        options: inputs::options(&LoadArgs::default(), &args.handlers)?,
+        screen,
     };
-    if runs.is_empty() {
-        screen.say("no run of this store is unfinished");
-    }
     let view = View {
         state: global.state.clone(),
         screen,
         format: args.output.output,
         events: args.events.events.is_some(),
     };
-    let exit = follow(&session, &runs, &view).await;
+    let mut session = Session::attach(setup).await?;
+    let exit = go_on(&mut session, args.run.as_deref(), &view).await;
     session.leave().await;
     exit
+}
+
+async fn go_on(session: &mut Session, run: Option<&str>, view: &View) -> Result<Exit, Failure> {
+    let runs = match run {
+        Some(run) => {
+            session.resume(run).await?;
+            vec![run.to_owned()]
+        }
+        None => session.resume_all().await?,
+    };
+    if runs.is_empty() {
+        view.screen.say("nothing to resume: every run has ended");
+        return Ok(Exit::Succeeded);
+    }
+    follow(session, &runs, view).await
 }

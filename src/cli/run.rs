@@ -5,8 +5,8 @@ use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
 use super::inputs;
 use super::output::Screen;
-use super::session::Session;
-use crate::engine::{self, Engine, StartOptions, new_id};
+use super::session::{NewRun, Session, Setup};
+use crate::engine::{self, new_id};
 
 /// The command.
 pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit, Failure> {
@@ -20,22 +20,30 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     let input = workflow.check_input(inputs::inputs(args.input.as_deref(), &args.set)?)?;
     let labels = inputs::labels(&args.label)?;
     let id = match &args.id {
-        Some(id) => id.clone(),
+        Some(id) => inputs::run_id(id)?,
         None => new_id(&workflow.program().name),
     };
-    let mut builder = Engine::builder();
-    for (name, target) in &options.handlers {
-        builder = builder.register_handler(name, target.clone());
-    }
-    let session = Session::open(&global.state, builder)?;
-    session.engine().recover(false).await?;
-    let start = StartOptions {
-        id: Some(id.clone()),
-        labels,
+    let setup = Setup {
+        state: global.state.clone(),
+        create: true,
+        recover: true,
+        options,
+        screen,
     };
-    session.engine().start_with(&workflow, input, start).await?;
+    let mut session = Session::attach(setup).await?;
+    let new = NewRun {
+        id: &id,
+        workflow: &workflow,
+        input: &input,
+        labels: &labels,
+    };
     if screen.live || screen.verbose > 0 {
-        screen.say(&format!("run {id}"));
+        let how = if session.is_joined() {
+            ", in the process that owns the store"
+        } else {
+            ""
+        };
+        screen.say(&format!("run {id}{how}"));
     }
     let view = View {
         state: global.state.clone(),
@@ -43,7 +51,10 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         format: args.output.output,
         events: args.events.events.is_some(),
     };
-    let exit = follow(&session, &[id], &view).await;
+    let exit = match session.start(&new).await {
+        Ok(()) => follow(&mut session, &[id], &view).await,
+        Err(failure) => Err(failure),
+    };
     session.leave().await;
     exit
 }

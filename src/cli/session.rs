@@ -1,43 +1,285 @@
-//! The process's own engine on a store, and the runs it follows there.
+//! The store that runs go on in: this process owns it, or has joined the one that does. When the
+//! owner goes away, a process that joined it takes its place, so that its runs go on.
 
+use super::access::{PAUSE, Reach, is_gone, reach};
 use super::exit::Failure;
-use crate::engine::{Engine, EngineBuilder, Notice};
-use std::path::Path;
+use super::output::Screen;
+use crate::engine::{
+    Engine, EngineBuilder, EngineError, LoadOptions, Notice, RunStatus, ScheduleError,
+    StartOptions, Value, Workflow,
+};
+use crate::server::control::{
+    Client, ControlError, ControlSocket, HandlerEntry, RefusalKind, Request, StartRequest,
+};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 
 /// How long effects in flight may take to end when the process leaves.
 const GRACE: Duration = Duration::from_secs(3);
+
+/// So many runs of another process are followed at a time.
+const MAX_FOLLOWED: usize = 64;
 
 /// What one who follows runs hears.
 pub enum Told {
     /// Of a run.
     Notice(Notice),
-    /// Nothing more comes, though the run has not ended.
+    /// Nothing more comes from there, though the run has not ended.
     Lost,
-    /// The store cannot be read.
+    /// The run cannot be followed.
     Failed(Failure),
 }
 
 /// Where notices of several runs come together: the run, and what is told of it.
 pub type Feed = mpsc::Sender<(String, Told)>;
 
-/// A store that this process moves.
+/// How a store is opened, should this process come to own it.
+pub struct Setup {
+    /// The directory.
+    pub state: PathBuf,
+    /// Whether one is made when there is none.
+    pub create: bool,
+    /// What a crash left goes on too.
+    pub recover: bool,
+    /// Handlers and caps.
+    pub options: LoadOptions,
+    /// Where warnings go.
+    pub screen: Screen,
+}
+
+impl Setup {
+    fn open(&self) -> Result<Engine, EngineError> {
+        let mut builder: EngineBuilder = Engine::builder();
+        for (name, target) in &self.options.handlers {
+            builder = builder.register_handler(name, target.clone());
+        }
+        if self.create {
+            builder.open(&self.state)
+        } else {
+            builder.open_existing(&self.state)
+        }
+    }
+}
+
+/// A store that runs go on in.
 pub struct Session {
-    engine: Arc<Engine>,
+    setup: Setup,
+    place: Place,
+}
+
+enum Place {
+    Owned {
+        engine: Arc<Engine>,
+        socket: Option<ControlSocket>,
+    },
+    Joined {
+        /// Each run that is followed has a connection.
+        connections: Arc<Semaphore>,
+    },
+}
+
+/// A run to be started.
+pub struct NewRun<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its workflow, loaded here.
+    pub workflow: &'a Workflow,
+    /// Its input.
+    pub input: &'a Value,
+    /// Its labels.
+    pub labels: &'a BTreeMap<String, String>,
 }
 
 impl Session {
-    /// Opens the store.
-    pub fn open(state: &Path, builder: EngineBuilder) -> Result<Self, Failure> {
-        let engine = Arc::new(builder.open(state)?);
-        Ok(Self { engine })
+    /// Joins the owner of the store, or becomes it.
+    pub async fn attach(setup: Setup) -> Result<Self, Failure> {
+        let place = Self::place(&setup).await?;
+        Ok(Self { setup, place })
     }
 
-    /// The engine.
-    pub fn engine(&self) -> &Engine {
-        &self.engine
+    async fn place(setup: &Setup) -> Result<Place, Failure> {
+        let engine = match reach(&setup.state, || setup.open()).await? {
+            Reach::Owner(_) => {
+                let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
+                return Ok(Place::Joined { connections });
+            }
+            Reach::Here(engine) => Arc::new(engine),
+        };
+        // Before anything else, so that other commands need not wait.
+        let socket = ControlSocket::open(&setup.state, Arc::clone(&engine));
+        let socket = socket
+            .inspect_err(|error| {
+                let message = format!("other commands cannot ask this process: {error}");
+                let head = setup.screen.tint("1;33", "warning");
+                setup.screen.say(&format!("{head}: {message}"));
+            })
+            .ok();
+        if setup.recover {
+            engine.recover(false).await?;
+        }
+        Ok(Place::Owned { engine, socket })
+    }
+
+    /// Whether another process owns the store.
+    pub fn is_joined(&self) -> bool {
+        matches!(self.place, Place::Joined { .. })
+    }
+
+    /// The owner has gone: joins the next one, or becomes it. `runs` go on in any case.
+    pub async fn renew(&mut self, runs: &[String]) -> Result<(), Failure> {
+        if !self.is_joined() {
+            return Ok(());
+        }
+        self.place = Self::place(&self.setup).await?;
+        let Place::Owned { engine, .. } = &self.place else {
+            return Ok(());
+        };
+        for run in runs {
+            let status = engine.inspector().header(run)?.status;
+            // What someone paused stays so.
+            if matches!(status, RunStatus::Running | RunStatus::Waiting) {
+                engine.resume(run).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection to the owner.
+    async fn client(&self) -> Result<Client, Failure> {
+        let client = Client::connect(&self.setup.state).await?;
+        client.ok_or(Failure::Control(ControlError::Lost))
+    }
+
+    /// Asks the owner; should it be gone, whoever owns the store then.
+    async fn ask<T: serde::de::DeserializeOwned>(
+        &mut self,
+        request: &Request,
+    ) -> Result<Asked<T>, Failure> {
+        let mut lost = false;
+        while self.is_joined() {
+            let answer = match self.client().await {
+                Ok(mut client) => client.ask(request).await.map_err(Failure::from),
+                Err(error) => Err(error),
+            };
+            match answer {
+                Err(Failure::Control(error)) if is_gone(&error) => {
+                    lost = true;
+                    tokio::time::sleep(PAUSE).await;
+                    self.renew(&[]).await?;
+                }
+                Err(Failure::Control(ControlError::Refused(refusal)))
+                    if lost && refusal.kind == RefusalKind::Exists =>
+                {
+                    // The owner that went away had started it.
+                    return Ok(Asked::Repeated);
+                }
+                other => return Ok(Asked::Answered(other?)),
+            }
+        }
+        Ok(Asked::Owned)
+    }
+
+    /// Starts a run. When this returns, its first step is durable.
+    pub async fn start(&mut self, new: &NewRun<'_>) -> Result<(), Failure> {
+        let request = Request::Start(Box::new(self.start_request(new)));
+        match self.ask::<String>(&request).await? {
+            Asked::Answered(_) | Asked::Repeated => return Ok(()),
+            Asked::Owned => {}
+        }
+        let Place::Owned { engine, .. } = &self.place else {
+            return Ok(());
+        };
+        let options = StartOptions {
+            id: Some(new.id.to_owned()),
+            labels: new.labels.clone(),
+        };
+        engine
+            .start_with(new.workflow, new.input.clone(), options)
+            .await?;
+        Ok(())
+    }
+
+    fn start_request(&self, new: &NewRun<'_>) -> StartRequest {
+        let options = &self.setup.options;
+        let file = new.workflow.bundle().files.first();
+        let handlers = options.handlers.iter().map(|(name, target)| {
+            let entry = match target {
+                crate::engine::HandlerTarget::Command(argv) => HandlerEntry::Command(argv.clone()),
+                crate::engine::HandlerTarget::Url(url) => HandlerEntry::Url(url.clone()),
+            };
+            (name.clone(), entry)
+        });
+        StartRequest {
+            run: new.id.to_owned(),
+            path: file.map(|file| file.path.clone()).unwrap_or_default(),
+            text: file.map(|file| file.text.clone()).unwrap_or_default(),
+            dialect: options.dialect.map(|dialect| dialect.as_str().to_owned()),
+            max_count: options.max_count,
+            max_timeout_ms: options
+                .max_timeout
+                .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+            handlers: handlers.collect(),
+            input: new.input.clone(),
+            labels: new.labels.clone(),
+        }
+    }
+
+    /// Goes on with one run; one that has ended is left as it is.
+    pub async fn resume(&mut self, run: &str) -> Result<(), Failure> {
+        let request = Request::Resume {
+            run: run.to_owned(),
+        };
+        let outcome = match self.ask::<RunStatus>(&request).await {
+            Ok(Asked::Owned) => match &self.place {
+                Place::Owned { engine, .. } => match engine.resume(run).await {
+                    Err(EngineError::Schedule(ScheduleError::Ended { .. })) => Ok(()),
+                    other => other.map(|_| ()).map_err(Failure::from),
+                },
+                Place::Joined { .. } => Ok(()),
+            },
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Err(Failure::Control(ControlError::Refused(refusal)))
+                if refusal.kind == RefusalKind::Ended =>
+            {
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Goes on with every unfinished run, paused ones too; gives their ids.
+    pub async fn resume_all(&mut self) -> Result<Vec<String>, Failure> {
+        match self.ask::<Vec<String>>(&Request::Recover).await? {
+            Asked::Answered(runs) => return Ok(runs),
+            Asked::Repeated => return Ok(Vec::new()),
+            Asked::Owned => {}
+        }
+        match &self.place {
+            Place::Owned { engine, .. } => {
+                let runs = engine.recover(true).await?;
+                Ok(runs.iter().map(ToString::to_string).collect())
+            }
+            Place::Joined { .. } => Ok(Vec::new()),
+        }
+    }
+
+    /// Pauses a run.
+    pub async fn pause(&mut self, run: &str) -> Result<(), Failure> {
+        let request = Request::Pause {
+            run: run.to_owned(),
+        };
+        if let Asked::Owned = self.ask::<RunStatus>(&request).await?
+            && let Place::Owned { engine, .. } = &self.place
+        {
+            engine.pause(run).await?;
+        }
+        Ok(())
     }
 
     /// Sends what happens to a run; with `events`, also its history after that number.
@@ -46,33 +288,87 @@ impl Session {
         reason = "a run that is followed has a task of its own"
     )]
     pub async fn watch(&self, run: &str, events: Option<u64>, feed: Feed) -> Result<(), Failure> {
-        let mut follower = self.engine.follow(run, events).await?;
-        tokio::spawn(async move {
-            let run = follower.id().to_owned();
-            loop {
-                let told = match follower.next().await {
-                    Ok(Some(notice)) => Told::Notice(notice),
-                    Ok(None) => Told::Lost,
-                    Err(error) => Told::Failed(error.into()),
-                };
-                let last = !matches!(told, Told::Notice(_));
-                if feed.send((run.clone(), told)).await.is_err() || last {
-                    return;
-                }
+        match &self.place {
+            Place::Owned { engine, .. } => {
+                let mut follower = engine.follow(run, events).await?;
+                tokio::spawn(async move {
+                    let run = follower.id().to_owned();
+                    loop {
+                        let told = match follower.next().await {
+                            Ok(Some(notice)) => Told::Notice(notice),
+                            Ok(None) => Told::Lost,
+                            Err(error) => Told::Failed(error.into()),
+                        };
+                        let last = !matches!(told, Told::Notice(_));
+                        if feed.send((run.clone(), told)).await.is_err() || last {
+                            return;
+                        }
+                    }
+                });
             }
-        });
-        Ok(())
-    }
-
-    /// Pauses a run.
-    pub async fn pause(&self, run: &str) -> Result<(), Failure> {
-        self.engine.pause(run).await?;
+            Place::Joined { connections } => {
+                let (run, state) = (run.to_owned(), self.setup.state.clone());
+                let connections = Arc::clone(connections);
+                tokio::spawn(async move {
+                    let permit = connections.acquire_owned().await;
+                    let told = match follow_owner(&state, &run, events, &feed).await {
+                        Err(Failure::Control(error)) if is_gone(&error) => Told::Lost,
+                        Err(failure) => Told::Failed(failure),
+                        Ok(()) => Told::Lost,
+                    };
+                    drop(permit);
+                    // Whoever followed may have left.
+                    let _ = feed.send((run, told)).await;
+                });
+            }
+        }
         Ok(())
     }
 
     /// Lets effects in flight end for a while, and releases the store.
     pub async fn leave(self) {
-        let _ = tokio::time::timeout(GRACE, self.engine.drain()).await;
-        self.engine.stop().await;
+        let Place::Owned { engine, socket } = self.place else {
+            return;
+        };
+        let _ = tokio::time::timeout(GRACE, engine.drain()).await;
+        if let Some(socket) = socket {
+            socket.close();
+        }
+        engine.stop().await;
     }
+}
+
+/// What came of asking the owner.
+enum Asked<T> {
+    /// It answered.
+    Answered(T),
+    /// An owner that went away had done it.
+    Repeated,
+    /// This process is the owner.
+    Owned,
+}
+
+async fn follow_owner(
+    state: &std::path::Path,
+    run: &str,
+    events: Option<u64>,
+    feed: &Feed,
+) -> Result<(), Failure> {
+    let client = Client::connect(state).await?;
+    let mut client = client.ok_or(Failure::Control(ControlError::Lost))?;
+    let request = Request::Follow {
+        run: run.to_owned(),
+        events,
+    };
+    client.ask::<serde_json::Value>(&request).await?;
+    while let Some(notice) = client.notice().await? {
+        if feed
+            .send((run.to_owned(), Told::Notice(notice)))
+            .await
+            .is_err()
+        {
+            break;
+        }
+    }
+    Ok(())
 }

@@ -23,6 +23,9 @@ pub enum EngineError {
     /// There is no thread to be had.
     #[error("the scheduler's thread cannot be started: {0}")]
     Thread(#[source] std::io::Error),
+    /// There is no store to look at.
+    #[error("there is no store in {}", .0.display())]
+    NoStore(std::path::PathBuf),
     /// Called outside a tokio runtime.
     #[error("an engine is opened inside a tokio runtime")]
     NoRuntime,

@@ -1,29 +1,40 @@
 //! Looking at runs as they lie in the store, with or without an engine that moves them.
 
 use super::EngineError;
+use super::load::compile_stored;
 use crate::machine::{HistoryEvent, IterationRow, LoopState};
-use crate::program::ProgramHash;
+use crate::program::{Program, ProgramHash};
 use crate::store::{ProgramSource, RunHeader, SledStore, Store, StoredRun};
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Reads a store. It never changes one.
 #[derive(Clone)]
 pub struct Inspector {
     store: Arc<dyn Store>,
+    programs: Arc<Mutex<HashMap<ProgramHash, Arc<Program>>>>,
 }
 
 impl Inspector {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store }
+        Self {
+            store,
+            programs: Arc::default(),
+        }
     }
 
     /// Opens a store that no process owns, to look at it.
     ///
     /// # Errors
-    /// Store errors; one that is owned is locked: ask its owner.
+    /// [`EngineError::NoStore`]: looking makes none. Store errors; one that is owned is locked:
+    /// ask its owner.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, EngineError> {
-        Ok(Self::new(Arc::new(SledStore::open(dir.as_ref())?)))
+        let dir = dir.as_ref();
+        if !SledStore::exists(dir) {
+            return Err(EngineError::NoStore(dir.to_owned()));
+        }
+        Ok(Self::new(Arc::new(SledStore::open(dir)?)))
     }
 
     /// A run's head.
@@ -48,6 +59,24 @@ impl Inspector {
     /// Store errors.
     pub fn source(&self, program: ProgramHash) -> Result<ProgramSource, EngineError> {
         Ok(self.store.program(program)?)
+    }
+
+    /// The program of a stored source; it is compiled once.
+    ///
+    /// # Errors
+    /// Why this version cannot compile it, in words.
+    pub fn program(
+        &self,
+        hash: ProgramHash,
+        source: &ProgramSource,
+    ) -> Result<Arc<Program>, String> {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = programs.get(&hash) {
+            return Ok(Arc::clone(program));
+        }
+        let program = Arc::new(compile_stored(hash, source)?);
+        programs.insert(hash, Arc::clone(&program));
+        Ok(program)
     }
 
     /// Heads in the order of their ids, after `after`.

@@ -339,22 +339,23 @@ impl Workflows {
 
 impl Loader for Workflows {
     fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
-        // It was accepted under the caps of its time: today's do not take that back.
-        let caps_then = Caps::unlimited();
-        let (workflow, diagnostics) =
-            dialect::read(&source.bundle, Some(source.dialect), &caps_then);
-        let Some(workflow) = workflow else {
-            return Err(diagnostics.render(&source.bundle, false));
-        };
-        match compile(&workflow, hash, caps(source)) {
-            Ok(program) => Ok(self.loaded(program)),
-            Err(mistakes) => {
-                let mut diagnostics = Diagnostics::default();
-                diagnostics.extend(mistakes);
-                Err(diagnostics.render(&source.bundle, false))
-            }
-        }
+        Ok(self.loaded(compile_stored(hash, source)?))
     }
+}
+
+/// The program of a stored source.
+pub(super) fn compile_stored(hash: ProgramHash, source: &ProgramSource) -> Result<Program, String> {
+    // It was accepted under the caps of its time: today's do not take that back.
+    let caps_then = Caps::unlimited();
+    let (workflow, diagnostics) = dialect::read(&source.bundle, Some(source.dialect), &caps_then);
+    let Some(workflow) = workflow else {
+        return Err(diagnostics.render(&source.bundle, false));
+    };
+    compile(&workflow, hash, caps(source)).map_err(|mistakes| {
+        let mut diagnostics = Diagnostics::default();
+        diagnostics.extend(mistakes);
+        diagnostics.render(&source.bundle, false)
+    })
 }
 
 fn caps(source: &ProgramSource) -> program::Caps {

@@ -52,10 +52,10 @@ pub use crate::action::{ActivityContext, Registry};
 pub use crate::diagnostic::Diagnostics;
 /// Expressions, and the context in which one is tried.
 pub use crate::expression;
-pub use crate::expression::{Object, Value};
+pub use crate::expression::{Context, Object, Subject, TryError, Value, evaluate_line};
 pub use crate::machine::{LoopState, RunStatus};
 pub use crate::model::{Dialect, HandlerTarget, Status};
-pub use crate::program::{dot, mermaid};
+pub use crate::program::{Program, dot, mermaid};
 pub use crate::scheduler::{ScheduleError, Step, Update, now};
 pub use crate::store::StoreError;
 pub use crate::time::{Timestamp, format_duration, parse_duration};
@@ -131,6 +131,17 @@ impl EngineBuilder {
     pub fn open(self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
         let store = SledStore::open(dir.as_ref())?;
         self.with_store(Arc::new(store))
+    }
+
+    /// Opens a store that exists, as [`EngineBuilder::open`] does.
+    ///
+    /// # Errors
+    /// [`EngineError::NoStore`], and those of [`EngineBuilder::open`].
+    pub fn open_existing(self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
+        if !SledStore::exists(dir.as_ref()) {
+            return Err(EngineError::NoStore(dir.as_ref().to_owned()));
+        }
+        self.open(dir)
     }
 
     /// An engine that keeps its runs in memory: for tests, and for what need not survive.

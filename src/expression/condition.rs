@@ -116,6 +116,21 @@ impl Condition {
         found
     }
 
+    /// What it reads from a run, as its author wrote it, each with its value: for `status`. What
+    /// fails to evaluate is left out.
+    #[must_use]
+    pub fn reads(&self, env: &dyn Env) -> Vec<(String, Value)> {
+        let mut found = Vec::new();
+        match &self.test.kind {
+            TestKind::Template(template) => template.reads(env, &mut found),
+            TestKind::Jinja(jinja, _) => {
+                super::reads::of_references(&jinja.references(), env, &mut found);
+            }
+            TestKind::Object(expr) => super::reads::of_wdl(expr, env, &mut found),
+        }
+        found
+    }
+
     /// Whether it holds in `env`.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod data;
 mod env;
 mod error;
 mod jinja;
+mod reads;
 mod reference;
 mod schema;
 mod template;

@@ -3,13 +3,13 @@
 
 use super::data::Data;
 use super::jinja::Jinja;
-use super::reference;
 use super::wdl::ast::{Expr, Place};
 use super::wdl::eval::{Ctx, Fail};
 use super::wdl::parser::parse_at;
 use super::wdl::text::{push_text, text_size};
 use super::wire::Wire;
 use super::{Env, EvalError, Object, ParseError, Reference, Value};
+use super::{reads, reference};
 use std::sync::Arc;
 
 /// How the text of a template is to be read (spec: expressions.md, "Which one").
@@ -133,6 +133,24 @@ impl Template {
         found.sort();
         found.dedup();
         found
+    }
+
+    /// What it reads from a run, with its value.
+    pub(super) fn reads(&self, env: &dyn Env, found: &mut Vec<(String, Value)>) {
+        match &*self.0 {
+            Kind::Constant(_) => {}
+            Kind::Whole(_, expr) => reads::of_wdl(expr, env, found),
+            Kind::Parts(_, parts) => {
+                for part in parts {
+                    if let Part::Expr(expr) = part {
+                        reads::of_wdl(expr, env, found);
+                    }
+                }
+            }
+            Kind::Jinja(_) | Kind::Data(_) | Kind::Wire(_) | Kind::Array(_) | Kind::Object(_) => {
+                reads::of_references(&self.references(), env, found);
+            }
+        }
     }
 
     pub(super) fn collect(&self, found: &mut Vec<Reference>) {

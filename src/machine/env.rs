@@ -14,6 +14,18 @@ use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::fmt::Write;
 
+/// What a loop's condition sees from where a cursor stands, for those who look at a run.
+pub fn environment<'a>(
+    program: &'a Program,
+    run: &'a RunState,
+    cursor: CursorId,
+    now: Timestamp,
+) -> impl Env + 'a {
+    let mut view = View::new(program, run, cursor, now);
+    view.forgiving = true;
+    view
+}
+
 /// The environment of one evaluation.
 pub(super) struct View<'a> {
     pub program: &'a Program,

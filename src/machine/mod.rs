@@ -33,6 +33,7 @@ mod step;
 
 pub use advance::advance;
 pub use change::Change;
+pub use env::environment;
 pub use event::{Effect, Event, Happening, HistoryEvent, IterationRow, Receipt, Transition};
 pub use record::{ActionRecord, Output, Records};
 pub use state::{

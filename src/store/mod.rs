@@ -13,7 +13,7 @@ mod stage;
 
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
-pub use rows::Retention;
+pub use rows::{FORMAT, Retention};
 pub use sled::{SledOptions, SledStore};
 
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, Receipt, RunState, RunStatus};

@@ -1,8 +1,27 @@
 //! What people and programs are told of runs: plain data that serialises to documented JSON
 //! (`docs/cli.md`), made from what lies in the store. Nothing here changes a run.
 
+mod change;
+mod doing;
+mod dump;
+mod history;
 mod limits;
 mod outcome;
+mod status;
+mod summary;
+mod view;
 
+pub use change::Changed;
+pub use doing::{Doing, ForkReport, LastError};
+pub use dump::{
+    BranchDump, ChecksumsDump, CursorDump, DumpFilter, DumpReport, EffectDump, FaultDump,
+    FrameDump, FrameKindDump, HeaderDump, RecordDump, RunDump, SignalDump, SizesDump, StateDump,
+    TimerDump, Unreadable, WaitDump, dump,
+};
+pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
 pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
 pub use outcome::{ErrorReport, OutcomeReport, PauseReport};
+pub use status::{
+    ConditionReport, LastIteration, LoopReport, PausedSince, Read, StatusReport, status,
+};
+pub use summary::{ListFilter, ListReport, RunSummary, list};

@@ -1,0 +1,319 @@
+//! `windlass dump`: the checkpoints as they lie in the store.
+
+use super::access::look;
+use super::args::{DumpArgs, Global};
+use super::exit::{Exit, Failure};
+use super::human;
+use super::output::{self, Format, Screen};
+use crate::engine::report::{
+    CursorDump, DumpFilter, DumpReport, FrameKindDump, RecordDump, RunDump, StateDump, WaitDump,
+    dump,
+};
+use crate::engine::{LoopState, Value, now};
+use crate::server::control::Request;
+use std::fmt::Write as _;
+
+/// The most characters of a value on a line.
+const VALUE: usize = 160;
+
+/// The command. What could not be read is also told on standard error, with exit code 8.
+pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exit, Failure> {
+    let filter = DumpFilter {
+        run: args.run.clone(),
+        iterations: args.iterations.limit(),
+    };
+    let request = Request::Dump {
+        filter: filter.clone(),
+    };
+    let read = look(&global.state, &request, |store| dump(store, &filter, now()));
+    let report: DumpReport = read.await?;
+    match args.output.output {
+        Format::Table => output::print(&text(&report))?,
+        Format::Jsonl => output::list(Format::Jsonl, &report.runs)?,
+        format => output::document(format, &report)?,
+    }
+    for lost in &report.unreadable {
+        let run = lost
+            .run
+            .as_deref()
+            .map(|run| format!(" of run {run}"))
+            .unwrap_or_default();
+        screen.fail(
+            &format!("{}{run} cannot be read: {}", lost.what, lost.error),
+            None,
+        );
+    }
+    Ok(if report.unreadable.is_empty() {
+        Exit::Succeeded
+    } else {
+        Exit::Store
+    })
+}
+
+fn text(report: &DumpReport) -> String {
+    if report.runs.is_empty() {
+        return String::from("no runs");
+    }
+    let runs: Vec<String> = report.runs.iter().map(a_run).collect();
+    runs.join("\n")
+}
+
+fn a_run(run: &RunDump) -> String {
+    let header = &run.header;
+    let mut out = String::new();
+    let _ = writeln!(out, "run {}  {}", header.run, header.status.as_str());
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(out, "  {name:<12} {value}");
+    };
+    let file = header.file.as_deref().unwrap_or("-");
+    let dialect = header.dialect.as_deref().unwrap_or("-");
+    line(
+        "workflow",
+        format!("{}  {file}  {dialect}", header.workflow),
+    );
+    line("program", run.checksums.program.clone());
+    line("started", header.started_at.to_string());
+    line("updated", header.updated_at.to_string());
+    line(
+        "commit",
+        format!("{}  snapshot at {}", header.commit, header.snapshot),
+    );
+    let due = header
+        .due_at
+        .map(|due| format!("  {due}"))
+        .unwrap_or_default();
+    line("placement", format!("{}{due}", header.placement));
+    if !header.labels.is_empty() {
+        let labels = header
+            .labels
+            .iter()
+            .map(|(name, text)| format!("{name}={text}"));
+        line("labels", labels.collect::<Vec<_>>().join(" "));
+    }
+    let sizes = &run.sizes;
+    line(
+        "bytes",
+        format!(
+            "snapshot {}  changes behind it {}  source {}",
+            sizes.snapshot_bytes, sizes.tail_bytes, sizes.source_bytes
+        ),
+    );
+    line(
+        "state",
+        run.checksums
+            .state
+            .clone()
+            .unwrap_or_else(|| String::from("unreadable")),
+    );
+    if let Some(state) = &run.state {
+        a_state(&mut out, state);
+    }
+    if !run.loops.is_empty() {
+        let _ = writeln!(out, "  loop rows");
+        run.loops
+            .iter()
+            .for_each(|row| a_loop(&mut out, "    ", row));
+    }
+    if !run.iterations.is_empty() {
+        let _ = writeln!(out, "  iterations");
+    }
+    for row in &run.iterations {
+        let condition = row
+            .condition
+            .map_or_else(|| String::from("-"), |value| value.to_string());
+        let took = human::duration(row.ended_at.since(row.started_at));
+        let _ = writeln!(
+            out,
+            "    {}#{}  {}  condition {condition}  {} to {} ({took})  {}",
+            row.path,
+            row.iteration,
+            row.status.as_str(),
+            row.started_at,
+            row.ended_at,
+            output::short(&row.result, VALUE)
+        );
+    }
+    out
+}
+
+fn a_state(out: &mut String, state: &StateDump) {
+    let _ = writeln!(out, "  input        {}", output::short(&state.input, VALUE));
+    if let Some(pause) = &state.pause {
+        let _ = writeln!(
+            out,
+            "  paused       {}  {}",
+            pause.since,
+            pause.pause.text()
+        );
+    }
+    if let Some(outcome) = &state.outcome {
+        let _ = writeln!(
+            out,
+            "  outcome      {} at {}  {}",
+            outcome.status.as_str(),
+            outcome.at,
+            output::short(&outcome.document(), VALUE)
+        );
+    }
+    if let Some(variables) = state.variables.as_object().filter(|map| !map.is_empty()) {
+        let _ = writeln!(out, "  variables");
+        for (name, value) in variables {
+            let _ = writeln!(out, "    {name} = {}", output::short(value, VALUE));
+        }
+    }
+    for cursor in &state.cursors {
+        a_cursor(out, cursor);
+    }
+    for effect in &state.effects {
+        let timeout = effect
+            .timeout_ms
+            .map(|millis| format!("  timeout {millis}ms"));
+        let _ = writeln!(
+            out,
+            "  effect {}  cursor {}  {} ({})  attempt {}  asked for {}{}\n    key    {}\n    inputs {}",
+            effect.id,
+            effect.cursor,
+            effect.action,
+            effect.executor,
+            effect.attempt,
+            effect.requested_at,
+            timeout.unwrap_or_default(),
+            effect.key,
+            output::short(&effect.inputs, VALUE)
+        );
+    }
+    for timer in &state.timers {
+        let scope = timer
+            .scope
+            .as_ref()
+            .map(|scope| format!(" of {scope}"))
+            .unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "  timer {}  cursor {}  {}{scope}  due {}",
+            timer.id, timer.cursor, timer.purpose, timer.due_at
+        );
+    }
+    for signal in &state.signals {
+        let payload = output::short(&signal.payload, VALUE);
+        let _ = writeln!(out, "  signal {}  {payload}", signal.name);
+    }
+}
+
+fn a_cursor(out: &mut String, cursor: &CursorDump) {
+    let step = cursor.step.as_deref().unwrap_or("-");
+    let parent = cursor
+        .parent
+        .map(|parent| format!("  forked by {parent}"))
+        .unwrap_or_default();
+    let wait = match &cursor.wait {
+        WaitDump::Nothing => String::from("ready"),
+        WaitDump::Effect { id } => format!("waits for effect {id}"),
+        WaitDump::Timer { id } => format!("waits for timer {id}"),
+        WaitDump::Signal { name } => format!("waits for signal {name}"),
+        WaitDump::Branches => String::from("waits for its branches"),
+        WaitDump::Budget => String::from("waits for a new budget"),
+    };
+    let _ = writeln!(
+        out,
+        "  cursor {}  at s{} {step}  {wait}{parent}",
+        cursor.id, cursor.at
+    );
+    for frame in &cursor.frames {
+        let _ = write!(
+            out,
+            "    frame {}  entered {}  ",
+            frame.name, frame.entered_at
+        );
+        match &frame.kind {
+            FrameKindDump::Plain => out.push_str("plain\n"),
+            FrameKindDump::Graph { steps } => {
+                let _ = writeln!(out, "graph  {steps} nodes entered");
+            }
+            FrameKindDump::Loop { state, last } => {
+                out.push_str("loop\n");
+                a_loop(out, "      ", state);
+                last.iter().for_each(|one| a_record(out, "      last", one));
+            }
+            FrameKindDump::Try {
+                attempt,
+                max_attempts,
+                last_fault,
+                next_due_at,
+            } => {
+                let _ = write!(out, "try  attempt {attempt}/{max_attempts}");
+                if let Some(fault) = last_fault {
+                    let _ = write!(
+                        out,
+                        "  last fault {} at {}: {}",
+                        fault.kind,
+                        fault.at,
+                        output::cut(&fault.message, VALUE)
+                    );
+                }
+                if let Some(due) = next_due_at {
+                    let _ = write!(out, "  next attempt {due}");
+                }
+                out.push('\n');
+            }
+            FrameKindDump::Deadline { timer } => {
+                let _ = writeln!(out, "deadline  timer {timer}");
+            }
+            FrameKindDump::Fork {
+                branches,
+                started,
+                running,
+                closed,
+                ..
+            } => {
+                let closed = if *closed { "  closed" } else { "" };
+                let _ = writeln!(
+                    out,
+                    "fork  {} branches, {started} started, {running} running{closed}",
+                    branches.len()
+                );
+            }
+            FrameKindDump::Branch { index, item } => {
+                let _ = writeln!(out, "branch {index}  item {}", output::short(item, VALUE));
+            }
+        }
+    }
+    cursor
+        .records
+        .iter()
+        .for_each(|one| a_record(out, "    record", one));
+}
+
+fn a_record(out: &mut String, head: &str, record: &RecordDump) {
+    let error = record
+        .error
+        .as_ref()
+        .map(|error| format!("  error {}", output::cut(error, VALUE)));
+    let _ = writeln!(
+        out,
+        "{head} {}  {}  attempts {}  ended {}  {}{}",
+        record.action,
+        record.status.as_str(),
+        record.attempts,
+        record.ended_at,
+        output::short(&record.output, VALUE),
+        error.unwrap_or_default()
+    );
+}
+
+/// Every field that has a value.
+fn a_loop(out: &mut String, indent: &str, row: &LoopState) {
+    let fields = serde_json::to_string(row).ok();
+    let fields = fields
+        .and_then(|text| Value::from_json(&text).ok())
+        .unwrap_or_default();
+    let _ = writeln!(out, "{indent}{} ({})", row.path, row.kind);
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        if !value.is_null() && !matches!(&**name, "path" | "kind") {
+            let shown = value
+                .as_str()
+                .map_or_else(|| value.to_json(), str::to_owned);
+            let _ = writeln!(out, "{indent}  {name:<20} {shown}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `windlass history`: the iterations of a run, and with `--events` everything that happened.
+
+use super::access::look;
+use super::args::{Global, HistoryArgs};
+use super::exit::{Exit, Failure};
+use super::human;
+use super::output::{self, Format, Screen};
+use super::watch::{Shown, show};
+use crate::engine::report::{HistoryFilter, HistoryReport, history};
+use crate::engine::{Timestamp, now};
+use crate::server::control::Request;
+
+/// The command.
+pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<Exit, Failure> {
+    let filter = HistoryFilter {
+        loop_path: args.loop_path.clone(),
+        iterations: args.iterations.limit(),
+        events: args.events,
+    };
+    let request = Request::History {
+        run: args.run.clone(),
+        filter: filter.clone(),
+    };
+    let format = args.output.output;
+    show(screen, format, args.watch.watch, async || {
+        let read = look(&global.state, &request, |store| {
+            history(store, &args.run, &filter)
+        });
+        let report: HistoryReport = read.await?;
+        Ok(Shown {
+            text: match format {
+                Format::Table => table(&report, now()),
+                Format::Jsonl => lines(&report),
+                format => output::text(format, &report),
+            },
+            key: output::text(Format::Json, &report),
+            last: report.status.is_final(),
+        })
+    })
+    .await
+}
+
+/// Each iteration, then each event.
+fn lines(report: &HistoryReport) -> String {
+    let events = report.events.as_deref().unwrap_or_default();
+    [
+        output::list_text(Format::Jsonl, &report.iterations),
+        output::list_text(Format::Jsonl, events),
+    ]
+    .concat()
+}
+
+fn table(report: &HistoryReport, now: Timestamp) -> String {
+    let head = [
+        "LOOP",
+        "ITERATION",
+        "STATUS",
+        "CONDITION",
+        "ENDED",
+        "TOOK",
+        "RESULT",
+    ];
+    let rows = report.iterations.iter().map(|row| {
+        vec![
+            row.path.clone(),
+            row.iteration.saturating_add(1).to_string(),
+            row.status.as_str().to_owned(),
+            row.condition
+                .map_or_else(|| String::from("-"), |value| value.to_string()),
+            human::time(row.ended_at, now),
+            human::duration(row.ended_at.since(row.started_at)),
+            output::short(&row.result, 80),
+        ]
+    });
+    let mut text = if report.iterations.is_empty() {
+        String::from("no iterations")
+    } else {
+        output::table(&head, rows)
+    };
+    let Some(events) = &report.events else {
+        return text;
+    };
+    let rows = events.iter().map(|one| {
+        let told = serde_json::to_value(&one.event.what).unwrap_or_default();
+        let mut rest = told.as_object().cloned().unwrap_or_default();
+        let name = rest.remove("event").unwrap_or_default();
+        let parts = rest.iter().filter(|(_, value)| !value.is_null());
+        let parts: Vec<String> = parts
+            .map(|(key, value)| format!("{key}={}", plain(value)))
+            .collect();
+        vec![
+            one.sequence.to_string(),
+            human::time(one.event.at, now),
+            plain(&name),
+            output::cut(&parts.join(" "), 120),
+        ]
+    });
+    text.push_str("\n\n");
+    text.push_str(&output::table(&["EVENT", "AT", "WHAT", ""], rows));
+    text
+}
+
+fn plain(value: &serde_json::Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -1,0 +1,95 @@
+//! `windlass list`.
+
+use super::access::look;
+use super::args::{Global, ListArgs};
+use super::exit::{Exit, Failure};
+use super::output::{self, Format, Screen};
+use super::watch::{Shown, show};
+use super::{human, inputs};
+use crate::engine::report::{ListFilter, ListReport, list};
+use crate::engine::{EngineError, RunStatus, Timestamp, now};
+use crate::server::control::Request;
+
+const STATUSES: [RunStatus; 7] = [
+    RunStatus::Running,
+    RunStatus::Waiting,
+    RunStatus::Paused,
+    RunStatus::Succeeded,
+    RunStatus::Failed,
+    RunStatus::TimedOut,
+    RunStatus::Cancelled,
+];
+
+/// The command.
+pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exit, Failure> {
+    let filter = ListFilter {
+        status: args
+            .status
+            .iter()
+            .map(|word| status(word))
+            .collect::<Result<_, _>>()?,
+        workflow: args.workflow.clone(),
+        labels: inputs::labels(&args.label)?,
+        limit: args.limit.limit(),
+    };
+    let request = Request::List {
+        filter: filter.clone(),
+    };
+    let format = args.output.output;
+    show(screen, format, args.watch.watch, async || {
+        let report = match look(&global.state, &request, |store| list(store, &filter)).await {
+            // A store that is not there has no runs.
+            Err(Failure::Engine(EngineError::NoStore(_))) => ListReport {
+                runs: Vec::new(),
+                more: 0,
+            },
+            other => other?,
+        };
+        if report.more > 0 && !args.watch.watch {
+            screen.say(&format!("and {} more: --limit all", report.more));
+        }
+        Ok(Shown {
+            text: match format {
+                Format::Table => table(&report, now()),
+                format => output::list_text(format, &report.runs),
+            },
+            key: output::list_text(Format::Json, &report.runs),
+            last: false,
+        })
+    })
+    .await
+}
+
+fn status(word: &str) -> Result<RunStatus, Failure> {
+    let same = |status: &RunStatus| status.as_str().eq_ignore_ascii_case(word);
+    STATUSES.into_iter().find(same).ok_or_else(|| {
+        let words = STATUSES.map(RunStatus::as_str).join(", ");
+        Failure::Usage(format!("`{word}` is no status: {words} are"))
+    })
+}
+
+fn table(report: &ListReport, now: Timestamp) -> String {
+    if report.runs.is_empty() {
+        return String::from("no runs");
+    }
+    let head = [
+        "RUN", "WORKFLOW", "STATUS", "STARTED", "UPDATED", "NEXT", "LABELS",
+    ];
+    let rows = report.runs.iter().map(|run| {
+        let labels = run
+            .labels
+            .iter()
+            .map(|(name, text)| format!("{name}={text}"));
+        vec![
+            run.run.clone(),
+            output::cut(&run.workflow, 40),
+            run.status.as_str().to_owned(),
+            human::date(run.started_at),
+            human::ago(run.updated_at, now),
+            run.next_due_at
+                .map_or_else(String::new, |due| human::until(due, now)),
+            output::cut(&labels.collect::<Vec<_>>().join(" "), 60),
+        ]
+    });
+    output::table(&head, rows)
+}

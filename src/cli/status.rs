@@ -1,0 +1,275 @@
+//! `windlass status`: one screen that answers why a run is where it is (spec: cli.md).
+
+use super::access::look;
+use super::args::{Global, StatusArgs};
+use super::exit::{Exit, Failure};
+use super::follow::state_flag;
+use super::human;
+use super::output::{self, Format, Screen, paint};
+use super::watch::{Shown, show};
+use crate::engine::report::{Doing, LoopReport, StatusReport, status};
+use crate::engine::{RunStatus, Timestamp, now};
+use crate::server::control::Request;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The most characters of a value on a line.
+const VALUE: usize = 100;
+
+/// So many branches are shown.
+const MAX_DOING: usize = 20;
+
+/// The command.
+pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<Exit, Failure> {
+    let request = Request::Status {
+        run: args.run.clone(),
+    };
+    let format = args.output.output;
+    show(screen, format, args.watch.watch, async || {
+        let read = look(&global.state, &request, |store| {
+            status(store, &args.run, now())
+        });
+        let report: StatusReport = read.await?;
+        let key = StatusReport {
+            at: Timestamp(0),
+            ..report.clone()
+        };
+        Ok(Shown {
+            text: match format {
+                Format::Table => text(&report, &global.state, screen.colour),
+                format => output::text(format, &report),
+            },
+            key: output::text(Format::Json, &key),
+            last: report.status.is_final(),
+        })
+    })
+    .await
+}
+
+/// The screen.
+pub fn text(report: &StatusReport, state: &Path, colour: bool) -> String {
+    let now = report.at;
+    let mut out = String::new();
+    let word = paint(
+        colour,
+        tint(report.status),
+        &report.status.as_str().to_lowercase(),
+    );
+    let _ = writeln!(
+        out,
+        "run       {}   {word}   started {} ({})",
+        report.run,
+        human::date(report.started_at),
+        human::ago(report.started_at, now)
+    );
+    let file = report.file.as_deref().unwrap_or(&report.workflow);
+    let _ = writeln!(
+        out,
+        "workflow  {file}  {}",
+        output::cut(&report.program, 20)
+    );
+    if !report.labels.is_empty() {
+        let labels = report
+            .labels
+            .iter()
+            .map(|(name, text)| format!("{name}={text}"));
+        let _ = writeln!(out, "labels    {}", labels.collect::<Vec<_>>().join(" "));
+    }
+    if let Some(pause) = &report.pause {
+        let since = human::time(pause.since, now);
+        let _ = writeln!(out, "paused    since {since}: {}", pause.pause.text());
+    }
+    outcome(&mut out, report);
+    for one in &report.loops {
+        a_loop(&mut out, one, now);
+        for doing in report
+            .doing
+            .iter()
+            .filter(|doing| doing.loop_path.as_ref() == Some(&one.path))
+        {
+            let _ = writeln!(out, "  doing      {}", doing_text(doing, now));
+        }
+    }
+    for fork in &report.forks {
+        let _ = writeln!(
+            out,
+            "{:<8}  {}  {} of {} ended, {} running",
+            fork.kind, fork.name, fork.ended, fork.total, fork.running
+        );
+    }
+    let elsewhere = report.doing.iter().filter(|doing| {
+        !report
+            .loops
+            .iter()
+            .any(|one| doing.loop_path.as_ref() == Some(&one.path))
+    });
+    for doing in elsewhere.take(MAX_DOING) {
+        let _ = writeln!(out, "doing     {}", doing_text(doing, now));
+    }
+    let _ = writeln!(
+        out,
+        "checkpoint  {} ({})  commit {}  durable",
+        human::time(report.updated_at, now),
+        human::ago(report.updated_at, now),
+        report.commit
+    );
+    let _ = writeln!(out, "next        {}", next(report, state));
+    out
+}
+
+fn outcome(out: &mut String, report: &StatusReport) {
+    let Some(outcome) = &report.outcome else {
+        return;
+    };
+    let at = human::time(outcome.at, report.at);
+    match &outcome.error {
+        None => {
+            let _ = writeln!(
+                out,
+                "ended     {at}  output {}",
+                output::short(&outcome.output, VALUE)
+            );
+        }
+        Some(error) => {
+            let code = error
+                .code
+                .as_ref()
+                .map(|code| format!(" {code}"))
+                .unwrap_or_default();
+            let _ = writeln!(out, "ended     {at}");
+            let _ = writeln!(
+                out,
+                "error     {}{code}: {}",
+                error.kind,
+                output::cut(&error.message, 300)
+            );
+            let place = error.place();
+            if !place.is_empty() {
+                let _ = writeln!(out, "  at         {place}");
+            }
+        }
+    }
+}
+
+fn a_loop(out: &mut String, one: &LoopReport, now: Timestamp) {
+    let deadline = one
+        .deadline
+        .map(|deadline| format!("   deadline {}", human::until(deadline, now)))
+        .unwrap_or_default();
+    let _ = writeln!(
+        out,
+        "loop      {} ({})  iteration {}/{}{deadline}",
+        one.path, one.kind, one.iteration, one.max_iterations
+    );
+    if let Some(condition) = &one.condition {
+        let read = |read: &crate::engine::report::Read| {
+            format!("{} = {}", read.name, output::short(&read.value, VALUE))
+        };
+        let reads: Vec<String> = condition.reads.iter().map(read).collect();
+        let arrow = match (reads.is_empty(), condition.value) {
+            (false, _) => format!("   → {}", reads.join(", ")),
+            (true, Some(value)) => format!("   → {value}"),
+            (true, None) => String::new(),
+        };
+        let _ = writeln!(
+            out,
+            "  condition  {}{arrow}",
+            output::cut(&condition.text, 200)
+        );
+    }
+    if let Some(last) = &one.last {
+        let changed: Vec<String> = last
+            .changed
+            .iter()
+            .take(4)
+            .map(|one| {
+                let (from, to) = (output::short(&one.from, 30), output::short(&one.to, 30));
+                format!("{} {from} → {to}", one.path)
+            })
+            .collect();
+        let changed = match (changed.is_empty(), last.iteration) {
+            (false, _) => format!(
+                "   changed: {} (unchanged {}×)",
+                changed.join(", "),
+                last.unchanged
+            ),
+            (true, 1) => String::new(),
+            (true, _) => format!("   unchanged {}×", last.unchanged),
+        };
+        let failed = match last.status.as_str() {
+            "Succeeded" => String::new(),
+            word => format!("{word} "),
+        };
+        let result = output::short(&last.result, VALUE);
+        let _ = writeln!(out, "  last       {failed}{result}{changed}");
+    }
+}
+
+/// `fetch (http GET …/batch/15)  attempt 2/5  last error 503 at 17:13:50Z  next attempt in 4s`.
+fn doing_text(doing: &Doing, now: Timestamp) -> String {
+    let mut parts = Vec::new();
+    let due = doing.due_at.map_or_else(String::new, |due| {
+        format!("{} ({})", human::until(due, now), human::time(due, now))
+    });
+    let name = name(doing);
+    match doing.waits_for.as_str() {
+        "delay" => parts.push(format!("next check {due}")),
+        "sleep" => parts.push(format!("{name}  until {due}")),
+        "signal" => {
+            let signal = doing.signal.as_deref().unwrap_or_default();
+            parts.push(format!("{name}  waits for signal `{signal}`"));
+        }
+        "limit" => parts.push(String::from("waits to be resumed with a new budget")),
+        _ => parts.push(name),
+    }
+    if let (Some(attempt), Some(most)) = (doing.attempt, doing.max_attempts) {
+        parts.push(format!("attempt {attempt}/{most}"));
+    }
+    if let Some(error) = &doing.last_error {
+        let what = error.code.as_deref().unwrap_or(&error.kind);
+        parts.push(format!(
+            "last error {what} at {}",
+            human::time(error.at, now)
+        ));
+    }
+    match (doing.waits_for.as_str(), doing.since) {
+        ("retry", _) => parts.push(format!("next attempt {due}")),
+        ("call", Some(since)) => parts.push(format!("for {}", human::duration(now.since(since)))),
+        _ => {}
+    }
+    parts.join("  ")
+}
+
+fn name(doing: &Doing) -> String {
+    let mut words: Vec<String> = doing.kind.iter().cloned().collect();
+    words.extend(doing.method.clone());
+    words.extend(doing.uri.as_ref().map(|uri| output::cut(uri, 80)));
+    words.extend(doing.detail.as_ref().map(|text| output::cut(text, 60)));
+    if words.is_empty() {
+        return doing.action.clone();
+    }
+    format!("{} ({})", doing.action, words.join(" "))
+}
+
+fn next(report: &StatusReport, state: &Path) -> String {
+    let flag = state_flag(state);
+    let command = |verb: &str| format!("windlass {verb}{flag} {}", report.run);
+    let verbs: &[&str] = match report.status {
+        RunStatus::Running | RunStatus::Waiting => &["pause", "dump"],
+        RunStatus::Paused => &["resume", "dump"],
+        RunStatus::Succeeded | RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => {
+            &["history", "dump"]
+        }
+    };
+    let commands: Vec<String> = verbs.iter().map(|verb| command(verb)).collect();
+    commands.join("   |   ")
+}
+
+fn tint(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::Running | RunStatus::Waiting => "1;36",
+        RunStatus::Paused => "1;33",
+        RunStatus::Succeeded => "1;32",
+        RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => "1;31",
+    }
+}

@@ -1,0 +1,51 @@
+//! `--watch`: the same report again and again, shown when it changed.
+
+use super::exit::{Exit, Failure};
+use super::output::{self, Format, Screen};
+use super::signals::Signals;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// What is shown, and whether it can still change.
+pub struct Shown {
+    /// The report in the format that was asked for.
+    pub text: String,
+    /// What is compared: the report without the time it was made.
+    pub key: String,
+    /// Whether nothing more will change.
+    pub last: bool,
+}
+
+/// Shows a report once or, with `watch`, until it cannot change or a signal comes.
+pub async fn show(
+    screen: Screen,
+    format: Format,
+    watch: bool,
+    mut look: impl AsyncFnMut() -> Result<Shown, Failure>,
+) -> Result<Exit, Failure> {
+    let mut shown = look().await?;
+    output::print(&shown.text)?;
+    if !watch {
+        return Ok(Exit::Succeeded);
+    }
+    let redraw = format == Format::Table && std::io::stdout().is_terminal() && screen.live;
+    let mut signals = Signals::new()?;
+    while !shown.last {
+        tokio::select! {
+            () = signals.next() => return Ok(Exit::Succeeded),
+            () = tokio::time::sleep(EVERY) => {}
+        }
+        let next = look().await?;
+        if redraw {
+            // Home, and clear to the end of the screen.
+            output::print(&format!("\u{1b}[H\u{1b}[2J{}", next.text))?;
+        } else if next.key != shown.key {
+            output::print(&next.text)?;
+        }
+        shown = next;
+    }
+    Ok(Exit::Succeeded)
+}

@@ -1,0 +1,232 @@
+//! What each branch of a run waits for right now, and how far its forks are.
+
+use super::view::{RunView, shown};
+use crate::expression::Value;
+use crate::machine::{BranchState, CursorId, FrameKind, TimerPurpose, Wait};
+use crate::model::Fault;
+use crate::program::ScopeKind;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Branches that run side by side.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForkReport {
+    /// The step's name.
+    pub name: String,
+    /// `foreach`, `parallel` or `dag`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// How many branches have ended.
+    pub ended: u64,
+    /// How many run.
+    pub running: u64,
+    /// How many there are.
+    pub total: u64,
+}
+
+/// What a run waits for at one place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Doing {
+    /// The path of the innermost loop around it.
+    #[serde(rename = "loop")]
+    pub loop_path: Option<String>,
+    /// The action.
+    pub action: String,
+    /// Its authored type.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// `call`, `retry`, `delay`, `sleep`, `signal`, `limit`, or `next` when it goes on at once.
+    pub waits_for: String,
+    /// Since when a call is in flight.
+    pub since: Option<Timestamp>,
+    /// When a delay, a sleep or a wait for the next attempt is over.
+    pub due_at: Option<Timestamp>,
+    /// The method of an HTTP call.
+    pub method: Option<String>,
+    /// The address of an HTTP call.
+    pub uri: Option<String>,
+    /// The command of a shell action, or the handler.
+    pub detail: Option<String>,
+    /// The idempotency key of a call.
+    pub key: Option<String>,
+    /// The signal it waits for.
+    pub signal: Option<String>,
+    /// Which attempt runs or is waited for, from 1.
+    pub attempt: Option<u32>,
+    /// How many there may be.
+    pub max_attempts: Option<u32>,
+    /// Why the attempt before failed.
+    pub last_error: Option<LastError>,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LastError {
+    /// The fault's kind.
+    pub kind: String,
+    /// A status or exit code, when there is one.
+    pub code: Option<String>,
+    /// What happened, in one line.
+    pub message: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl LastError {
+    fn new((fault, at): &(Fault, Timestamp)) -> Self {
+        Self {
+            kind: fault.kind.to_string(),
+            code: fault.code.as_ref().map(ToString::to_string),
+            message: fault.message.clone(),
+            at: *at,
+        }
+    }
+}
+
+pub(super) fn forks(view: &RunView) -> Vec<ForkReport> {
+    let frames = view
+        .state()
+        .cursors
+        .values()
+        .flat_map(|cursor| &cursor.frames);
+    let reports = frames.filter_map(|frame| {
+        let FrameKind::Fork(fork) = &frame.kind else {
+            return None;
+        };
+        let kind = match view.scope(frame.scope).map(|scope| &scope.kind) {
+            Some(ScopeKind::Parallel { .. }) => "parallel",
+            Some(ScopeKind::Dag { .. }) => "dag",
+            _ => "foreach",
+        };
+        let count = |wanted: fn(&BranchState) -> bool| {
+            fork.branches.iter().filter(|branch| wanted(branch)).count() as u64
+        };
+        Some(ForkReport {
+            name: view.scope_name(frame.scope),
+            kind: kind.to_owned(),
+            ended: count(|branch| matches!(branch, BranchState::Ended(_))),
+            running: count(|branch| matches!(branch, BranchState::Running(_))),
+            total: fork.branches.len() as u64,
+        })
+    });
+    reports.collect()
+}
+
+pub(super) fn doing(view: &RunView) -> Vec<Doing> {
+    let cursors = view.state().cursors.iter();
+    cursors
+        .filter_map(|(id, cursor)| Some((*id, at_place(view, *id)?, &cursor.wait)))
+        .filter_map(|(id, place, wait)| waits(view, id, place, wait))
+        .collect()
+}
+
+/// Where a cursor stands, before it is known what it waits for.
+fn at_place(view: &RunView, id: CursorId) -> Option<Doing> {
+    let cursor = view.state().cursors.get(&id)?;
+    let state = view.state_of(cursor.at);
+    let action = state.and_then(|state| view.action(state.action?));
+    let retried = view.frames(id).find_map(|frame| match &frame.kind {
+        FrameKind::Try(state) if state.max_attempts > 1 => Some(state),
+        _ => None,
+    });
+    let around = view.frames(id).find_map(|frame| match &frame.kind {
+        FrameKind::Loop(state) => Some(state.path.clone()),
+        _ => None,
+    });
+    Some(Doing {
+        loop_path: around,
+        action: state.map_or_else(|| cursor.at.to_string(), |state| state.name.to_string()),
+        kind: action.map(|action| action.label.to_string()),
+        waits_for: String::from("next"),
+        since: None,
+        due_at: None,
+        method: None,
+        uri: None,
+        detail: None,
+        key: None,
+        signal: None,
+        attempt: retried.map(|state| state.attempt),
+        max_attempts: retried.map(|state| state.max_attempts),
+        last_error: retried
+            .and_then(|state| state.last_fault.as_ref())
+            .map(LastError::new),
+    })
+}
+
+fn waits(view: &RunView, id: CursorId, place: Doing, wait: &Wait) -> Option<Doing> {
+    let word = |word: &str| word.to_owned();
+    Some(match wait {
+        Wait::Ready => place,
+        Wait::Branches => return None,
+        Wait::Budget => Doing {
+            waits_for: word("limit"),
+            ..place
+        },
+        Wait::Signal(name) => Doing {
+            waits_for: word("signal"),
+            signal: Some(name.to_string()),
+            ..place
+        },
+        Wait::Timer(timer) => {
+            let timer = view.state().timers.get(timer)?;
+            let waits_for = match timer.purpose {
+                TimerPurpose::Delay => "delay",
+                TimerPurpose::Retry => "retry",
+                TimerPurpose::Sleep | TimerPurpose::Deadline(_) => "sleep",
+            };
+            let tried = tried_action(view, id);
+            let (action, kind) = match timer.purpose {
+                TimerPurpose::Retry => tried.unwrap_or((place.action, place.kind)),
+                _ => (place.action, place.kind),
+            };
+            Doing {
+                waits_for: word(waits_for),
+                due_at: Some(timer.due_at),
+                action,
+                kind,
+                ..place
+            }
+        }
+        Wait::Effect(effect) => {
+            let effect = view.state().effects.get(effect)?;
+            let request = &effect.request;
+            let text = |key: &str| request.inputs.get(key).map(shown).as_ref().map(plain);
+            let http = &*request.executor == "http";
+            Doing {
+                waits_for: word("call"),
+                action: request.action.to_string(),
+                since: Some(effect.requested_at),
+                key: Some(request.key.clone()),
+                method: http.then(|| text("method").unwrap_or_else(|| word("GET"))),
+                uri: http.then(|| text("uri")).flatten(),
+                detail: ["run", "command", "activityType", "actorType"]
+                    .into_iter()
+                    .find_map(text)
+                    .filter(|_| !http),
+                attempt: place.attempt.or(Some(request.attempt)),
+                ..place
+            }
+        }
+    })
+}
+
+/// While a retry waits, its cursor stands before the step: the step that is tried again.
+fn tried_action(view: &RunView, id: CursorId) -> Option<(String, Option<String>)> {
+    let scope = view.frames(id).find_map(|frame| match &frame.kind {
+        FrameKind::Try(_) => view.scope(frame.scope),
+        _ => None,
+    })?;
+    let body = view.state_of(scope.body)?;
+    let label = body.action.and_then(|action| view.action(action));
+    Some((
+        scope.name.to_string(),
+        label.map(|action| action.label.to_string()),
+    ))
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.to_string(),
+        other => other.to_json(),
+    }
+}

@@ -1,0 +1,146 @@
+//! The checkpoints as they lie in the store (spec: cli.md, "dump"). What cannot be read is named
+//! and the rest is still shown. `docs/dump.schema.json` describes the JSON.
+
+mod state;
+mod types;
+
+pub use types::{
+    BranchDump, ChecksumsDump, CursorDump, DumpReport, EffectDump, FaultDump, FrameDump,
+    FrameKindDump, HeaderDump, RecordDump, RunDump, SignalDump, SizesDump, StateDump, TimerDump,
+    Unreadable, WaitDump,
+};
+
+use super::view::{RunView, shown};
+use crate::engine::{EngineError, Inspector};
+use crate::store::{FORMAT, Placement, RunHeader};
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use state::{checksum, state};
+
+/// So many heads are read at a time.
+const PAGE: usize = 1_000;
+
+/// Which part of a store is dumped.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DumpFilter {
+    /// Only this run.
+    pub run: Option<String>,
+    /// The last so many iterations of each run; none: all that are kept.
+    pub iterations: Option<usize>,
+}
+
+/// Dumps a store, or one run of it; `at` is the time of now.
+///
+/// # Errors
+/// Store errors before there is anything to show, an unknown run.
+pub fn dump(
+    inspector: &Inspector,
+    filter: &DumpFilter,
+    at: Timestamp,
+) -> Result<DumpReport, EngineError> {
+    let mut report = DumpReport {
+        format: FORMAT,
+        at,
+        runs: Vec::new(),
+        unreadable: Vec::new(),
+    };
+    if let Some(run) = &filter.run {
+        let header = inspector.header(run)?;
+        report.add(inspector, filter, &header);
+        return Ok(report);
+    }
+    let mut after: Option<String> = None;
+    loop {
+        let page = match inspector.list(after.as_deref(), PAGE) {
+            Ok(page) => page,
+            Err(error) => {
+                report.cannot_read(None, "the list of runs", &error);
+                return Ok(report);
+            }
+        };
+        let full = page.len() == PAGE;
+        after = page.last().map(|header| header.id.to_string());
+        for header in &page {
+            report.add(inspector, filter, header);
+        }
+        if !full {
+            return Ok(report);
+        }
+    }
+}
+
+impl DumpReport {
+    fn cannot_read(&mut self, run: Option<&str>, what: &str, error: &EngineError) {
+        self.unreadable.push(Unreadable {
+            run: run.map(str::to_owned),
+            what: what.to_owned(),
+            error: error.to_string(),
+        });
+    }
+
+    /// What could be read, or nothing of it.
+    fn part<T: Default>(&mut self, run: &str, what: &str, read: Result<T, EngineError>) -> T {
+        read.unwrap_or_else(|error| {
+            self.cannot_read(Some(run), what, &error);
+            T::default()
+        })
+    }
+
+    fn add(&mut self, inspector: &Inspector, filter: &DumpFilter, header: &RunHeader) {
+        let run = &*header.id;
+        let view = self.part(run, "state", RunView::load(inspector, run).map(Some));
+        let loops = self.part(run, "loops", inspector.loops(run));
+        let limit = filter.iterations.unwrap_or(usize::MAX);
+        let rows = inspector.iterations(run, None, limit);
+        let mut iterations = self.part(run, "iterations", rows);
+        iterations.sort_by_key(|row| row.ended_at);
+        iterations
+            .iter_mut()
+            .for_each(|row| row.result = shown(&row.result));
+        let source = match view.as_ref().and_then(|view| view.source.clone()) {
+            Some(source) => Some(source),
+            None => self.part(run, "program", inspector.source(header.program).map(Some)),
+        };
+        let files = source.as_ref().map(|source| source.bundle.files.as_slice());
+        let source_bytes = files
+            .unwrap_or_default()
+            .iter()
+            .map(|file| file.text.len() as u64);
+        let (placement, due_at) = match header.placement {
+            Placement::Runnable => ("runnable", None),
+            Placement::Due(due) => ("due", Some(due)),
+            Placement::Resting => ("resting", None),
+        };
+        self.runs.push(RunDump {
+            header: HeaderDump {
+                run: run.to_owned(),
+                workflow: header.workflow.to_string(),
+                file: files.and_then(<[_]>::first).map(|file| file.path.clone()),
+                dialect: source
+                    .as_ref()
+                    .map(|source| source.dialect.as_str().to_owned()),
+                status: header.status,
+                commit: header.revision,
+                snapshot: header.snapshot,
+                started_at: header.started_at,
+                updated_at: header.updated_at,
+                placement: placement.to_owned(),
+                due_at,
+                labels: header.labels.clone(),
+            },
+            loops,
+            iterations,
+            sizes: SizesDump {
+                snapshot_bytes: view.as_ref().map_or(0, |view| view.stored.snapshot_bytes),
+                tail_bytes: view.as_ref().map_or(0, |view| view.stored.tail_bytes),
+                source_bytes: source_bytes.sum(),
+            },
+            checksums: ChecksumsDump {
+                program: header.program.to_string(),
+                state: view.as_ref().and_then(|view| checksum(view.state())),
+            },
+            state: view.as_ref().map(state),
+        });
+    }
+}

@@ -1,0 +1,114 @@
+//! One run in a list.
+
+use crate::engine::{EngineError, Inspector};
+use crate::machine::RunStatus;
+use crate::store::{Placement, RunHeader};
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// So many heads are read at a time.
+const PAGE: usize = 1_000;
+
+/// What `list` shows of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// The run.
+    pub run: String,
+    /// The workflow's name.
+    pub workflow: String,
+    /// What it is doing.
+    pub status: RunStatus,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When it goes on, if it sleeps for long.
+    pub next_due_at: Option<Timestamp>,
+    /// How many commits it has.
+    pub commit: u64,
+    /// What it was compiled from, as a hash.
+    pub program: String,
+    /// What it was marked with.
+    pub labels: BTreeMap<String, String>,
+}
+
+impl RunSummary {
+    /// What a run's head says.
+    #[must_use]
+    pub fn new(header: &RunHeader) -> Self {
+        Self {
+            run: header.id.to_string(),
+            workflow: header.workflow.to_string(),
+            status: header.status,
+            started_at: header.started_at,
+            updated_at: header.updated_at,
+            next_due_at: match header.placement {
+                Placement::Due(due) => Some(due),
+                Placement::Runnable | Placement::Resting => None,
+            },
+            commit: header.revision,
+            program: header.program.to_string(),
+            labels: header.labels.clone(),
+        }
+    }
+}
+
+/// Which runs are listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ListFilter {
+    /// Only those that do this.
+    pub status: Vec<RunStatus>,
+    /// Only those of this workflow.
+    pub workflow: Option<String>,
+    /// Only those with all of these labels.
+    pub labels: BTreeMap<String, String>,
+    /// The newest so many; none: all.
+    pub limit: Option<usize>,
+}
+
+impl ListFilter {
+    fn takes(&self, header: &RunHeader) -> bool {
+        let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
+        (self.status.is_empty() || self.status.contains(&header.status))
+            && self
+                .workflow
+                .as_deref()
+                .is_none_or(|name| *name == *header.workflow)
+            && self.labels.iter().all(labelled)
+    }
+}
+
+/// Runs, newest first, and how many there are that the limit left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListReport {
+    /// The runs.
+    pub runs: Vec<RunSummary>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// The runs of a store.
+///
+/// # Errors
+/// Store errors.
+pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, EngineError> {
+    let mut runs = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let page = inspector.list(after.as_deref(), PAGE)?;
+        let full = page.len() == PAGE;
+        after = page.last().map(|header| header.id.to_string());
+        let taken = page.iter().filter(|header| filter.takes(header));
+        runs.extend(taken.map(RunSummary::new));
+        if !full {
+            break;
+        }
+    }
+    runs.sort_by(|a, b| (b.started_at, &b.run).cmp(&(a.started_at, &a.run)));
+    let keep = filter.limit.unwrap_or(usize::MAX).min(runs.len());
+    let more = runs.len() - keep;
+    runs.truncate(keep);
+    Ok(ListReport { runs, more })
+}

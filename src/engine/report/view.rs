@@ -1,0 +1,94 @@
+//! A run as it lies in the store, with the names of the program it is pinned to.
+
+use crate::engine::{EngineError, Inspector};
+use crate::expression::Value;
+use crate::machine::{Cursor, CursorId, Frame, RunState};
+use crate::program::{Action, ActionId, Program, Scope, ScopeId, State, StateId};
+use crate::source::Bundle;
+use crate::store::{ProgramSource, StoredRun};
+use std::sync::Arc;
+
+/// What a report is made from.
+pub(super) struct RunView {
+    pub stored: StoredRun,
+    /// None where it cannot be read: a report then has no names.
+    pub source: Option<ProgramSource>,
+    /// None where this version cannot compile it.
+    pub program: Option<Arc<Program>>,
+}
+
+impl RunView {
+    pub fn load(inspector: &Inspector, run: &str) -> Result<Self, EngineError> {
+        let stored = inspector.load(run)?;
+        let hash = stored.header.program;
+        let source = inspector.source(hash).ok();
+        let program = source
+            .as_ref()
+            .and_then(|source| inspector.program(hash, source).ok());
+        Ok(Self {
+            stored,
+            source,
+            program,
+        })
+    }
+
+    pub fn state(&self) -> &RunState {
+        &self.stored.state
+    }
+
+    pub fn bundle(&self) -> Option<&Bundle> {
+        self.source.as_ref().map(|source| &source.bundle)
+    }
+
+    /// The workflow file as it was named.
+    pub fn file(&self) -> Option<String> {
+        Some(self.bundle()?.file(0)?.path.clone())
+    }
+
+    pub fn scope(&self, id: ScopeId) -> Option<&Scope> {
+        self.program.as_ref()?.scope(id)
+    }
+
+    pub fn state_of(&self, id: StateId) -> Option<&State> {
+        self.program.as_ref()?.state(id)
+    }
+
+    pub fn action(&self, id: ActionId) -> Option<&Action> {
+        self.program.as_ref()?.action(id)
+    }
+
+    /// The scope's name, or its number.
+    pub fn scope_name(&self, id: ScopeId) -> String {
+        self.scope(id)
+            .map_or_else(|| id.to_string(), |scope| scope.name.to_string())
+    }
+
+    /// The action's name, or its number.
+    pub fn action_name(&self, id: ActionId) -> String {
+        self.action(id)
+            .map_or_else(|| id.to_string(), |action| action.name.to_string())
+    }
+
+    /// A cursor and those it was forked from, innermost first.
+    pub fn lineage(&self, from: CursorId) -> impl Iterator<Item = (CursorId, &Cursor)> {
+        let mut next = Some(from);
+        std::iter::from_fn(move || {
+            let id = next?;
+            let cursor = self.state().cursors.get(&id)?;
+            next = cursor.parent;
+            Some((id, cursor))
+        })
+    }
+
+    /// The frames around a cursor's place, innermost first.
+    pub fn frames(&self, from: CursorId) -> impl Iterator<Item = &Frame> {
+        self.lineage(from)
+            .flat_map(|(_, cursor)| cursor.frames.iter().rev())
+    }
+}
+
+/// What a report shows of a value. The one place through which values of a run go on their way
+/// out, so that secrets can be masked here.
+pub(super) fn shown(value: &Value) -> Value {
+    value.clone()
+}

@@ -1,0 +1,105 @@
+//! What a condition read and what that was: for `status`, which shows why a loop goes on. It
+//! evaluates parts of an expression and never decides anything by them.
+
+use super::wdl::ast::{Expr, Node};
+use super::wdl::eval::Ctx;
+use super::{Env, Lookup, Reference, Value};
+
+/// The functions whose value comes from the run.
+const READERS: [&str; 17] = [
+    "action",
+    "actionBody",
+    "actionOutputs",
+    "actions",
+    "body",
+    "inputs",
+    "item",
+    "items",
+    "iterationIndexes",
+    "outputs",
+    "parameters",
+    "result",
+    "trigger",
+    "triggerBody",
+    "triggerOutputs",
+    "variables",
+    "workflow",
+];
+
+/// Every read of a WDL expression with its value, each once. What fails to evaluate is left out.
+pub(super) fn of_wdl(expr: &Expr, env: &dyn Env, found: &mut Vec<(String, Value)>) {
+    match &expr.node {
+        Node::Literal(_) => {}
+        Node::Template(template) => template.reads(env, found),
+        Node::Path(base, _) if is_reader(base) => read(expr, env, found),
+        Node::Path(base, steps) => {
+            of_wdl(base, env, found);
+            steps.iter().for_each(|step| of_wdl(&step.key, env, found));
+        }
+        Node::Call(..) if is_reader(expr) => read(expr, env, found),
+        Node::Call(_, arguments) => arguments
+            .iter()
+            .for_each(|argument| of_wdl(argument, env, found)),
+    }
+}
+
+fn is_reader(expr: &Expr) -> bool {
+    matches!(&expr.node, Node::Call(function, _) if READERS.contains(&function.name))
+}
+
+fn read(expr: &Expr, env: &dyn Env, found: &mut Vec<(String, Value)>) {
+    let name = name(expr);
+    if found.iter().any(|(known, _)| *known == name) {
+        return;
+    }
+    if let Ok(value) = Ctx::new(env).eval(expr) {
+        found.push((name, value));
+    }
+}
+
+/// `remaining` for `variables('remaining')`, with what follows it; else as it is written.
+fn name(expr: &Expr) -> String {
+    match &expr.node {
+        Node::Path(base, steps) => {
+            let mut name = name(base);
+            for step in steps {
+                name.push_str(&step.to_string());
+            }
+            name
+        }
+        Node::Call(function, arguments) if function.name == "variables" => {
+            let literal = arguments.first().and_then(Expr::literal_text);
+            literal.map_or_else(|| expr.to_string(), str::to_owned)
+        }
+        _ => expr.to_string(),
+    }
+}
+
+/// What Jinja mentions by name, with its value.
+pub(super) fn of_references(
+    references: &[Reference],
+    env: &dyn Env,
+    found: &mut Vec<(String, Value)>,
+) {
+    for reference in references {
+        let read = match reference {
+            Reference::Variable(name) => env.variable(name).map(|value| (name.clone(), value)),
+            Reference::Root(name) => env.root(name).map(|value| (name.clone(), value)),
+            Reference::Input(name) => env
+                .inputs()
+                .get(name)
+                .map(|value| (format!("inputs.{name}"), value.clone())),
+            Reference::Parameter(name) => env.parameter(name).map(|value| (name.clone(), value)),
+            Reference::Action(name) => match env.action_outputs(name) {
+                Lookup::Found(value) => Some((format!("actions.{name}"), value)),
+                Lookup::NotRun | Lookup::Unknown(_) => None,
+            },
+            Reference::Scope(_) | Reference::Loop(_) | Reference::Anything => None,
+        };
+        if let Some((name, value)) = read
+            && !found.iter().any(|(known, _)| *known == name)
+        {
+            found.push((name, value));
+        }
+    }
+}
