@@ -5,7 +5,7 @@ use super::{Op, Program, ScopeId, ScopeKind, State, StateId};
 use std::fmt::Write;
 
 /// Labels are cut to so many characters: a diagram is no listing.
-const LABEL: usize = 70;
+const LABEL: usize = 100;
 
 /// What is inside a scope.
 #[derive(Default)]
