@@ -16,10 +16,15 @@ pub const VERSION: u8 = 1;
 pub const MAX_VALUE: usize = 5_600;
 /// Version and number of further pieces.
 const HEAD: usize = 3;
+/// In the first of several pieces: a checksum over the whole value, so that no piece of an
+/// earlier value is taken for one of this.
+const WHOLE: usize = 4;
 /// The checksum.
 const TAIL: usize = 4;
-/// How much of a value one piece holds.
-pub const MAX_PIECE: usize = MAX_VALUE - HEAD - TAIL;
+/// How long a value may be to fit under one key.
+pub const MAX_SINGLE: usize = MAX_VALUE - HEAD - TAIL;
+/// How much of a longer value one piece holds.
+pub const MAX_PIECE: usize = MAX_SINGLE - WHOLE;
 
 const CONFIG: Configuration = config::standard();
 
@@ -35,6 +40,9 @@ pub enum BadRecord {
     /// A version that this engine does not know.
     #[error("it has version {0}, and this engine knows 1 to {VERSION}")]
     Version(u8),
+    /// Its pieces are of different values.
+    #[error("its pieces are not of one value")]
+    Mixed,
     /// A piece is not there.
     #[error("its piece {0} is missing")]
     Piece(u32),
@@ -53,31 +61,75 @@ pub fn open(out: &mut Vec<u8>) -> usize {
     start
 }
 
-/// Ends the record that begins at `start` and whose key lies at `key` in the same buffer: the
-/// count of further pieces and the checksum.
-pub fn seal(out: &mut Vec<u8>, key: Range<usize>, start: usize, further: u16) {
-    if let Some([_, low, high]) = out.get_mut(start..start + HEAD) {
-        [*low, *high] = further.to_le_bytes();
-    }
+/// Begins the first of several pieces: says how many follow, and the whole value's checksum.
+pub fn open_first(out: &mut Vec<u8>, further: u16, whole: &[u8]) -> usize {
+    let start = out.len();
+    out.push(VERSION);
+    out.extend_from_slice(&further.to_le_bytes());
+    out.extend_from_slice(&crc32fast::hash(whole).to_le_bytes());
+    start
+}
+
+/// Ends the record or piece that begins at `start` and whose key lies at `key` in the same
+/// buffer, with its checksum; gives that.
+pub fn seal(out: &mut Vec<u8>, key: Range<usize>, start: usize) -> u32 {
     let key = out.get(key).unwrap_or_default();
     let crc = checksum(key, out.get(start..).unwrap_or_default());
     out.extend_from_slice(&crc.to_le_bytes());
+    crc
 }
 
-/// What is under one key, checked: where the value's bytes are, and how many further pieces the
-/// record has.
-pub fn check(key: &[u8], stored: &[u8]) -> Result<(Range<usize>, u16), BadRecord> {
+/// What is under one key, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where the value's bytes are.
+    pub body: Range<usize>,
+    /// How many further pieces follow, and the whole value's checksum.
+    pub further: Option<(u16, u32)>,
+}
+
+/// Checks what is under one key.
+pub fn check(key: &[u8], stored: &[u8]) -> Result<Piece, BadRecord> {
     let (rest, crc) = stored.split_last_chunk().ok_or(BadRecord::Short)?;
-    let [version, low, high, ..] = *rest else {
-        return Err(BadRecord::Short);
-    };
     if checksum(key, rest) != u32::from_le_bytes(*crc) {
         return Err(BadRecord::Checksum);
     }
-    if version != VERSION {
-        return Err(BadRecord::Version(version));
+    match *rest {
+        [VERSION, 0, 0, ..] => Ok(Piece {
+            body: HEAD..rest.len(),
+            further: None,
+        }),
+        [VERSION, low, high, a, b, c, d, ..] => Ok(Piece {
+            body: HEAD + WHOLE..rest.len(),
+            further: Some((
+                u16::from_le_bytes([low, high]),
+                u32::from_le_bytes([a, b, c, d]),
+            )),
+        }),
+        [VERSION, ..] | [] => Err(BadRecord::Short),
+        [version, ..] => Err(BadRecord::Version(version)),
     }
-    Ok((HEAD..rest.len(), u16::from_le_bytes([low, high])))
+}
+
+/// Checks a value that was put together from its pieces.
+pub fn check_whole(whole: &[u8], crc: u32) -> Result<(), BadRecord> {
+    if crc32fast::hash(whole) == crc {
+        Ok(())
+    } else {
+        Err(BadRecord::Mixed)
+    }
+}
+
+/// The checksum of the record or piece under a key: its last bytes.
+pub fn crc_of(stored: &[u8]) -> u32 {
+    stored
+        .split_last_chunk()
+        .map_or(0, |(_, crc)| u32::from_le_bytes(*crc))
+}
+
+/// What a row that is only a key counts for.
+pub fn crc_of_key(key: &[u8]) -> u32 {
+    crc32fast::hash(key)
 }
 
 fn checksum(key: &[u8], bytes: &[u8]) -> u32 {
@@ -146,7 +198,7 @@ mod tests {
         let mut out = key.to_vec();
         let start = open(&mut out);
         encode(&mut out, value).unwrap();
-        seal(&mut out, 0..key.len(), start, 0);
+        seal(&mut out, 0..key.len(), start);
         out.split_off(start)
     }
 
@@ -154,9 +206,9 @@ mod tests {
     fn every_flipped_bit_and_every_cut_is_noticed() {
         let value = Value::from_pairs([("a", Value::from(1_i64)), ("b", Value::from("text"))]);
         let bytes = sealed(b"key", &value);
-        let (body, further) = check(b"key", &bytes).unwrap();
-        assert_eq!(further, 0);
-        assert_eq!(decode::<Value>(&bytes[body]).unwrap(), value);
+        let piece = check(b"key", &bytes).unwrap();
+        assert_eq!(piece.further, None);
+        assert_eq!(decode::<Value>(&bytes[piece.body]).unwrap(), value);
         assert_eq!(check(b"kez", &bytes), Err(BadRecord::Checksum));
         for bit in 0..bytes.len() * 8 {
             let mut bad = bytes.clone();
@@ -171,7 +223,7 @@ mod tests {
     #[test]
     fn an_unknown_version_is_named() {
         let mut out = vec![b'k', 9, 0, 0];
-        seal(&mut out, 0..1, 1, 0);
+        seal(&mut out, 0..1, 1);
         assert_eq!(check(b"k", &out[1..]), Err(BadRecord::Version(9)));
     }
 

@@ -25,8 +25,8 @@ const MAX_OUTER: usize = 12;
 pub enum Family {
     /// Magic and format version.
     Meta,
-    /// The number of the last group that was committed.
-    Group,
+    /// The number of the last group that was committed, and what vouches for heads and indexes.
+    Root,
     /// A program's source.
     Program,
     /// A run's head.
@@ -51,7 +51,7 @@ impl Family {
     /// All of them.
     pub const ALL: [Self; 11] = [
         Self::Meta,
-        Self::Group,
+        Self::Root,
         Self::Program,
         Self::Header,
         Self::Snapshot,
@@ -77,7 +77,7 @@ impl Family {
     pub const fn byte(self) -> u8 {
         match self {
             Self::Meta => b'm',
-            Self::Group => b'g',
+            Self::Root => b'g',
             Self::Program => b'p',
             Self::Header => b'r',
             Self::Snapshot => b's',
@@ -99,7 +99,7 @@ impl Family {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Meta => "format",
-            Self::Group => "group number",
+            Self::Root => "root",
             Self::Program => "program",
             Self::Header => "header",
             Self::Snapshot => "snapshot",
@@ -305,7 +305,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
         record: key.len(),
     };
     let rest = match family {
-        Family::Meta | Family::Group => rest,
+        Family::Meta | Family::Root => rest,
         Family::Program => rest.get(32..)?,
         Family::Due => {
             let (at, run) = rest.split_first_chunk()?;

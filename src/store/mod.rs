@@ -4,12 +4,14 @@
 
 mod codec;
 mod commit;
+mod head;
 mod keys;
 mod kv;
 pub mod memory;
 mod rows;
 pub mod sled;
 mod stage;
+mod tidy;
 
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;

@@ -7,15 +7,16 @@
 
 use super::codec::{self, BadRecord};
 use super::commit::Writer;
+use super::head::{Root, StoredHead};
 use super::keys::{self, Family, LoopPath};
 use super::kv::{Kv, KvError, prefixed};
-use super::{Commit, Committed, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun};
+use super::{Commit, Committed, ProgramSource, RunHeader, Store, StoreError, StoredRun};
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
 use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
@@ -70,66 +71,97 @@ pub struct Rows<K: Kv> {
 
 impl<K: Kv> Rows<K> {
     pub(super) fn fresh(kv: K, retention: Retention) -> Self {
-        Self::at(kv, retention, 0)
-    }
-
-    fn at(kv: K, retention: Retention, group: u64) -> Self {
         Self {
             kv,
             retention,
-            writer: Mutex::new(Writer::new(group)),
+            writer: Mutex::new(Writer::default()),
             gate: RwLock::new(()),
-            synced: Mutex::new(group),
+            synced: Mutex::new(0),
             failed: OnceLock::new(),
         }
     }
 
-    /// Checks that the map is a store of this format, or makes it one when it is empty.
+    /// Goes on with what the map holds, after checking it; makes it a store when it is empty.
     pub(super) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
-        let foreign = |reason: String| StoreError::Foreign {
-            path: path.to_owned(),
-            reason,
-        };
         let mut rows = Self::fresh(kv, retention);
-        let acknowledged = rows.kv.synced();
-        let group = match rows.read(|key| keys::single(key, Family::Meta), codec::decode::<Meta>)? {
-            Some(meta) if meta.magic != MAGIC => return Err(foreign(String::from("other magic"))),
-            Some(meta) if meta.format != FORMAT => {
-                let format = meta.format;
-                return Err(foreign(format!(
-                    "its format is {format}, and this version knows {FORMAT}"
-                )));
-            }
-            Some(_) => rows
-                .read(|key| keys::single(key, Family::Group), codec::decode::<u64>)?
-                .ok_or_else(|| corrupt("the group number is missing"))?,
-            None if acknowledged > 0 => {
-                return Err(corrupt("all that was acknowledged is missing"));
-            }
-            None if rows.kv.range(prefixed(&[])).next().is_some() => {
-                return Err(foreign(String::from("it holds other data")));
+        let root = match rows.root(path)? {
+            Some(root) => {
+                let acknowledged = rows.kv.synced();
+                if root.group < acknowledged {
+                    let last = root.group;
+                    return Err(corrupt(&format!(
+                        "group {acknowledged} was acknowledged, and the last one found is {last}"
+                    )));
+                }
+                if rows.digest(None)? != root.digest {
+                    return Err(corrupt(
+                        "heads or indexes of runs are not those of the last group",
+                    ));
+                }
+                root
             }
             None => {
-                let writer = rows
-                    .writer
-                    .get_mut()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut writer = lock(&rows.writer);
                 writer.stage_meta(&Meta {
                     magic: MAGIC.to_owned(),
                     format: FORMAT,
                 })?;
                 rows.kv.apply(&writer.stage)?;
+                drop(writer);
                 rows.kv.flush()?;
                 rows.kv.sync(0)?;
-                0
+                Root::default()
             }
         };
-        if group < acknowledged {
-            return Err(corrupt(&format!(
-                "group {acknowledged} was acknowledged and the last one found is {group}"
-            )));
+        rows.writer = Mutex::new(Writer::new(root));
+        rows.synced = Mutex::new(root.group);
+        Ok(rows)
+    }
+
+    /// The root of a store of this format; none in an empty map.
+    fn root(&self, path: &str) -> Result<Option<Root>, StoreError> {
+        let foreign = |reason: String| StoreError::Foreign {
+            path: path.to_owned(),
+            reason,
+        };
+        let meta = self.read(|key| keys::single(key, Family::Meta), codec::decode::<Meta>)?;
+        match meta {
+            Some(meta) if meta.magic != MAGIC => Err(foreign(String::from("other magic"))),
+            Some(meta) if meta.format != FORMAT => {
+                let format = meta.format;
+                let what = format!("its format is {format}, and this version knows {FORMAT}");
+                Err(foreign(what))
+            }
+            Some(_) => self
+                .read(|key| keys::single(key, Family::Root), codec::decode::<Root>)?
+                .ok_or_else(|| corrupt("the root is missing"))
+                .map(Some),
+            None if self.kv.synced() > 0 => Err(corrupt("all that was acknowledged is missing")),
+            None => match self.rows(prefixed(&[])).next().transpose()? {
+                Some(_) => Err(foreign(String::from("it holds other data"))),
+                None => Ok(None),
+            },
         }
-        Ok(Self::at(rows.kv, retention, group))
+    }
+
+    /// The sum of what vouches for heads and indexes, counted, without those of one run.
+    pub(super) fn digest(&self, without: Option<&str>) -> Result<u64, StoreError> {
+        let mut root = Root::default();
+        for family in [Family::Header, Family::Due, Family::Runnable] {
+            for row in self.rows(prefixed(&[family.byte()])) {
+                let (key, value) = row?;
+                let key = key.as_ref();
+                let parsed = keys::parse(key).ok_or_else(|| damaged(key, &"an unknown key"))?;
+                if parsed.piece > 0 || without.is_some() && parsed.run.as_deref() == without {
+                    continue;
+                }
+                root.add(match family {
+                    Family::Header => codec::crc_of(value.as_ref()),
+                    _ => codec::crc_of_key(key),
+                });
+            }
+        }
+        Ok(root.digest)
     }
 
     /// Fails when a write failed before.
@@ -195,11 +227,11 @@ impl<K: Kv> Rows<K> {
         decode: impl FnOnce(&[u8]) -> Result<T, BadRecord>,
     ) -> Result<T, StoreError> {
         let bad = |error: BadRecord| damaged(key, &error);
-        let (body, further) = codec::check(key, first).map_err(bad)?;
-        let body = first.get(body).unwrap_or_default();
-        if further == 0 {
+        let piece = codec::check(key, first).map_err(bad)?;
+        let body = first.get(piece.body).unwrap_or_default();
+        let Some((further, crc)) = piece.further else {
             return decode(body).map_err(bad);
-        }
+        };
         let mut whole = Vec::with_capacity((usize::from(further) + 1) * codec::MAX_PIECE);
         whole.extend_from_slice(body);
         for number in 1..=u32::from(further) {
@@ -208,9 +240,10 @@ impl<K: Kv> Rows<K> {
             let piece = self.kv.get(&name).map_err(|e| damaged(&name, &e))?;
             let piece = piece.ok_or_else(|| bad(BadRecord::Piece(number)))?;
             let piece = piece.as_ref();
-            let (body, _) = codec::check(&name, piece).map_err(|e| damaged(&name, &e))?;
-            whole.extend_from_slice(piece.get(body).unwrap_or_default());
+            let checked = codec::check(&name, piece).map_err(|e| damaged(&name, &e))?;
+            whole.extend_from_slice(piece.get(checked.body).unwrap_or_default());
         }
+        codec::check_whole(&whole, crc).map_err(bad)?;
         decode(&whole).map_err(bad)
     }
 
@@ -239,16 +272,47 @@ impl<K: Kv> Rows<K> {
             .map(move |row| row.map_err(|error| damaged_from(&from, &error)))
     }
 
-    pub(super) fn header_of(&self, run: &str) -> Result<Option<RunHeader>, StoreError> {
-        self.read(
-            |key| keys::of_run(key, Family::Header, run),
-            codec::decode::<RunHeader>,
-        )
+    /// A run's head and its row's checksum.
+    pub(super) fn stored_head(&self, run: &str) -> Result<Option<(StoredHead, u32)>, StoreError> {
+        let mut name = Vec::with_capacity(64);
+        keys::of_run(&mut name, Family::Header, run);
+        let Some(first) = self.kv.get(&name).map_err(|e| damaged(&name, &e))? else {
+            return Ok(None);
+        };
+        let stored = self.value(&name, first.as_ref(), codec::decode::<StoredHead>)?;
+        Ok(Some((stored, codec::crc_of(first.as_ref()))))
     }
 
-    fn known_header(&self, run: &str) -> Result<RunHeader, StoreError> {
-        self.header_of(run)?
-            .ok_or_else(|| StoreError::UnknownRun(Name::from(run)))
+    fn known(&self, run: &str) -> Result<StoredHead, StoreError> {
+        match self.stored_head(run)? {
+            Some((head, _)) => Ok(head),
+            None => Err(StoreError::UnknownRun(Name::from(run))),
+        }
+    }
+
+    /// The rows of a run in a family that `sum` vouches for.
+    fn summed<T>(
+        &self,
+        run: &str,
+        family: Family,
+        sum: u32,
+        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut prefix = Vec::new();
+        keys::of_run(&mut prefix, family, run);
+        let (mut found, mut found_sum) = (Vec::new(), 0_u32);
+        for row in self.records(prefixed(&prefix)) {
+            let (key, first) = row?;
+            found_sum = found_sum.wrapping_add(codec::crc_of(first.as_ref()));
+            found.push(self.value(key.as_ref(), first.as_ref(), &decode)?);
+        }
+        if found_sum == sum {
+            return Ok(found);
+        }
+        let what = family.word();
+        Err(corrupt(&format!(
+            "not every {what} of run {run} is the one that was written"
+        )))
     }
 
     /// The snapshot with the later changes applied.
@@ -322,14 +386,14 @@ impl<K: Kv> Rows<K> {
 
 impl<K: Kv> Store for Rows<K> {
     fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
-        self.known_header(run)
+        Ok(self.known(run)?.header)
     }
 
     fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
         self.usable()?;
         let _reading = self.reading();
-        let header = self.known_header(run)?;
-        self.fold(header)
+        let head = self.known(run)?;
+        self.fold(head.header)
     }
 
     fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
@@ -402,22 +466,15 @@ impl<K: Kv> Store for Rows<K> {
             .take(limit)
             .map(|row| {
                 let (key, first) = row?;
-                self.value(key.as_ref(), first.as_ref(), codec::decode::<RunHeader>)
+                self.value(key.as_ref(), first.as_ref(), decode_header)
             })
             .collect()
     }
 
     fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
         let _reading = self.reading();
-        self.known_header(run)?;
-        let mut prefix = Vec::new();
-        keys::of_run(&mut prefix, Family::Loop, run);
-        self.records(prefixed(&prefix))
-            .map(|row| {
-                let (key, first) = row?;
-                self.value(key.as_ref(), first.as_ref(), codec::decode::<LoopState>)
-            })
-            .collect()
+        let sums = self.known(run)?.sums;
+        self.summed(run, Family::Loop, sums.loops, decode_loop)
     }
 
     fn iterations(
@@ -427,27 +484,15 @@ impl<K: Kv> Store for Rows<K> {
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError> {
         let _reading = self.reading();
-        self.known_header(run)?;
-        let mut prefix = Vec::new();
+        let sums = self.known(run)?.sums;
+        let decode = codec::decode::<IterationRow>;
+        let mut rows = self.summed(run, Family::Iteration, sums.iterations, decode)?;
         match path {
-            Some(path) => keys::iterations(&mut prefix, run, &LoopPath::new(path)),
-            None => keys::of_run(&mut prefix, Family::Iteration, run),
+            Some(path) => rows.retain(|row| row.path == path),
+            None => rows = in_time(rows),
         }
-        let row = |row: Result<(K::Bytes, K::Bytes), StoreError>| {
-            let (key, first) = row?;
-            self.value(key.as_ref(), first.as_ref(), codec::decode::<IterationRow>)
-        };
-        if let Some(path) = path {
-            let ours = |row: &Result<IterationRow, StoreError>| {
-                row.as_ref().map_or(true, |row| row.path == path)
-            };
-            let found = self.records(prefixed(&prefix)).rev().map(row);
-            let mut last: Vec<_> = found.filter(ours).take(limit).collect::<Result<_, _>>()?;
-            last.reverse();
-            return Ok(last);
-        }
-        let rows = self.records(prefixed(&prefix)).map(row);
-        last_ended(rows.collect::<Result<_, _>>()?, limit)
+        let skip = rows.len().saturating_sub(limit);
+        Ok(rows.split_off(skip))
     }
 
     fn history(
@@ -457,24 +502,34 @@ impl<K: Kv> Store for Rows<K> {
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
         let _reading = self.reading();
-        self.known_header(run)?;
+        let sums = self.known(run)?.sums;
         let (mut from, mut all) = (Vec::new(), Vec::new());
         keys::numbered(&mut from, Family::Events, run, after.saturating_add(1));
         keys::of_run(&mut all, Family::Events, run);
         let mut found = Vec::new();
+        // The last event seen; the rows follow each other without a gap.
+        let mut seen = after.max(sums.trimmed);
         for row in self.records((Bound::Included(from), prefixed(&all).1)) {
             let (key, first) = row?;
             let key = key.as_ref();
             let events = self.value(key, first.as_ref(), codec::decode_all::<HistoryEvent>)?;
-            let last = keys::parse(key)
-                .and_then(|parsed| parsed.number)
-                .unwrap_or(0);
-            let first = last.saturating_add(1).saturating_sub(events.len() as u64);
-            found.extend((first..).zip(events).filter(|(number, _)| *number > after));
-            if found.len() >= limit {
-                found.truncate(limit);
+            let last = keys::parse(key).and_then(|parsed| parsed.number);
+            let last = last.unwrap_or(0);
+            let before = last.saturating_sub(events.len() as u64);
+            if before > seen || last > sums.events {
                 break;
             }
+            let numbers = before.saturating_add(1)..;
+            found.extend(numbers.zip(events).filter(|(number, _)| *number > after));
+            seen = seen.max(last);
+            if found.len() >= limit {
+                found.truncate(limit);
+                return Ok(found);
+            }
+        }
+        if seen < sums.events {
+            let missing = seen.saturating_add(1);
+            return Err(corrupt(&format!("event {missing} of run {run} is missing")));
         }
         Ok(found)
     }
@@ -490,14 +545,8 @@ impl<K: Kv> Store for Rows<K> {
     fn sweep(&self) -> Result<u64, StoreError> {
         let mut writer = lock(&self.writer);
         self.usable()?;
-        let mut pinned = HashSet::new();
-        for row in self.records(prefixed(&[Family::Header.byte()])) {
-            let (key, first) = row?;
-            let header: RunHeader = self.value(key.as_ref(), first.as_ref(), codec::decode)?;
-            pinned.insert(header.program);
-        }
         writer.stage.clear();
-        let swept = self.stage_sweep(&mut writer, &pinned)?;
+        let swept = self.stage_sweep(&mut writer)?;
         if swept > 0 {
             self.make_durable(writer)?;
         }
@@ -505,24 +554,32 @@ impl<K: Kv> Store for Rows<K> {
     }
 }
 
-/// The rows that ended last, in the order they ended; the rows of one loop keep their own.
-fn last_ended(rows: Vec<IterationRow>, limit: usize) -> Result<Vec<IterationRow>, StoreError> {
+/// A head's row without what the store adds to it.
+pub(super) fn decode_header(bytes: &[u8]) -> Result<RunHeader, BadRecord> {
+    codec::decode::<StoredHead>(bytes).map(|head| head.header)
+}
+
+/// A loop's row.
+pub(super) fn decode_loop(bytes: &[u8]) -> Result<LoopState, BadRecord> {
+    codec::decode(bytes)
+}
+
+/// Rows in the order they ended; those of one loop keep their own.
+fn in_time(rows: Vec<IterationRow>) -> Vec<IterationRow> {
     // A clock that was set back must not tear a loop's rows apart: none counts as earlier than
     // the one before it.
     let mut latest: BTreeMap<Vec<u8>, Timestamp> = BTreeMap::new();
     let mut timed: Vec<_> = rows
         .into_iter()
         .map(|row| {
-            let at = latest
-                .entry(LoopPath::new(&row.path).into_names())
-                .or_insert(row.ended_at);
+            let names = LoopPath::new(&row.path).into_names();
+            let at = latest.entry(names).or_insert(row.ended_at);
             *at = (*at).max(row.ended_at);
             (*at, row)
         })
         .collect();
     timed.sort_by_key(|(at, _)| *at);
-    let skip = timed.len().saturating_sub(limit);
-    Ok(timed.into_iter().skip(skip).map(|(_, row)| row).collect())
+    timed.into_iter().map(|(_, row)| row).collect()
 }
 
 fn due_row(key: &[u8]) -> Result<(Timestamp, Name), StoreError> {
@@ -535,15 +592,6 @@ fn run_of(key: &[u8]) -> Result<Name, StoreError> {
     let run = keys::parse(key).and_then(|parsed| parsed.run);
     run.map(Name::from)
         .ok_or_else(|| damaged(key, &"its key does not read"))
-}
-
-/// The index row of a placement.
-pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) {
-    match placement {
-        Placement::Runnable => keys::runnable(key, run),
-        Placement::Due(at) => keys::due(key, at, run),
-        Placement::Resting => {}
-    }
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -29,6 +29,15 @@ struct Op {
     value: Option<Range<usize>>,
 }
 
+/// A record that was put.
+#[derive(Clone, Copy)]
+pub struct Put {
+    /// The length of its value.
+    pub bytes: u64,
+    /// The checksum of its first piece.
+    pub crc: u32,
+}
+
 /// Where a stage stood.
 #[derive(Clone, Copy)]
 pub struct Mark {
@@ -58,24 +67,26 @@ impl Stage {
         self.bytes.shrink_to(KEEP);
     }
 
-    /// A record under the key that `key` appends, with the value that `value` appends. Gives the
-    /// value's length.
+    /// A record under the key that `key` appends, with the value that `value` appends.
     pub fn put(
         &mut self,
         key: impl FnOnce(&mut Vec<u8>),
         value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
-    ) -> Result<u64, Unfit> {
+    ) -> Result<Put, Unfit> {
         let key = self.key(key);
         let start = codec::open(&mut self.bytes);
         let body = self.bytes.len();
         value(&mut self.bytes)?;
         let length = self.bytes.len() - body;
-        if length <= codec::MAX_PIECE {
-            self.seal(key, start, 0);
+        let crc = if length <= codec::MAX_SINGLE {
+            self.seal(key, start)
         } else {
-            self.split(key, start, body)?;
-        }
-        Ok(length as u64)
+            self.split(key, start, body)?
+        };
+        Ok(Put {
+            bytes: length as u64,
+            crc,
+        })
     }
 
     /// A row that is only a key.
@@ -93,9 +104,20 @@ impl Stage {
 
     /// Keys, and values or removals.
     pub fn ops(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        self.ops_from(0)
+    }
+
+    /// Whether something was put under this key since `mark`.
+    pub fn puts_since(&self, mark: Mark, key: &[u8]) -> bool {
+        self.ops_from(mark.ops)
+            .any(|(written, value)| value.is_some() && written == key)
+    }
+
+    fn ops_from(&self, from: usize) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         let at = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
         self.ops
             .iter()
+            .skip(from)
             .map(move |op| (at(&op.key), op.value.as_ref().map(at)))
     }
 
@@ -105,25 +127,27 @@ impl Stage {
         start..self.bytes.len()
     }
 
-    /// Ends the record at `start`, the last thing in the buffer.
-    fn seal(&mut self, key: Range<usize>, start: usize, further: u16) {
-        codec::seal(&mut self.bytes, key.clone(), start, further);
+    /// Ends the record or piece at `start`, the last thing in the buffer.
+    fn seal(&mut self, key: Range<usize>, start: usize) -> u32 {
+        let crc = codec::seal(&mut self.bytes, key.clone(), start);
         let value = Some(start..self.bytes.len());
         self.ops.push(Op { key, value });
+        crc
     }
 
     /// Lays the value that begins at `body` out in pieces, each under its own key.
-    fn split(&mut self, key: Range<usize>, start: usize, body: usize) -> Result<(), Unfit> {
+    fn split(&mut self, key: Range<usize>, start: usize, body: usize) -> Result<u32, Unfit> {
         let value = self.bytes.split_off(body);
-        let too_long = || Unfit::Long(value.len());
+        self.bytes.truncate(start);
         let further = value.len().div_ceil(codec::MAX_PIECE).saturating_sub(1);
-        let further = u16::try_from(further).map_err(|_| too_long())?;
+        let further = u16::try_from(further).map_err(|_| Unfit::Long(value.len()))?;
         let name = self.bytes.get(key.clone()).unwrap_or_default().to_vec();
         let mut pieces = value.chunks(codec::MAX_PIECE).zip(0_u32..);
+        let start = codec::open_first(&mut self.bytes, further, &value);
         if let Some((first, _)) = pieces.next() {
             self.bytes.extend_from_slice(first);
-            self.seal(key, start, further);
         }
+        let crc = self.seal(key, start);
         for (piece, number) in pieces {
             let key = self.key(|out| {
                 out.extend_from_slice(&name);
@@ -131,8 +155,8 @@ impl Stage {
             });
             let start = codec::open(&mut self.bytes);
             self.bytes.extend_from_slice(piece);
-            self.seal(key, start, 0);
+            self.seal(key, start);
         }
-        Ok(())
+        Ok(crc)
     }
 }

@@ -20,3 +20,5 @@ mod loom;
 mod support;
 
 mod store_contract;
+mod store_damage;
+mod store_kill;

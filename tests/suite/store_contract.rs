@@ -141,7 +141,7 @@ pub fn ok(store: &dyn Store, commit: Commit) {
     }
 }
 
-fn loop_state(path: &str, iteration: u64, ended: bool) -> LoopState {
+pub fn loop_state(path: &str, iteration: u64, ended: bool) -> LoopState {
     LoopState {
         path: path.to_owned(),
         kind: "until".into(),
@@ -254,9 +254,12 @@ fn a_wrong_revision_is_refused_and_the_others_stand(bench: &Bench) {
         commit("c", 1),
         commit("d", 0),
         commit("a", 1),
+        commit("a", 2),
     ];
     let outcomes = store.commit(&group).unwrap();
-    assert_eq!(outcomes.len(), 6);
+    assert_eq!(outcomes.len(), 7);
+    let twice = &outcomes[6];
+    assert!(matches!(twice, Err(StoreError::Unfit { .. })), "{twice:?}");
     assert!(outcomes[0].is_ok() && outcomes[4].is_ok() && outcomes[5].is_ok());
     let conflict = |at: usize| match &outcomes[at] {
         Err(StoreError::Conflict {

@@ -1,0 +1,243 @@
+//! Rot: bytes of a store's files flipped, zeroed and cut at many places. A store may refuse to
+//! open, or a read may fail, with an error that says so; what is read without an error is what
+//! was written. Nothing panics.
+
+use super::store_contract::{commit, hash, iteration, loop_state};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::fs;
+use std::path::{Path, PathBuf};
+use windlass::expression::Value;
+use windlass::machine::{Change, Happening, HistoryEvent, RunState};
+use windlass::store::{Placement, SledStore, Store, StoreError};
+use windlass::time::Timestamp;
+
+/// Deterministic numbers for places.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn roll(&mut self, below: u64) -> u64 {
+        // xorshift64*
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) % below.max(1)
+    }
+}
+
+/// Everything a store says: the answer to each question, or the error.
+fn everything(store: &dyn Store) -> Vec<Result<String, StoreError>> {
+    fn text<T: Debug>(answer: Result<T, StoreError>) -> Result<String, StoreError> {
+        answer.map(|answer| format!("{answer:?}"))
+    }
+    let mut out = vec![
+        text(store.list(None, usize::MAX)),
+        text(store.due(Timestamp(i64::MAX), usize::MAX)),
+        text(store.next_due_at()),
+        text(store.runnable()),
+        text(store.program(hash(1))),
+    ];
+    for run in (0..RUNS).map(id) {
+        out.push(text(store.header(&run)));
+        out.push(text(store.load(&run)));
+        out.push(text(store.loops(&run)));
+        out.push(text(store.iterations(&run, None, usize::MAX)));
+        out.push(text(store.history(&run, 0, usize::MAX)));
+    }
+    out
+}
+
+const RUNS: usize = 12;
+
+fn id(n: usize) -> String {
+    format!("run-{n}")
+}
+
+/// A store with some of everything, closed.
+fn sample(dir: &Path, reopen: bool) -> Vec<String> {
+    let mut store = SledStore::open(dir).unwrap();
+    let mut states: Vec<RunState> = (0..RUNS)
+        .map(|n| RunState::new(id(n).into(), hash(1)))
+        .collect();
+    for revision in 0..60_u64 {
+        if reopen && revision % 25 == 24 {
+            // The database writes an index of its log when it opens.
+            drop(store);
+            store = SledStore::open(dir).unwrap();
+        }
+        let group: Vec<_> = states
+            .iter_mut()
+            .enumerate()
+            .map(|(n, state)| {
+                let mut commit = commit(&state.id, revision);
+                let size = if (revision + n as u64).is_multiple_of(13) {
+                    30_000
+                } else {
+                    200
+                };
+                let text = format!("{revision:4}").repeat(size / 4);
+                commit.changes = vec![
+                    Change::VariableSet("text".into(), Value::from(text)),
+                    Change::VariableSet("n".into(), Value::from(revision as i64)),
+                ];
+                commit.iterations = vec![iteration("loop", revision, revision as i64)];
+                commit.loops = vec![loop_state("loop", revision, false)];
+                commit.history = vec![HistoryEvent {
+                    at: Timestamp(revision as i64),
+                    what: Happening::RunStarted,
+                }];
+                if n % 3 == 0 {
+                    commit.header.placement = Placement::Due(Timestamp(revision as i64));
+                }
+                commit.changes.iter().for_each(|change| state.apply(change));
+                commit.snapshot = (revision % 16 == 15).then(|| state.clone());
+                commit
+            })
+            .collect();
+        for outcome in store.commit(&group).unwrap() {
+            outcome.unwrap();
+        }
+    }
+    let answers = everything(&store);
+    answers.into_iter().map(Result::unwrap).collect()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(dir.join("store"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .collect();
+    files.sort();
+    files
+}
+
+fn damage(path: &Path, dice: &mut Dice) -> String {
+    let mut bytes = fs::read(path).unwrap();
+    let length = bytes.len() as u64;
+    let at = dice.roll(length) as usize;
+    let what = match dice.roll(10) {
+        0 => {
+            bytes.truncate(at);
+            format!("cut at {at}")
+        }
+        1 => {
+            let from = at / 4096 * 4096;
+            let to = (from + 4096).min(bytes.len());
+            bytes[from..to].fill(0);
+            format!("zeroed {from}..{to}")
+        }
+        2 => {
+            let to = (at + 64).min(bytes.len());
+            bytes[at..to]
+                .iter_mut()
+                .for_each(|byte| *byte = dice.roll(256) as u8);
+            format!("noise {at}..{to}")
+        }
+        _ => {
+            let bit = dice.roll(8);
+            bytes[at] ^= 1 << bit;
+            format!("bit {bit} of {at}")
+        }
+    };
+    fs::write(path, bytes).unwrap();
+    what
+}
+
+/// What came of one damaged place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    Refused,
+    FoundOnReading,
+    Harmless,
+}
+
+#[test]
+fn rot_is_found_or_harmless() {
+    let points = from_env("WINDLASS_DAMAGE_POINTS", 60);
+    let mut dice = Dice(from_env("WINDLASS_DAMAGE_SEED", 1) * 7919);
+    let dir = tempfile::tempdir().unwrap();
+    // One whose log has an index and one that is read from its beginning.
+    let originals = [false, true].map(|reopen| {
+        let original = dir.path().join(format!("original-{reopen}"));
+        let expected = sample(&original, reopen);
+        (original, expected)
+    });
+    let mut seen: BTreeMap<(String, Verdict, String), u64> = BTreeMap::new();
+    for point in 0..points {
+        let (original, expected) = &originals[usize::try_from(point % 2).unwrap()];
+        let place = dir.path().join(format!("point-{point}"));
+        copy(original, &place);
+        let files = files(&place);
+        // Most of the bytes are in the log.
+        let file = if dice.roll(4) > 0 {
+            place.join("store/db")
+        } else {
+            files[dice.roll(files.len() as u64) as usize].clone()
+        };
+        let what = damage(&file, &mut dice);
+        let (verdict, error) = examine(&place, expected, &format!("{} {what}", file.display()));
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let error: String = error.chars().filter(|c| !c.is_ascii_digit()).collect();
+        *seen.entry((name, verdict, error)).or_default() += 1;
+        fs::remove_dir_all(&place).unwrap();
+    }
+    for ((file, verdict, error), times) in &seen {
+        println!("{times:5} {file} {verdict:?} {error}");
+    }
+    let times = |verdict| -> u64 {
+        let those = seen.iter().filter(|((_, v, _), _)| *v == verdict);
+        those.map(|(_, times)| times).sum()
+    };
+    assert!(times(Verdict::Refused) + times(Verdict::FoundOnReading) > 0);
+    assert!(times(Verdict::Harmless) > 0);
+}
+
+/// Opens a damaged store and asks it everything; each answer is an error that speaks of damage,
+/// or what was written.
+fn examine(place: &Path, expected: &[String], what: &str) -> (Verdict, String) {
+    let store = match SledStore::open(place) {
+        Ok(store) => store,
+        Err(error @ StoreError::Corrupt { .. }) => return (Verdict::Refused, error.to_string()),
+        Err(error) => panic!("{what}: {error}"),
+    };
+    let answers = everything(&store);
+    assert_eq!(answers.len(), expected.len());
+    let mut first = None;
+    for (answer, expected) in answers.into_iter().zip(expected) {
+        match answer {
+            Ok(answer) => assert!(
+                answer == *expected,
+                "{what}: a wrong answer without an error"
+            ),
+            Err(error @ StoreError::Corrupt { .. }) => {
+                first.get_or_insert(error.to_string());
+            }
+            Err(error) => panic!("{what}: {error}"),
+        }
+    }
+    match first {
+        Some(error) => (Verdict::FoundOnReading, error),
+        None => (Verdict::Harmless, String::new()),
+    }
+}
+
+fn from_env(name: &str, default: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(default)
+}
