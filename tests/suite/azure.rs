@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use windlass::action::Registry;
 use windlass::dialect::{self, Caps};
+use windlass::engine::{Engine, LoadError};
 use windlass::expression::Value;
 use windlass::hir::{Block, StepKind, Workflow};
 use windlass::model::{Dialect, OnLimit, Request, Test};
@@ -175,4 +176,73 @@ async fn a_connector_without_a_handler_for_its_operation_has_one_for_all() {
     assert_eq!(all.to_json(), r#"{"body":"all: 1"}"#);
     assert!(registry.execute(&ask("sql/query")).await.is_err());
     assert!(registry.knows_handler("office365/anything") && !registry.knows_handler("sql"));
+}
+
+/// Runs a definition against the server of the examples; gives what the run gives.
+async fn run(name: &str, input: serde_json::Value) -> serde_json::Value {
+    let base = support::serve(crate::app::router(crate::app::Options::default())).await;
+    let text = bundle(name).files[0].text.clone();
+    let text = text.replace("http://127.0.0.1:8080", &base);
+    let engine = Engine::builder().in_memory().unwrap();
+    let workflow = engine.load_text(&format!("{name}.json"), &text).unwrap();
+    let input = Value::from_json(&input.to_string()).unwrap();
+    let run = engine.start(&workflow, input).await.unwrap();
+    serde_json::from_str(&run.result().await.unwrap().to_json()).unwrap()
+}
+
+#[tokio::test]
+async fn a_request_gets_its_response() {
+    let response = run(
+        "request-response",
+        json!({ "FirstName": "Ada", "LastName": "Lovelace" }),
+    )
+    .await;
+    assert_eq!(response["statusCode"], 200);
+    assert_eq!(
+        response["body"],
+        json!({ "FirstName": "Ada", "FullName": "Ada Lovelace", "LastName": "Lovelace" })
+    );
+}
+
+#[tokio::test]
+async fn until_polls_until_the_variable_says_so() {
+    let outputs = run("until-poll", json!(null)).await;
+    assert_eq!(outputs, json!({ "status": "complete", "polls": 4 }));
+}
+
+#[tokio::test]
+async fn conditions_scopes_and_data_operations() {
+    let response = run("conditions-and-scopes", json!({ "n": 5, "kind": "a" })).await;
+    assert_eq!(response["statusCode"], 201);
+    assert_eq!(
+        response["body"],
+        json!({
+            "log": "big,a",
+            "caught": "Failed",
+            "ids": [{ "id": 1, "text": "1" }, { "id": 2, "text": "2" }],
+            "csv": "ID\r\n1\r\n2\r\n",
+        })
+    );
+    let response = run("conditions-and-scopes", json!({ "n": 1, "kind": "skip" })).await;
+    assert_eq!(response["body"]["log"], "small");
+}
+
+#[tokio::test]
+async fn a_definition_without_its_connectors_is_refused() {
+    let engine = Engine::builder().in_memory().unwrap();
+    let text = bundle("connectors").files[0].text.clone();
+    let refused = engine.load_text("connectors.json", &text).err().unwrap();
+    let LoadError::Refused {
+        diagnostics,
+        bundle: refused,
+    } = refused
+    else {
+        panic!("{refused}");
+    };
+    let text = diagnostics.render(&refused, false);
+    assert_eq!(text.matches("error[missing-handler]").count(), 4, "{text}");
+    assert!(
+        text.contains("`office365/post /v2/Mail` or `office365`"),
+        "{text}"
+    );
 }
