@@ -6,6 +6,7 @@
 //! [`Registry::register_executor`] from outside. Limits of time, panics and the depth of results
 //! are the registry's care, so that an executor has only its own work to do.
 
+mod append;
 mod handler;
 mod http;
 mod inputs;

@@ -1,6 +1,7 @@
 //! The executors and handlers by name, and the one place where an attempt is bounded: in time, in
 //! panics, in the depth of what it gives. It never retries; that is the machine's.
 
+use super::append::AppendFile;
 use super::handler::{ActivityContext, Handlers};
 use super::http::{Client, Http};
 use super::process::Processes;
@@ -26,13 +27,14 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The executors that Windlass brings: `http`, `shell`, `activity`, `actor`, `connector`. No
-    /// handlers.
+    /// The executors that Windlass brings: `http`, `shell`, `appendFile`, `activity`, `actor`,
+    /// `connector`. No handlers.
     #[must_use]
     pub fn new() -> Self {
         let client = Arc::new(Client::default());
         let processes = Arc::new(Processes::default());
-        let executors: [(&str, Arc<dyn Executor>); 2] = [
+        let executors: [(&str, Arc<dyn Executor>); 3] = [
+            ("appendFile", Arc::new(AppendFile::default())),
             ("http", Arc::new(Http::new(Arc::clone(&client)))),
             ("shell", Arc::new(Shell::new(Arc::clone(&processes)))),
         ];

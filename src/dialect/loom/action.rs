@@ -10,7 +10,7 @@ use crate::model::Name;
 use crate::source::{Node, Span};
 
 /// The types, as they are shown.
-pub(super) const TYPES: [&str; 28] = [
+pub(super) const TYPES: [&str; 29] = [
     "until",
     "while",
     "doUntil",
@@ -39,6 +39,7 @@ pub(super) const TYPES: [&str; 28] = [
     "query",
     "join",
     "table",
+    "appendFile",
 ];
 
 /// The types that only Azure definitions have, besides the connectors.
@@ -58,6 +59,8 @@ pub(super) struct Body {
     pub retry: Option<RetryPolicy>,
     /// How long the whole step may take.
     pub timeout: Option<Template>,
+    /// What its record holds instead of its own output.
+    pub output: Option<Template>,
 }
 
 impl From<StepKind> for Body {
@@ -66,6 +69,7 @@ impl From<StepKind> for Body {
             kind,
             retry: None,
             timeout: None,
+            output: None,
         }
     }
 }
@@ -147,6 +151,7 @@ impl Loom<'_> {
         act.fields.finish(&mut self.reader);
         placed.step.kind = body.kind;
         placed.step.timeout = body.timeout;
+        placed.step.output = body.output;
         placed.step.retry = placed.step.retry.or(body.retry);
         placed
     }
@@ -184,6 +189,7 @@ impl Loom<'_> {
             "compose" => self.compose(act).into(),
             "terminate" => self.terminate(act).into(),
             "parseJson" | "select" | "query" | "join" | "table" => self.data(act, label).into(),
+            "appendFile" => self.append_file(act),
             "Response" => self.response(act).into(),
             "Expression" => self.one_function(act).into(),
             _ if label.ends_with("Variable") => self.variable(act, label).into(),

@@ -69,6 +69,7 @@ impl Loom<'_> {
             }),
             retry,
             timeout,
+            output: None,
         }
     }
 }

@@ -32,6 +32,7 @@ impl Loom<'_> {
             kind: StepKind::Block(self.body_actions(act)),
             retry: None,
             timeout: self.step_timeout(act),
+            output: None,
         }
     }
 
@@ -55,6 +56,7 @@ impl Loom<'_> {
             kind,
             retry: None,
             timeout,
+            output: None,
         }
     }
 
@@ -115,6 +117,7 @@ impl Loom<'_> {
             }),
             retry: None,
             timeout,
+            output: None,
         }
     }
 
@@ -189,6 +192,7 @@ impl Loom<'_> {
             kind: StepKind::Parallel(branches),
             retry: None,
             timeout: self.step_timeout(act),
+            output: None,
         }
     }
 
@@ -230,6 +234,7 @@ impl Loom<'_> {
             }),
             retry: None,
             timeout,
+            output: None,
         }
     }
 

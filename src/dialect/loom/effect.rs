@@ -158,6 +158,7 @@ impl Loom<'_> {
             kind: Self::call("http", inputs, timeout),
             retry,
             timeout: step_timeout,
+            output: None,
         }
     }
 

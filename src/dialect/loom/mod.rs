@@ -6,6 +6,7 @@
 //! file (names that expressions mention) is checked at the end ([`names`]).
 
 mod action;
+mod append;
 mod arm;
 mod azure;
 mod block;
@@ -59,9 +60,11 @@ pub(super) fn read(
         assigned: Vec::new(),
         conditions: BTreeMap::new(),
         concurrent: false,
+        appends: false,
         foreach_depth: 0,
     };
-    let workflow = loom.workflow(node, parameters, &stem(&file.path));
+    let mut workflow = loom.workflow(node, parameters, &stem(&file.path));
+    loom.remember_files(&mut workflow);
     loom.check_names(&workflow);
     if !loom.reader.diagnostics.has_errors() {
         loom.lint(&workflow);
@@ -96,6 +99,8 @@ struct Loom<'a> {
     conditions: BTreeMap<Name, Span>,
     /// Whether anything in the file runs at the same time as something else.
     concurrent: bool,
+    /// Whether anything appends to files: their lengths are a variable of the run.
+    appends: bool,
     /// How many foreach loops are around this place.
     foreach_depth: usize,
 }

@@ -76,6 +76,7 @@ impl Loom<'_> {
             }])),
             retry: policy,
             timeout,
+            output: None,
         }
     }
 
