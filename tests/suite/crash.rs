@@ -2,15 +2,16 @@
 
 use crate::support::serve;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::response::Json;
 use axum::routing::get;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -100,25 +101,7 @@ async fn two_hundred_polls_survive_fifty_kills() {
     let run = ["run", file, "--id", "crash-1", "-i", &base, "-o", "json"];
     let resume = ["resume", "crash-1", "-o", "json"];
 
-    let mut random = StdRng::seed_from_u64(20_261_121);
-    let mut kills = 0;
-    let mut child = windlass(&run, &state);
-    while kills < KILLS {
-        // The moment: some polls on, and then a little later.
-        let wanted = *counted.borrow() + random.random_range(1..=6);
-        tokio::select! {
-            reached = counted.wait_for(|count| *count >= wanted) => { reached.unwrap(); }
-            // The run is over: there is nothing left to kill.
-            () = ended(&mut child) => break,
-        }
-        tokio::time::sleep(Duration::from_micros(random.random_range(0..3_000))).await;
-        child.kill().unwrap();
-        child.wait().unwrap();
-        kills += 1;
-        child = windlass(&resume, &state);
-    }
-    let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
-    let output = output.await.unwrap();
+    let (output, kills) = disturbed(&run, &resume, &state, &mut counted, KILLS).await;
     assert!(output.status.success(), "{output:?}");
 
     let keys = polls.keys.lock().unwrap().clone();
@@ -141,6 +124,87 @@ async fn two_hundred_polls_survive_fifty_kills() {
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     let seen: Vec<usize> = (1..=POLLS).collect();
     assert_eq!(result, json!({ "polls": POLLS, "seen": seen }));
+}
+
+/// Runs a command and kills it at random moments, a few requests on each time; what the last
+/// process gave, and how often one was killed.
+async fn disturbed(
+    run: &[&str],
+    resume: &[&str],
+    state: &Path,
+    counted: &mut watch::Receiver<usize>,
+    most: usize,
+) -> (Output, usize) {
+    let mut random = StdRng::seed_from_u64(20_261_121);
+    let mut kills = 0;
+    let mut child = windlass(run, state);
+    while kills < most {
+        // The moment: some requests on, and then a little later.
+        let wanted = *counted.borrow() + random.random_range(1..=6);
+        tokio::select! {
+            reached = counted.wait_for(|count| *count >= wanted) => { reached.unwrap(); }
+            // The run is over: there is nothing left to kill.
+            () = ended(&mut child) => break,
+        }
+        tokio::time::sleep(Duration::from_micros(random.random_range(0..3_000))).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+        child = windlass(resume, state);
+    }
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap());
+    (output.await.unwrap(), kills)
+}
+
+/// A page of three rows, until the last of three hundred.
+async fn page(
+    State(count): State<watch::Sender<usize>>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Json<Value> {
+    count.send_modify(|count| *count += 1);
+    let page: u32 = query["pageToken"].parse().unwrap_or(1);
+    let rows: Vec<Value> = (0..3)
+        .map(|row| json!({ "page": page, "row": row }))
+        .collect();
+    let next = (page < 300).then(|| (page + 1).to_string());
+    Json(json!({ "items": rows, "nextPageToken": next }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backfill_killed_thirty_times_leaves_the_file_of_an_undisturbed_one() {
+    let (count, mut counted) = watch::channel(0);
+    let router = Router::new().route("/data", get(page)).with_state(count);
+    let base = format!("base={}", serve(router).await);
+    let dir = tempfile::tempdir().unwrap();
+    let rows = dir.path().join("rows.jsonl");
+    std::fs::write(&rows, "what was there before\n").unwrap();
+    let file = format!("file={}", rows.display());
+    let example = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/examples/paginated-backfill.yaml"
+    );
+    let run = [
+        "run", example, "--id", "backfill", "-i", &base, "-i", &file, "-o", "json",
+    ];
+    let resume = ["resume", "backfill", "-o", "json"];
+    let state = dir.path().join("state");
+    let (output, kills) = disturbed(&run, &resume, &state, &mut counted, 30).await;
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(kills, 30, "the run ended before all kills");
+
+    let mut undisturbed = String::new();
+    for page in 1..=300 {
+        for row in 0..3 {
+            undisturbed.push_str(&json!({ "page": page, "row": row }).to_string());
+            undisturbed.push('\n');
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&rows).unwrap(), undisturbed);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        result,
+        json!({ "pages": 300, "rows": 900, "bytes": undisturbed.len() })
+    );
 }
 
 /// Ends when the process has.

@@ -93,3 +93,37 @@ async fn nested_loops() {
     // Each of the twelve jobs is complete at its third poll.
     assert_eq!(requests(&log, "/jobs/page-"), 36);
 }
+
+#[tokio::test]
+async fn paginated_backfill() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("rows.jsonl");
+    let (outputs, log) = run("paginated-backfill", json!({ "file": file })).await;
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(
+        outputs,
+        json!({ "pages": 4, "rows": 12, "bytes": text.len() })
+    );
+    assert_eq!(text.lines().count(), 12);
+    assert!(text.starts_with("{\"id\":1,"), "{text}");
+    assert_eq!(requests(&log, "/data"), 4);
+}
+
+#[tokio::test]
+async fn append_keeps_what_is_in_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log.txt");
+    std::fs::write(&path, "before\n").unwrap();
+    let engine = Engine::builder().in_memory().unwrap();
+    let text = format!(
+        "actions:\n  lines:\n    type: foreach\n    foreach: [1, 2]\n    actions:\n      \
+         add: {{ type: appendFile, path: {path:?}, text: \"@{{item()}};\", append: true }}\n\
+         outputs: \"@outputs('lines')\"\n"
+    );
+    let workflow = engine.load_text("append.yaml", &text).unwrap();
+    for written in ["before\n1;2;", "before\n1;2;1;2;"] {
+        let run = engine.start(&workflow, Value::Null).await.unwrap();
+        run.result().await.unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
+    }
+}

@@ -64,3 +64,28 @@ fn the_examples_have_nothing_to_complain_about() {
     }
     assert!(count >= 6, "only {count} examples");
 }
+
+#[test]
+fn scopes_nest_as_deep_as_a_file_may() {
+    // Two levels of the file for each scope, and some for what is around them.
+    let nested = |depth: usize| {
+        let open: String = (0..depth)
+            .map(|level| format!("{{type: scope, actions: {{s{level}: "))
+            .collect();
+        format!(
+            "actions: {{all: {open}{{type: compose, inputs: 1}}{}}}",
+            "}}".repeat(depth)
+        )
+    };
+    let workflow = read("deep.yaml", &nested(60));
+    let source = windlass::program::ProgramHash([0; 32]);
+    let caps = windlass::program::Caps {
+        count: 1000,
+        timeout: std::time::Duration::from_secs(3600),
+    };
+    assert!(windlass::compile::compile(&workflow, source, caps).is_ok());
+    let bundle = Bundle::single("deep.yaml", nested(70));
+    let (workflow, diagnostics) = dialect::read(&bundle, None, &Caps::default());
+    assert!(workflow.is_none());
+    assert!(diagnostics.render(&bundle, false).contains("too-deep"));
+}
