@@ -470,6 +470,10 @@ impl Lowerer<'_> {
                 }
                 let enter = self.enter(step, scope, fork, next);
                 self.begin(fork, enter, next);
+                // After the branches: an action belongs to the innermost, and to the whole for
+                // `result('…')`.
+                let blocks: Vec<&Block> = branches.iter().map(|(_, block)| block).collect();
+                self.adopt(fork, &blocks);
                 return enter;
             }
         };

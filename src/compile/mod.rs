@@ -7,7 +7,7 @@ mod number;
 
 use crate::diagnostic::Diagnostic;
 use crate::hir::{self, Workflow};
-use crate::program::{self, Caps, Outputs, Program, ProgramHash};
+use crate::program::{self, Caps, Outputs, Program, ProgramHash, ScopeKind};
 
 /// Compiles a workflow. `hash` names what it was read from; a run pins it.
 ///
@@ -21,6 +21,7 @@ pub fn compile(
 ) -> Result<Program, Vec<Diagnostic>> {
     let names = names::declare(workflow)?;
     let lowered = lower::lower(workflow, &names)?;
+    let actions = names.into_actions();
     let mut program = Program {
         hash,
         name: workflow.name.clone(),
@@ -28,7 +29,8 @@ pub fn compile(
         entry: lowered.entry,
         states: lowered.states,
         scopes: lowered.scopes,
-        actions: names.into_actions(),
+        by_name: Program::sorted_by_name(&actions),
+        actions,
         variables: workflow.variables.clone(),
         parameters: workflow.parameters.clone(),
         inputs: workflow.inputs.clone(),
@@ -37,15 +39,19 @@ pub fn compile(
         links: workflow.links.clone(),
         caps,
     };
-    for (scope, children) in lowered.children {
-        for action in &children {
-            if let Some(action) = program.actions.get_mut(action.index()) {
-                action.scope = scope;
+    for (id, children) in lowered.children {
+        let Some(scope) = program.scopes.get_mut(id.index()) else {
+            continue;
+        };
+        // A parallel lists the actions of its branches, but they are directly in those.
+        if !matches!(scope.kind, ScopeKind::Parallel { .. }) {
+            for action in &children {
+                if let Some(action) = program.actions.get_mut(action.index()) {
+                    action.scope = id;
+                }
             }
         }
-        if let Some(scope) = program.scopes.get_mut(scope.index()) {
-            scope.children = children;
-        }
+        scope.children = children;
     }
     number::renumber(&mut program);
     match program::verify(&program).as_slice() {

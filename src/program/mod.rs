@@ -17,6 +17,7 @@ use crate::model::{
     AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, RetryOn, Status, Take, Test,
 };
 use crate::source::Span;
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub struct Program {
     pub scopes: Vec<Scope>,
     /// All actions: what `actions('x')` can name.
     pub actions: Vec<Action>,
+    /// The actions in the order of their names without case.
+    pub by_name: Vec<ActionId>,
     /// Initial variables, in order.
     pub variables: Vec<(Name, Template)>,
     /// Definition parameters and other constants.
@@ -361,8 +364,26 @@ impl Program {
     /// An action by its name, without case.
     #[must_use]
     pub fn find_action(&self, name: &str) -> Option<ActionId> {
-        let same = |action: &Action| action.name.eq_ignore_ascii_case(name);
-        self.actions.iter().position(same).map(ActionId::from_index)
+        let place = self.by_name.binary_search_by(|id| {
+            let action = self.action(*id).map_or("", |action| &*action.name);
+            without_case(action, name)
+        });
+        place
+            .ok()
+            .and_then(|place| self.by_name.get(place))
+            .copied()
+    }
+
+    /// The order that [`Program::find_action`] searches in.
+    #[must_use]
+    pub fn sorted_by_name(actions: &[Action]) -> Vec<ActionId> {
+        let mut named: Vec<(&str, ActionId)> = actions
+            .iter()
+            .enumerate()
+            .map(|(index, action)| (&*action.name, ActionId::from_index(index)))
+            .collect();
+        named.sort_by(|(a, _), (b, _)| without_case(a, b));
+        named.into_iter().map(|(_, id)| id).collect()
     }
 
     /// A scope by the name of the step it belongs to, without case; the outermost of that name.
@@ -385,4 +406,9 @@ impl Program {
             Some((id, scope))
         })
     }
+}
+
+fn without_case(a: &str, b: &str) -> Ordering {
+    let lower = |byte: u8| byte.to_ascii_lowercase();
+    a.bytes().map(lower).cmp(b.bytes().map(lower))
 }

@@ -1,12 +1,13 @@
 //! Checks that a program keeps the rules the machine relies on. A violation is a bug of the
 //! compiler, never of an author: what fails here is not run.
 
-use super::{Op, Program, ScopeId, ScopeKind, StateId};
+use super::{Op, Program, ScopeId, ScopeKind, State, StateId};
 
 /// Every broken rule, in words; empty for a sound program.
 ///
-/// The rules: every id exists; a state leads only to its own scope or one around it (never into
-/// a scope, which only `Enter` does); what ends a scope stands in a scope of that kind.
+/// The rules: every id exists; what follows a state is in the same scope, and only a branch may
+/// lead to a scope around it (never into one, which only `Enter` does); a scope begins inside
+/// itself and is left to the scope around it; what ends a scope stands in a scope of that kind.
 #[must_use]
 pub fn verify(program: &Program) -> Vec<String> {
     let mut broken = Vec::new();
@@ -19,7 +20,15 @@ pub fn verify(program: &Program) -> Vec<String> {
             broken.push(format!("{id} is in {}, which does not exist", state.scope));
             continue;
         };
-        for target in targets(program, id) {
+        if let Some(next) = program.state(state.next)
+            && next.scope != state.scope
+        {
+            broken.push(format!(
+                "{id} is followed by {}, in {}",
+                state.next, next.scope
+            ));
+        }
+        for target in targets(state) {
             match program.state(target) {
                 None => broken.push(format!("{id} leads to {target}, which does not exist")),
                 Some(to) if !is_around(program, state.scope, to.scope) => {
@@ -52,14 +61,14 @@ pub fn verify(program: &Program) -> Vec<String> {
             ));
         }
     }
+    for index in 0..program.scopes.len() {
+        scope_rules(program, ScopeId::from_index(index), &mut broken);
+    }
     broken
 }
 
 /// Where control may go from a state without entering a scope.
-fn targets(program: &Program, id: StateId) -> Vec<StateId> {
-    let Some(state) = program.state(id) else {
-        return Vec::new();
-    };
+fn targets(state: &State) -> Vec<StateId> {
     let mut targets = vec![state.next];
     match &state.op {
         Op::Branch(arms) => targets.extend(arms.iter().map(|(_, to)| *to)),
@@ -67,6 +76,36 @@ fn targets(program: &Program, id: StateId) -> Vec<StateId> {
         _ => {}
     }
     targets
+}
+
+fn scope_rules(program: &Program, id: ScopeId, broken: &mut Vec<String>) {
+    let Some(scope) = program.scope(id) else {
+        return;
+    };
+    let scope_of = |state: StateId| program.state(state).map(|state| state.scope);
+    let forks = matches!(
+        scope.kind,
+        ScopeKind::ForEach { .. } | ScopeKind::Parallel { .. } | ScopeKind::Dag { .. }
+    );
+    if !forks && scope_of(scope.body) != Some(id) {
+        broken.push(format!("{id} ({}) begins outside of itself", scope.name));
+    }
+    // A branch and the root end with their own last state.
+    let leads_to = match scope.kind {
+        ScopeKind::Branch | ScopeKind::Root => Some(id),
+        _ => scope.parent,
+    };
+    if scope_of(scope.exit) != leads_to {
+        broken.push(format!("{id} ({}) is left to {}", scope.name, scope.exit));
+    }
+    if let ScopeKind::Try {
+        catch: Some((_, to)),
+        ..
+    } = &scope.kind
+        && scope_of(*to) != scope.parent
+    {
+        broken.push(format!("{id} ({}) catches to {to}", scope.name));
+    }
 }
 
 fn is_around(program: &Program, inner: ScopeId, outer: ScopeId) -> bool {
