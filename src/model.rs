@@ -377,6 +377,19 @@ impl Fault {
         self.output = Some(output);
         self
     }
+
+    /// The same as records and errors keep it: what the action gave is kept beside it.
+    #[must_use]
+    pub fn without_output(&self) -> Self {
+        Self {
+            kind: self.kind.clone(),
+            code: self.code.clone(),
+            message: self.message.clone(),
+            output: None,
+            retry_after_ms: self.retry_after_ms,
+            transient: self.transient,
+        }
+    }
 }
 
 /// The unit of a [`Recurrence`].

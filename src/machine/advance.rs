@@ -11,6 +11,8 @@ use crate::expression::Value;
 use crate::model::{Fault, Name, Status};
 use crate::program::{Outputs, Program, ScopeId};
 use crate::time::Timestamp;
+use rand::rngs::StdRng;
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 /// So many states at most in one transition; what is left goes on with `Continued`.
@@ -26,6 +28,7 @@ pub fn advance(program: &Program, run: &mut RunState, now: Timestamp, event: Eve
         crossed: BTreeSet::new(),
         stalled: BTreeSet::new(),
         touched: BTreeSet::new(),
+        random: RefCell::new(None),
         steps: 0,
     };
     stepper.handle(event);
@@ -38,13 +41,15 @@ pub(super) struct Stepper<'a> {
     pub run: &'a mut RunState,
     pub now: Timestamp,
     pub out: Transition,
-    /// The cursors whose loop or fork crossed an iteration boundary in this transition: each may
-    /// cross one, so that every iteration has a checkpoint of its own.
+    /// The cursors whose loop or foreach crossed an iteration boundary in this transition: each
+    /// may cross one, so that every iteration has a checkpoint of its own.
     crossed: BTreeSet<CursorId>,
     /// Ready cursors that have to wait for the next transition.
     stalled: BTreeSet<CursorId>,
     /// The loops that changed: cursor and depth.
     touched: BTreeSet<(CursorId, u32)>,
+    /// What `rand` and `guid` draw from; seeded by the first step that draws.
+    pub random: RefCell<Option<StdRng>>,
     steps: u32,
 }
 
@@ -61,33 +66,26 @@ impl Stepper<'_> {
 
     /// The transition, with the rows of the loops that changed and still run.
     fn close(mut self) -> Transition {
-        let rows = self.touched.iter().filter_map(|(cursor, depth)| {
-            match &self
-                .run
-                .cursors
-                .get(cursor)?
-                .frames
-                .get(*depth as usize)?
-                .kind
-            {
-                FrameKind::Loop(state) => Some(state.row()),
-                _ => None,
+        for (cursor, depth) in &self.touched {
+            let cursor = self.run.cursors.get(cursor);
+            let frame = cursor.and_then(|cursor| cursor.frames.get(*depth as usize));
+            if let Some(FrameKind::Loop(state)) = frame.map(|frame| &frame.kind) {
+                self.out.loops.push(state.row());
             }
-        });
-        self.out.loops.extend(rows);
+        }
         self.out
     }
 
     pub fn effect(&mut self, effect: Effect) {
-        self.out.effects.push(effect);
+        self.out.ask(effect);
     }
 
     pub fn note(&mut self, what: Happening) {
         self.out.history.push(HistoryEvent { at: self.now, what });
     }
 
-    /// Whether this cursor's loop or fork may cross an iteration boundary now; if not, `waiting`
-    /// goes on in the next transition.
+    /// Whether this cursor's loop or foreach may cross an iteration boundary now; if not,
+    /// `waiting` goes on in the next transition.
     pub fn may_cross(&mut self, owner: CursorId, waiting: CursorId) -> bool {
         let first = self.crossed.insert(owner);
         if !first {
@@ -144,7 +142,7 @@ impl Stepper<'_> {
         for (name, initial) in &self.program.variables {
             match self.eval(id, initial) {
                 Ok(value) => self.emit(Change::VariableSet(name.clone(), value)),
-                Err(fault) => return self.raise_here(id, fault),
+                Err(fault) => return self.finish_unstarted(name, fault),
             }
         }
         // What the caller gives lies over the initial state (spec: tea.md).
@@ -152,6 +150,18 @@ impl Stepper<'_> {
             let input = self.run.input.clone();
             self.merge_all(&input);
         }
+    }
+
+    /// An initial value that cannot be computed is nobody's action.
+    fn finish_unstarted(&mut self, variable: &Name, mut fault: Fault) {
+        fault.message = format!("variable `{variable}`: {}", fault.message);
+        let error = RunError {
+            fault,
+            action: None,
+            iteration: None,
+            place: None,
+        };
+        self.finish(Status::Failed, Value::Null, Some(error));
     }
 
     fn completed(&mut self, id: EffectId, result: Result<Value, Fault>) {
@@ -194,16 +204,12 @@ impl Stepper<'_> {
             Err(fault) => {
                 let status = super::fault::status_of(&fault);
                 let output = fault.output.clone().unwrap_or_default();
-                let error = Some(Fault {
-                    output: None,
-                    ..fault.clone()
-                });
                 self.emit(Change::EffectEnded {
                     id,
                     home,
                     status,
                     output,
-                    error,
+                    error: Some(fault.without_output()),
                     at,
                 });
                 let error = Some(fault.message.clone());
@@ -218,6 +224,10 @@ impl Stepper<'_> {
     }
 
     fn lost(&mut self, id: EffectId) {
+        // A paused run starts nothing; the resume does.
+        if self.run.paused.is_some() {
+            return;
+        }
         if let Some(effect) = self.run.effects.get(&id) {
             let request = effect.request.clone();
             self.effect(Effect::Start { id, request });
@@ -231,7 +241,11 @@ impl Stepper<'_> {
         let Some(timer) = self.run.timers.get(&id) else {
             return;
         };
-        let (cursor, purpose) = (timer.cursor, timer.purpose);
+        let (cursor, purpose, due_at) = (timer.cursor, timer.purpose, timer.due_at);
+        if self.now < due_at {
+            // It was on its way when a resume moved it.
+            return self.effect(Effect::Arm { id, due_at });
+        }
         self.emit(Change::TimerDropped(id));
         match purpose {
             TimerPurpose::Delay => self.begin_iteration(cursor),
@@ -255,7 +269,7 @@ impl Stepper<'_> {
         }
     }
 
-    /// The run stands still. Effects in flight may complete and are recorded; nothing starts.
+    /// The run stands still. Effects in flight may complete and are recorded; nothing else moves.
     pub fn pause(&mut self, reason: PauseReason) {
         if self.run.paused.is_some() {
             return;
@@ -282,22 +296,25 @@ impl Stepper<'_> {
             shift_ms: i64::try_from(stood).unwrap_or(i64::MAX),
         });
         self.note(Happening::RunResumed);
+        // Timers moved and effects may have been cut by a restart: everything outstanding starts
+        // again, and a driver that holds it already ignores that. What is ready is settled below.
+        let again: Vec<Effect> = self
+            .run
+            .outstanding()
+            .filter(|effect| *effect != Effect::Continue)
+            .collect();
+        again.into_iter().for_each(|effect| self.effect(effect));
         if let PauseReason::Limit(path, _) = reason {
             self.grant_budget(&path);
         }
-        // Timers moved and effects may have been cut: everything outstanding starts again.
-        let again: Vec<Effect> = self.run.outstanding().collect();
-        self.out.effects.extend(again);
     }
 
     // ── how far a transition goes ───────────────────────────────────────────────────────────
 
     fn settle(&mut self) {
-        while self.run.outcome.is_none() && self.run.paused.is_none() {
-            let ready = |(id, cursor): (&CursorId, &Cursor)| {
-                (cursor.wait == Wait::Ready && !self.stalled.contains(id)).then_some(*id)
-            };
-            let Some(cursor) = self.run.cursors.iter().find_map(ready) else {
+        while self.is_live() {
+            let mut ready = self.run.ready.iter();
+            let Some(cursor) = ready.find(|id| !self.stalled.contains(id)).copied() else {
                 break;
             };
             self.steps += 1;
@@ -306,25 +323,23 @@ impl Stepper<'_> {
             }
             self.step(cursor);
         }
-        let live = self.run.outcome.is_none() && self.run.paused.is_none();
-        let goes_on = self.out.effects.contains(&Effect::Continue);
-        if live && !goes_on && self.run.has_ready_cursor() {
+        if self.is_live() && self.run.has_ready_cursor() {
             self.effect(Effect::Continue);
         }
     }
 
+    fn is_live(&self) -> bool {
+        self.run.outcome.is_none() && self.run.paused.is_none()
+    }
+
     /// The run ends: whatever it still does is cut.
     pub fn finish(&mut self, status: Status, output: Value, error: Option<RunError>) {
-        let cut: Vec<Effect> = self
-            .run
-            .effects
-            .keys()
-            .map(|id| Effect::Abort { id: *id })
-            .chain(self.run.timers.keys().map(|id| Effect::Disarm { id: *id }))
-            .collect();
-        // What was asked for in this very transition never starts.
-        self.out.effects.clear();
-        self.out.effects.extend(cut);
+        let roots = self.run.cursors.iter();
+        let roots = roots.filter(|(_, cursor)| cursor.parent.is_none());
+        let roots: Vec<CursorId> = roots.map(|(id, _)| *id).collect();
+        for root in roots {
+            self.cut(root, 0, Status::Cancelled);
+        }
         let outcome = Outcome {
             status,
             output,

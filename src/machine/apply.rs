@@ -10,7 +10,7 @@ use super::state::{
 };
 use crate::expression::{Object, Value};
 use crate::model::Name;
-use crate::program::ActionId;
+use crate::program::{ActionId, StateId};
 use crate::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,20 +47,30 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
         }
         Change::CursorSpawned(id, cursor) => {
             used(run, id.0);
+            if cursor.wait.is_ready() {
+                run.ready.insert(*id);
+            }
             run.cursors.insert(*id, cursor.clone());
         }
         Change::CursorDropped(id) => {
+            run.ready.remove(id);
             run.cursors.remove(id);
         }
-        Change::Moved(cursor, to) => {
-            if let Some(cursor) = run.cursors.get_mut(cursor) {
+        Change::Moved(id, to) => {
+            if let Some(cursor) = run.cursors.get_mut(id) {
                 cursor.at = *to;
                 cursor.wait = Wait::Ready;
+                run.ready.insert(*id);
             }
         }
-        Change::Waits(cursor, wait) => {
-            if let Some(cursor) = run.cursors.get_mut(cursor) {
+        Change::Waits(id, wait) => {
+            if let Some(cursor) = run.cursors.get_mut(id) {
                 cursor.wait = wait.clone();
+                if wait.is_ready() {
+                    run.ready.insert(*id);
+                } else {
+                    run.ready.remove(id);
+                }
             }
         }
         Change::Entered(cursor, frame) => {
@@ -73,7 +83,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
                 cursor.frames.truncate(*keep as usize);
             }
         }
-        Change::Visited(cursor) => visited(run, *cursor),
+        Change::Visited(cursor, node) => visited(run, *cursor, *node),
         Change::Recorded {
             home,
             action,
@@ -83,10 +93,17 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             started_at,
             at,
         } => {
+            let output = match output {
+                // The variable's value is in memory already: a counter, not a second copy.
+                Output::Variable(name) => {
+                    Output::Value(run.variables.get(name).cloned().unwrap_or_default())
+                }
+                other => other.clone(),
+            };
             let record = ActionRecord {
                 status: *status,
                 inputs: Value::Null,
-                output: output.clone(),
+                output,
                 error: error.clone(),
                 started_at: *started_at,
                 ended_at: *at,
@@ -299,6 +316,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             run.paused = None;
             // The root's records stay for `outputs`, `status` and `dump`; nothing else does.
             run.cursors.retain(|_, cursor| cursor.parent.is_none());
+            run.ready.clear();
             for cursor in run.cursors.values_mut() {
                 cursor.frames.clear();
                 cursor.wait = Wait::Branches;
@@ -349,7 +367,7 @@ fn with_fork(run: &mut RunState, cursor: CursorId, depth: u32, f: impl FnOnce(&m
     }
 }
 
-fn visited(run: &mut RunState, cursor: CursorId) {
+fn visited(run: &mut RunState, cursor: CursorId, node: StateId) {
     let Some(cursor) = run.cursors.get_mut(&cursor) else {
         return;
     };
@@ -358,11 +376,18 @@ fn visited(run: &mut RunState, cursor: CursorId) {
         .iter_mut()
         .rev()
         .find_map(|frame| match &mut frame.kind {
-            FrameKind::Graph { steps } => Some(steps),
+            FrameKind::Graph {
+                steps,
+                visit,
+                visits,
+            } => Some((steps, visit, visits)),
             _ => None,
         });
-    if let Some(steps) = graphs {
+    if let Some((steps, visit, visits)) = graphs {
         *steps = steps.saturating_add(1);
+        let of_node = visits.entry(node).or_default();
+        *of_node = of_node.saturating_add(1);
+        *visit = *of_node;
     }
 }
 
@@ -425,6 +450,9 @@ fn branch_ended(
     };
     let mut outcome = outcome.clone();
     let ran = u32::from(running.is_some());
+    if let Some(branch) = running {
+        run.ready.remove(&branch);
+    }
     if let Some(gone) = running.and_then(|branch| run.cursors.remove(&branch))
         && gone.owns_records
     {

@@ -39,8 +39,8 @@ pub enum Change {
     Entered(CursorId, Frame),
     /// A cursor has only so many frames left.
     Popped(CursorId, u32),
-    /// A cursor entered one more node of its innermost graph.
-    Visited(CursorId),
+    /// A cursor entered one more node of its innermost graph; the state that counts the node.
+    Visited(CursorId, StateId),
     /// An action ended without an effect.
     Recorded {
         /// Where its record lies.

@@ -4,7 +4,7 @@ use super::fault::fault_value;
 use super::record::{ActionRecord, Reading, Records};
 use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState, RunState};
 use crate::expression::{ActionView, Env, Lookup, Mode, Object, Value};
-use crate::model::{Dialect, Name, Status};
+use crate::model::{Dialect, Name, Status, Test};
 use crate::program::{ActionId, Program, Scope, ScopeKind};
 use crate::time::Timestamp;
 use chrono::{DateTime, Utc};
@@ -36,7 +36,8 @@ pub(super) struct View<'a> {
     pub forgiving: bool,
     /// One more variable: an effect's `result`.
     pub bound: Option<(&'a str, &'a Value)>,
-    pub random: RefCell<Option<StdRng>>,
+    /// The transition's generator; seeded when it is first drawn from.
+    pub random: &'a RefCell<Option<StdRng>>,
 }
 
 /// The variables that every loop gives to its inside (seed: loom-loops.md, "Loop Context
@@ -68,19 +69,6 @@ enum Around<'a> {
 }
 
 impl<'a> View<'a> {
-    pub fn new(program: &'a Program, run: &'a RunState, cursor: CursorId, now: Timestamp) -> Self {
-        let random = RefCell::new(None);
-        Self {
-            program,
-            run,
-            cursor,
-            now,
-            forgiving: false,
-            bound: None,
-            random,
-        }
-    }
-
     // ── where it stands ─────────────────────────────────────────────────────────────────────
 
     /// This cursor and those it was forked from, innermost first.
@@ -101,26 +89,21 @@ impl<'a> View<'a> {
             .flat_map(|(id, cursor)| cursor.frames.iter().rev().map(move |frame| (id, frame)))
     }
 
-    fn around(&self) -> impl Iterator<Item = Around<'a>> {
+    fn around(&self) -> impl Iterator<Item = Around<'a>> + '_ {
         let program = self.program;
-        self.frames().filter_map(move |(cursor, frame)| {
-            let scope = program.scope(frame.scope)?;
-            match &frame.kind {
-                FrameKind::Loop(state) => Some(Around::Loop(scope, cursor, state)),
-                FrameKind::Branch { index, item } => {
-                    let fork = program.scope(scope.parent?)?;
-                    let is_item = matches!(fork.kind, ScopeKind::ForEach { .. });
-                    let entered_at = frame.entered_at;
-                    is_item.then_some(Around::Item {
-                        fork,
-                        index: *index,
-                        item,
-                        entered_at,
-                    })
+        self.frames()
+            .filter_map(move |(cursor, frame)| match &frame.kind {
+                FrameKind::Loop(state) => {
+                    Some(Around::Loop(program.scope(frame.scope)?, cursor, state))
                 }
+                FrameKind::Branch { index, item } => Some(Around::Item {
+                    fork: self.foreach_of(frame)?,
+                    index: *index,
+                    item,
+                    entered_at: frame.entered_at,
+                }),
                 _ => None,
-            }
-        })
+            })
     }
 
     fn named(&self, name: &str) -> Option<Around<'a>> {
@@ -138,34 +121,35 @@ impl<'a> View<'a> {
         path
     }
 
-    /// `outer#2/inner#0`: names and current iterations, from 0; `~n` is the n-th node of a graph.
+    /// `outer#2/inner#0`: names and current iterations, from 0; `~2` is the second visit of a
+    /// graph's node.
     fn path(&self) -> String {
         let program = self.program;
-        let frames: Vec<_> = self.frames().collect();
+        let frames: Vec<&Frame> = self.frames().map(|(_, frame)| frame).collect();
         let mut path = String::new();
-        for (_, frame) in frames.into_iter().rev() {
-            let Some(scope) = program.scope(frame.scope) else {
-                continue;
-            };
+        for frame in frames.into_iter().rev() {
             let slash = if path.is_empty() { "" } else { "/" };
             let _ = match &frame.kind {
-                FrameKind::Loop(state) => {
-                    write!(path, "{slash}{}#{}", scope.name, state.iteration)
-                }
-                FrameKind::Branch { index, .. } => {
-                    let fork = scope.parent.and_then(|fork| program.scope(fork));
-                    match fork.map(|fork| (&fork.kind, &fork.name)) {
-                        Some((ScopeKind::ForEach { .. }, name)) => {
-                            write!(path, "{slash}{name}#{index}")
-                        }
-                        _ => Ok(()),
-                    }
-                }
-                FrameKind::Graph { steps } => write!(path, "{slash}~{steps}"),
+                FrameKind::Loop(state) => match program.scope(frame.scope) {
+                    Some(scope) => write!(path, "{slash}{}#{}", scope.name, state.iteration),
+                    None => Ok(()),
+                },
+                FrameKind::Branch { index, .. } => match self.foreach_of(frame) {
+                    Some(fork) => write!(path, "{slash}{}#{index}", fork.name),
+                    None => Ok(()),
+                },
+                FrameKind::Graph { visit, .. } if *visit > 1 => write!(path, "{slash}~{visit}"),
                 _ => Ok(()),
             };
         }
         path
+    }
+
+    /// The foreach that the branch with this frame belongs to, if it is a foreach.
+    fn foreach_of(&self, branch: &Frame) -> Option<&'a Scope> {
+        let parent = self.program.scope(branch.scope)?.parent?;
+        let fork = self.program.scope(parent)?;
+        matches!(fork.kind, ScopeKind::ForEach { .. }).then_some(fork)
     }
 
     /// The idempotency key of a step here: run, loop path, iteration and step, without the
@@ -187,8 +171,13 @@ impl<'a> View<'a> {
     /// The innermost loop around this place: its path, and its iteration from 0.
     pub fn innermost_iteration(&self) -> Option<(String, u64)> {
         self.around().next().map(|around| match around {
-            Around::Loop(_, _, state) => (state.path.clone(), state.iteration),
-            Around::Item { fork, index, .. } => (fork.name.to_string(), u64::from(index)),
+            Around::Loop(scope, _, state) => (state.path.clone(), current(scope, state)),
+            Around::Item { index, .. } => {
+                // The path of an item ends with its index; nothing after it has a `#`.
+                let path = self.path();
+                let own = path.rsplit_once('#').map_or(&*path, |(own, _)| own);
+                (own.to_owned(), u64::from(index))
+            }
         })
     }
 
@@ -201,6 +190,12 @@ impl<'a> View<'a> {
             .fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
     }
 
+    fn action_names(&self) -> Vec<String> {
+        let names = self.program.actions.iter();
+        let named = names.filter(|action| !action.anonymous);
+        named.map(|action| action.name.to_string()).collect()
+    }
+
     // ── what is there ───────────────────────────────────────────────────────────────────────
 
     fn reading(&self, records: &'a Records) -> Reading<'a> {
@@ -208,6 +203,7 @@ impl<'a> View<'a> {
             program: self.program,
             variables: &self.run.variables,
             records,
+            row: false,
         }
     }
 
@@ -335,10 +331,21 @@ impl Around<'_> {
 
     fn index(&self) -> i64 {
         match self {
-            Self::Loop(_, _, state) => i64::try_from(state.iteration).unwrap_or(i64::MAX),
+            Self::Loop(scope, _, state) => i64::try_from(current(scope, state)).unwrap_or(i64::MAX),
             Self::Item { index, .. } => i64::from(*index),
         }
     }
+}
+
+/// Which iteration of a loop this is. Between two, a loop that looks before an iteration is at the
+/// next one, and one that looks after it still at the last: `doUntil` with `loopCount` equal to 3
+/// runs three times.
+fn current(scope: &Scope, state: &LoopState) -> u64 {
+    let after = matches!(&scope.kind, ScopeKind::Loop(spec) if spec.test == Test::After);
+    if after && state.iteration_started_at.is_none() {
+        return state.iteration.saturating_sub(1);
+    }
+    state.iteration
 }
 
 /// `code` as Logic Apps shows it: the HTTP status, or the words of the status.
@@ -390,17 +397,23 @@ impl Env for View<'_> {
 
     fn action(&self, name: &str) -> Lookup<ActionView> {
         let Some(id) = self.program.find_action(name) else {
-            let names = self
-                .program
-                .actions
-                .iter()
-                .filter(|action| !action.anonymous);
-            return Lookup::Unknown(names.map(|action| action.name.to_string()).collect());
+            return Lookup::Unknown(self.action_names());
         };
         let found = self.visible_records().find_map(|records| {
             records
                 .get(&id)
                 .map(|record| self.action_view(id, record, records))
+        });
+        found.map_or(Lookup::NotRun, Lookup::Found)
+    }
+
+    fn action_outputs(&self, name: &str) -> Lookup<Value> {
+        let Some(id) = self.program.find_action(name) else {
+            return Lookup::Unknown(self.action_names());
+        };
+        let found = self.visible_records().find_map(|records| {
+            let record = records.get(&id)?;
+            Some(self.reading(records).output(&record.output))
         });
         found.map_or(Lookup::NotRun, Lookup::Found)
     }
@@ -551,9 +564,12 @@ impl Env for View<'_> {
     }
 
     fn random(&self) -> u64 {
+        let here = self.run.cursors.get(&self.cursor);
+        let state = here.and_then(|here| self.program.state(here.at));
+        let name = state.map_or("", |state| &*state.name);
         let mut random = self.random.borrow_mut();
         random
-            .get_or_insert_with(|| StdRng::seed_from_u64(self.seed("random")))
+            .get_or_insert_with(|| StdRng::seed_from_u64(self.seed(name)))
             .next_u64()
     }
 }

@@ -116,7 +116,22 @@ impl Transition {
         self.history.extend(next.history);
         self.iterations.extend(next.iterations);
         self.loops.extend(next.loops);
-        self.effects.extend(next.effects);
+        next.effects.into_iter().for_each(|effect| self.ask(effect));
+    }
+
+    /// Adds an effect. What is asked for and called off in one step never starts; it is called
+    /// off all the same, for after a resume it may have been asked for before.
+    pub(super) fn ask(&mut self, effect: Effect) {
+        match &effect {
+            Effect::Abort { id } => self
+                .effects
+                .retain(|asked| !matches!(asked, Effect::Start { id: asked, .. } if asked == id)),
+            Effect::Disarm { id } => self
+                .effects
+                .retain(|asked| !matches!(asked, Effect::Arm { id: asked, .. } if asked == id)),
+            Effect::Start { .. } | Effect::Arm { .. } | Effect::Finish(_) | Effect::Continue => {}
+        }
+        self.effects.push(effect);
     }
 
     /// Whether nothing came of the event, so that nothing needs to be stored.

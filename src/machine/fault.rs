@@ -4,12 +4,14 @@
 use super::advance::Stepper;
 use super::change::Change;
 use super::event::Happening;
+use super::movement::narrow;
 use super::record::Output;
 use super::retry;
-use super::state::{CursorId, FrameKind, RunError, TimerPurpose, TryState, Wait};
+use super::state::{CursorId, FrameKind, RunError, TimerPurpose, Wait};
 use crate::expression::Value;
 use crate::model::{Fault, Name, Status, fault_kind};
-use crate::program::{Retry, Scope, ScopeId, ScopeKind};
+use crate::program::{Retry, Scope, ScopeKind};
+use std::time::Duration;
 
 /// Where a fault comes from, as the innermost try sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,105 +39,105 @@ impl<'a> Stepper<'a> {
     }
 
     pub fn raise(&mut self, cursor: CursorId, error: RunError, raised: Raised) {
+        if self.run.paused.is_some() {
+            return self.defer(cursor, error, raised);
+        }
         let mut raised = raised;
         let program = self.program;
-        loop {
-            let Some((depth, frame)) = self.top(cursor) else {
+        while let Some((depth, frame)) = self.top(cursor) {
+            let (entered_at, attempts) = (frame.entered_at, attempts(&frame.kind));
+            let Some(scope) = program.scope(frame.scope) else {
                 return;
             };
-            let (id, entered_at) = (frame.scope, frame.entered_at);
-            let Some(scope) = program.scope(id) else {
-                return;
-            };
-            let kind = frame.kind.clone();
-            match (&scope.kind, kind) {
-                (ScopeKind::Root, _) => {
+            match &scope.kind {
+                ScopeKind::Root => {
                     let status = status_of(&error.fault);
                     return self.finish(status, Value::Null, Some(error));
                 }
-                (ScopeKind::Try { retry, catch }, FrameKind::Try(state)) => {
+                ScopeKind::Try { retry, catch } => {
                     if let Some(retry) = retry
-                        && self.retries(cursor, depth, scope, retry, &state, &error.fault, raised)
+                        && attempts.is_some_and(|(attempt, max)| attempt < max)
+                        && retry::applies(&retry.on, &error.fault, raised)
                     {
-                        return;
+                        return self.retry(cursor, depth, scope, retry, &error.fault);
                     }
                     if let Some((variable, to)) = catch {
                         if !variable.is_empty() {
                             let value = error_value(&error);
                             self.emit(Change::VariableSet(variable.clone(), value));
                         }
-                        return self.go(cursor, *to);
+                        self.pop(cursor, depth);
+                        return self.emit(Change::Moved(cursor, *to));
                     }
                 }
-                (ScopeKind::Loop(spec), FrameKind::Loop(_)) => {
-                    if spec.survives_failure {
-                        self.pop_to(cursor, depth + 1);
+                ScopeKind::Loop(spec) => {
+                    // An iteration that fails ends: that is a boundary like any other.
+                    let running = self.iteration_runs(cursor, depth);
+                    if running && !self.may_cross(cursor, cursor) {
+                        return self.defer(cursor, error, Raised::Through);
+                    }
+                    if running && spec.survives_failure {
                         return self.iteration_failed(cursor, depth);
                     }
                     self.loop_failed(cursor, depth, &error.fault);
                 }
-                (ScopeKind::Branch, FrameKind::Branch { index, .. }) => {
-                    return self.branch_failed(cursor, index, error);
-                }
-                (ScopeKind::Block, _) => {
+                ScopeKind::Branch => return self.branch_failed(cursor, error),
+                ScopeKind::Block => {
                     if let Some(action) = scope.action {
                         let output = Output::Actions(scope.children.clone());
-                        let fault = Some(Fault {
-                            output: None,
-                            ..error.fault.clone()
-                        });
+                        let fault = Some(error.fault.without_output());
                         self.record(cursor, action, Status::Failed, output, fault, entered_at);
                     }
                 }
-                _ => {}
+                ScopeKind::Graph { .. }
+                | ScopeKind::Deadline { .. }
+                | ScopeKind::ForEach { .. }
+                | ScopeKind::Parallel { .. }
+                | ScopeKind::Dag { .. } => {}
             }
-            self.pop_to(cursor, depth);
+            self.pop(cursor, depth);
             raised = Raised::Through;
         }
     }
 
-    /// Arms the wait before the next attempt, if there is to be one.
-    #[allow(clippy::too_many_arguments)]
-    fn retries(
+    /// The cursor raises its fault later: after the pause, or in the next transition.
+    pub fn defer(&mut self, cursor: CursorId, error: RunError, raised: Raised) {
+        let wait = Wait::Faulted {
+            error: Box::new(error),
+            here: raised == Raised::Here,
+        };
+        self.emit(Change::Waits(cursor, wait));
+    }
+
+    /// Arms the wait before the next attempt.
+    fn retry(
         &mut self,
         cursor: CursorId,
         depth: usize,
         scope: &'a Scope,
         policy: &Retry,
-        state: &TryState,
         fault: &Fault,
-        raised: Raised,
-    ) -> bool {
-        if state.attempt >= state.max_attempts || !retry::applies(&policy.on, fault, raised) {
-            return false;
-        }
-        let seed = self
-            .view(cursor)
-            .seed(&format!("{}/{}", scope.name, state.attempt));
-        let delay = retry::delay(&policy.backoff, state.attempt, fault.retry_after_ms, seed);
+    ) {
+        let state = self.frame(cursor, depth).map(|frame| &frame.kind);
+        let (attempt, _) = state.and_then(attempts).unwrap_or((1, 1));
+        let seed = self.view(cursor).seed(&format!("{}/{attempt}", scope.name));
+        let delay = retry::delay(&policy.backoff, attempt, fault.retry_after_ms, seed);
         let due_at = self.now.plus(delay);
-        self.pop_to(cursor, depth + 1);
-        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
         let timer = self.arm(cursor, due_at, TimerPurpose::Retry);
-        let kept = Fault {
-            output: None,
-            ..fault.clone()
-        };
         self.emit(Change::AttemptFailed {
             cursor,
-            depth,
-            fault: kept,
+            depth: narrow(depth),
+            fault: fault.without_output(),
             at: self.now,
             due_at,
         });
         self.emit(Change::Waits(cursor, Wait::Timer(timer)));
         self.note(Happening::RetryScheduled {
             node_name: scope.name.clone(),
-            attempt: state.attempt,
+            attempt,
             next_at: due_at,
             error: fault.message.clone(),
         });
-        true
     }
 
     /// The wait before an attempt is over.
@@ -146,46 +148,50 @@ impl<'a> Stepper<'a> {
         let Some(scope) = self.program.scope(frame.scope) else {
             return;
         };
-        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        let depth = narrow(depth);
         self.emit(Change::AttemptBegan { cursor, depth });
         self.emit(Change::Moved(cursor, scope.body));
     }
 
     /// A step's own deadline passed: whatever it does is cut.
-    pub fn step_timed_out(&mut self, cursor: CursorId, depth: usize, scope: ScopeId) {
-        let Some(scope) = self.program.scope(scope) else {
+    pub fn step_timed_out(&mut self, cursor: CursorId, depth: usize) {
+        let Some(frame) = self.frame(cursor, depth) else {
             return;
         };
-        let entered_at = self
-            .top(cursor)
-            .map_or(self.now, |(_, frame)| frame.entered_at);
-        let after = self.now.since(entered_at);
-        let fault = Fault::new(
-            fault_kind::TIMEOUT,
-            format!(
-                "`{}` was cut by its timeout after {}",
-                scope.name,
-                crate::time::format_duration(after)
-            ),
-        );
-        let fault = fault.transient();
-        let error = RunError {
-            action: Some(scope.name.clone()),
-            ..self.located(cursor, fault.clone())
+        let (id, entered_at) = (frame.scope, frame.entered_at);
+        let after = match &frame.kind {
+            FrameKind::Deadline { after_ms, .. } => Duration::from_millis(*after_ms),
+            _ => return,
         };
-        self.pop_to(cursor, depth);
+        let Some(scope) = self.program.scope(id) else {
+            return;
+        };
+        let after = crate::time::format_duration(after);
+        let message = format!(
+            "`{}` was not done within its timeout of {after}",
+            scope.name
+        );
+        let fault = Fault::new(fault_kind::TIMEOUT, message).transient();
+        self.cut(cursor, depth + 1, Status::Cancelled);
         if let Some(action) = scope.action {
-            let output = Output::Value(Value::Null);
-            self.record(
-                cursor,
-                action,
-                Status::TimedOut,
-                output,
-                Some(fault),
-                entered_at,
-            );
+            // What was cut has left a record; of a loop it tells how far it came.
+            let home = self.run.cursors.get(&self.run.home(cursor));
+            let cut = home.and_then(|home| home.records.get(&action));
+            let output = cut.map_or(Output::Value(Value::Null), |cut| cut.output.clone());
+            let error = Some(fault.without_output());
+            self.record(cursor, action, Status::TimedOut, output, error, entered_at);
         }
+        self.pop(cursor, depth);
+        let error = self.located_at(cursor, scope.action, fault);
         self.raise(cursor, error, Raised::Through);
+    }
+}
+
+/// Which attempt a try is at, and how many it may have.
+fn attempts(kind: &FrameKind) -> Option<(u32, u32)> {
+    match kind {
+        FrameKind::Try(state) => Some((state.attempt, state.max_attempts)),
+        _ => None,
     }
 }
 

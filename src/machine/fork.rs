@@ -6,12 +6,13 @@
 
 use super::advance::Stepper;
 use super::change::Change;
+use super::evaluate::Faulty;
 use super::fault::{Raised, status_of};
+use super::movement::narrow;
 use super::record::{Output, Reading, Records};
 use super::state::{
     BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, RunError, Wait,
 };
-use super::step::Faulty;
 use crate::expression::Value;
 use crate::model::{Fault, Name, Status, fault_kind};
 use crate::program::{DagNode, Scope, ScopeId, ScopeKind};
@@ -68,7 +69,7 @@ impl<'a> Stepper<'a> {
             }
             ScopeKind::Parallel { branches } => {
                 for (index, (_, branch)) in branches.iter().enumerate() {
-                    let index = u32::try_from(index).unwrap_or(u32::MAX);
+                    let index = narrow(index);
                     if self.branch(cursor, index) == Some(&BranchState::Pending) {
                         self.spawn(cursor, *branch, index, false);
                     }
@@ -122,7 +123,7 @@ impl<'a> Stepper<'a> {
                 owns_records,
             },
         ));
-        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        let depth = narrow(depth);
         self.emit(Change::BranchStarted {
             cursor: parent,
             depth,
@@ -136,7 +137,7 @@ impl<'a> Stepper<'a> {
         let Some((parent, index)) = self.branch_of(cursor) else {
             return;
         };
-        if !self.may_cross(parent, cursor) {
+        if self.is_foreach(parent) && !self.may_cross(parent, cursor) {
             return;
         }
         let outcome = BranchOutcome {
@@ -148,15 +149,14 @@ impl<'a> Stepper<'a> {
     }
 
     /// A fault reached the bottom of a branch.
-    pub fn branch_failed(&mut self, cursor: CursorId, index: u32, error: RunError) {
-        let Some((parent, _)) = self.branch_of(cursor) else {
+    pub fn branch_failed(&mut self, cursor: CursorId, error: RunError) {
+        let Some((parent, index)) = self.branch_of(cursor) else {
             return;
         };
-        self.pop_to(cursor, 0);
-        let fork = self
-            .top(parent)
-            .and_then(|(_, frame)| self.program.scope(frame.scope));
-        let fork = fork.map(|scope| &scope.kind);
+        if self.is_foreach(parent) && !self.may_cross(parent, cursor) {
+            return self.defer(cursor, error, Raised::Through);
+        }
+        let fork = self.fork_kind(parent);
         // What waits for an action of a DAG asks how that action ended, not why.
         let node = match fork {
             Some(ScopeKind::Dag { nodes }) => nodes.get(index as usize),
@@ -172,10 +172,9 @@ impl<'a> Stepper<'a> {
             })
         );
         if closes && let Some((depth, _)) = self.top(parent) {
-            let depth = u32::try_from(depth).unwrap_or(u32::MAX);
             self.emit(Change::ForkClosed {
                 cursor: parent,
-                depth,
+                depth: narrow(depth),
             });
         }
         let outcome = BranchOutcome {
@@ -186,11 +185,21 @@ impl<'a> Stepper<'a> {
         self.branch_ended(parent, index, outcome);
     }
 
+    fn fork_kind(&self, cursor: CursorId) -> Option<&'a ScopeKind> {
+        let program = self.program;
+        let (_, frame) = self.top(cursor)?;
+        program.scope(frame.scope).map(|scope| &scope.kind)
+    }
+
+    fn is_foreach(&self, cursor: CursorId) -> bool {
+        matches!(self.fork_kind(cursor), Some(ScopeKind::ForEach { .. }))
+    }
+
     fn branch_ended(&mut self, parent: CursorId, index: u32, outcome: BranchOutcome) {
         let Some((depth, _)) = self.top(parent) else {
             return;
         };
-        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        let depth = narrow(depth);
         self.emit(Change::BranchEnded {
             cursor: parent,
             depth,
@@ -209,7 +218,7 @@ impl<'a> Stepper<'a> {
         while moved {
             moved = false;
             for (index, node) in nodes.iter().enumerate() {
-                let place = u32::try_from(index).unwrap_or(u32::MAX);
+                let place = narrow(index);
                 if self.branch(cursor, place) != Some(&BranchState::Pending) {
                     continue;
                 }
@@ -246,7 +255,7 @@ impl<'a> Stepper<'a> {
         let Some((depth, _)) = self.top(cursor) else {
             return;
         };
-        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        let depth = narrow(depth);
         let outcome = BranchOutcome {
             status: Status::Skipped,
             error: None,
@@ -301,30 +310,41 @@ impl<'a> Stepper<'a> {
     // ── ends ────────────────────────────────────────────────────────────────────────────────
 
     fn end_fork(&mut self, cursor: CursorId, scope: &'a Scope) {
-        let mut error = match &scope.kind {
+        let error = match &scope.kind {
             ScopeKind::Dag { nodes } => self.dag_failure(cursor, nodes),
             _ => self.first_failure(cursor),
         };
-        let mut shaped = None;
-        if error.is_none() {
-            match self.fork_output(cursor, scope) {
-                Ok(output) => shaped = output,
-                Err(fault) => error = Some(self.fork_error(cursor, scope, fault)),
-            }
+        self.close_fork(cursor, scope, error);
+    }
+
+    /// `break_when` in a foreach: the iterations that ended are its result.
+    pub fn break_fork(&mut self, cursor: CursorId) {
+        let program = self.program;
+        let scope = self.top(cursor).map(|(_, frame)| frame.scope);
+        if let Some(scope) = scope.and_then(|scope| program.scope(scope)) {
+            self.close_fork(cursor, scope, None);
         }
+    }
+
+    fn close_fork(&mut self, cursor: CursorId, scope: &'a Scope, error: Option<RunError>) {
+        let Some((depth, _)) = self.top(cursor) else {
+            return;
+        };
+        let (output, error) = match (error, self.fork_output(cursor, scope)) {
+            (Some(error), _) => (None, Some(error)),
+            (None, Ok(output)) => (output, None),
+            (None, Err(fault)) => (None, Some(self.located_at(cursor, scope.action, fault))),
+        };
         let status = if error.is_some() {
             Status::Failed
         } else {
             Status::Succeeded
         };
-        self.record_fork(cursor, scope, status, shaped, error.as_ref());
+        self.record_fork(cursor, depth, scope, status, output, error.as_ref());
+        self.pop(cursor, depth);
         match error {
-            None => self.go(cursor, scope.exit),
-            Some(error) => {
-                let depth = self.top(cursor).map_or(0, |(depth, _)| depth);
-                self.pop_to(cursor, depth);
-                self.raise(cursor, error, Raised::Through);
-            }
+            None => self.emit(Change::Moved(cursor, scope.exit)),
+            Some(error) => self.raise(cursor, error, Raised::Through),
         }
     }
 
@@ -345,6 +365,7 @@ impl<'a> Stepper<'a> {
                         program: self.program,
                         variables: &self.run.variables,
                         records,
+                        row: false,
                     };
                     reading.actions(&scope.children)
                 });
@@ -356,76 +377,29 @@ impl<'a> Stepper<'a> {
         self.shape(cursor, template, &own).map(Some)
     }
 
-    fn fork_error(&self, cursor: CursorId, scope: &Scope, fault: Fault) -> RunError {
-        RunError {
-            action: Some(scope.name.clone()),
-            ..self.located(cursor, fault)
-        }
-    }
-
-    /// `break_when` in a foreach: what ran so far is its result.
-    pub fn break_fork(&mut self, cursor: CursorId) -> Faulty<()> {
-        let program = self.program;
-        let Some((_, frame)) = self.top(cursor) else {
-            return Ok(());
-        };
-        let Some(scope) = program.scope(frame.scope) else {
-            return Ok(());
-        };
-        let running: Vec<CursorId> = self
-            .fork(cursor)
-            .map(|fork| fork.running_cursors().collect())
-            .unwrap_or_default();
-        for branch in running {
-            let Some((parent, index)) = self.branch_of(branch) else {
-                continue;
-            };
-            self.pop_to(branch, 0);
-            let Some((depth, _)) = self.top(parent) else {
-                continue;
-            };
-            let depth = u32::try_from(depth).unwrap_or(u32::MAX);
-            let outcome = BranchOutcome {
-                status: Status::Cancelled,
-                error: None,
-                records: Records::new(),
-            };
-            self.emit(Change::BranchEnded {
-                cursor: parent,
-                depth,
-                index,
-                outcome,
-            });
-        }
-        let shaped = self.fork_output(cursor, scope)?;
-        self.record_fork(cursor, scope, Status::Succeeded, shaped, None);
-        self.go(cursor, scope.exit);
-        Ok(())
-    }
-
-    fn record_fork(
+    /// The record of the fork at this depth; a DAG has none.
+    pub fn record_fork(
         &mut self,
         cursor: CursorId,
+        depth: usize,
         scope: &'a Scope,
         status: Status,
         output: Option<Value>,
         error: Option<&RunError>,
     ) {
         let Some(action) = scope.action else { return };
-        let Some((depth, frame)) = self.top(cursor) else {
+        let Some(frame) = self.frame(cursor, depth) else {
             return;
         };
         let entered_at = frame.entered_at;
-        let error = error.map(|error| Fault {
-            output: None,
-            ..error.fault.clone()
-        });
+        let error = error.map(|error| error.fault.without_output());
         match &scope.kind {
             ScopeKind::ForEach { .. } => {
                 let home = self.run.home(cursor);
+                let message = error.as_ref().map(|fault| fault.message.clone());
                 self.emit(Change::ForEachRecorded {
                     cursor,
-                    depth: u32::try_from(depth).unwrap_or(u32::MAX),
+                    depth: narrow(depth),
                     home,
                     action,
                     body: scope.children.clone(),
@@ -434,6 +408,7 @@ impl<'a> Stepper<'a> {
                     output,
                     at: self.now,
                 });
+                self.note_end(action, status, message);
             }
             ScopeKind::Parallel { branches } => {
                 let output = output.map_or_else(|| self.branches(branches), Output::Value);
@@ -478,15 +453,6 @@ impl<'a> Stepper<'a> {
 
     fn branch(&self, cursor: CursorId, index: u32) -> Option<&BranchState> {
         self.fork(cursor)?.branches.get(index as usize)
-    }
-
-    /// The fork a branch's cursor belongs to, and its index there.
-    fn branch_of(&self, cursor: CursorId) -> Option<(CursorId, u32)> {
-        let here = self.run.cursors.get(&cursor)?;
-        match here.frames.first().map(|frame| &frame.kind) {
-            Some(FrameKind::Branch { index, .. }) => Some((here.parent?, *index)),
-            _ => None,
-        }
     }
 }
 

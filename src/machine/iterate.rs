@@ -10,11 +10,12 @@
 
 use super::advance::Stepper;
 use super::change::Change;
+use super::evaluate::{Faulty, millis};
 use super::event::{Happening, IterationRow};
 use super::fault::Raised;
+use super::movement::narrow;
 use super::record::{Output, Reading};
 use super::state::{CursorId, FrameKind, LoopEnd, LoopState, PauseReason, TimerPurpose, Wait};
-use super::step::{Faulty, millis};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Name, OnLimit, Status, Test, fault_kind};
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
@@ -33,7 +34,7 @@ pub(super) struct Here<'a> {
 
 impl Here<'_> {
     fn at(&self) -> (CursorId, u32) {
-        (self.cursor, u32::try_from(self.depth).unwrap_or(u32::MAX))
+        (self.cursor, narrow(self.depth))
     }
 }
 
@@ -67,7 +68,6 @@ impl<'a> Stepper<'a> {
         };
         self.within_caps(max_iterations, timeout, scope)?;
         let path = self.view(cursor).path_of(&scope.name);
-        self.forget(cursor, scope);
         let deadline = timeout.map(|timeout| self.now.plus(timeout));
         let deadline_timer =
             deadline.map(|due_at| self.arm(cursor, due_at, TimerPurpose::Deadline(id)));
@@ -121,20 +121,6 @@ impl<'a> Stepper<'a> {
         ))
     }
 
-    /// Records of an earlier visit to this place are of no interest to this one.
-    fn forget(&mut self, cursor: CursorId, scope: &Scope) {
-        let home = self.run.home(cursor);
-        let inner = (scope.inner.start, scope.inner.end);
-        let stale = self.run.cursors.get(&home).is_some_and(|home| {
-            home.records
-                .keys()
-                .any(|action| scope.inner.contains(&action.0))
-        });
-        if stale {
-            self.emit(Change::Forgotten(home, inner));
-        }
-    }
-
     /// `Op::Repeat`: the iteration boundary.
     pub fn repeat(&mut self, cursor: CursorId) -> Faulty<()> {
         let Some(here) = self.loop_on_top(cursor) else {
@@ -148,27 +134,30 @@ impl<'a> Stepper<'a> {
         self.check(here, true, false)
     }
 
-    /// Looks at limits and condition; ends the loop, delays, or begins an iteration.
+    /// Looks at condition and limits, in this order: what holds when it is looked at was reached,
+    /// however late. Ends the loop, delays, or begins an iteration.
     fn check(&mut self, here: Here<'a>, look: bool, first: bool) -> Faulty<()> {
         let Some(state) = self.loop_state(here) else {
             return Ok(());
         };
         let iteration = state.iteration;
         let spent = iteration >= state.max_iterations;
-        if state.deadline.is_some_and(|deadline| self.now >= deadline) {
-            self.limit(here, LoopEnd::Timeout);
-            return Ok(());
-        }
+        let late = state.deadline.is_some_and(|deadline| self.now >= deadline);
         if look && (!spent || here.spec.test_when_spent) {
             let stop = self.holds(here.cursor, &here.spec.stop_when, true)?;
             self.saw_condition(here, stop != here.spec.negated, iteration);
             if stop {
-                self.end_loop(here, LoopEnd::Condition, Status::Succeeded);
+                self.end_loop(here, LoopEnd::Condition);
                 return Ok(());
             }
         }
-        if spent {
-            self.limit(here, LoopEnd::Count);
+        if late || spent {
+            let end = if late {
+                LoopEnd::Timeout
+            } else {
+                LoopEnd::Count
+            };
+            self.limit(here, end, true);
             return Ok(());
         }
         self.delay_or_begin(here, first)
@@ -216,11 +205,14 @@ impl<'a> Stepper<'a> {
     /// `Op::Break`.
     pub fn break_out(&mut self, cursor: CursorId) -> Faulty<()> {
         let Some(here) = self.loop_on_top(cursor) else {
-            return self.break_fork(cursor);
+            self.break_fork(cursor);
+            return Ok(());
         };
-        self.keep(here.cursor, here.at().1, here.spec)?;
-        self.end_iteration(here, Status::Succeeded);
-        self.end_loop(here, LoopEnd::Break, Status::Succeeded);
+        if self.may_cross(cursor, cursor) {
+            self.keep(here.cursor, here.at().1, here.spec)?;
+            self.end_iteration(here, Status::Succeeded);
+            self.end_loop(here, LoopEnd::Break);
+        }
         Ok(())
     }
 
@@ -231,11 +223,13 @@ impl<'a> Stepper<'a> {
             depth,
             value,
         });
-        if here.spec.test == Test::After
-            && let Some(row) = self.out.iterations.last_mut()
-        {
-            // A loop that checks after an iteration shows the condition in that iteration's row.
-            row.condition = Some(value);
+        let mut iteration = iteration;
+        if here.spec.test == Test::After {
+            // The condition belongs to the iteration that has just ended: to its row as well.
+            iteration = iteration.saturating_sub(1);
+            if let Some(row) = self.out.iterations.last_mut() {
+                row.condition = Some(value);
+            }
         }
         let path = self.loop_path(here);
         self.note(Happening::LoopIteration {
@@ -283,14 +277,16 @@ impl<'a> Stepper<'a> {
             program: self.program,
             variables: &self.run.variables,
             records: &home.records,
+            row: true,
         };
-        reading.actions(&here.scope.children)
+        reading.bounded(&here.scope.children)
     }
 
     // ── limits ──────────────────────────────────────────────────────────────────────────────
 
     /// A limit never passes silently: it is in the loop's output, in the history and in `status`.
-    fn limit(&mut self, here: Here<'a>, end: LoopEnd) {
+    /// `between`: it is reached between two iterations, not by a deadline in the middle of things.
+    fn limit(&mut self, here: Here<'a>, end: LoopEnd, between: bool) {
         let path = self.loop_path(here);
         self.note(Happening::LoopLimit {
             node_name: here.scope.name.clone(),
@@ -303,24 +299,17 @@ impl<'a> Stepper<'a> {
         };
         match then {
             OnLimit::Continue => {
-                // A body that never failed lets a limit pass as a success; Azure's last
-                // iteration counts when it failed.
-                let failed = here.spec.survives_failure
-                    && self.loop_state(here).and_then(|state| state.last_status)
-                        == Some(Status::Failed);
-                if failed {
-                    self.limit_fails(here, end)
-                } else {
-                    self.cut_iteration(here);
-                    self.end_loop(here, end, Status::Succeeded);
-                }
+                self.cut_iteration(here);
+                self.end_loop(here, end);
             }
-            OnLimit::Fail => self.limit_fails(here, end),
+            OnLimit::Fail => {
+                let fault = self.limit_fault(here, end);
+                self.cut_iteration(here);
+                self.fail_loop(here, end, fault);
+            }
             OnLimit::Pause => {
-                let running = self
-                    .loop_state(here)
-                    .is_some_and(|state| state.iteration_started_at.is_some());
-                if !running {
+                // In the middle of things everything stays as it is: the resume gives more time.
+                if between {
                     self.emit(Change::Waits(here.cursor, Wait::Budget));
                 }
                 self.pause(PauseReason::Limit(path, end));
@@ -328,18 +317,14 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    fn limit_fails(&mut self, here: Here<'a>, end: LoopEnd) {
-        let fault = self.limit_fault(here, end);
+    /// The loop is over and failed, with a fault of its own.
+    fn fail_loop(&mut self, here: Here<'a>, end: LoopEnd, fault: Fault) {
         let status = super::fault::status_of(&fault);
-        let error = self.located(here.cursor, fault);
-        self.cut_iteration(here);
-        let error = super::RunError {
-            action: Some(here.scope.name.clone()),
-            ..error
-        };
         let output = self.own_output(here, end, status);
-        self.close_loop(here, end, status, output, Some(error.fault.clone()));
-        self.pop_to(here.cursor, here.depth);
+        let error = Some(fault.without_output());
+        self.close_loop(here, end, status, output, error);
+        self.pop(here.cursor, here.depth);
+        let error = self.located_at(here.cursor, here.scope.action, fault);
         self.raise(here.cursor, error, Raised::Through);
     }
 
@@ -364,7 +349,7 @@ impl<'a> Stepper<'a> {
 
     /// A deadline in the middle of an iteration cuts it; it still has a row.
     fn cut_iteration(&mut self, here: Here<'a>) {
-        self.pop_to(here.cursor, here.depth + 1);
+        self.cut(here.cursor, here.depth + 1, Status::Cancelled);
         self.end_iteration(here, Status::TimedOut);
     }
 
@@ -381,8 +366,8 @@ impl<'a> Stepper<'a> {
             .rposition(|frame| frame.scope == scope);
         let Some(depth) = depth else { return };
         match self.loop_at(cursor, depth) {
-            Some(here) => self.limit(here, LoopEnd::Timeout),
-            None => self.step_timed_out(cursor, depth, scope),
+            Some(here) => self.limit(here, LoopEnd::Timeout, false),
+            None => self.step_timed_out(cursor, depth),
         }
     }
 
@@ -410,9 +395,7 @@ impl<'a> Stepper<'a> {
         };
         let max_iterations = state.iteration.saturating_add(state.budget);
         let (timeout, old) = (state.timeout_ms, state.deadline_timer);
-        if let Some(old) = old.filter(|old| self.run.timers.contains_key(old)) {
-            self.emit(Change::TimerDropped(old));
-        }
+        old.into_iter().for_each(|old| self.disarm(old));
         let deadline = timeout.map(|timeout| {
             let due_at: Timestamp = self.now.plus(Duration::from_millis(timeout));
             (
@@ -451,39 +434,29 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    fn end_loop(&mut self, here: Here<'a>, end: LoopEnd, status: Status) {
+    /// The loop is over and did what it should, unless it survived a failure that was its last
+    /// iteration's: that one counts (Azure).
+    fn end_loop(&mut self, here: Here<'a>, end: LoopEnd) {
         let last = self.loop_state(here).and_then(|state| state.last_status);
         if here.spec.survives_failure && last == Some(Status::Failed) {
-            let fault = Fault::new(
-                "iteration",
-                format!("the last iteration of loop `{}` failed", here.scope.name),
-            );
-            return self.fail_loop(here, fault.transient());
+            let name = &here.scope.name;
+            let message = format!("the last iteration of loop `{name}` failed");
+            let fault = Fault::new("iteration", message).transient();
+            return self.fail_loop(here, LoopEnd::Failed, fault);
         }
-        match self.loop_output(here, end, status) {
+        match self.loop_output(here, end) {
             Ok(output) => {
-                self.close_loop(here, end, status, output, None);
-                self.go(here.cursor, here.scope.exit);
+                self.close_loop(here, end, Status::Succeeded, output, None);
+                self.pop(here.cursor, here.depth);
+                self.emit(Change::Moved(here.cursor, here.scope.exit));
             }
-            Err(fault) => self.fail_loop(here, fault),
+            Err(fault) => self.fail_loop(here, LoopEnd::Failed, fault),
         }
-    }
-
-    fn fail_loop(&mut self, here: Here<'a>, fault: Fault) {
-        let error = super::RunError {
-            action: Some(here.scope.name.clone()),
-            ..self.located(here.cursor, fault)
-        };
-        let fault = Some(error.fault.clone());
-        let output = self.own_output(here, LoopEnd::Failed, Status::Failed);
-        self.close_loop(here, LoopEnd::Failed, Status::Failed, output, fault);
-        self.pop_to(here.cursor, here.depth);
-        self.raise(here.cursor, error, Raised::Through);
     }
 
     /// What a loop gives: its own output, or what its step makes of it and of what was kept.
-    fn loop_output(&self, here: Here<'a>, end: LoopEnd, status: Status) -> Faulty<Output> {
-        let own = self.own_output(here, end, status);
+    fn loop_output(&self, here: Here<'a>, end: LoopEnd) -> Faulty<Output> {
+        let own = self.own_output(here, end, Status::Succeeded);
         match (here.scope.action, self.loop_state(here)) {
             (Some(action), Some(state)) => self.shaped_loop(here.cursor, action, own, &state.kept),
             _ => Ok(own),
@@ -499,7 +472,7 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    /// The loop's record, its last word in the history; its frame is popped by the caller.
+    /// The loop's record, and its last word in the history; its frame is popped by the caller.
     fn close_loop(
         &mut self,
         here: Here<'a>,
@@ -529,14 +502,24 @@ impl<'a> Stepper<'a> {
 
     /// A fault is on its way out through this loop.
     pub fn loop_failed(&mut self, cursor: CursorId, depth: usize, fault: &Fault) {
+        if let Some(here) = self.loop_at(cursor, depth) {
+            self.end_iteration(here, Status::Failed);
+            let output = self.own_output(here, LoopEnd::Failed, Status::Failed);
+            let fault = Some(fault.without_output());
+            self.close_loop(here, LoopEnd::Failed, Status::Failed, output, fault);
+        }
+    }
+
+    /// Something around this loop ends it; its frame is popped by the caller.
+    pub fn loop_cut(&mut self, cursor: CursorId, depth: usize) {
         let Some(here) = self.loop_at(cursor, depth) else {
             return;
         };
-        self.pop_to(cursor, depth + 1);
-        self.end_iteration(here, Status::Failed);
-        let output = self.own_output(here, LoopEnd::Failed, Status::Failed);
-        let fault = Some(fault.clone());
-        self.close_loop(here, LoopEnd::Failed, Status::Failed, output, fault);
+        let timer = self.loop_state(here).and_then(|state| state.deadline_timer);
+        timer.into_iter().for_each(|timer| self.disarm(timer));
+        self.end_iteration(here, Status::Cancelled);
+        let output = self.own_output(here, LoopEnd::Cancelled, Status::Cancelled);
+        self.close_loop(here, LoopEnd::Cancelled, Status::Cancelled, output, None);
     }
 
     // ── looking ─────────────────────────────────────────────────────────────────────────────
@@ -574,6 +557,13 @@ impl<'a> Stepper<'a> {
             FrameKind::Loop(state) => Some(state),
             _ => None,
         }
+    }
+
+    /// Whether the loop at this depth is in the middle of an iteration.
+    pub fn iteration_runs(&self, cursor: CursorId, depth: usize) -> bool {
+        self.loop_at(cursor, depth)
+            .and_then(|here| self.loop_state(here))
+            .is_some_and(|state| state.iteration_started_at.is_some())
     }
 
     fn loop_path(&self, here: Here<'_>) -> String {

@@ -2,7 +2,7 @@
 //! references to them, so that a checkpoint costs what changed and nothing is stored twice.
 
 use super::state::LoopEnd;
-use crate::expression::Value;
+use crate::expression::{MAX_RESULT_DEPTH, Value};
 use crate::model::{Fault, Name, Status};
 use crate::program::{Action, ActionId, Program};
 use crate::time::Timestamp;
@@ -99,8 +99,16 @@ bincode::impl_borrow_decode!(ActionRecord);
 pub enum Output {
     /// A value of its own.
     Value(Value),
-    /// The value of a variable, read when it is asked for.
+    /// The value that a variable has now. Only in a change: applied, it is that value.
     Variable(Name),
+    /// What an array or text variable became by an append: read from the variable when it is
+    /// asked for, so that an append costs what is appended. An iteration's row shows that only.
+    Appended {
+        /// The variable.
+        variable: Name,
+        /// The element, or the text.
+        more: Value,
+    },
     /// A map of the outputs of these actions; of a single anonymous one, its output itself.
     Actions(Vec<ActionId>),
     /// A loop's `{iterations, status, reason, result}`; the result is that of these actions.
@@ -131,6 +139,8 @@ pub(super) struct Reading<'a> {
     pub program: &'a Program,
     pub variables: &'a Value,
     pub records: &'a Records,
+    /// For the row of an iteration: an append shows what it appended, not what grew.
+    pub row: bool,
 }
 
 impl Reading<'_> {
@@ -138,7 +148,10 @@ impl Reading<'_> {
     pub fn output(&self, output: &Output) -> Value {
         match output {
             Output::Value(value) => value.clone(),
-            Output::Variable(name) => self.variables.get(name).cloned().unwrap_or_default(),
+            Output::Appended { more, .. } if self.row => more.clone(),
+            Output::Variable(name) | Output::Appended { variable: name, .. } => {
+                self.variables.get(name).cloned().unwrap_or_default()
+            }
             Output::Actions(actions) => self.actions(actions),
             Output::Loop {
                 iterations,
@@ -161,20 +174,49 @@ impl Reading<'_> {
                     .collect(),
             ),
             Output::Branches(branches) => {
-                let pair =
-                    |(name, actions): &(Name, Vec<ActionId>)| (name.clone(), self.actions(actions));
+                let pair = |(name, actions): &(Name, Vec<ActionId>)| {
+                    (name.clone(), self.branch(name, actions))
+                };
                 Value::from_pairs(branches.iter().map(pair))
             }
         }
     }
 
-    /// A map of the outputs of those actions that left a record; of a single anonymous one, its
+    /// A branch's result: a map of its actions' outputs. Of a branch that is one action under its
+    /// own name (`parallel` with `actions`), that action's output.
+    fn branch(&self, name: &Name, actions: &[ActionId]) -> Value {
+        let whole = self.actions(actions);
+        match (actions, whole.get(name)) {
+            ([only], Some(output))
+                if self
+                    .program
+                    .action(*only)
+                    .is_some_and(|only| only.name == *name) =>
+            {
+                output.clone()
+            }
+            _ => whole,
+        }
+    }
+
+    /// The same as [`Reading::actions`], for what is stored: outputs nest in outputs, and what
+    /// nests too deep could not be read back.
+    pub fn bounded(&self, actions: &[ActionId]) -> Value {
+        let whole = self.actions(actions);
+        if whole.nests_at_most(MAX_RESULT_DEPTH) {
+            return whole;
+        }
+        Value::text(format!("more than {MAX_RESULT_DEPTH} levels of results"))
+    }
+
+    /// A map of the outputs of those actions that ran to an end; of a single anonymous one, its
     /// output itself.
     pub fn actions(&self, actions: &[ActionId]) -> Value {
         let ran = actions.iter().filter_map(|id| {
             let record = self.records.get(id)?;
             let action = self.program.action(*id)?;
-            (record.status != Status::Skipped).then_some((action, record))
+            let ran = !matches!(record.status, Status::Skipped | Status::Cancelled);
+            ran.then_some((action, record))
         });
         let ran: Vec<_> = ran.collect();
         if let [(action, record)] = ran.as_slice()

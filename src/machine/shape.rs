@@ -4,9 +4,9 @@
 use super::advance::Stepper;
 use super::change::Change;
 use super::env::View;
+use super::evaluate::{Faulty, computed};
 use super::record::{Output, Reading};
 use super::state::{CursorId, LoopState};
-use super::step::{Faulty, computed};
 use crate::expression::{Object, Template, Value};
 use crate::model::{Status, Take};
 use crate::program::{ActionId, LoopSpec};
@@ -64,6 +64,7 @@ impl<'a> Stepper<'a> {
             program: self.program,
             variables: &self.run.variables,
             records,
+            row: false,
         };
         home.map(|home| reading(&home.records).output(output))
             .unwrap_or_default()

@@ -11,7 +11,7 @@ use crate::program::{ActionId, ProgramHash, ScopeId, StateId};
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 macro_rules! run_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -59,6 +59,8 @@ pub struct RunState {
     pub response: Option<Value>,
     /// Where it stands.
     pub cursors: BTreeMap<CursorId, Cursor>,
+    /// Those of the cursors that can go on without hearing from outside.
+    pub ready: BTreeSet<CursorId>,
     /// What it asked of the world and has not heard of.
     pub effects: BTreeMap<EffectId, PendingEffect>,
     /// What it sleeps on.
@@ -100,6 +102,22 @@ pub enum Wait {
     Branches,
     /// A new budget for the loop on top: the run paused at its limit.
     Budget,
+    /// Nothing, but it goes on by raising this fault: it came while the run stood still, or at a
+    /// second iteration boundary of one transition.
+    Faulted {
+        /// The fault.
+        error: Box<RunError>,
+        /// Whether it is from the operation where the cursor stands, not from inside a scope.
+        here: bool,
+    },
+}
+
+impl Wait {
+    /// Whether a cursor that waits for this can go on at once.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready | Self::Faulted { .. })
+    }
 }
 
 /// A scope a cursor is in.
@@ -120,8 +138,12 @@ pub enum FrameKind {
     Plain,
     /// How many nodes of a graph were entered.
     Graph {
-        /// So many.
+        /// So many in all.
         steps: u32,
+        /// Which visit of its node the current one is, from 1.
+        visit: u32,
+        /// By the state that counts the node: how often it was entered.
+        visits: BTreeMap<StateId, u32>,
     },
     /// Where a loop stands.
     Loop(LoopState),
@@ -131,6 +153,8 @@ pub enum FrameKind {
     Deadline {
         /// The timer that cuts it.
         timer: TimerId,
+        /// How long it may take, in milliseconds.
+        after_ms: u64,
     },
     /// Branches.
     Fork(ForkState),
@@ -188,10 +212,25 @@ impl LoopState {
     /// The same without what its iterations gave: what a store keeps beside the journal.
     #[must_use]
     pub fn row(&self) -> Self {
+        // Field by field: a copy of the records, made to be thrown away, would cost the most.
         Self {
+            path: self.path.clone(),
+            kind: self.kind.clone(),
+            title: self.title.clone(),
+            iteration: self.iteration,
+            max_iterations: self.max_iterations,
+            budget: self.budget,
+            timeout_ms: self.timeout_ms,
+            started_at: self.started_at,
+            deadline: self.deadline,
+            deadline_timer: self.deadline_timer,
+            iteration_started_at: self.iteration_started_at,
+            next_due_at: self.next_due_at,
+            last_condition: self.last_condition,
+            last_status: self.last_status,
             last: Records::new(),
             kept: Value::Null,
-            ..self.clone()
+            ended: self.ended,
         }
     }
 }
@@ -210,6 +249,8 @@ pub enum LoopEnd {
     Timeout,
     /// Its body failed.
     Failed,
+    /// It was cut from outside: by a deadline or a `break_when` around it, or by the run's end.
+    Cancelled,
 }
 
 impl LoopEnd {
@@ -222,6 +263,7 @@ impl LoopEnd {
             Self::Count => "count",
             Self::Timeout => "timeout",
             Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
         }
     }
 }
@@ -278,7 +320,7 @@ pub enum BranchState {
 /// How a branch ended.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct BranchOutcome {
-    /// Succeeded, Failed, TimedOut or Skipped.
+    /// Succeeded, Failed, TimedOut, Skipped, or Cancelled by a `break_when`.
     pub status: Status,
     /// Why, when it failed.
     pub error: Option<RunError>,
@@ -421,6 +463,7 @@ impl RunState {
             variables: Value::object(crate::expression::Object::new()),
             response: None,
             cursors: BTreeMap::new(),
+            ready: BTreeSet::new(),
             effects: BTreeMap::new(),
             timers: BTreeMap::new(),
             signals: Vec::new(),
@@ -446,9 +489,7 @@ impl RunState {
     /// Whether a cursor could go on without hearing from outside.
     #[must_use]
     pub fn has_ready_cursor(&self) -> bool {
-        self.cursors
-            .values()
-            .any(|cursor| cursor.wait == Wait::Ready)
+        !self.ready.is_empty()
     }
 
     /// When its first timer fires.

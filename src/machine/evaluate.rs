@@ -1,0 +1,193 @@
+//! Expressions as the machine asks for them: a value, a truth, a duration, an instant. What fails
+//! is a fault of the run.
+
+use super::advance::Stepper;
+use super::env::View;
+use super::state::{CursorId, RunError};
+use crate::expression::{Condition, EvalError, MAX_RESULT_DEPTH, Template, Value};
+use crate::model::{Dialect, Fault, fault_kind};
+use crate::program::{ActionId, Op, Sleep};
+use crate::time::{Timestamp, parse_duration};
+use chrono::DateTime;
+use std::time::Duration;
+
+/// What an operation or an evaluation comes to.
+pub(super) type Faulty<T> = Result<T, Fault>;
+
+impl Stepper<'_> {
+    /// What an expression sees from where a cursor stands.
+    pub fn view(&self, cursor: CursorId) -> View<'_> {
+        View {
+            program: self.program,
+            run: self.run,
+            cursor,
+            now: self.now,
+            forgiving: false,
+            bound: None,
+            random: &self.random,
+        }
+    }
+
+    pub fn eval(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {
+        computed(template.eval(&self.view(cursor)))
+    }
+
+    pub fn holds(&self, cursor: CursorId, condition: &Condition, forgiving: bool) -> Faulty<bool> {
+        let view = View {
+            forgiving,
+            ..self.view(cursor)
+        };
+        condition
+            .holds(&view)
+            .map_err(|error| expression_fault(&error))
+    }
+
+    /// A duration: ISO 8601 text, a number of seconds, or `{count, unit}`.
+    pub fn eval_duration(
+        &self,
+        cursor: CursorId,
+        template: &Template,
+        what: &str,
+    ) -> Faulty<Duration> {
+        let value = self.eval(cursor, template)?;
+        duration(&value).ok_or_else(|| {
+            let message = format!(
+                "{what} must be an ISO 8601 duration, a number of seconds, or {{count, unit}}; it is {}",
+                value.to_json()
+            );
+            Fault::new(fault_kind::EXPRESSION, message)
+        })
+    }
+
+    pub fn wake_at(&mut self, cursor: CursorId, sleep: &Sleep) -> Faulty<Timestamp> {
+        match sleep {
+            Sleep::For(duration) => Ok(self
+                .now
+                .plus(self.eval_duration(cursor, duration, "a wait")?)),
+            Sleep::Until(instant) => {
+                let value = self.eval(cursor, instant)?;
+                let parsed = value.as_str().map(DateTime::parse_from_rfc3339);
+                match parsed {
+                    Some(Ok(instant)) => Ok(Timestamp(instant.timestamp_millis())),
+                    Some(Err(_)) | None => Err(Fault::new(
+                        fault_kind::EXPRESSION,
+                        format!(
+                            "`until` must be a timestamp such as 2026-01-31T08:00:00Z; it is {}",
+                            value.to_json()
+                        ),
+                    )),
+                }
+            }
+        }
+    }
+
+    /// A case written as a key is text; it equals the number or boolean it spells, in the formats
+    /// where cases are keys.
+    pub fn case_equals(&self, case: &Value, value: &Value) -> bool {
+        if case == value {
+            return true;
+        }
+        let Some(key) = case.as_str() else {
+            return false;
+        };
+        match value {
+            Value::Int(_) | Value::Float(_) | Value::Decimal(_) | Value::Bool(_)
+                if self.program.dialect != Dialect::Azure =>
+            {
+                value.to_json() == key
+            }
+            _ => false,
+        }
+    }
+
+    /// A fault with the place where it happened.
+    pub fn located(&self, cursor: CursorId, fault: Fault) -> RunError {
+        let state = self.state_of(cursor);
+        // The end of the run, where its outputs are computed, is no action.
+        let action = state.filter(|state| !matches!(state.op, Op::Succeed));
+        RunError {
+            fault,
+            action: action.map(|state| state.name.clone()),
+            iteration: self.view(cursor).innermost_iteration(),
+            place: state.map(|state| (state.span.file, state.span.line)),
+        }
+    }
+
+    /// A fault that an action itself made, as a whole: its loop reached a limit, its time is up.
+    /// The cursor stands outside of the action already.
+    pub fn located_at(&self, cursor: CursorId, action: Option<ActionId>, fault: Fault) -> RunError {
+        let action = action.and_then(|action| self.program.action(action));
+        RunError {
+            fault,
+            action: action.map(|action| action.name.clone()),
+            iteration: self.view(cursor).innermost_iteration(),
+            place: action.map(|action| (action.span.file, action.span.line)),
+        }
+    }
+}
+
+/// A fault from an expression: never transient, for it would fail again.
+pub(super) fn expression_fault(error: &EvalError) -> Fault {
+    let message = if error.text.is_empty() {
+        error.message.clone()
+    } else {
+        format!("{} in `{}`", error.message, error.text)
+    };
+    Fault::new(fault_kind::EXPRESSION, message)
+}
+
+/// What an evaluation gives to a run: never so deep that it could not be read back.
+pub(super) fn computed(result: Result<Value, EvalError>) -> Faulty<Value> {
+    let value = result.map_err(|error| expression_fault(&error))?;
+    if value.nests_at_most(MAX_RESULT_DEPTH) {
+        return Ok(value);
+    }
+    let message = format!("the value nests deeper than {MAX_RESULT_DEPTH} levels");
+    Err(Fault::new(fault_kind::TOO_LARGE, message))
+}
+
+#[allow(clippy::cast_precision_loss)]
+pub(super) fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Int(int) => Some(*int as f64),
+        Value::Float(float) => Some(*float),
+        Value::Decimal(decimal) => f64::try_from(*decimal).ok(),
+        _ => None,
+    }
+}
+
+/// A value as plain text: strings as they are, anything else as JSON.
+pub(super) fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_json(), str::to_owned)
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// ISO 8601 text, a number of seconds, or `{count, unit}` (also inside `interval`).
+fn duration(value: &Value) -> Option<Duration> {
+    match value {
+        Value::String(text) => parse_duration(text).ok(),
+        Value::Object(map) => {
+            if let Some(interval) = map.get("interval") {
+                return duration(interval);
+            }
+            let count = number(map.get("count")?)?;
+            let unit = map.get("unit")?.as_str()?.to_ascii_lowercase();
+            let seconds = match unit.trim_end_matches('s') {
+                "millisecond" => 0.001,
+                "second" => 1.0,
+                "minute" => 60.0,
+                "hour" => 3_600.0,
+                "day" => 86_400.0,
+                "week" => 604_800.0,
+                _ => return None,
+            };
+            Duration::try_from_secs_f64(count * seconds).ok()
+        }
+        other => Duration::try_from_secs_f64(number(other)?).ok(),
+    }
+}

@@ -1,0 +1,145 @@
+//! Assignments: every way a variable changes. An append costs what is appended, in the journal and
+//! in memory.
+
+use super::advance::Stepper;
+use super::change::Change;
+use super::env::View;
+use super::evaluate::{Faulty, computed, number, text};
+use super::record::Output;
+use super::state::CursorId;
+use crate::expression::Value;
+use crate::model::{AssignOp, Dialect, Fault, Name, fault_kind};
+use crate::program::Assignment;
+use rust_decimal::Decimal;
+
+impl Stepper<'_> {
+    /// Gives what the last assignment did, as a record's output.
+    pub fn assign(
+        &mut self,
+        cursor: CursorId,
+        assignments: &[Assignment],
+        bound: Option<(&str, &Value)>,
+    ) -> Faulty<Option<Output>> {
+        let mut last = None;
+        for one in assignments {
+            let view = View {
+                bound,
+                ..self.view(cursor)
+            };
+            let value = computed(one.value.eval(&view))?;
+            last = Some(self.assign_one(one, value)?);
+        }
+        Ok(last)
+    }
+
+    fn assign_one(&mut self, one: &Assignment, value: Value) -> Faulty<Output> {
+        let name = self.variable_key(&one.variable);
+        let negative = one.op == AssignOp::Decrement;
+        match one.op {
+            AssignOp::Set => self.emit(Change::VariableSet(name.clone(), value)),
+            AssignOp::Increment | AssignOp::Decrement => {
+                let sum = self.sum(&name, &value, negative)?;
+                self.emit(Change::VariableSet(name.clone(), sum));
+            }
+            AssignOp::AppendToArray => return self.append_element(name, value),
+            AssignOp::AppendToString => return self.append_text(name, &value),
+            AssignOp::MergeAll => {
+                self.merge_all(&value);
+                return Ok(Output::Value(Value::Null));
+            }
+            AssignOp::ReplaceAll => {
+                self.replace_all(&value);
+                return Ok(Output::Value(Value::Null));
+            }
+            AssignOp::RemoveAll => {
+                self.remove_all(&value);
+                return Ok(Output::Value(Value::Null));
+            }
+        }
+        Ok(Output::Variable(name))
+    }
+
+    /// Loom creates what is missing (spec: loom.md, "Actions"); Azure wants it initialized.
+    fn known(&self, name: &Name) -> Faulty<Option<&Value>> {
+        let value = self.run.variables.get(name);
+        if value.is_none() && self.program.dialect == Dialect::Azure {
+            let message = format!("variable `{name}` is not initialized");
+            return Err(Fault::new(fault_kind::EXPRESSION, message));
+        }
+        Ok(value.filter(|value| !value.is_null()))
+    }
+
+    fn sum(&self, name: &Name, by: &Value, negative: bool) -> Faulty<Value> {
+        let zero = Value::Int(0);
+        let current = self.known(name)?.unwrap_or(&zero);
+        if number(current).is_none() {
+            return Err(not_a(name, "a number", current));
+        }
+        if number(by).is_none() {
+            let message = format!("`{name}` changes by a number, not by {}", by.to_json());
+            return Err(Fault::new(fault_kind::EXPRESSION, message));
+        }
+        add(current, by, negative).ok_or_else(|| {
+            let message = format!("variable `{name}` would leave the range of numbers");
+            Fault::new(fault_kind::EXPRESSION, message)
+        })
+    }
+
+    fn append_element(&mut self, variable: Name, more: Value) -> Faulty<Output> {
+        let known = self.known(&variable)?;
+        let (name, element) = (variable.clone(), more.clone());
+        let change = match known {
+            Some(Value::Array(_)) => Change::ElementAppended(name, element),
+            None => Change::VariableSet(name, Value::array(vec![element])),
+            Some(other) => return Err(not_a(&variable, "an array", other)),
+        };
+        self.emit(change);
+        Ok(Output::Appended { variable, more })
+    }
+
+    fn append_text(&mut self, variable: Name, value: &Value) -> Faulty<Output> {
+        let known = self.known(&variable)?;
+        let (name, more) = (variable.clone(), text(value));
+        let change = match known {
+            Some(Value::String(_)) => Change::TextAppended(name, more.clone()),
+            None => Change::VariableSet(name, Value::text(more.clone())),
+            Some(other) => return Err(not_a(&variable, "a string", other)),
+        };
+        self.emit(change);
+        let more = Value::text(more);
+        Ok(Output::Appended { variable, more })
+    }
+}
+
+fn not_a(name: &Name, wanted: &str, value: &Value) -> Fault {
+    let message = format!("variable `{name}` is not {wanted} but {}", value.kind());
+    Fault::new(fault_kind::EXPRESSION, message)
+}
+
+/// None: no number of its kind is that large.
+fn add(current: &Value, by: &Value, negative: bool) -> Option<Value> {
+    let exact = |value: &Value| match value {
+        Value::Int(int) => Some(Decimal::from(*int)),
+        Value::Decimal(decimal) => Some(*decimal),
+        _ => None,
+    };
+    if let (Value::Int(a), Value::Int(b)) = (current, by) {
+        let sum = if negative {
+            a.checked_sub(*b)
+        } else {
+            a.checked_add(*b)
+        };
+        return sum.map(Value::Int);
+    }
+    if let (Some(a), Some(b)) = (exact(current), exact(by)) {
+        let sum = if negative {
+            a.checked_sub(b)
+        } else {
+            a.checked_add(b)
+        };
+        return sum.map(Value::Decimal);
+    }
+    let (a, b) = (number(current)?, number(by)?);
+    let sum = if negative { a - b } else { a + b };
+    sum.is_finite().then_some(Value::Float(sum))
+}
