@@ -11,12 +11,14 @@
 mod action;
 #[path = "../../examples/support/app.rs"]
 mod app;
+mod architecture;
 mod azure;
 mod crash;
 mod diagnostics;
 mod examples;
 mod expressions;
 mod loom;
+mod machine;
 mod support;
 
 mod store_contract;

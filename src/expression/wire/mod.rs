@@ -11,9 +11,11 @@ pub use port::{Port, PortKind};
 
 use super::template::{Kind, Template};
 use super::{Env, EvalError, Lookup, Object, Reference, Value};
-use crate::model::Name;
 use scoped::Scoped;
 use std::sync::Arc;
+
+/// A name, as the rest of the crate has them; this room knows no other.
+type Name = Arc<str>;
 
 /// Where a value comes from, and what becomes of it on the way.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! An environment with further names at the top of templates. Each is computed when it is first
 //! read, at most once; its mistakes are those of the template that reads it.
 
+use super::Name;
 use crate::expression::{ActionView, Env, EvalError, Lookup, Mode, Template, Value};
-use crate::model::Name;
 use chrono::{DateTime, Utc};
 use std::cell::RefCell;
 

@@ -1,0 +1,140 @@
+//! Trees by hand, for what no file can say yet: graphs, catches, loops as TEA has them.
+
+use super::play::{Case, json};
+use windlass::expression::{Condition, Syntax, Template};
+use windlass::hir::{
+    Assign, Assignment, Block, Call, Edge, Graph, Loop, Node, Outputs, Step, StepKind, Workflow,
+};
+use windlass::model::{AssignOp, Dialect, Name, OnLimit, Test};
+use windlass::source::Span;
+
+pub fn template(text: &str) -> Template {
+    Template::parse(text, Syntax::Loom).unwrap()
+}
+
+pub fn condition(text: &str) -> Condition {
+    Condition::parse(text, Syntax::Loom).unwrap()
+}
+
+pub fn step(name: &str, kind: StepKind) -> Step {
+    Step {
+        name: Name::from(name),
+        label: Name::from("step"),
+        title: None,
+        anonymous: false,
+        kind,
+        output: None,
+        retry: None,
+        timeout: None,
+        break_when: None,
+        continue_when: None,
+        span: Span::default(),
+    }
+}
+
+/// A request without inputs.
+pub fn call(name: &str) -> Step {
+    let call = Call {
+        executor: Name::from("shell"),
+        inputs: Template::constant(json("{}")),
+        attempt_timeout: None,
+        then: Vec::new(),
+    };
+    step(name, StepKind::Call(call))
+}
+
+fn assignment(variable: &str, op: AssignOp, value: &str) -> Assignment {
+    Assignment {
+        variable: Name::from(variable),
+        op,
+        value: template(value),
+        span: Span::default(),
+    }
+}
+
+/// A request whose answer becomes a variable.
+pub fn call_into(name: &str, variable: &str, op: AssignOp) -> Step {
+    let then = vec![assignment(variable, op, "@variables('result')")];
+    match call(name).kind {
+        StepKind::Call(call) => step(name, StepKind::Call(Call { then, ..call })),
+        _ => unreachable!(),
+    }
+}
+
+pub fn set(name: &str, variable: &str, value: &str) -> Step {
+    let assign = Assign {
+        assignments: vec![assignment(variable, AssignOp::Set, value)],
+        output: None,
+    };
+    step(name, StepKind::Assign(assign))
+}
+
+pub fn compose(name: &str, value: &str) -> Step {
+    step(name, StepKind::Compose(template(value)))
+}
+
+/// A loop as TEA has it: no timeout, no look at the condition when the count is spent.
+pub fn loop_while(name: &str, while_: &str, count: i64, body: Vec<Step>) -> Step {
+    let spec = Loop {
+        test: Test::Before,
+        stop_when: condition(while_).negated(),
+        condition_text: while_.to_owned(),
+        negated: true,
+        count: Template::constant(count.into()),
+        timeout: None,
+        delay: None,
+        on_limit: OnLimit::Continue,
+        on_timeout: OnLimit::Continue,
+        test_when_spent: false,
+        survives_failure: false,
+        keep: Vec::new(),
+        body: Block::Sequence(body),
+    };
+    step(name, StepKind::Loop(Box::new(spec)))
+}
+
+/// A node with its edges: condition (empty: always) and target (empty: the end).
+pub fn node(step: Step, edges: &[(&str, &str)]) -> Node {
+    let edge = |(when, to): &(&str, &str)| Edge {
+        when: (!when.is_empty()).then(|| condition(when)),
+        to: (!to.is_empty()).then(|| Name::from(*to)),
+        span: Span::default(),
+    };
+    Node {
+        step,
+        edges: edges.iter().map(edge).collect(),
+    }
+}
+
+pub fn graph(entry: &str, max_steps: u32, nodes: Vec<Node>) -> Block {
+    Block::Graph(Graph {
+        entry: (!entry.is_empty()).then(|| Name::from(entry)),
+        nodes,
+        max_steps,
+    })
+}
+
+pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Workflow {
+    let variable = |(name, value): &(&str, &str)| {
+        let value = Template::constant(json(value));
+        (Name::from(*name), value)
+    };
+    Workflow {
+        name: Name::from("built"),
+        dialect,
+        inputs: Vec::new(),
+        variables: variables.iter().map(variable).collect(),
+        parameters: Vec::new(),
+        trigger: None,
+        body,
+        outputs: Outputs::State,
+        handlers: Vec::new(),
+        links: Vec::new(),
+        span: Span::default(),
+    }
+}
+
+/// Plays a graph whose result is its variables.
+pub fn of_graph(variables: &[(&str, &str)], body: Block) -> Case {
+    Case::hir(&workflow(Dialect::Tea, variables, body))
+}

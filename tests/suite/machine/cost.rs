@@ -1,0 +1,171 @@
+//! What a checkpoint costs: what changed, never what there is.
+
+use super::play::{Case, ok};
+use std::time::Instant;
+use windlass::machine::{Change, IterationRow};
+
+fn size<T: bincode::Encode>(value: &T) -> usize {
+    let config = bincode::config::standard();
+    bincode::encode_to_vec(value, config).unwrap().len()
+}
+
+/// A loop of so many iterations around these actions, as a file of the caps allows it.
+fn counting(count: u32, actions: &str) -> Case {
+    Case::yaml(&format!(
+        "
+variables: {{ seen: [], text: \"\" }}
+actions:
+  poll:
+    type: until
+    condition: \"@equals(variables('loopIndex'), {count})\"
+    limit: {{ count: {count} }}
+    actions:
+{actions}
+outputs: {{ seen: \"@length(variables('seen'))\", text: \"@length(variables('text'))\" }}
+"
+    ))
+}
+
+const APPENDS: &str = "
+      a: { type: shell, run: x }
+      b: { type: appendToArrayVariable, name: seen, value: \"@outputs('a')\" }
+      c: { type: appendToStringVariable, name: text, value: \"0123456789\" }
+";
+
+#[test]
+fn an_append_costs_what_is_appended() {
+    let played = counting(300, APPENDS)
+        .world(|_| ok("\"0123456789\""))
+        .play();
+    assert_eq!(played.output(), r#"{"seen":300,"text":3000}"#);
+    let bytes: Vec<usize> = played
+        .steps
+        .iter()
+        .map(|step| size(&step.changes))
+        .collect();
+    let (early, late) = (bytes[10], bytes[bytes.len() - 10]);
+    // Only the numbers in it grow by a byte.
+    assert!(
+        late <= early + 12,
+        "a step took {early} bytes, later {late}"
+    );
+    let rows: Vec<usize> = played.iterations.iter().map(size::<IterationRow>).collect();
+    assert!(rows[299] <= rows[0] + 12, "{} {}", rows[0], rows[299]);
+    assert!(
+        played.rows()[299].ends_with(r#"{"a":"0123456789","b":"0123456789","c":"0123456789"}"#)
+    );
+}
+
+#[test]
+fn a_result_is_stored_once() {
+    let large = format!("\"{}\"", "x".repeat(10_000));
+    let played = counting(
+        3,
+        "
+      a: { type: shell, run: x }
+      b: { type: setVariable, name: last, value: \"@outputs('a')\" }
+      c: { type: scope, actions: { d: { type: scope, actions: { e: { type: shell, run: x } } } } }
+",
+    )
+    .world(move |_| ok(&large))
+    .play();
+    let changes: Vec<Change> = played
+        .steps
+        .iter()
+        .flat_map(|step| step.changes.clone())
+        .collect();
+    // Two answers an iteration, one of which becomes a variable as well.
+    let copies = size(&changes) / 10_000;
+    assert_eq!(copies, 9, "{copies} copies of what three iterations gave");
+}
+
+#[test]
+fn one_commit_an_iteration_of_one_effect() {
+    for delay in ["", "    delay: PT1S\n"] {
+        let text = format!("      a: {{ type: shell, run: x }}\n{delay}");
+        let played = counting(100, &text).play();
+        let all = played.steps.len();
+        let expected = if delay.is_empty() { 101 } else { 200 };
+        assert_eq!(all, expected, "{delay:?}");
+    }
+}
+
+#[test]
+fn a_body_without_effects_has_a_checkpoint_an_iteration() {
+    let played = counting(50, "      a: { type: compose, inputs: 1 }\n").play();
+    assert_eq!(played.steps.len(), 51 - 1);
+    let ended = |step: &&super::play::Step| {
+        let ended = |change: &&Change| matches!(change, Change::IterationEnded { .. });
+        step.changes.iter().filter(ended).count() == 1
+    };
+    assert_eq!(played.steps.iter().filter(ended).count(), 50);
+}
+
+#[test]
+fn a_foreach_has_a_checkpoint_an_item() {
+    let played = Case::yaml(
+        "
+actions:
+  each:
+    type: foreach
+    foreach: \"@range(0, 40)\"
+    concurrency: 8
+    actions: { a: { type: compose, inputs: \"@item()\" } }
+",
+    )
+    .play();
+    assert!(played.steps.len() >= 40, "{}", played.steps.len());
+    for step in &played.steps {
+        let ended = |change: &&Change| matches!(change, Change::BranchEnded { .. });
+        assert!(step.changes.iter().filter(ended).count() <= 1);
+    }
+}
+
+#[test]
+fn a_hundred_thousand_iterations_stay_flat() {
+    for body in [
+        "      a: { type: setVariable, name: n, value: \"@variables('loopIndex')\" }\n",
+        "      a: { type: shell, run: x }\n",
+    ] {
+        let mut case = counting(100_000, body);
+        case.quick = true;
+        let played = case.play();
+        assert_eq!(played.loops["poll"].iteration, 100_000);
+        let bytes = size(&played.state);
+        assert!(bytes < 2_000, "the state takes {bytes} bytes");
+    }
+}
+
+/// Not a test of correctness: how long one transition takes.
+/// `cargo test --test suite cost -- --ignored --nocapture`
+#[test]
+#[ignore = "measures"]
+#[allow(clippy::disallowed_methods)] // A stopwatch.
+fn how_long_a_transition_takes() {
+    let many: String = (0..400)
+        .map(|n| format!("  s{n}: {{ type: compose, inputs: {n} }}\n"))
+        .collect();
+    let polling = "
+  poll:
+    type: until
+    condition: \"@equals(body('check').state, 'done')\"
+    limit: { count: 100000, timeout: PT10H }
+    actions:
+      check: { type: shell, run: x }
+";
+    for (what, before) in [("alone", ""), ("after 400 actions", &*many)] {
+        let mut case = Case::yaml(&format!("actions:\n{before}{}", &polling[1..])).world(|call| {
+            ok(if call.n == 99_999 {
+                r#"{"state": "done"}"#
+            } else {
+                r#"{"state": "busy"}"#
+            })
+        });
+        case.quick = true;
+        let begin = Instant::now();
+        let played = case.play();
+        let each = begin.elapsed() / 100_000;
+        assert_eq!(played.loops["poll"].iteration, 100_000);
+        println!("{what}: {each:?} a transition, the test's own part included");
+    }
+}

@@ -1,0 +1,168 @@
+//! The laws of docs/architecture.md, as assertions.
+
+use super::play::Played;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use windlass::machine::{Change, Effect, EffectId, RunState, TimerId, Transition};
+use windlass::model::Status;
+use windlass::time::Timestamp;
+
+/// What a store would have: the changes so far, folded.
+pub struct Books {
+    pub folded: RunState,
+    last_id: u64,
+}
+
+impl Books {
+    pub fn new(state: RunState) -> Self {
+        Self {
+            folded: state,
+            last_id: 0,
+        }
+    }
+
+    /// Keeps one transition that led to `state`.
+    pub fn keep(&mut self, transition: &Transition, state: &RunState) {
+        for change in &transition.changes {
+            self.new_id(change);
+            self.folded.apply(change);
+        }
+        assert_eq!(self.folded, *state, "the journal is the state (law 7)");
+        assert_eq!(again(&transition.changes), transition.changes);
+        assert_eq!(again(state), *state, "what is stored reads back the same");
+        assert_eq!(again(&transition.iterations), transition.iterations);
+        assert_eq!(again(&transition.history), transition.history);
+        // What is cut from outside is no boundary of the loop's own.
+        let own = transition
+            .iterations
+            .iter()
+            .filter(|row| row.status != Status::Cancelled);
+        let mut ended: Vec<&str> = own.map(|row| &*row.path).collect();
+        ended.sort_unstable();
+        let all = ended.len();
+        ended.dedup();
+        assert_eq!(ended.len(), all, "one iteration boundary a loop (law 5)");
+        if state.outcome.is_some() {
+            assert!(state.effects.is_empty() && state.timers.is_empty() && state.ready.is_empty());
+        }
+        let ready = state
+            .cursors
+            .iter()
+            .filter(|(_, cursor)| cursor.wait.is_ready());
+        let ready = ready.map(|(id, _)| *id).collect();
+        assert_eq!(
+            state.ready, ready,
+            "the ready cursors are those that are ready"
+        );
+    }
+
+    fn new_id(&mut self, change: &Change) {
+        let id = match change {
+            Change::CursorSpawned(id, _) => id.0,
+            Change::EffectRequested(id, _) => id.0,
+            Change::TimerArmed(id, _) => id.0,
+            _ => return,
+        };
+        assert!(id > self.last_id, "id {id} was used before (law 4)");
+        self.last_id = id;
+    }
+}
+
+/// Through the store's encoding and back.
+fn again<T: bincode::Encode + bincode::Decode<()>>(value: &T) -> T {
+    let config = bincode::config::standard();
+    let bytes = bincode::encode_to_vec(value, config).unwrap();
+    let (back, read) = bincode::decode_from_slice(&bytes, config).unwrap();
+    assert_eq!(read, bytes.len());
+    back
+}
+
+/// What a driver holds is what it would start after a crash.
+pub fn driver_holds_what_is_outstanding(
+    state: &RunState,
+    effects: &BTreeMap<EffectId, Option<Timestamp>>,
+    timers: &BTreeMap<TimerId, Timestamp>,
+    goes_on: bool,
+) {
+    if state.paused.is_some() {
+        return;
+    }
+    let mut held: Vec<Effect> = Vec::new();
+    for id in effects.keys() {
+        let request = state.effects.get(id).map(|effect| effect.request.clone());
+        let request = request.unwrap_or_else(|| panic!("nobody waits for effect {id:?}"));
+        held.push(Effect::Start { id: *id, request });
+    }
+    for (id, due_at) in timers {
+        let (id, due_at) = (*id, *due_at);
+        held.push(Effect::Arm { id, due_at });
+    }
+    if goes_on {
+        held.push(Effect::Continue);
+    }
+    let outstanding: Vec<Effect> = state.outstanding().collect();
+    assert_eq!(held, outstanding);
+}
+
+/// A crashed play came to the same end by the same way, and repeated at most one effect a crash
+/// each.
+pub fn same(calm: &Played, crashed: &Played) {
+    assert_eq!(calm.state, crashed.state);
+    assert_eq!(calm.history, crashed.history);
+    assert_eq!(calm.iterations, crashed.iterations);
+    assert_eq!(calm.loops, crashed.loops);
+    assert_eq!(calm.started, crashed.started);
+    for (id, starts) in &crashed.starts {
+        assert!(
+            *starts <= 1 + crashed.crashes,
+            "{id:?} started {starts} times"
+        );
+    }
+}
+
+/// A play that was crashed in a pause as well came to the same end, perhaps later.
+pub fn same_end(calm: &Played, crashed: &Played) {
+    assert_eq!(calm.status(), crashed.status());
+    let end = |played: &Played| {
+        let outcome = played.state.outcome.clone();
+        outcome.map(|outcome| (outcome.output, outcome.error))
+    };
+    assert_eq!(end(calm), end(crashed));
+}
+
+/// A play that stood still for a while came to the same end so much later.
+pub fn same_but_later(calm: &Played, paused: &Played, later: Duration) {
+    let (one, other) = (calm.outcome(), paused.outcome());
+    assert_eq!(one.status, other.status);
+    assert_eq!(one.output, other.output);
+    let fault = |error: &windlass::machine::RunError| error.fault.clone();
+    assert_eq!(
+        one.error.as_ref().map(fault),
+        other.error.as_ref().map(fault)
+    );
+    assert_eq!(calm.keys(), paused.keys());
+    assert_eq!(calm.rows(), paused.rows());
+    assert_eq!(one.at.plus(later), other.at, "the clock stood still");
+}
+
+/// What an ended run leaves behind: no loop that still runs, and iterations one after the other.
+pub fn ended_well(played: &Played) {
+    if played.state.outcome.is_none() {
+        return;
+    }
+    for row in played.loops.values() {
+        assert!(row.ended.is_some(), "loop {} still runs", row.path);
+    }
+    let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in &played.iterations {
+        let before = last.insert(&row.path, row.iteration);
+        // A loop that is retried as a whole begins anew.
+        assert!(
+            row.iteration == 0 || before == Some(row.iteration - 1),
+            "iteration {} of {} came after {before:?}",
+            row.iteration,
+            row.path
+        );
+    }
+    assert!(played.state.ready.is_empty());
+}

@@ -1,0 +1,17 @@
+//! The machine on virtual time: workflows as their authors write them, a scripted world, and the
+//! laws of docs/architecture.md asserted after every transition and through crashes at every one.
+
+mod build;
+mod cost;
+mod faults;
+mod graphs;
+mod jumps;
+mod laws;
+mod limits;
+mod loops;
+mod order;
+mod outside;
+mod play;
+mod random;
+mod retry;
+mod transitions;

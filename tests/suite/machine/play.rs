@@ -1,0 +1,650 @@
+//! Plays a run on virtual time: no task, no clock, no store. A scripted world answers effects,
+//! timers fire in the order of their due times, and after every transition the laws of
+//! docs/architecture.md are asserted. A play can be crashed at any transition, and then it goes
+//! on as a driver would: from the journal and from what is outstanding.
+
+use super::laws;
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+use windlass::compile::compile;
+use windlass::dialect;
+use windlass::expression::Value;
+use windlass::hir::Workflow;
+use windlass::machine::{
+    Change, Effect, EffectId, Event, Happening, HistoryEvent, IterationRow, LoopState, Outcome,
+    Receipt, RunState, RunStatus, TimerId, Transition, advance,
+};
+use windlass::model::{Fault, Name, Request};
+use windlass::program::{Caps, Program, ProgramHash};
+use windlass::source::Bundle;
+use windlass::time::Timestamp;
+
+/// When every play begins.
+pub const START: Timestamp = Timestamp(1_700_000_000_000);
+
+/// A request, as the scripted world sees it.
+pub struct Call<'a> {
+    pub name: &'a str,
+    /// How many requests of this action came before, from 0. A repetition after a crash is none.
+    pub n: usize,
+    pub inputs: &'a Value,
+}
+
+/// What the world says to a request.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// This, after so long.
+    Is(Duration, Result<Value, Fault>),
+    /// Never anything.
+    Never,
+}
+
+pub fn json(text: &str) -> Value {
+    Value::from_json(text).unwrap()
+}
+
+pub fn ok(text: &str) -> Answer {
+    Answer::Is(Duration::ZERO, Ok(json(text)))
+}
+
+pub fn fails(kind: &str) -> Answer {
+    failure(Fault::new(kind, format!("it was {kind}")).transient())
+}
+
+pub fn failure(fault: Fault) -> Answer {
+    Answer::Is(Duration::ZERO, Err(fault))
+}
+
+impl Answer {
+    pub fn after(self, seconds: u64) -> Self {
+        match self {
+            Self::Is(_, result) => Self::Is(Duration::from_secs(seconds), result),
+            Self::Never => Self::Never,
+        }
+    }
+}
+
+/// What comes from outside.
+#[derive(Clone, Debug)]
+pub enum Outside {
+    Pause,
+    Resume,
+    Cancel,
+    Signal(&'static str, Value),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    At(Timestamp),
+    /// Before this transition.
+    Step(usize),
+}
+
+/// Where a play is crashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// The step was never stored.
+    Before,
+    /// The step was stored, but none of its effects was started.
+    After,
+}
+
+/// Decides at each transition, by its number and how often it was tried.
+pub type Crashes<'a> = &'a mut dyn FnMut(usize, usize) -> Option<Crash>;
+
+type World = dyn Fn(&Call<'_>) -> Answer;
+
+/// A workflow and its world.
+pub struct Case {
+    pub program: Program,
+    input: Value,
+    world: Box<World>,
+    outside: Vec<(When, Outside)>,
+    /// Without the assertions after every transition, which cost the most.
+    pub quick: bool,
+    crash_in_pauses: Cell<bool>,
+}
+
+/// One transition, for tests that look at it whole.
+pub struct Step {
+    pub event: Event,
+    pub changes: Vec<Change>,
+    pub effects: Vec<Effect>,
+}
+
+/// A request that was started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Started {
+    /// Milliseconds since the start of the play.
+    pub at_ms: i64,
+    pub name: String,
+    pub request: Request,
+}
+
+/// A play that came to its end: nothing more happens by itself.
+pub struct Played {
+    /// The names of the program's actions, by id.
+    pub names: Vec<Name>,
+    pub state: RunState,
+    pub now: Timestamp,
+    pub steps: Vec<Step>,
+    pub started: Vec<Started>,
+    /// The starts of each effect: more than one after a crash.
+    pub starts: BTreeMap<EffectId, usize>,
+    pub history: Vec<HistoryEvent>,
+    pub iterations: Vec<IterationRow>,
+    /// The last row of every loop, by path.
+    pub loops: BTreeMap<String, LoopState>,
+    pub crashes: usize,
+}
+
+impl Case {
+    pub fn hir(workflow: &Workflow) -> Self {
+        let caps = Caps {
+            count: u64::MAX,
+            timeout: Duration::from_secs(u64::from(u32::MAX)),
+        };
+        let program = compile(workflow, ProgramHash::default(), caps)
+            .unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+        Self {
+            program,
+            input: Value::Null,
+            world: Box::new(|_| ok("null")),
+            outside: Vec::new(),
+            quick: false,
+            crash_in_pauses: Cell::new(false),
+        }
+    }
+
+    pub fn yaml(text: &str) -> Self {
+        Self::hir(&read(text))
+    }
+
+    pub fn input(mut self, text: &str) -> Self {
+        self.input = json(text);
+        self
+    }
+
+    pub fn world(mut self, world: impl Fn(&Call<'_>) -> Answer + 'static) -> Self {
+        self.world = Box::new(world);
+        self
+    }
+
+    /// Something from outside, so many seconds after the start.
+    pub fn at(mut self, seconds: u64, what: Outside) -> Self {
+        let at = START.plus(Duration::from_secs(seconds));
+        self.outside.push((When::At(at), what));
+        self
+    }
+
+    /// Plays it, and again with crashes: at every transition, and at some of them alone. Whatever
+    /// is crashed comes to the same end. Gives the undisturbed play.
+    pub fn play(&self) -> Played {
+        let calm = self.play_with(&mut |_, _| None);
+        if self.quick {
+            return calm;
+        }
+        laws::ended_well(&calm);
+        let mut always = |_: usize, tries: usize| match tries {
+            0 => Some(Crash::Before),
+            1 => Some(Crash::After),
+            _ => None,
+        };
+        laws::same(&calm, &self.play_with(&mut always));
+        if calm
+            .history
+            .iter()
+            .any(|event| matches!(event.what, Happening::RunPaused { .. }))
+        {
+            self.crash_in_pauses.set(true);
+            laws::same_end(&calm, &self.play_with(&mut always));
+            self.crash_in_pauses.set(false);
+        }
+        let every = calm.steps.len().div_ceil(5).max(1);
+        for at in (0..calm.steps.len()).step_by(every) {
+            for crash in [Crash::Before, Crash::After] {
+                let mut once =
+                    |step: usize, tries: usize| (step == at && tries == 0).then_some(crash);
+                laws::same(&calm, &self.play_with(&mut once));
+            }
+        }
+        calm
+    }
+
+    /// Pauses before each transition, an hour later goes on, and comes to the same end an hour
+    /// later. For worlds that answer at once: what is in flight goes on in a pause.
+    pub fn play_paused_everywhere(&mut self) {
+        let calm = self.play();
+        let outside = self.outside.clone();
+        for step in 1..calm.steps.len() {
+            self.outside = outside.clone();
+            self.outside.push((When::Step(step), Outside::Pause));
+            let paused = self.play_with(&mut |_, _| None);
+            assert_eq!(paused.state.status(), RunStatus::Paused, "paused at {step}");
+            let (since, _) = paused.state.paused.clone().unwrap();
+            let back = since.plus(HOUR);
+            self.outside.push((When::At(back), Outside::Resume));
+            let resumed = self.play();
+            laws::same_but_later(&calm, &resumed, HOUR);
+        }
+        self.outside = outside;
+    }
+
+    /// Cancels before each transition: nothing is left then.
+    pub fn play_cancelled_everywhere(&mut self) {
+        let calm = self.play();
+        let outside = self.outside.clone();
+        for step in 1..calm.steps.len() {
+            self.outside = outside.clone();
+            self.outside.push((When::Step(step), Outside::Cancel));
+            let cancelled = self.play();
+            assert_eq!(
+                cancelled.state.status(),
+                RunStatus::Cancelled,
+                "cancelled at {step}"
+            );
+            for row in cancelled.loops.values() {
+                assert!(
+                    row.ended.is_some(),
+                    "{} still runs in a cancelled run",
+                    row.path
+                );
+            }
+        }
+        self.outside = outside;
+    }
+
+    pub fn play_with(&self, crashes: Crashes<'_>) -> Played {
+        let hash = self.program.hash;
+        let state = RunState::new(Name::from("run"), hash);
+        let player = Player {
+            case: self,
+            books: laws::Books::new(state.clone()),
+            state: state.clone(),
+            now: START,
+            step: 0,
+            begun: false,
+            goes_on: false,
+            effects: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            plans: HashMap::new(),
+            calls: HashMap::new(),
+            outside: self.outside.clone(),
+            told: Played {
+                names: self
+                    .program
+                    .actions
+                    .iter()
+                    .map(|action| action.name.clone())
+                    .collect(),
+                state,
+                now: START,
+                steps: Vec::new(),
+                started: Vec::new(),
+                starts: BTreeMap::new(),
+                history: Vec::new(),
+                iterations: Vec::new(),
+                loops: BTreeMap::new(),
+                crashes: 0,
+            },
+        };
+        player.play(crashes)
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+pub fn read(text: &str) -> Workflow {
+    let bundle = Bundle::single("test.yaml", text);
+    let caps = dialect::Caps::unlimited();
+    let (workflow, diagnostics) = dialect::read(&bundle, None, &caps);
+    workflow.unwrap_or_else(|| panic!("{}", diagnostics.render(&bundle, false)))
+}
+
+/// What happens next, and where it came from.
+#[derive(Clone, Debug)]
+enum Source {
+    Begin,
+    Outside(usize),
+    Goes,
+    Effect(EffectId),
+    Timer(TimerId),
+}
+
+struct Player<'a> {
+    case: &'a Case,
+    state: RunState,
+    books: laws::Books,
+    now: Timestamp,
+    /// The number of the next transition.
+    step: usize,
+    begun: bool,
+    /// `Continue` was asked for.
+    goes_on: bool,
+    /// What a driver holds: effects with the time of their completion, timers with theirs.
+    effects: BTreeMap<EffectId, Option<Timestamp>>,
+    timers: BTreeMap<TimerId, Timestamp>,
+    /// What the world has said to an effect once and for all.
+    plans: HashMap<EffectId, Plan>,
+    calls: HashMap<String, usize>,
+    outside: Vec<(When, Outside)>,
+    told: Played,
+}
+
+struct Plan {
+    request: Request,
+    due: Option<Timestamp>,
+    result: Result<Value, Fault>,
+}
+
+impl Player<'_> {
+    fn play(mut self, crashes: Crashes<'_>) -> Played {
+        let mut tries = 0;
+        while let Some((due, source)) = self.next() {
+            self.now = self.now.max(due);
+            let event = self.event(&source);
+            let program = &self.case.program;
+            let transition = advance(program, &mut self.state, self.now, event.clone());
+            if transition.is_empty() {
+                self.consume(&source);
+                continue;
+            }
+            let crash = crashes(self.step, tries).filter(|crash| self.may_crash(*crash));
+            tries += 1;
+            if crash == Some(Crash::Before) {
+                self.restart();
+                continue;
+            }
+            self.consume(&source);
+            let asked = self.commit(event, transition);
+            match crash {
+                Some(_) => self.restart(),
+                None => asked.into_iter().for_each(|effect| self.carry_out(effect)),
+            }
+            if !self.case.quick {
+                laws::driver_holds_what_is_outstanding(
+                    &self.state,
+                    &self.effects,
+                    &self.timers,
+                    self.goes_on,
+                );
+            }
+            self.step += 1;
+            tries = 0;
+            assert!(self.step < 50_000 || self.case.quick, "it does not end");
+        }
+        self.told.state = self.state;
+        self.told.now = self.now;
+        self.told
+    }
+
+    /// A crash in a pause is another story: what is in flight starts again with the resume only,
+    /// and is late then.
+    fn may_crash(&self, crash: Crash) -> bool {
+        let state = match crash {
+            Crash::Before => &self.books.folded,
+            Crash::After => &self.state,
+        };
+        state.paused.is_none() || self.case.crash_in_pauses.get()
+    }
+
+    /// What happens next, and when.
+    fn next(&self) -> Option<(Timestamp, Source)> {
+        if self.state.outcome.is_some() {
+            return None;
+        }
+        if !self.begun {
+            return Some((self.now, Source::Begin));
+        }
+        let outside = self.outside.iter().enumerate();
+        let outside = outside.map(|(place, (when, _))| (when, place));
+        for (when, place) in outside.clone() {
+            if *when == When::Step(self.step) {
+                return Some((self.now, Source::Outside(place)));
+            }
+        }
+        if self.goes_on {
+            return Some((self.now, Source::Goes));
+        }
+        let outside = outside.filter_map(|(when, place)| match when {
+            When::At(at) => Some((*at, 0, Source::Outside(place))),
+            When::Step(_) => None,
+        });
+        let effects = self.effects.iter();
+        let effects = effects.filter_map(|(id, due)| Some(((*due)?, 1, Source::Effect(*id))));
+        let timers = self.timers.iter();
+        let timers = timers.map(|(id, due)| (*due, 2, Source::Timer(*id)));
+        let all = outside.chain(effects).chain(timers);
+        let first = all.min_by_key(|(due, kind, _)| (*due, *kind))?;
+        Some((first.0, first.2))
+    }
+
+    fn event(&self, source: &Source) -> Event {
+        match source {
+            Source::Begin => Event::Started(self.case.input.clone()),
+            Source::Goes => Event::Continued,
+            Source::Effect(id) => Event::EffectCompleted {
+                id: *id,
+                result: self.plans[id].result.clone(),
+            },
+            Source::Timer(id) => Event::TimerFired { id: *id },
+            Source::Outside(place) => match &self.outside[*place].1 {
+                Outside::Pause => Event::PauseRequested,
+                Outside::Resume => Event::Resumed,
+                Outside::Cancel => Event::CancelRequested,
+                Outside::Signal(name, payload) => Event::Signalled {
+                    name: Name::from(*name),
+                    payload: payload.clone(),
+                },
+            },
+        }
+    }
+
+    fn consume(&mut self, source: &Source) {
+        match source {
+            Source::Begin => self.begun = true,
+            Source::Goes => self.goes_on = false,
+            Source::Effect(id) => {
+                self.effects.remove(id);
+            }
+            Source::Timer(id) => {
+                self.timers.remove(id);
+            }
+            Source::Outside(place) => {
+                self.outside.remove(*place);
+            }
+        }
+    }
+
+    /// What a store does; gives the effects.
+    fn commit(&mut self, event: Event, transition: Transition) -> Vec<Effect> {
+        let told = &mut self.told;
+        for row in &transition.loops {
+            told.loops.insert(row.path.clone(), row.clone());
+        }
+        if self.case.quick {
+            return transition.release(&Receipt { revision: 1 });
+        }
+        self.books.keep(&transition, &self.state);
+        told.history.extend(transition.history.iter().cloned());
+        told.iterations
+            .extend(transition.iterations.iter().cloned());
+        let changes = transition.changes.clone();
+        let effects = transition.release(&Receipt { revision: 1 });
+        told.steps.push(Step {
+            event,
+            changes,
+            effects: effects.clone(),
+        });
+        effects
+    }
+
+    /// A crash, and a driver that begins with what is stored.
+    fn restart(&mut self) {
+        self.told.crashes += 1;
+        self.state = self.books.folded.clone();
+        self.effects.clear();
+        self.timers.clear();
+        self.goes_on = false;
+        let outstanding: Vec<Effect> = self.state.outstanding().collect();
+        outstanding
+            .into_iter()
+            .for_each(|effect| self.carry_out(effect));
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Start { id, request } => self.start(id, request),
+            Effect::Abort { id } => {
+                self.effects.remove(&id);
+            }
+            Effect::Arm { id, due_at } => {
+                self.timers.insert(id, due_at);
+            }
+            Effect::Disarm { id } => {
+                self.timers.remove(&id);
+            }
+            Effect::Continue => self.goes_on = true,
+            Effect::Finish(_) => {
+                self.goes_on = false;
+                assert!(
+                    self.effects.is_empty(),
+                    "effects are left: {:?}",
+                    self.effects
+                );
+                assert!(self.timers.is_empty(), "timers are left: {:?}", self.timers);
+            }
+        }
+    }
+
+    fn start(&mut self, id: EffectId, request: Request) {
+        if self.effects.contains_key(&id) {
+            return;
+        }
+        if !self.plans.contains_key(&id) {
+            let calls = self.calls.entry(request.action.to_string()).or_default();
+            let n = *calls;
+            *calls += 1;
+            let answer = (self.case.world)(&Call {
+                name: &request.action,
+                n,
+                inputs: &request.inputs,
+            });
+            let (due, result) = match answer {
+                Answer::Is(after, result) => (Some(self.now.plus(after)), result),
+                Answer::Never => (None, Ok(Value::Null)),
+            };
+            let plan = Plan {
+                request: request.clone(),
+                due,
+                result,
+            };
+            self.plans.insert(id, plan);
+            if !self.case.quick {
+                self.told.started.push(Started {
+                    at_ms: self.now.0 - START.0,
+                    name: request.action.to_string(),
+                    request: request.clone(),
+                });
+            }
+        }
+        let plan = &self.plans[&id];
+        assert_eq!(plan.request, request, "a repetition is the same request");
+        self.effects.insert(id, plan.due);
+        if self.case.quick {
+            // A hundred thousand plans would be most of the memory that the test looks at.
+            let result = plan.result.clone();
+            self.plans.retain(|other, _| *other == id);
+            self.plans.get_mut(&id).unwrap().result = result;
+        } else {
+            *self.told.starts.entry(id).or_default() += 1;
+        }
+    }
+}
+
+impl Played {
+    pub fn status(&self) -> RunStatus {
+        self.state.status()
+    }
+
+    pub fn outcome(&self) -> &Outcome {
+        let outcome = self.state.outcome.as_ref();
+        outcome.unwrap_or_else(|| panic!("it has not ended: {:#?}", self.state))
+    }
+
+    /// What a run that succeeded gave, as JSON.
+    pub fn output(&self) -> String {
+        let outcome = self.outcome();
+        assert_eq!(outcome.error, None);
+        outcome.output.to_json()
+    }
+
+    /// Why it failed: kind, message, action, the iteration, the line.
+    pub fn error(&self) -> String {
+        let error = self.outcome().error.as_ref();
+        let error = error.unwrap_or_else(|| panic!("it did not fail: {:?}", self.outcome()));
+        let mut text = format!("{}: {}", error.fault.kind, error.fault.message);
+        if let Some(action) = &error.action {
+            text += &format!("; action {action}");
+        }
+        if let Some((path, iteration)) = &error.iteration {
+            text += &format!("; iteration {iteration} of {path}");
+        }
+        if let Some((_, line)) = error.place {
+            text += &format!("; line {line}");
+        }
+        text
+    }
+
+    /// How often this action was asked for; repetitions after a crash not counted.
+    pub fn calls(&self, name: &str) -> usize {
+        self.started.iter().filter(|one| one.name == name).count()
+    }
+
+    /// Every request: when, in milliseconds since the start, and what.
+    pub fn requests(&self) -> Vec<String> {
+        let one = |one: &Started| format!("{} {} {}", one.at_ms, one.name, one.request.attempt);
+        self.started.iter().map(one).collect()
+    }
+
+    /// Every idempotency key, in order.
+    pub fn keys(&self) -> Vec<&str> {
+        self.started.iter().map(|one| &*one.request.key).collect()
+    }
+
+    /// Milliseconds from the start to the end.
+    pub fn took_ms(&self) -> i64 {
+        self.outcome().at.0 - START.0
+    }
+
+    /// The rows of ended iterations: path, iteration, status, condition and result.
+    pub fn rows(&self) -> Vec<String> {
+        let row = |row: &IterationRow| {
+            let condition = row
+                .condition
+                .map_or("-", |value| if value { "true" } else { "false" });
+            let (path, result) = (&row.path, row.result.to_json());
+            format!(
+                "{path}#{} {} {condition} {result}",
+                row.iteration,
+                row.status.as_str()
+            )
+        };
+        self.iterations.iter().map(row).collect()
+    }
+
+    /// What the history tells, one line an event, without times.
+    pub fn story(&self) -> Vec<String> {
+        let line = |event: &HistoryEvent| {
+            let json = serde_json::to_value(event).unwrap();
+            let map = json.as_object().unwrap();
+            let rest = map
+                .iter()
+                .filter(|(key, _)| *key != "event" && *key != "at");
+            let rest: Vec<String> = rest.map(|(key, value)| format!("{key}={value}")).collect();
+            format!("{} {}", map["event"].as_str().unwrap(), rest.join(" "))
+        };
+        self.history.iter().map(line).collect()
+    }
+}
