@@ -213,6 +213,7 @@ fn a_cursor(out: &mut String, cursor: &CursorDump) {
         WaitDump::Signal { name } => format!("waits for signal {name}"),
         WaitDump::Branches => String::from("waits for its branches"),
         WaitDump::Budget => String::from("waits for a new budget"),
+        WaitDump::Fault { message } => format!("raises: {}", output::cut(message, VALUE)),
     };
     let _ = writeln!(
         out,
@@ -227,8 +228,11 @@ fn a_cursor(out: &mut String, cursor: &CursorDump) {
         );
         match &frame.kind {
             FrameKindDump::Plain => out.push_str("plain\n"),
-            FrameKindDump::Graph { steps } => {
-                let _ = writeln!(out, "graph  {steps} nodes entered");
+            FrameKindDump::Graph { steps, visit } => {
+                let _ = writeln!(
+                    out,
+                    "graph  {steps} nodes entered, visit {visit} of this one"
+                );
             }
             FrameKindDump::Loop { state, last } => {
                 out.push_str("loop\n");
@@ -256,8 +260,8 @@ fn a_cursor(out: &mut String, cursor: &CursorDump) {
                 }
                 out.push('\n');
             }
-            FrameKindDump::Deadline { timer } => {
-                let _ = writeln!(out, "deadline  timer {timer}");
+            FrameKindDump::Deadline { timer, after_ms } => {
+                let _ = writeln!(out, "deadline  timer {timer}  after {after_ms} ms");
             }
             FrameKindDump::Fork {
                 branches,

@@ -21,9 +21,15 @@ pub fn environment<'a>(
     cursor: CursorId,
     now: Timestamp,
 ) -> impl Env + 'a {
-    let mut view = View::new(program, run, cursor, now);
-    view.forgiving = true;
-    view
+    View {
+        program,
+        run,
+        cursor,
+        now,
+        forgiving: true,
+        bound: None,
+        random: None,
+    }
 }
 
 /// The environment of one evaluation.
@@ -36,8 +42,9 @@ pub(super) struct View<'a> {
     pub forgiving: bool,
     /// One more variable: an effect's `result`.
     pub bound: Option<(&'a str, &'a Value)>,
-    /// The transition's generator; seeded when it is first drawn from.
-    pub random: &'a RefCell<Option<StdRng>>,
+    /// The transition's generator, seeded when it is first drawn from; none for those who only
+    /// look.
+    pub random: Option<&'a RefCell<Option<StdRng>>>,
 }
 
 /// The variables that every loop gives to its inside (seed: loom-loops.md, "Loop Context
@@ -567,9 +574,10 @@ impl Env for View<'_> {
         let here = self.run.cursors.get(&self.cursor);
         let state = here.and_then(|here| self.program.state(here.at));
         let name = state.map_or("", |state| &*state.name);
-        let mut random = self.random.borrow_mut();
-        random
-            .get_or_insert_with(|| StdRng::seed_from_u64(self.seed(name)))
-            .next_u64()
+        let seeded = || StdRng::seed_from_u64(self.seed(name));
+        match self.random {
+            Some(random) => random.borrow_mut().get_or_insert_with(seeded).next_u64(),
+            None => seeded().next_u64(),
+        }
     }
 }

@@ -24,7 +24,7 @@ impl Stepper<'_> {
             now: self.now,
             forgiving: false,
             bound: None,
-            random: &self.random,
+            random: Some(&self.random),
         }
     }
 

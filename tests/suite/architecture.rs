@@ -87,7 +87,7 @@ const TOOLS: [(&str, &[&str]); 7] = [
     ("clap::", &["cli", "main"]),
     ("std::fs", &["store", "action", "engine", "server", "cli"]),
     ("std::net", &["action", "server", "cli"]),
-    ("std::process", &["action", "cli", "main"]),
+    ("std::process", &["action", "server", "cli", "main"]),
 ];
 
 struct File {

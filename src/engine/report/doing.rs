@@ -156,7 +156,7 @@ fn at_place(view: &RunView, id: CursorId) -> Option<Doing> {
 fn waits(view: &RunView, id: CursorId, place: Doing, wait: &Wait) -> Option<Doing> {
     let word = |word: &str| word.to_owned();
     Some(match wait {
-        Wait::Ready => place,
+        Wait::Ready | Wait::Faulted { .. } => place,
         Wait::Branches => return None,
         Wait::Budget => Doing {
             waits_for: word("limit"),

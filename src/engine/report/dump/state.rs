@@ -95,6 +95,9 @@ fn cursor(view: &RunView, id: CursorId, cursor: &Cursor) -> CursorDump {
             },
             Wait::Branches => WaitDump::Branches,
             Wait::Budget => WaitDump::Budget,
+            Wait::Faulted { error, .. } => WaitDump::Fault {
+                message: error.fault.message.clone(),
+            },
         },
         frames: cursor.frames.iter().map(|one| frame(view, one)).collect(),
         records: records(view, &cursor.records),
@@ -105,7 +108,10 @@ fn cursor(view: &RunView, id: CursorId, cursor: &Cursor) -> CursorDump {
 fn frame(view: &RunView, frame: &Frame) -> FrameDump {
     let kind = match &frame.kind {
         FrameKind::Plain => FrameKindDump::Plain,
-        FrameKind::Graph { steps } => FrameKindDump::Graph { steps: *steps },
+        FrameKind::Graph { steps, visit, .. } => FrameKindDump::Graph {
+            steps: *steps,
+            visit: *visit,
+        },
         FrameKind::Loop(state) => FrameKindDump::Loop {
             state: Box::new(state.row()),
             last: records(view, &state.last),
@@ -121,7 +127,10 @@ fn frame(view: &RunView, frame: &Frame) -> FrameDump {
             }),
             next_due_at: state.next_due_at,
         },
-        FrameKind::Deadline { timer } => FrameKindDump::Deadline { timer: timer.0 },
+        FrameKind::Deadline { timer, after_ms } => FrameKindDump::Deadline {
+            timer: timer.0,
+            after_ms: *after_ms,
+        },
         FrameKind::Fork(fork) => FrameKindDump::Fork {
             items: shown(&fork.items),
             branches: fork.branches.iter().map(|one| branch(view, one)).collect(),
@@ -171,7 +180,8 @@ fn records(view: &RunView, records: &Records) -> Vec<RecordDump> {
     records.iter().map(dump).collect()
 }
 
-/// An output as it is stored: `{value}`, or where it is read from: `{variable}`, `{actions}`,
+/// An output as it is stored: `{value}`, or where it is read from: `{variable, appended}`,
+/// `{actions}`,
 /// `{iterations, status, reason, actions}`, `{items, actions}`, `{branches}`.
 fn stored_output(view: &RunView, output: &Output) -> Value {
     let names = |actions: &[ActionId]| {
@@ -182,6 +192,10 @@ fn stored_output(view: &RunView, output: &Output) -> Value {
     match output {
         Output::Value(value) => Value::from_pairs([("value", shown(value))]),
         Output::Variable(name) => Value::from_pairs([("variable", Value::from(&**name))]),
+        Output::Appended { variable, more } => Value::from_pairs([
+            ("variable", Value::from(&**variable)),
+            ("appended", shown(more)),
+        ]),
         Output::Actions(actions) => Value::from_pairs([("actions", names(actions))]),
         Output::Loop {
             iterations,

@@ -149,6 +149,11 @@ pub enum WaitDump {
     Branches,
     /// A new budget for the loop on top.
     Budget,
+    /// Nothing; it goes on by raising this fault, which came while the run stood still.
+    Fault {
+        /// What happened.
+        message: String,
+    },
 }
 
 /// A scope a cursor is in.
@@ -175,6 +180,8 @@ pub enum FrameKindDump {
     Graph {
         /// How many nodes were entered.
         steps: u32,
+        /// Which visit of its node the current one is, from 1.
+        visit: u32,
     },
     /// A loop.
     Loop {
@@ -198,6 +205,8 @@ pub enum FrameKindDump {
     Deadline {
         /// The timer that cuts it.
         timer: u64,
+        /// How long it may take, in milliseconds.
+        after_ms: u64,
     },
     /// Branches.
     Fork {
