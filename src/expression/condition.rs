@@ -1,7 +1,7 @@
 //! Conditions: text, or WDL's object form. What they give must be a boolean; Jinja's truth is
 //! Python's.
 
-use super::jinja::Jinja;
+use super::jinja::{Flavor, Jinja};
 use super::template::{Kind, Template, blame, is_wdl};
 use super::wdl::ast::{Expr, Node, Place};
 use super::wdl::eval::{Ctx, describe};
@@ -42,7 +42,8 @@ impl Condition {
         let kind = match syntax {
             Syntax::Azure => wdl(text, syntax)?,
             Syntax::Loom if is_wdl(text) => wdl(text, syntax)?,
-            Syntax::Loom | Syntax::Jinja => jinja(text)?,
+            Syntax::Loom => jinja(text, Flavor::Strict)?,
+            Syntax::Jinja => jinja(text, Flavor::Tea)?,
         };
         Ok(Self::of(text.to_owned(), kind))
     }
@@ -175,13 +176,16 @@ fn wdl(text: &str, syntax: Syntax) -> Result<TestKind, ParseError> {
     }
 }
 
-fn jinja(text: &str) -> Result<TestKind, ParseError> {
+fn jinja(text: &str, flavor: Flavor) -> Result<TestKind, ParseError> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
         return Err(shape("the condition is empty".into()));
     }
     if text.contains("{{") || text.contains("{%") || text.contains("{#") {
-        return Ok(TestKind::Jinja(Box::new(Jinja::template(text)?), false));
+        return Ok(TestKind::Jinja(
+            Box::new(Jinja::template(text, flavor)?),
+            false,
+        ));
     }
     let word = |text: &str| {
         !text.is_empty()
@@ -195,11 +199,14 @@ fn jinja(text: &str) -> Result<TestKind, ParseError> {
             let skipped = start + trimmed.len() - name.len();
             let blank = " ".repeat(skipped);
             Ok(TestKind::Jinja(
-                Box::new(Jinja::expression(&format!("{blank}{name}"))?),
+                Box::new(Jinja::expression(&format!("{blank}{name}"), flavor)?),
                 true,
             ))
         }
-        _ => Ok(TestKind::Jinja(Box::new(Jinja::expression(text)?), false)),
+        _ => Ok(TestKind::Jinja(
+            Box::new(Jinja::expression(text, flavor)?),
+            false,
+        )),
     }
 }
 

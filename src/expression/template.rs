@@ -2,7 +2,8 @@
 //! loaded, evaluated many times; a copy costs a counter.
 
 use super::data::Data;
-use super::jinja::Jinja;
+use super::jinja::{Flavor, Jinja};
+use super::reference;
 use super::wdl::ast::{Expr, Place};
 use super::wdl::eval::{Ctx, Fail};
 use super::wdl::parser::parse_at;
@@ -56,9 +57,9 @@ impl Template {
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
         match syntax {
             Syntax::Azure => wdl(text, false),
-            Syntax::Jinja => jinja(text),
+            Syntax::Jinja => jinja(text, Flavor::Tea),
             Syntax::Loom if is_wdl(text) || text.starts_with("@@") => wdl(text, true),
-            Syntax::Loom => jinja(text),
+            Syntax::Loom => jinja(text, Flavor::Strict),
         }
     }
 
@@ -224,12 +225,12 @@ fn key_text(key: &Value) -> String {
     text
 }
 
-fn jinja(text: &str) -> Result<Template, ParseError> {
+fn jinja(text: &str, flavor: Flavor) -> Result<Template, ParseError> {
     if !(text.contains("{{") || text.contains("{%") || text.contains("{#")) {
         return Ok(Template::constant(Value::text(text)));
     }
     Ok(Template(Arc::new(Kind::Jinja(Box::new(Jinja::template(
-        text,
+        text, flavor,
     )?)))))
 }
 

@@ -1,9 +1,11 @@
 //! The engine's settings: strict names, Python's methods, bounds; and its errors in our words.
 
 use super::roots::{self, Root};
+use super::{filters, operators, python};
 use crate::diagnostic::did_you_mean;
 use crate::expression::Env;
-use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use std::sync::LazyLock;
 
 /// The name of the one template that an engine holds.
@@ -15,32 +17,51 @@ const RECURSION: usize = 64;
 
 pub(super) static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut engine = Environment::new();
+    engine.set_syntax(syntax());
     engine.set_undefined_behavior(UndefinedBehavior::Strict);
-    engine.set_auto_escape_callback(|_| minijinja::AutoEscape::None);
-    engine.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    engine.set_auto_escape_callback(|_| AutoEscape::None);
+    engine.set_formatter(|out, _state, value| match value.as_str() {
+        Some(text) => {
+            super::session::bytes(text.len())?;
+            out.write_str(text).map_err(Error::from)
+        }
+        None => out.write_str(&python::str(value)?).map_err(Error::from),
+    });
     engine.set_debug(true);
     engine.set_fuel(Some(FUEL));
     engine.set_recursion_limit(RECURSION);
+    filters::register(&mut engine);
+    operators::register(&mut engine);
     engine
 });
 
+/// Text stays as it is written, the newline at its end included, as TEA has it.
+pub(super) fn syntax() -> SyntaxConfig {
+    SyntaxConfig::builder()
+        .keep_trailing_newline(true)
+        .build()
+        .unwrap_or_default()
+}
+
 /// What the engine says, without its place.
 pub(super) fn plain(error: &Error) -> String {
-    match error.detail() {
-        Some(detail) => detail.to_owned(),
-        None => error.kind().to_string(),
+    match (error.kind(), error.detail()) {
+        (_, None) => error.kind().to_string(),
+        (ErrorKind::UnknownMethod, Some(detail)) => format!("unknown method: {detail}"),
+        (_, Some(detail)) => detail.to_owned(),
     }
 }
 
-/// A hint for text that is no Jinja but looks like WDL.
-pub(super) fn parse_hint(text: &str, _error: &Error) -> Option<String> {
-    let name = text.split('(').next().unwrap_or_default().trim();
-    let wdl = crate::expression::wdl::functions::find(name).is_some() && text.contains('(');
-    wdl.then(|| format!("did you mean `@{}`?", text.trim()))
+/// A hint for text that is no Jinja but looks like WDL, and for misspelt filters.
+pub(super) fn parse_hint(text: &str) -> Option<String> {
+    let trimmed = text.trim();
+    let name = trimmed.split('(').next().unwrap_or_default().trim();
+    let wdl = crate::expression::wdl::functions::find(name).is_some() && trimmed.contains('(');
+    wdl.then(|| format!("did you mean `@{trimmed}`?"))
 }
 
 /// An error of an evaluation; an unknown name comes with the nearest known one.
-pub(super) fn message(error: &Error, known: &[Root], env: &dyn Env) -> String {
+pub(super) fn message(error: &Error, text: &str, known: &[Root], env: &dyn Env) -> String {
     let plain = plain(error);
     match error.kind() {
         ErrorKind::UndefinedError => match roots::unknown(known, env) {
@@ -48,6 +69,10 @@ pub(super) fn message(error: &Error, known: &[Root], env: &dyn Env) -> String {
                 Some(hint) => format!("`{name}` is not defined; {hint}"),
                 None => format!("`{name}` is not defined"),
             },
+            None => plain,
+        },
+        ErrorKind::UnknownFunction => match parse_hint(text) {
+            Some(hint) => format!("{plain}; {hint}"),
             None => plain,
         },
         ErrorKind::OutOfFuel => format!("the template takes more than {FUEL} steps"),

@@ -2,14 +2,30 @@
 //! handed over lazily: one name costs that name, whatever the size of the state.
 
 mod engine;
+mod filters;
 mod object;
+mod operators;
+mod python;
+mod rewrite;
 mod roots;
+mod session;
 
 use self::engine::{ENGINE, SOURCE_NAME};
 use super::{Env, EvalError, ParseError, Reference, Value};
-use minijinja::{Environment, Expression};
+use minijinja::{Environment, Error, Expression};
+use rewrite::Rewritten;
 use roots::Root;
+use session::Evaluation;
 use std::sync::Arc;
+
+/// Whose templates these are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flavor {
+    /// An absent member is an error, but of `state`.
+    Strict,
+    /// As TEA has it: an absent member of its own names is None.
+    Tea,
+}
 
 /// A compiled template or expression.
 pub(crate) struct Jinja {
@@ -19,8 +35,11 @@ pub(crate) struct Jinja {
     offset: usize,
     /// How long that source is.
     length: usize,
+    flavor: Flavor,
     roots: Vec<Root>,
     body: Body,
+    /// Where the pieces of the compiled text come from; of what reads nothing, nothing.
+    rewritten: Rewritten,
 }
 
 enum Body {
@@ -46,44 +65,55 @@ impl PartialEq for Jinja {
 
 impl Jinja {
     /// A template: one single `{{ … }}` keeps the type of its value, anything else gives text.
-    pub(crate) fn template(text: &str) -> Result<Self, ParseError> {
+    pub(crate) fn template(text: &str, flavor: Flavor) -> Result<Self, ParseError> {
         if let Some((start, end)) = single_expression(text) {
-            return Self::expression_in(text, start, end);
+            return Self::expression_in(text, start, end, flavor);
         }
+        let fail = |error: Error| parse_error(&error, text, 0);
+        let mut rewritten = rewrite::template(text, engine::syntax()).map_err(fail)?;
+        let source = std::mem::take(&mut rewritten.text);
         let mut engine = ENGINE.clone();
         engine
-            .add_template_owned(SOURCE_NAME, text.to_owned())
-            .map_err(|error| parse_error(&error, text, 0))?;
-        let roots = match engine.get_template(SOURCE_NAME) {
-            Ok(template) => roots::collect(&template.undeclared_variables(true)),
-            Err(error) => return Err(parse_error(&error, text, 0)),
-        };
+            .add_template_owned(SOURCE_NAME, source)
+            .map_err(fail)?;
+        let template = engine.get_template(SOURCE_NAME).map_err(fail)?;
+        let roots = roots::collect(&template.undeclared_variables(true));
         Ok(Self {
             text: text.into(),
             offset: 0,
             length: text.len(),
+            flavor,
             roots,
             body: Body::Text(engine),
+            rewritten,
         })
     }
 
     /// A bare expression.
-    pub(crate) fn expression(text: &str) -> Result<Self, ParseError> {
-        Self::expression_in(text, 0, text.len())
+    pub(crate) fn expression(text: &str, flavor: Flavor) -> Result<Self, ParseError> {
+        Self::expression_in(text, 0, text.len(), flavor)
     }
 
-    fn expression_in(text: &str, start: usize, end: usize) -> Result<Self, ParseError> {
+    fn expression_in(
+        text: &str,
+        start: usize,
+        end: usize,
+        flavor: Flavor,
+    ) -> Result<Self, ParseError> {
         let source = text.get(start..end).unwrap_or_default();
+        let fail = |error: Error| parse_error(&error, text, start);
+        let mut rewritten = rewrite::expression(source).map_err(fail)?;
         let engine: &'static Environment<'static> = &ENGINE;
-        let expression = engine
-            .compile_expression_owned(source.to_owned())
-            .map_err(|error| parse_error(&error, text, start))?;
+        let compiled = std::mem::take(&mut rewritten.text);
+        let expression = engine.compile_expression_owned(compiled).map_err(fail)?;
         Ok(Self {
             text: text.into(),
             offset: start,
             length: source.len(),
+            flavor,
             roots: roots::collect(&expression.undeclared_variables(true)),
             body: Body::Value(expression),
+            rewritten,
         })
     }
 
@@ -96,59 +126,95 @@ impl Jinja {
     }
 
     pub(crate) fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
-        let value = match &self.body {
-            Body::Value(expression) => expression
-                .eval(roots::context(&self.roots, env))
-                .map_err(|error| self.eval_error(&error, env))?,
-            Body::Text(engine) => {
-                let rendered = engine
-                    .get_template(SOURCE_NAME)
-                    .and_then(|template| template.render(roots::context(&self.roots, env)))
-                    .map_err(|error| self.eval_error(&error, env))?;
-                return Ok(Value::text(rendered));
+        let _evaluation = Evaluation::begin();
+        self.run(env).map_err(|error| self.eval_error(&error, env))
+    }
+
+    fn run(&self, env: &dyn Env) -> Result<Value, Error> {
+        let context = roots::context(&self.roots, env, self.flavor);
+        match &self.body {
+            Body::Value(expression) => {
+                let value = expression.eval(context)?;
+                if value.is_undefined() && self.absent_is_none() {
+                    return Ok(Value::Null);
+                }
+                object::from_jinja(&value)
             }
-        };
-        object::from_jinja(&value).map_err(|error| self.eval_error(&error, env))
+            Body::Text(engine) => {
+                let mut out = Bounded(Vec::new());
+                let template = engine.get_template(SOURCE_NAME)?;
+                template.render_captured_to(context, &mut out)?;
+                Ok(Value::text(String::from_utf8_lossy(&out.0).into_owned()))
+            }
+        }
+    }
+
+    /// TEA: an expression that comes to nothing is None, as long as its name at the top is known.
+    fn absent_is_none(&self) -> bool {
+        let source = self.text.get(self.offset..self.offset + self.length);
+        let lenient = |root: &Root| root.lenient(self.flavor);
+        self.flavor == Flavor::Tea
+            && self.roots.iter().all(lenient)
+            && source.is_some_and(|source| source.contains(['.', '[']))
     }
 
     /// Whether the value is true as Python has it: empty, zero and None are not.
     pub(crate) fn holds(&self, env: &dyn Env) -> Result<bool, EvalError> {
-        match &self.body {
-            Body::Value(expression) => {
-                let value = expression
-                    .eval(roots::context(&self.roots, env))
-                    .map_err(|error| self.eval_error(&error, env))?;
-                if value.is_undefined() {
-                    return Err(self.undefined(env));
-                }
-                Ok(value.is_true())
+        let Body::Value(expression) = &self.body else {
+            let text = self.eval(env)?;
+            return Ok(text.as_str().is_some_and(|text| !text.is_empty()));
+        };
+        let _evaluation = Evaluation::begin();
+        let context = roots::context(&self.roots, env, self.flavor);
+        let truth = expression.eval(context).and_then(|value| {
+            if value.is_undefined() && !self.absent_is_none() {
+                return Err(Error::from(minijinja::ErrorKind::UndefinedError));
             }
-            Body::Text(_) => Ok(self
-                .eval(env)?
-                .as_str()
-                .is_some_and(|text| !text.is_empty())),
-        }
+            Ok(value.is_true())
+        });
+        truth.map_err(|error| self.eval_error(&error, env))
     }
 
-    fn undefined(&self, env: &dyn Env) -> EvalError {
-        let error = minijinja::Error::from(minijinja::ErrorKind::UndefinedError);
-        self.eval_error(&error, env)
-    }
-
-    fn eval_error(&self, error: &minijinja::Error, env: &dyn Env) -> EvalError {
-        let range = error
+    fn eval_error(&self, error: &Error, env: &dyn Env) -> EvalError {
+        let place = error
             .range()
-            .filter(|range| range.end <= self.length && range.start < range.end);
-        let (offset, length) = match range {
-            Some(range) => (self.offset + range.start, range.len()),
-            None => (self.offset, self.length.max(1)),
+            .and_then(|range| self.rewritten.original(&range));
+        let source = self.text.get(self.offset..).unwrap_or_default();
+        let (offset, length) = match place {
+            Some(range) if range.end <= self.length => {
+                // The engine's places begin with the bracket around a piece.
+                let piece = source.get(range.clone()).unwrap_or_default();
+                let open = piece.matches('(').count();
+                let closed = piece.matches(')').count();
+                let extra = piece.bytes().take_while(|byte| *byte == b'(').count();
+                let extra = extra.min(open.saturating_sub(closed));
+                (self.offset + range.start + extra, range.len() - extra)
+            }
+            _ => (self.offset, self.length),
         };
         EvalError {
-            message: engine::message(error, &self.roots, env),
+            message: engine::message(error, &self.text, &self.roots, env),
             offset,
-            length,
+            length: length.max(1),
             text: self.text.to_string(),
         }
+    }
+}
+
+/// Takes no more than an evaluation may make.
+struct Bounded(Vec<u8>);
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + part.len() > session::MAX_BYTES {
+            return Err(std::io::Error::other("the template produces too much"));
+        }
+        self.0.extend_from_slice(part);
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -190,7 +256,7 @@ fn single_expression(text: &str) -> Option<(usize, usize)> {
     (quote.is_none() && depth == 0).then_some((first, first + body.len()))
 }
 
-fn parse_error(error: &minijinja::Error, text: &str, offset: usize) -> ParseError {
+fn parse_error(error: &Error, text: &str, offset: usize) -> ParseError {
     let (start, length) = match error.range() {
         Some(range) if offset + range.start < text.len() => (
             offset + range.start,
@@ -198,7 +264,7 @@ fn parse_error(error: &minijinja::Error, text: &str, offset: usize) -> ParseErro
         ),
         _ => (offset, text.len() - offset),
     };
-    let hint = engine::parse_hint(text, error);
+    let hint = engine::parse_hint(text);
     ParseError {
         message: engine::plain(error),
         offset: start,
@@ -206,3 +272,6 @@ fn parse_error(error: &minijinja::Error, text: &str, offset: usize) -> ParseErro
         hint,
     }
 }
+
+#[cfg(test)]
+mod tests;

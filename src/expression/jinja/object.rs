@@ -1,6 +1,7 @@
 //! Values as the engine sees them, and back. Arrays and objects are wrapped, never converted, so
 //! that reading one member costs that member.
 
+use super::session;
 use crate::expression::{MAX_DEPTH, Object as Map, Value};
 use minijinja::value::{
     DynObject, Enumerator, Object, ObjectExt, ObjectRepr, Value as Jinja, ValueKind,
@@ -10,13 +11,10 @@ use std::sync::Arc;
 
 /// A list of ours.
 #[derive(Debug)]
-struct List {
-    items: Arc<Vec<Value>>,
-    lenient: bool,
-}
+struct List(Arc<Vec<Value>>);
 
-/// A map of ours. A lenient one, TEA's `state`, has None for a key that is absent, unless the key
-/// begins with `_`.
+/// A map of ours. A lenient one is TEA's `DotDict`: a key that is absent is None, unless it
+/// begins with `_`; what is read of it with a dot is lenient as well.
 #[derive(Debug)]
 struct Members {
     map: Arc<Map>,
@@ -31,15 +29,32 @@ pub(super) fn to_jinja(value: &Value, lenient: bool) -> Jinja {
         Value::Int(value) => Jinja::from(*value),
         Value::Float(value) => Jinja::from(*value),
         Value::Decimal(value) => Jinja::from(value.to_string().parse::<f64>().unwrap_or(f64::NAN)),
-        Value::String(value) => Jinja::from(value.as_str()),
-        Value::Array(items) => Jinja::from_object(List {
-            items: Arc::clone(items),
-            lenient,
-        }),
+        Value::String(value) => session::text(value),
+        Value::Array(items) => Jinja::from_object(List(Arc::clone(items))),
         Value::Object(map) => Jinja::from_object(Members {
             map: Arc::clone(map),
             lenient,
         }),
+    }
+}
+
+/// Whether this wraps a list of ours.
+pub(super) fn is_list(value: &Jinja) -> bool {
+    value.downcast_object_ref::<List>().is_some()
+}
+
+/// Whether this wraps a value of ours.
+pub(super) fn is_ours(value: &Jinja) -> bool {
+    is_list(value) || value.downcast_object_ref::<Members>().is_some()
+}
+
+/// Whether a map has a key; a lenient one does not have the keys that read as None.
+pub(super) fn has_key(map: &Jinja, key: &Jinja) -> Result<bool, Error> {
+    match map.downcast_object_ref::<Members>() {
+        Some(members) => Ok(key
+            .as_str()
+            .is_some_and(|key| members.map.contains_key(key))),
+        None => Ok(!map.get_item(key)?.is_undefined()),
     }
 }
 
@@ -50,19 +65,20 @@ impl Object for List {
 
     fn get_value(self: &Arc<Self>, key: &Jinja) -> Option<Jinja> {
         let index = key.as_usize()?;
-        Some(to_jinja(self.items.get(index)?, self.lenient))
+        Some(to_jinja(self.0.get(index)?, false))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Seq(self.items.len())
+        Enumerator::Seq(self.0.len())
     }
 }
 
 impl Members {
-    fn look_up(&self, key: &str) -> Option<Jinja> {
+    fn look_up(&self, key: &str, with_dot: bool) -> Option<Jinja> {
+        let open = self.lenient && !key.starts_with('_');
         match self.map.get(key) {
-            Some(value) => Some(to_jinja(value, self.lenient)),
-            None if self.lenient && !key.starts_with('_') => Some(Jinja::from(())),
+            Some(value) => Some(to_jinja(value, open && with_dot)),
+            None if open => Some(Jinja::from(())),
             None => None,
         }
     }
@@ -70,11 +86,11 @@ impl Members {
 
 impl Object for Members {
     fn get_value(self: &Arc<Self>, key: &Jinja) -> Option<Jinja> {
-        self.look_up(key.as_str()?)
+        self.look_up(key.as_str()?, false)
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Jinja> {
-        self.look_up(key)
+        self.look_up(key, true)
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
@@ -100,7 +116,7 @@ impl Object for Members {
         let (key, default): (&Jinja, Option<Jinja>) = minijinja::value::from_args(args)?;
         let found = key.as_str().and_then(|key| self.map.get(key));
         Ok(match found {
-            Some(value) => to_jinja(value, self.lenient),
+            Some(value) => to_jinja(value, false),
             None => default.unwrap_or_else(|| Jinja::from(())),
         })
     }
@@ -121,40 +137,47 @@ fn convert(value: &Jinja, depth: usize) -> Result<Value, Error> {
         ValueKind::None => Ok(Value::Null),
         ValueKind::Bool => Ok(Value::Bool(value.is_true())),
         ValueKind::Number => number(value),
-        ValueKind::String => Ok(Value::text(value.as_str().unwrap_or_default())),
-        ValueKind::Bytes => Ok(Value::text(value.to_string())),
+        ValueKind::String => {
+            let text = value.as_str().unwrap_or_default();
+            session::bytes(text.len())?;
+            Ok(Value::text(text))
+        }
         ValueKind::Map | ValueKind::Seq | ValueKind::Iterable => match value.as_object() {
             Some(object) => convert_object(value, object, depth),
             None => Ok(Value::Null),
         },
         _ => Err(Error::new(
             ErrorKind::InvalidOperation,
-            format!("{} is no value to keep", value.kind()),
+            format!("a {} is no value to keep", value.kind()),
         )),
     }
 }
 
 fn number(value: &Jinja) -> Result<Value, Error> {
-    if let Some(int) = value.as_i64().filter(|_| value.is_integer()) {
-        return Ok(Value::Int(int));
+    if !value.is_integer() {
+        return f64::try_from(value.clone()).map(Value::Float);
     }
-    if value.is_integer() {
-        let message = format!("{value} does not fit 64 bits");
-        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    match value.as_i64() {
+        Some(int) => Ok(Value::Int(int)),
+        None => Err(Error::new(
+            ErrorKind::InvalidOperation,
+            format!("{value} does not fit 64 bits"),
+        )),
     }
-    f64::try_from(value.clone()).map(Value::Float)
 }
 
 fn convert_object(value: &Jinja, object: &DynObject, depth: usize) -> Result<Value, Error> {
     if let Some(list) = object.downcast_ref::<List>() {
-        return Ok(Value::Array(Arc::clone(&list.items)));
+        return Ok(Value::Array(Arc::clone(&list.0)));
     }
     if let Some(members) = object.downcast_ref::<Members>() {
         return Ok(Value::Object(Arc::clone(&members.map)));
     }
+    let element = size_of::<Value>() + 16;
     if value.kind() == ValueKind::Map {
         let mut map = Map::new();
         for key in value.try_iter()?.checked() {
+            session::bytes(element * 2)?;
             let key = key?;
             let member = value.get_item(&key)?;
             map.insert(key.to_string().into(), convert(&member, depth + 1)?);
@@ -163,6 +186,7 @@ fn convert_object(value: &Jinja, object: &DynObject, depth: usize) -> Result<Val
     }
     let mut items = Vec::new();
     for item in value.try_iter()?.checked() {
+        session::bytes(element)?;
         items.push(convert(&item?, depth + 1)?);
     }
     Ok(Value::array(items))

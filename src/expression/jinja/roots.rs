@@ -1,5 +1,6 @@
 //! The names at the top of a template: found when it is parsed, looked up when it is evaluated.
 
+use super::Flavor;
 use super::object::to_jinja;
 use crate::expression::{ActionView, Env, Lookup, Reference, Value};
 use minijinja::value::{Enumerator, Object, Value as Jinja};
@@ -7,7 +8,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Functions of the engine itself.
-const GLOBALS: [&str; 4] = ["range", "dict", "namespace", "debug"];
+const GLOBALS: [&str; 5] = ["range", "dict", "namespace", "cycler", "joiner"];
 
 /// One name, and the members of it that are read; none where they are computed.
 #[derive(Debug)]
@@ -71,9 +72,21 @@ impl Root {
         }
     }
 
-    fn value(&self, env: &dyn Env) -> Option<Jinja> {
+    /// Whether absent members of it are None.
+    pub(super) fn lenient(&self, flavor: Flavor) -> bool {
+        match self.name.as_str() {
+            "state" => true,
+            "variables" | "secrets" | "settings" | "data" | "env" | "checkpoint" | "result" => {
+                flavor == Flavor::Tea
+            }
+            _ => false,
+        }
+    }
+
+    fn value(&self, env: &dyn Env, flavor: Flavor) -> Option<Jinja> {
+        let lenient = self.lenient(flavor) || env.absent_is_none(&self.name);
         if let Some(value) = env.root(&self.name) {
-            return Some(to_jinja(&value, env.absent_is_none(&self.name)));
+            return Some(to_jinja(&value, lenient));
         }
         let value = match self.name.as_str() {
             "variables" => self.object(&env.variable_names(), |name| env.variable(name)),
@@ -97,7 +110,7 @@ impl Root {
             "workflow" => env.workflow(),
             _ => return None,
         };
-        Some(to_jinja(&value, false))
+        Some(to_jinja(&value, lenient))
     }
 
     /// Only the members that the template names, or all that are known.
@@ -146,10 +159,10 @@ impl Object for Context {
     }
 }
 
-pub(super) fn context(roots: &[Root], env: &dyn Env) -> Jinja {
+pub(super) fn context(roots: &[Root], env: &dyn Env, flavor: Flavor) -> Jinja {
     let values = roots
         .iter()
-        .filter_map(|root| Some((root.name.clone(), root.value(env)?)))
+        .filter_map(|root| Some((root.name.clone(), root.value(env, flavor)?)))
         .collect();
     Jinja::from_object(Context { values })
 }
@@ -157,7 +170,7 @@ pub(super) fn context(roots: &[Root], env: &dyn Env) -> Jinja {
 /// The first name that nothing is known of, and the names that might have been meant.
 pub(super) fn unknown(roots: &[Root], env: &dyn Env) -> Option<(String, Vec<String>)> {
     for root in roots {
-        let Some(value) = root.value(env) else {
+        let Some(value) = root.value(env, Flavor::Strict) else {
             let mut names = env.root_names();
             let ours = [
                 "variables",

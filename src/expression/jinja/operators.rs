@@ -1,0 +1,355 @@
+//! The operations that [`super::rewrite`] calls: Python's meaning, with bounds. The last two
+//! arguments are the names of the operands, for errors.
+
+use super::{python, session};
+use crate::expression::MAX_DEPTH;
+use minijinja::value::{Value, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State};
+use std::cmp::Ordering;
+
+pub(super) fn register(engine: &mut Environment<'static>) {
+    engine.add_filter("__lt", |a: Value, b: Value, x: &str, y: &str| {
+        Ok::<_, Error>(order("<", &a, &b, x, y)?.is_lt())
+    });
+    engine.add_filter("__le", |a: Value, b: Value, x: &str, y: &str| {
+        Ok::<_, Error>(order("<=", &a, &b, x, y)?.is_le())
+    });
+    engine.add_filter("__gt", |a: Value, b: Value, x: &str, y: &str| {
+        Ok::<_, Error>(order(">", &a, &b, x, y)?.is_gt())
+    });
+    engine.add_filter("__ge", |a: Value, b: Value, x: &str, y: &str| {
+        Ok::<_, Error>(order(">=", &a, &b, x, y)?.is_ge())
+    });
+    engine.add_filter("__eq", |a: Value, b: Value, x: &str, y: &str| {
+        equal(&a, &b, x, y)
+    });
+    engine.add_filter("__ne", |a: Value, b: Value, x: &str, y: &str| {
+        Ok::<_, Error>(!equal(&a, &b, x, y)?)
+    });
+    engine.add_filter("__in", |a: Value, b: Value, x: &str, y: &str| {
+        defined(&a, x)?;
+        defined(&b, y)?;
+        contains(&a, &b)
+    });
+    engine.add_filter("__add", add);
+    engine.add_filter("__mul", multiply);
+    engine.add_filter("__mod", remainder);
+    engine.add_filter("__cat", |a: Value, b: Value, x: &str, y: &str| {
+        defined(&a, x)?;
+        defined(&b, y)?;
+        let mut out = String::new();
+        python::push_str(&mut out, &a)?;
+        python::push_str(&mut out, &b)?;
+        Ok::<_, Error>(out)
+    });
+    engine.add_filter("__count", |value: Value| {
+        session::work(size(&value))?;
+        Ok::<_, Error>(value)
+    });
+    engine.add_filter("__keep", |value: Value| {
+        let value = listed(value)?;
+        nesting(&value)?;
+        Ok::<_, Error>(value)
+    });
+    engine.add_filter("__raw", |value: Value| value);
+    // The builtin test would ask a lenient map, which has every key.
+    engine.add_test("in", |item: Value, all: Value| contains(&item, &all));
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message)
+}
+
+/// How much there is to look at.
+pub(super) fn size(value: &Value) -> usize {
+    match value.kind() {
+        ValueKind::String => value.as_str().map_or(0, str::len) / 16,
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => value.len().unwrap_or(1),
+        _ => 1,
+    }
+}
+
+fn defined(value: &Value, name: &str) -> Result<(), Error> {
+    if !value.is_undefined() {
+        return Ok(());
+    }
+    Err(match name {
+        "" => Error::from(ErrorKind::UndefinedError),
+        name => Error::new(
+            ErrorKind::UndefinedError,
+            format!("`{name}` is not defined"),
+        ),
+    })
+}
+
+/// What an operand is called: its name, or its kind.
+fn named(value: &Value, name: &str) -> String {
+    let kind = match value.kind() {
+        ValueKind::None => "none".to_owned(),
+        kind => format!("a {kind}"),
+    };
+    if name.is_empty() {
+        kind
+    } else {
+        format!("`{name}` ({kind})")
+    }
+}
+
+/// A number to compare: Python's booleans are 1 and 0.
+fn comparable(value: &Value) -> Value {
+    match value.kind() {
+        ValueKind::Bool => Value::from(i64::from(value.is_true())),
+        _ => value.clone(),
+    }
+}
+
+fn order(op: &str, a: &Value, b: &Value, x: &str, y: &str) -> Result<Ordering, Error> {
+    defined(a, x)?;
+    defined(b, y)?;
+    let (left, right) = (comparable(a), comparable(b));
+    let sequence = |kind| matches!(kind, ValueKind::Seq | ValueKind::Iterable);
+    let fit = match (left.kind(), right.kind()) {
+        (ValueKind::Number, ValueKind::Number) | (ValueKind::String, ValueKind::String) => true,
+        (one, other) => sequence(one) && sequence(other),
+    };
+    if !fit {
+        let (one, other) = (named(a, x), named(b, y));
+        return Err(invalid(format!(
+            "`{op}` does not compare {one} and {other}"
+        )));
+    }
+    session::work(size(&left).min(size(&right)))?;
+    Ok(left.cmp(&right))
+}
+
+fn equal(a: &Value, b: &Value, x: &str, y: &str) -> Result<bool, Error> {
+    defined(a, x)?;
+    defined(b, y)?;
+    session::work(weight(a, 0)?.min(weight(b, 0)?))?;
+    Ok(comparable(a) == comparable(b))
+}
+
+/// How much there is to look at in all levels.
+fn weight(value: &Value, depth: usize) -> Result<usize, Error> {
+    let mut total = size(value);
+    let nested = matches!(
+        value.kind(),
+        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable
+    );
+    if nested && depth < 4 && total <= 1000 {
+        for item in value.try_iter()?.checked() {
+            let item = item?;
+            let inner = match value.kind() {
+                ValueKind::Map => value.get_item(&item)?,
+                _ => item,
+            };
+            total = total.saturating_add(weight(&inner, depth + 1)?);
+        }
+    }
+    Ok(total)
+}
+
+fn contains(item: &Value, all: &Value) -> Result<bool, Error> {
+    session::work(size(all))?;
+    match all.kind() {
+        ValueKind::String => match (all.as_str(), item.as_str()) {
+            (Some(text), Some(part)) => Ok(text.contains(part)),
+            _ => Err(invalid(format!(
+                "`in` looks for text in text, not for {}",
+                named(item, "")
+            ))),
+        },
+        ValueKind::Map => super::object::has_key(all, item),
+        ValueKind::Seq | ValueKind::Iterable => {
+            for element in all.try_iter()?.checked() {
+                let element = element?;
+                session::work(size(&element))?;
+                if comparable(&element) == comparable(item) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        _ => Err(invalid(format!(
+            "`in` looks in text, lists and maps, not in {}",
+            named(all, "")
+        ))),
+    }
+}
+
+/// What a variable holds is a list rather than a recipe for one: recipes made of recipes recurse.
+fn listed(value: Value) -> Result<Value, Error> {
+    let known = !matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
+        || value.is_tuple()
+        || value.downcast_object_ref::<Vec<Value>>().is_some()
+        || super::object::is_list(&value);
+    if known {
+        return Ok(value);
+    }
+    let mut items = Vec::new();
+    elements(&value, &mut items)?;
+    Ok(Value::from(items))
+}
+
+/// Refuses what nests deeper than a value may: it could not be dropped.
+fn nesting(value: &Value) -> Result<(), Error> {
+    let mut level = vec![value.clone()];
+    for _ in 0..=MAX_DEPTH {
+        let mut next = Vec::new();
+        for container in level {
+            let map = container.kind() == ValueKind::Map;
+            let nests = map || matches!(container.kind(), ValueKind::Seq | ValueKind::Iterable);
+            // Ours nest no deeper than the file or the store allow.
+            if !nests || super::object::is_ours(&container) {
+                continue;
+            }
+            session::work(container.len().unwrap_or(1))?;
+            for item in container.try_iter()?.checked() {
+                let item = item?;
+                let inner = if map {
+                    container.get_item(&item)?
+                } else {
+                    item
+                };
+                if inner.as_object().is_some() {
+                    next.push(inner);
+                }
+            }
+        }
+        if next.is_empty() {
+            return Ok(());
+        }
+        level = next;
+    }
+    Err(invalid(format!(
+        "the value nests deeper than {MAX_DEPTH} levels"
+    )))
+}
+
+fn int(value: &Value) -> Option<i128> {
+    match value.kind() {
+        ValueKind::Bool => Some(i128::from(value.is_true())),
+        ValueKind::Number if value.is_integer() => i128::try_from(value.clone()).ok(),
+        _ => None,
+    }
+}
+
+fn float(value: &Value) -> Option<f64> {
+    match value.kind() {
+        ValueKind::Bool => Some(f64::from(u8::from(value.is_true()))),
+        ValueKind::Number => f64::try_from(value.clone()).ok(),
+        _ => None,
+    }
+}
+
+/// A number of a calculation; past 64 bits it is refused.
+fn whole(value: Option<i128>) -> Result<Value, Error> {
+    let fitting = value.and_then(|value| i64::try_from(value).ok());
+    fitting
+        .map(Value::from)
+        .ok_or_else(|| invalid("the result does not fit 64 bits".into()))
+}
+
+fn impossible(op: &str, a: &Value, b: &Value, x: &str, y: &str) -> Error {
+    invalid(format!(
+        "`{op}` does not take {} and {}",
+        named(a, x),
+        named(b, y)
+    ))
+}
+
+fn elements(value: &Value, into: &mut Vec<Value>) -> Result<(), Error> {
+    session::bytes(value.len().unwrap_or(1).saturating_mul(size_of::<Value>()))?;
+    for item in value.try_iter()?.checked() {
+        into.push(item?);
+    }
+    Ok(())
+}
+
+fn add(a: Value, b: Value, x: &str, y: &str) -> Result<Value, Error> {
+    defined(&a, x)?;
+    defined(&b, y)?;
+    let listed = |value: &Value| matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
+    if let (Some(left), Some(right)) = (a.as_str(), b.as_str()) {
+        session::bytes(left.len() + right.len())?;
+        return Ok(Value::from(format!("{left}{right}")));
+    }
+    if let (Some(left), Some(right)) = (int(&a), int(&b)) {
+        return whole(left.checked_add(right));
+    }
+    if let (Some(left), Some(right)) = (float(&a), float(&b)) {
+        return Ok(Value::from(left + right));
+    }
+    if listed(&a) && listed(&b) {
+        let mut all = Vec::new();
+        elements(&a, &mut all)?;
+        elements(&b, &mut all)?;
+        return Ok(Value::from(all));
+    }
+    Err(impossible("+", &a, &b, x, y))
+}
+
+fn multiply(a: Value, b: Value, x: &str, y: &str) -> Result<Value, Error> {
+    defined(&a, x)?;
+    defined(&b, y)?;
+    if let (Some(left), Some(right)) = (int(&a), int(&b)) {
+        return whole(left.checked_mul(right));
+    }
+    if let (Some(left), Some(right)) = (float(&a), float(&b)) {
+        return Ok(Value::from(left * right));
+    }
+    let (repeated, times) = match (int(&a), int(&b)) {
+        (None, Some(times)) => (&a, times),
+        (Some(times), None) => (&b, times),
+        _ => return Err(impossible("*", &a, &b, x, y)),
+    };
+    let times = usize::try_from(times.max(0)).unwrap_or(usize::MAX);
+    if let Some(text) = repeated.as_str() {
+        session::bytes(text.len().saturating_mul(times))?;
+        return Ok(Value::from(text.repeat(times)));
+    }
+    if !matches!(repeated.kind(), ValueKind::Seq | ValueKind::Iterable) {
+        return Err(impossible("*", &a, &b, x, y));
+    }
+    let mut once = Vec::new();
+    elements(repeated, &mut once)?;
+    let length = once.len().saturating_mul(times);
+    session::bytes(length.saturating_mul(size_of::<Value>()))?;
+    Ok(Value::from(vec![once; times].concat()))
+}
+
+/// The remainder, with the sign of the divisor; on text, Python's formatting.
+fn remainder(
+    state: &mut State<'_, '_>,
+    a: Value,
+    b: Value,
+    x: &str,
+    y: &str,
+) -> Result<Value, Error> {
+    defined(&a, x)?;
+    defined(&b, y)?;
+    if a.as_str().is_some() {
+        let mut arguments = vec![a];
+        if b.is_tuple() {
+            elements(&b, &mut arguments)?;
+        } else {
+            arguments.push(b);
+        }
+        return state.apply_filter("format", &arguments);
+    }
+    let zero = || invalid("the remainder of a division by zero".into());
+    if let (Some(left), Some(right)) = (int(&a), int(&b)) {
+        let rest = left.checked_rem(right).ok_or_else(zero)?;
+        let wrong_sign = rest != 0 && (rest < 0) != (right < 0);
+        return whole(Some(if wrong_sign { rest + right } else { rest }));
+    }
+    if let (Some(left), Some(right)) = (float(&a), float(&b)) {
+        if right == 0.0 {
+            return Err(zero());
+        }
+        let rest = left % right;
+        let wrong_sign = rest != 0.0 && (rest < 0.0) != (right < 0.0);
+        return Ok(Value::from(if wrong_sign { rest + right } else { rest }));
+    }
+    Err(impossible("%", &a, &b, x, y))
+}

@@ -1,0 +1,641 @@
+//! The text that is compiled in place of the author's: the same program, with every operation
+//! that minijinja does otherwise than Python, or without bounds, written as a call of our own.
+//! Places in it lead back to places in the author's text.
+
+use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Stmt};
+use minijinja::machinery::{Token, parse, parse_expr, tokenize};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Value, ValueKind};
+use minijinja::{Error, ErrorKind};
+use std::fmt::Write;
+use std::ops::Range;
+
+/// Text between tags inside a loop is counted when it is longer than this.
+const LONG_RAW: usize = 32;
+/// How much longer than the author's the compiled text may get.
+const GROWTH: usize = 64;
+/// Operators one expression may chain and nest.
+const MAX_CHAIN: usize = 300;
+/// `elif`s of a template.
+const MAX_BRANCHES: usize = 100;
+const TOO_COMPLEX: &str = "the template is too complex";
+
+/// The text to compile and how its places correspond to the author's.
+#[derive(Debug)]
+pub(super) struct Rewritten {
+    pub text: String,
+    places: Vec<(Range<usize>, Range<usize>)>,
+}
+
+impl Rewritten {
+    /// Where the author wrote what stands here: the smallest piece around it.
+    pub(super) fn original(&self, range: &Range<usize>) -> Option<Range<usize>> {
+        self.places
+            .iter()
+            .filter(|(new, old)| {
+                new.start <= range.start && new.end >= range.end && old.start < old.end
+            })
+            .min_by_key(|(new, _)| new.len())
+            .map(|(_, old)| old.clone())
+    }
+}
+
+/// An expression, rewritten.
+pub(super) fn expression(source: &str) -> Result<Rewritten, Error> {
+    check(source, true, SyntaxConfig::default())?;
+    let expr = parse_expr(source)?;
+    let mut writer = Writer::new(source);
+    writer.expr(&expr);
+    writer.finish()
+}
+
+/// A template, rewritten.
+pub(super) fn template(source: &str, syntax: SyntaxConfig) -> Result<Rewritten, Error> {
+    check(source, false, syntax.clone())?;
+    let stmt = parse(source, super::engine::SOURCE_NAME, syntax)?;
+    let mut writer = Writer::new(source);
+    writer.stmt(&stmt);
+    writer.finish()
+}
+
+/// The parser, the compiler and the drop of a tree recurse as deep as operators are chained, and
+/// the parser does not bound all of them. So they are counted before it sees them: operators since
+/// the last comma, in every bracket that is open.
+fn check(source: &str, in_expression: bool, syntax: SyntaxConfig) -> Result<(), Error> {
+    let mut open: Vec<usize> = vec![0];
+    let mut total = 0;
+    let mut branches = 0;
+    for token in tokenize(source, in_expression, syntax) {
+        let operators = match token?.0 {
+            Token::TemplateData(_)
+            | Token::VariableStart
+            | Token::VariableEnd
+            | Token::BlockStart
+            | Token::BlockEnd => {
+                open = vec![0];
+                total = 0;
+                continue;
+            }
+            Token::Comma => {
+                if let Some(top) = open.last_mut() {
+                    total -= std::mem::take(top);
+                }
+                continue;
+            }
+            Token::BracketClose | Token::ParenClose | Token::BraceClose => {
+                if open.len() > 1 {
+                    total -= open.pop().unwrap_or(0);
+                }
+                continue;
+            }
+            Token::BracketOpen | Token::ParenOpen | Token::BraceOpen => {
+                open.push(0);
+                1
+            }
+            Token::Ident("and" | "or" | "not" | "is" | "in" | "if" | "else") => 1,
+            Token::Ident("elif") => {
+                branches += 1;
+                0
+            }
+            Token::Ident(_)
+            | Token::Str(_)
+            | Token::String(_)
+            | Token::Int(_)
+            | Token::Int128(_)
+            | Token::Float(_) => 0,
+            _ => 1,
+        };
+        if let Some(top) = open.last_mut() {
+            *top += operators;
+            total += operators;
+        }
+        if total > MAX_CHAIN || branches > MAX_BRANCHES {
+            return Err(Error::new(ErrorKind::SyntaxError, TOO_COMPLEX));
+        }
+    }
+    Ok(())
+}
+
+struct Writer {
+    out: String,
+    places: Vec<(Range<usize>, Range<usize>)>,
+    limit: usize,
+    /// Loops and macros around this place.
+    depth: usize,
+    /// Why this cannot be written.
+    trouble: Option<&'static str>,
+}
+
+impl Writer {
+    fn new(source: &str) -> Self {
+        Self {
+            out: String::with_capacity(source.len() * 2),
+            places: Vec::new(),
+            limit: source.len().saturating_mul(GROWTH).saturating_add(1024),
+            depth: 0,
+            trouble: None,
+        }
+    }
+
+    fn finish(self) -> Result<Rewritten, Error> {
+        let long = self.out.len() > self.limit;
+        if let Some(message) = self.trouble.or(long.then_some(TOO_COMPLEX)) {
+            return Err(Error::new(ErrorKind::SyntaxError, message));
+        }
+        Ok(Rewritten {
+            text: self.out,
+            places: self.places,
+        })
+    }
+
+    fn push(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    fn exprs(&mut self, exprs: &[Expr<'_>]) {
+        for (index, expr) in exprs.iter().enumerate() {
+            if index > 0 {
+                self.push(", ");
+            }
+            self.expr(expr);
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr<'_>) {
+        // Chains are written twice: what grows without end is refused.
+        if self.out.len() > self.limit {
+            self.trouble = Some(TOO_COMPLEX);
+            return;
+        }
+        let start = self.out.len();
+        match expr {
+            Expr::Var(var) => self.push(var.id),
+            Expr::Const(constant) => self.constant(&constant.value),
+            Expr::Slice(slice) => {
+                self.wrapped(&slice.expr);
+                self.push("[");
+                for (index, part) in [&slice.start, &slice.stop, &slice.step]
+                    .into_iter()
+                    .enumerate()
+                {
+                    if index > 0 {
+                        self.push(":");
+                    }
+                    if let Some(part) = part {
+                        self.expr(part);
+                    }
+                }
+                self.push("]");
+            }
+            Expr::UnaryOp(unary) => {
+                self.push(match unary.op {
+                    ast::UnaryOpKind::Not => "(not ",
+                    ast::UnaryOpKind::Neg => "(-",
+                });
+                self.wrapped(&unary.expr);
+                self.push(")");
+            }
+            Expr::BinOp(binary) => self.binary(binary.op, &binary.left, &binary.right),
+            Expr::Compare(compare) => self.compare(compare),
+            Expr::IfExpr(choice) => {
+                self.push("(");
+                self.wrapped(&choice.true_expr);
+                self.push(" if ");
+                self.wrapped(&choice.test_expr);
+                if let Some(otherwise) = &choice.false_expr {
+                    self.push(" else ");
+                    self.wrapped(otherwise);
+                }
+                self.push(")");
+            }
+            Expr::Filter(filter) => {
+                if let Some(inner) = &filter.expr {
+                    self.wrapped(inner);
+                    self.push("|__count|");
+                }
+                self.push(filter.name);
+                self.arguments(&filter.args);
+            }
+            Expr::Test(test) => {
+                self.push("(");
+                self.wrapped(&test.expr);
+                self.push(" is ");
+                self.push(test.name);
+                if !test.args.is_empty() {
+                    self.arguments(&test.args);
+                }
+                self.push(")");
+            }
+            Expr::GetAttr(attribute) => {
+                self.wrapped(&attribute.expr);
+                self.push(".");
+                self.push(attribute.name);
+            }
+            Expr::GetItem(item) => {
+                self.wrapped(&item.expr);
+                self.push("[");
+                self.expr(&item.subscript_expr);
+                self.push("]");
+            }
+            Expr::Call(call) => self.call(call),
+            Expr::List(list) => {
+                self.push("[");
+                self.exprs(&list.items);
+                self.push("]");
+            }
+            Expr::Tuple(tuple) => {
+                self.push("(");
+                self.exprs(&tuple.items);
+                self.push(if tuple.items.len() == 1 { ",)" } else { ")" });
+            }
+            Expr::Map(map) => {
+                self.push("{");
+                for (index, (key, value)) in map.keys.iter().zip(&map.values).enumerate() {
+                    if index > 0 {
+                        self.push(", ");
+                    }
+                    self.expr(key);
+                    self.push(": ");
+                    self.expr(value);
+                }
+                self.push("}");
+            }
+        }
+        let span = expr.span();
+        let old = span.start_offset as usize..span.end_offset as usize;
+        self.places.push((start..self.out.len(), old));
+    }
+
+    /// In brackets, unless nothing around it can take it apart.
+    fn wrapped(&mut self, expr: &Expr<'_>) {
+        let whole = match expr {
+            Expr::Var(_) | Expr::GetAttr(_) | Expr::GetItem(_) | Expr::Call(_) | Expr::List(_) => {
+                true
+            }
+            Expr::Const(constant) => constant.value.kind() != ValueKind::Number,
+            _ => false,
+        };
+        if !whole {
+            self.push("(");
+        }
+        self.expr(expr);
+        if !whole {
+            self.push(")");
+        }
+    }
+
+    /// `(left|name(right, 'left', 'right'))`: the names are for errors.
+    fn operation(&mut self, name: &str, left: &Expr<'_>, right: &Expr<'_>) {
+        self.push("(");
+        self.wrapped(left);
+        self.push("|");
+        self.push(name);
+        self.push("(");
+        self.expr(right);
+        for side in [left, right] {
+            self.push(", ");
+            let name = path(side).unwrap_or_default();
+            self.string(&name);
+        }
+        self.push("))");
+    }
+
+    fn plain_operation(&mut self, op: &str, left: &Expr<'_>, right: &Expr<'_>) {
+        self.push("(");
+        self.wrapped(left);
+        self.push(op);
+        self.wrapped(right);
+        self.push(")");
+    }
+
+    fn binary(&mut self, op: BinOpKind, left: &Expr<'_>, right: &Expr<'_>) {
+        match op {
+            BinOpKind::Eq => self.equality("__eq", " == ", left, right),
+            BinOpKind::Ne => self.equality("__ne", " != ", left, right),
+            BinOpKind::Lt => self.operation("__lt", left, right),
+            BinOpKind::Lte => self.operation("__le", left, right),
+            BinOpKind::Gt => self.operation("__gt", left, right),
+            BinOpKind::Gte => self.operation("__ge", left, right),
+            BinOpKind::In => self.operation("__in", left, right),
+            BinOpKind::Add => self.operation("__add", left, right),
+            BinOpKind::Mul => self.operation("__mul", left, right),
+            BinOpKind::Rem => self.operation("__mod", left, right),
+            BinOpKind::Concat => self.operation("__cat", left, right),
+            BinOpKind::ScAnd => self.plain_operation(" and ", left, right),
+            BinOpKind::ScOr => self.plain_operation(" or ", left, right),
+            BinOpKind::Sub => self.plain_operation(" - ", left, right),
+            BinOpKind::Div => self.plain_operation(" / ", left, right),
+            BinOpKind::FloorDiv => self.plain_operation(" // ", left, right),
+            BinOpKind::Pow => self.plain_operation(" ** ", left, right),
+        }
+    }
+
+    /// Equality with a short constant costs nothing and stays as it is.
+    fn equality(&mut self, name: &str, op: &str, left: &Expr<'_>, right: &Expr<'_>) {
+        let scalar = |expr: &Expr<'_>| match expr {
+            Expr::Const(constant) => matches!(
+                constant.value.kind(),
+                ValueKind::None | ValueKind::Bool | ValueKind::Number | ValueKind::String
+            ),
+            _ => false,
+        };
+        if scalar(left) || scalar(right) {
+            self.plain_operation(op, left, right);
+        } else {
+            self.operation(name, left, right);
+        }
+    }
+
+    /// `a < b < c` as `a < b and b < c`: nothing here has effects.
+    fn compare(&mut self, compare: &ast::Compare<'_>) {
+        let mut left = &compare.expr;
+        self.push("(");
+        for (index, step) in compare.ops.iter().enumerate() {
+            if index > 0 {
+                self.push(" and ");
+            }
+            let right = &step.expr;
+            match step.op {
+                CompareOpKind::Eq => self.equality("__eq", " == ", left, right),
+                CompareOpKind::Ne => self.equality("__ne", " != ", left, right),
+                CompareOpKind::Lt => self.operation("__lt", left, right),
+                CompareOpKind::Lte => self.operation("__le", left, right),
+                CompareOpKind::Gt => self.operation("__gt", left, right),
+                CompareOpKind::Gte => self.operation("__ge", left, right),
+                CompareOpKind::In => self.operation("__in", left, right),
+                CompareOpKind::NotIn => {
+                    self.push("(not ");
+                    self.operation("__in", left, right);
+                    self.push(")");
+                }
+            }
+            left = right;
+        }
+        self.push(")");
+    }
+
+    fn call(&mut self, call: &ast::Call<'_>) {
+        self.wrapped(&call.expr);
+        self.arguments(&call.args);
+    }
+
+    fn arguments(&mut self, arguments: &[CallArg<'_>]) {
+        self.push("(");
+        for (index, argument) in arguments.iter().enumerate() {
+            if index > 0 {
+                self.push(", ");
+            }
+            match argument {
+                CallArg::Pos(value) => self.expr(value),
+                CallArg::Kwarg(name, value) => {
+                    self.push(name);
+                    self.push("=");
+                    self.expr(value);
+                }
+                CallArg::PosSplat(value) => {
+                    self.push("*");
+                    self.wrapped(value);
+                }
+                CallArg::KwargSplat(value) => {
+                    self.push("**");
+                    self.wrapped(value);
+                }
+            }
+        }
+        self.push(")");
+    }
+
+    fn constant(&mut self, value: &Value) {
+        match value.kind() {
+            ValueKind::String => self.string(value.as_str().unwrap_or_default()),
+            ValueKind::Number if !value.is_integer() => {
+                let float = f64::try_from(value.clone()).unwrap_or(f64::NAN);
+                let text = format!("{float}");
+                let whole = !text.contains('.');
+                self.push(&text);
+                self.push(if whole { ".0" } else { "" });
+            }
+            ValueKind::Undefined | ValueKind::None => self.push("none"),
+            ValueKind::Bool => self.push(if value.is_true() { "true" } else { "false" }),
+            ValueKind::Number => {
+                let _ = write!(self.out, "{value}");
+            }
+            // The parser makes no other constants.
+            _ => self.trouble = Some(TOO_COMPLEX),
+        }
+    }
+
+    fn string(&mut self, text: &str) {
+        self.out.push('\'');
+        for letter in text.chars() {
+            match letter {
+                '\'' => self.push("\\'"),
+                '\\' => self.push("\\\\"),
+                '\n' => self.push("\\n"),
+                '\r' => self.push("\\r"),
+                '\t' => self.push("\\t"),
+                // Braces in text must not look like tags.
+                '{' | '}' | '%' | '#' | '\0'..='\u{1f}' => {
+                    let _ = write!(self.out, "\\u{:04x}", u32::from(letter));
+                }
+                other => self.out.push(other),
+            }
+        }
+        self.out.push('\'');
+    }
+
+    fn tag(&mut self, name: &str) {
+        self.push("{% ");
+        self.push(name);
+        self.push(" ");
+    }
+
+    fn end(&mut self, name: &str) {
+        self.push("{% ");
+        self.push(name);
+        self.push(" %}");
+    }
+
+    fn body(&mut self, statements: &[Stmt<'_>]) {
+        statements.iter().for_each(|statement| self.stmt(statement));
+    }
+
+    fn stmt(&mut self, stmt: &Stmt<'_>) {
+        match stmt {
+            Stmt::Template(template) => self.body(&template.children),
+            Stmt::EmitExpr(emit) => {
+                self.push("{{ ");
+                self.expr(&emit.expr);
+                self.push(" }}");
+            }
+            Stmt::EmitRaw(raw) => self.raw(raw.raw),
+            Stmt::ForLoop(each) => self.for_loop(each),
+            Stmt::IfCond(choice) => {
+                self.tag("if");
+                self.expr(&choice.expr);
+                self.push(" %}");
+                self.body(&choice.true_body);
+                if !choice.false_body.is_empty() {
+                    self.end("else");
+                    self.body(&choice.false_body);
+                }
+                self.end("endif");
+            }
+            Stmt::WithBlock(with) => {
+                self.tag("with");
+                for (index, (target, value)) in with.assignments.iter().enumerate() {
+                    if index > 0 {
+                        self.push(", ");
+                    }
+                    self.target(target);
+                    self.push(" = ");
+                    self.expr(value);
+                }
+                self.push(" %}");
+                self.body(&with.body);
+                self.end("endwith");
+            }
+            Stmt::Set(set) => {
+                self.tag("set");
+                self.target(&set.target);
+                self.push(" = ");
+                self.wrapped(&set.expr);
+                self.push("|__keep %}");
+            }
+            Stmt::SetBlock(set) => {
+                self.tag("set");
+                self.target(&set.target);
+                if let Some(filter) = &set.filter {
+                    self.push(" | ");
+                    self.expr(filter);
+                }
+                self.push(" %}");
+                self.body(&set.body);
+                self.end("endset");
+            }
+            Stmt::AutoEscape(escape) => {
+                self.tag("autoescape");
+                self.expr(&escape.enabled);
+                self.push(" %}");
+                self.body(&escape.body);
+                self.end("endautoescape");
+            }
+            Stmt::FilterBlock(filter) => {
+                self.tag("filter");
+                self.expr(&filter.filter);
+                self.push(" %}");
+                self.body(&filter.body);
+                self.end("endfilter");
+            }
+            Stmt::Macro(defined) => self.macro_body(defined),
+            Stmt::CallBlock(_) => self.trouble = Some("`{% call %}` is not supported"),
+            Stmt::Block(_)
+            | Stmt::Extends(_)
+            | Stmt::Import(_)
+            | Stmt::FromImport(_)
+            | Stmt::Include(_) => self.trouble = Some("a template cannot use other templates"),
+            Stmt::Continue(_) => self.end("continue"),
+            Stmt::Break(_) => self.end("break"),
+            Stmt::Do(action) => {
+                self.tag("do");
+                self.call(&action.call);
+                self.push(" %}");
+            }
+        }
+    }
+
+    /// What is assigned to: names, never rewritten.
+    fn target(&mut self, target: &Expr<'_>) {
+        match target {
+            Expr::List(list) => self.targets(&list.items),
+            Expr::Tuple(tuple) => self.targets(&tuple.items),
+            other => self.expr(other),
+        }
+    }
+
+    fn targets(&mut self, targets: &[Expr<'_>]) {
+        self.push("(");
+        for target in targets {
+            self.target(target);
+            self.push(", ");
+        }
+        self.push(")");
+    }
+
+    fn for_loop(&mut self, each: &ast::ForLoop<'_>) {
+        self.tag("for");
+        self.target(&each.target);
+        self.push(" in ");
+        self.wrapped(&each.iter);
+        if let Some(filter) = &each.filter_expr {
+            self.push(" if ");
+            self.wrapped(filter);
+        }
+        self.push(if each.recursive {
+            " recursive %}"
+        } else {
+            " %}"
+        });
+        self.depth += 1;
+        self.body(&each.body);
+        self.depth -= 1;
+        if !each.else_body.is_empty() {
+            self.end("else");
+            self.body(&each.else_body);
+        }
+        self.end("endfor");
+    }
+
+    fn macro_body(&mut self, defined: &ast::Macro<'_>) {
+        self.tag("macro");
+        self.push(defined.name);
+        self.push("(");
+        let without = defined.args.len().saturating_sub(defined.defaults.len());
+        for (index, argument) in defined.args.iter().enumerate() {
+            if index > 0 {
+                self.push(", ");
+            }
+            self.target(argument);
+            if let Some(default) = index
+                .checked_sub(without)
+                .and_then(|at| defined.defaults.get(at))
+            {
+                self.push("=");
+                self.expr(default);
+            }
+        }
+        self.push(") %}");
+        self.depth += 1;
+        self.body(&defined.body);
+        self.depth -= 1;
+        self.end("endmacro");
+    }
+
+    /// Text between tags. In a loop it goes through the output filter, which counts it.
+    fn raw(&mut self, text: &str) {
+        if self.depth > 0 && text.len() > LONG_RAW {
+            self.push("{{ ");
+            self.string(text);
+            self.push("|__raw }}");
+        } else if text.contains(['{', '}', '#', '%']) {
+            self.push("{{ ");
+            self.string(text);
+            self.push(" }}");
+        } else {
+            self.push(text);
+        }
+    }
+}
+
+/// `a.b[0]` as it was written, for errors.
+fn path(expr: &Expr<'_>) -> Option<String> {
+    match expr {
+        Expr::Var(var) => Some(var.id.to_owned()),
+        Expr::GetAttr(attribute) => Some(format!("{}.{}", path(&attribute.expr)?, attribute.name)),
+        Expr::GetItem(item) => match &item.subscript_expr {
+            Expr::Const(key) => Some(format!("{}[{:?}]", path(&item.expr)?, key.value)),
+            _ => None,
+        },
+        _ => None,
+    }
+}

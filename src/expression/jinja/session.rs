@@ -1,0 +1,92 @@
+//! What one evaluation may use up, and the texts it has handed to the engine. The engine's
+//! objects and filters have no place for it, so it belongs to the thread while they run.
+
+use minijinja::{Error, ErrorKind};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Bytes of text and lists that one evaluation may make.
+pub(super) const MAX_BYTES: usize = 32 << 20;
+/// Elements one evaluation may look at in comparisons and filters.
+const MAX_WORK: usize = 5_000_000;
+/// Longer texts are handed over once and remembered.
+const LONG_TEXT: usize = 512;
+
+#[derive(Default)]
+struct Session {
+    bytes: usize,
+    work: usize,
+    /// By address; the first of the pair keeps the address in use.
+    texts: HashMap<usize, (Arc<String>, Arc<str>)>,
+}
+
+thread_local! {
+    static SESSION: RefCell<Session> = RefCell::default();
+}
+
+/// While this lives, its thread evaluates one template.
+pub(super) struct Evaluation(());
+
+impl Evaluation {
+    pub(super) fn begin() -> Self {
+        reset();
+        Self(())
+    }
+}
+
+impl Drop for Evaluation {
+    fn drop(&mut self) {
+        reset();
+    }
+}
+
+fn reset() {
+    SESSION.with_borrow_mut(|session| {
+        session.bytes = 0;
+        session.work = 0;
+        if !session.texts.is_empty() {
+            session.texts = HashMap::new();
+        }
+    });
+}
+
+/// Counts bytes about to be made.
+pub(super) fn bytes(count: usize) -> Result<(), Error> {
+    SESSION.with_borrow_mut(|session| {
+        session.bytes = session.bytes.saturating_add(count);
+        if session.bytes > MAX_BYTES {
+            let message = format!("the template produces more than {} MiB", MAX_BYTES >> 20);
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
+        }
+        Ok(())
+    })
+}
+
+/// Counts elements about to be looked at.
+pub(super) fn work(count: usize) -> Result<(), Error> {
+    SESSION.with_borrow_mut(|session| {
+        session.work = session.work.saturating_add(count);
+        if session.work > MAX_WORK {
+            let message = format!("the template takes more than {MAX_WORK} steps");
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
+        }
+        Ok(())
+    })
+}
+
+/// A text as the engine's own; a long one is copied once in an evaluation.
+pub(super) fn text(text: &Arc<String>) -> minijinja::Value {
+    if text.len() <= LONG_TEXT {
+        return minijinja::Value::from(text.as_str());
+    }
+    let shared = SESSION.with_borrow_mut(|session| {
+        let address = Arc::as_ptr(text).addr();
+        let known = session
+            .texts
+            .entry(address)
+            .or_insert_with(|| (Arc::clone(text), Arc::from(text.as_str())));
+        Arc::clone(&known.1)
+    });
+    minijinja::Value::from(shared)
+}

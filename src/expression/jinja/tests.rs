@@ -1,0 +1,364 @@
+//! Jinja as TEA's users know it: what a template gives, what it refuses, and that it ends.
+
+use crate::expression::{Condition, Context, Env, Syntax, Template, Value};
+use chrono::DateTime;
+use std::time::Instant;
+
+const WORLD: &str = r#"{
+    "state": {"n": 2, "name": "Ada", "items": ["a", "b"], "user": {"city": "Oslo"}, "none": null,
+              "done": false, "_private": {"x": 1}, "rate": 0.5, "long": 1e20, "pair": [1, [2, {"k": "v"}]],
+              "text": "it's <b> & \"q\" ü", "json": "{\"a\": [1]}", "pending": true},
+    "vars": {"url": "http://x", "list": [3, 1, 2]},
+    "inputs": {"job": "j1"}
+}"#;
+
+fn world() -> Context {
+    let context = Value::from_json(WORLD).unwrap();
+    Context::new(&context, DateTime::UNIX_EPOCH, 1).unwrap()
+}
+
+fn eval(text: &str) -> Result<Value, String> {
+    let template = Template::parse(text, Syntax::Jinja).map_err(|error| error.to_string())?;
+    template.eval(&world()).map_err(|error| error.to_string())
+}
+
+fn gives(text: &str, json: &str) {
+    let value = eval(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    assert_eq!(
+        value.to_json(),
+        Value::from_json(json).unwrap().to_json(),
+        "{text}"
+    );
+}
+
+fn fails(text: &str, part: &str) {
+    match eval(text) {
+        Ok(value) => panic!("{text} gives {}", value.to_json()),
+        Err(error) => assert!(error.contains(part), "{text}: {error}"),
+    }
+}
+
+fn holds(text: &str) -> Result<bool, String> {
+    let condition = Condition::parse(text, Syntax::Jinja).map_err(|error| error.to_string())?;
+    condition.holds(&world()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn values_keep_their_type() {
+    gives("{{ state.n }}", "2");
+    gives("  {{ state.items }}\n", r#"["a", "b"]"#);
+    gives("{{- state.user -}}", r#"{"city": "Oslo"}"#);
+    gives(
+        "{{ {'a': state.n, 'b': [1, none]} }}",
+        r#"{"a": 2, "b": [1, null]}"#,
+    );
+    gives("{{ (1, 2) }}", "[1, 2]");
+    gives("{{ 7 // 2 }}", "3");
+    gives("{{ 7 / 2 }}", "3.5");
+    gives("{{ -7 % 3 }}", "2");
+    gives("{{ 2 ** 10 }}", "1024");
+    gives("@{not wdl}", r#""@{not wdl}""#);
+    gives("plain", r#""plain""#);
+    gives("{{ state.n }}{{ state.n }}", r#""22""#);
+}
+
+#[test]
+fn text_is_pythons() {
+    gives(
+        "{{ state.done }}|{{ state.none }}|{{ state.rate }}|{{ state.long }}",
+        r#""False|None|0.5|1e+20""#,
+    );
+    gives("= {{ state.pair }}", r#""= [1, [2, {'k': 'v'}]]""#);
+    gives("{{ state.items }} {{ (1,) }}", r#""['a', 'b'] (1,)""#);
+    gives(
+        "{{ state.pair | tojson }}!",
+        r#""[1, [2, {\"k\": \"v\"}]]!""#,
+    );
+    gives(
+        "{{ state.text | tojson }}",
+        r#""\"it\\u0027s \\u003cb\\u003e \\u0026 \\\"q\\\" \\u00fc\"""#,
+    );
+    gives(
+        "{{ state.text | json }}",
+        r#""\"it's <b> & \\\"q\\\" \\u00fc\"""#,
+    );
+    gives(
+        "{{ {'b': 1, 'a': 2} | tojson }}",
+        r#""{\"a\": 2, \"b\": 1}""#,
+    );
+    gives("{{ {'b': 1, 'a': 2} | json }}", r#""{\"b\": 1, \"a\": 2}""#);
+    gives("a\n{{ 1 }}\n", r#""a\n1\n""#);
+    gives("{{ 1 ~ true ~ none }}", r#""1TrueNone""#);
+}
+
+#[test]
+fn filters_and_methods() {
+    gives("{{ state.json | fromjson }}", r#"{"a": [1]}"#);
+    gives("{{ 'no json' | fromjson }}", r#""no json""#);
+    gives(
+        "{{ 'a' | sha256 }}",
+        r#""ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb""#,
+    );
+    gives("{{ state.get('k', 0) }}", "0");
+    gives("{{ state.get('n') + 1 }}", "3");
+    gives("{{ state.name.upper() }}", r#""ADA""#);
+    gives("{{ 'a,b'.split(',') }}", r#"["a", "b"]"#);
+    gives("{{ state.user.items() | list }}", r#"[["city", "Oslo"]]"#);
+    gives("{{ variables.list | sort | first }}", "1");
+    gives(
+        "{{ variables.list | map('string') | join('-') }}",
+        r#""3-1-2""#,
+    );
+    gives("{{ 'x' | center(3) }}", r#"" x ""#);
+    gives("{{ 'a b c' | wordcount }}", "3");
+    gives("{{ 'a' | default('z') }}", r#""a""#);
+    gives("{{ '%s=%d' % ('a', 1) }}", r#""a=1""#);
+    gives("{{ '%05.1f' | format(2.25) }}", r#""002.2""#);
+    gives("{{ 'aXbX' | replace('X', '-') }}", r#""a-b-""#);
+    gives("{{ 'abc'[1:] ~ state.items[-1] }}", r#""bcb""#);
+    gives("{{ 'a/b' | urlencode }}", r#""a/b""#);
+}
+
+#[test]
+fn absent_names() {
+    gives("{{ state.absent }}", "null");
+    gives("{{ state['absent'] }}", "null");
+    gives("{{ state.user.absent }}", "null");
+    gives("{{ state.absent is none }}", "true");
+    gives("{{ state.absent | default('z') }}", "null");
+    gives("{{ state._absent | default('z') }}", r#""z""#);
+    gives("{{ state._absent }}", "null");
+    gives("{{ state._private.x }}", "1");
+    gives("{{ variables.absent }}", "null");
+    gives("{{ 'absent' in state }}", "false");
+    gives("{{ 'n' in state }}", "true");
+    gives("{{ absent is defined }}", "false");
+    gives(
+        "{{ state.absent == none }} {{ state.absent != 'x' }}",
+        r#""True True""#,
+    );
+    fails("{{ absent }}", "`absent` is not defined");
+    fails(
+        "x {{ stat.n }}",
+        "`stat` is not defined; did you mean `state`?",
+    );
+    fails("{{ state.absent.deep.er }}", "undefined");
+    fails("{{ inputs.jobb }} ", "did you mean `inputs.job`?");
+}
+
+#[test]
+fn comparisons_are_pythons() {
+    gives("{{ state.n < 3 and state.n >= 2 }}", "true");
+    gives("{{ 1 < state.n < 3 }}", "true");
+    gives("{{ 'a' < 'b' }}", "true");
+    gives("{{ [1, 2] < [1, 3] }}", "true");
+    gives("{{ true < 2 }}", "true");
+    gives("{{ 1 == 1.0 }}", "true");
+    gives("{{ state.items == ['a', 'b'] }}", "true");
+    gives("{{ 3 not in [1, 2] }}", "true");
+    fails("{{ state.absent < 3 }}", "`state.absent` (none)");
+    fails("{{ state.n < '3' }}", "`<` does not compare");
+    fails("{{ absent_root < 3 }}", "`absent_root` is not defined");
+    fails("{{ state.n + 'x' }}", "`+` does not take");
+    fails("{{ state.user < 1 }}", "a map");
+}
+
+#[test]
+fn blocks() {
+    gives(
+        "{% for x in state.items %}{{ loop.index }}{{ x }}{% if not loop.last %}, {% endif %}{% endfor %}",
+        r#""1a, 2b""#,
+    );
+    gives("{% set x = state.n * 2 %}{{ x }}", r#""4""#);
+    gives("{% set a, b = (1, 2) %}{{ a }}{{ b }}", r#""12""#);
+    gives(
+        "{% for k, v in state.user.items() %}{{ k }}={{ v }}{% endfor %}",
+        r#""city=Oslo""#,
+    );
+    gives(
+        "{% if state.done %}a{% elif state.n == 2 %}b{% else %}c{% endif %}",
+        r#""b""#,
+    );
+    gives("{% raw %}{{ x }}{% endraw %}{# gone #}!", r#""{{ x }}!""#);
+    gives(
+        "{% set ns = namespace(t=0) %}{% for x in variables.list %}{% set ns.t = ns.t + x %}{% endfor %}{{ ns.t }}",
+        r#""6""#,
+    );
+    gives(
+        "{% macro m(a, b=2) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}{{ m(1, b=3) }}",
+        r#""1213""#,
+    );
+    gives(
+        "{% with x = 1 %}{{ x }}{% endwith %}{% filter upper %}a{% endfilter %}",
+        r#""1A""#,
+    );
+    gives(
+        "{% for x in [1, 2, 3] if x > 1 %}{{ x }}{% else %}none{% endfor %}",
+        r#""23""#,
+    );
+    gives("a  {%- if true -%}  b  {%- endif %}  c", r#""ab  c""#);
+    gives(
+        "{% for i in range(2) %}{a long piece of text with {braces}}\n{% endfor %}",
+        r#""{a long piece of text with {braces}}\n{a long piece of text with {braces}}\n""#,
+    );
+    fails("{% include 'x' %}", "cannot use other templates");
+    fails("{% for x in state.n %}{% endfor %}", "not iterable");
+    fails("{% if %}{% endif %}", "");
+}
+
+#[test]
+fn conditions() {
+    for (text, wanted) in [
+        ("state.n < 3", true),
+        ("{{ state.n < 3 }}", true),
+        ("{{ state.n }} < 3", true),
+        ("pending", true),
+        ("!pending", false),
+        ("! done", true),
+        ("not state.done", true),
+        ("True", true),
+        ("true", true),
+        ("False", false),
+        ("{% if state.done %}x{% endif %}", false),
+        ("{% if not state.done %}False{% endif %}", true),
+        ("state.absent", false),
+        ("state.get('k', 0) < 2", true),
+        ("state._retry_exhausted", false),
+        ("{{ state._retry_exhausted }}", false),
+        ("'a' in state.items", true),
+        ("state.items", true),
+        ("''", false),
+        ("0", false),
+    ] {
+        assert_eq!(holds(text), Ok(wanted), "{text}");
+    }
+    for text in [
+        "absent",
+        "!absent",
+        "state.absent < 3",
+        "absent_root < 3",
+        "",
+        "state.n <",
+        "equals(1, 1)",
+    ] {
+        assert!(holds(text).is_err(), "{text}");
+    }
+    assert!(
+        holds("equals(1, 1)")
+            .unwrap_err()
+            .contains("did you mean `@equals(1, 1)`?")
+    );
+}
+
+#[test]
+fn places_are_the_authors() {
+    let error = |text: &str| {
+        let template = Template::parse(text, Syntax::Jinja).unwrap();
+        let error = template.eval(&world()).unwrap_err();
+        error
+            .text
+            .get(error.offset..error.offset + error.length)
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(error("{{ 1 + (state.n < 'x') }}"), "state.n < 'x'");
+    assert_eq!(
+        error("text {{ state.n + 1 }} and {{ state.n + 'x' }}!"),
+        "state.n + 'x'"
+    );
+    let parse = Template::parse("abc {{ 1 + }}", Syntax::Jinja).unwrap_err();
+    assert!(parse.offset >= 4, "{parse:?}");
+}
+
+/// Bounded: each ends in an error, soon.
+#[test]
+fn hostile_templates_end() {
+    let many = |open: &str, close: &str| format!("{}1{}", open.repeat(2000), close.repeat(2000));
+    for text in [
+        "{% for a in range(100000) %}{% for b in range(100000) %}x{% endfor %}{% endfor %}",
+        "{% for a in range(100000) %}a long piece of text, a long piece of text, a long piece{% endfor %}{% for a in range(100000) %}a long piece of text, a long piece of text, a long piece, a long piece of text, a long piece of text, a long piece, a long piece of text, a long piece of text, a long piece, a long piece of text, a long piece of text, a long piece{% endfor %}",
+        "{{ 'a' * 1000000000 }}",
+        "{{ [1] * 1000000000 }}",
+        "{{ 'a' * 20000000 ~ 'a' * 20000000 }}",
+        "{% set a = 'a' * 1000000 %}{% set a = a ~ a %}{% set a = a ~ a %}{% set a = a ~ a %}{% set a = a ~ a %}{% set a = a ~ a %}{% set a = a + a %}{{ a }}",
+        "{{ ('a' * 100000) | replace('a', 'b' * 100000) }}",
+        "{{ ('a' * 100000).replace('a', 'b' * 100000) }}",
+        "{{ (range(10000) | list) | join('x' * 100000) }}",
+        "{{ ('x' * 100000).join(range(10000) | list) }}",
+        "{{ '%1000000000d' | format(1) }}",
+        "{{ '{:1000000000}'.format(1) }}",
+        "{{ '%1000000000d' % 1 }}",
+        "{{ 'a\nb' | indent(1000000000) }}",
+        "{{ [1, 2] | batch(1000000000, 'x') | list }}",
+        "{{ [1, 2] | slice(1000000000) | list }}",
+        "{{ 'a' | center(1000000000) }}",
+        "{{ [1] | tojson(indent=1000000000) ~ absent }}",
+        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+        "{% set ns = namespace(x=[]) %}{% for i in range(100000) %}{% set ns.x = [ns.x, range(100000) | list] %}{% endfor %}{{ ns.x }}",
+        "{% set ns = namespace(x=[]) %}{% for i in range(100000) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
+        "{% set a = range(100000) | list %}{% for i in a %}{% if i in a and -1 in a %}{% endif %}{% endfor %}",
+        "{% set a = range(100000) | list %}{% set b = range(100000) | list %}{% for i in a %}{% if a == b %}{% endif %}{% endfor %}",
+        "{{ 10 ** 10 ** 10 }}",
+        "{{ 9223372036854775807 + 1 }}",
+        "{{ range(1000000000) | list }}",
+        &many("{{ ", " }}"),
+        &many("{{ (", ") }}"),
+        &format!("{{{{ {} }}}}", many("(", ")")),
+        &format!("{{{{ {} }}}}", many("not ", "")),
+        &format!("{{{{ {} }}}}", many("[", "]")),
+        &many("{% if 1 %}", "{% endif %}"),
+        &format!("{{{{ {} }}}}", many("- ", "")),
+        &format!("{{{{ state{} }}}}", ".a".repeat(20_000)),
+        &format!("{{{{ 1{} }}}}", "|string".repeat(20_000)),
+        &format!("{{{{ 1{} }}}}", " ~ 1".repeat(20_000)),
+        &format!("{{{{ 1{} }}}}", " if 1 else 1".repeat(20_000)),
+        &format!("{{% if 0 %}}{}{{% endif %}}", "{% elif 0 %}".repeat(20_000)),
+        "{% set ns = namespace(x=[1]) %}{% for i in range(100000) %}{% set ns.x = ns.x | chain([1]) %}{% endfor %}{{ ns.x }}",
+        "{% set ns = namespace(x={}) %}{% for i in range(100000) %}{% set ns.x = dict(a=ns.x) %}{% endfor %}{{ ns.x }}",
+        &format!("{{{{ 1{} }}}}", " < 1".repeat(20_000)),
+        &format!("{{{{ {}1{} }}}}", "(1 < ".repeat(40), " < 2)".repeat(40)),
+    ] {
+        #[allow(clippy::disallowed_methods)] // A test of how long it takes.
+        let start = Instant::now();
+        let outcome = eval(text);
+        let took = start.elapsed();
+        let shown: String = text.chars().take(60).collect();
+        assert!(
+            outcome.is_err(),
+            "{shown}: {:?}",
+            outcome.map(|value| value.to_json().len())
+        );
+        assert!(took.as_millis() < 3000, "{shown} took {took:?}");
+    }
+}
+
+#[test]
+fn the_state_is_not_converted() {
+    struct Once(std::cell::Cell<u32>);
+    impl Env for Once {
+        fn variable(&self, _: &str) -> Option<Value> {
+            None
+        }
+        fn action(&self, _: &str) -> crate::expression::Lookup<crate::expression::ActionView> {
+            crate::expression::Lookup::NotRun
+        }
+        fn root(&self, name: &str) -> Option<Value> {
+            self.0.set(self.0.get() + 1);
+            (name == "state").then(|| Value::from_pairs([("n", Value::Int(1))]))
+        }
+        fn now(&self) -> DateTime<chrono::Utc> {
+            DateTime::UNIX_EPOCH
+        }
+        fn random(&self) -> u64 {
+            0
+        }
+    }
+    let env = Once(std::cell::Cell::new(0));
+    let template = Template::parse("{{ state.n + state.n }}", Syntax::Jinja).unwrap();
+    assert_eq!(template.eval(&env).unwrap(), Value::Int(2));
+    assert_eq!(
+        env.0.get(),
+        1,
+        "only the names a template reads are asked for, each once"
+    );
+}
