@@ -101,3 +101,93 @@ fn the_reference_gives_what_it_says() {
         .collect();
     assert!(missing.is_empty(), "no example of {missing:?}");
 }
+
+/// What the examples of docs/expressions.md see.
+const WORLD: &str = r#"{
+    "now": "2024-01-01T00:00:00Z",
+    "item": "now",
+    "current": {"name": "me", "outputs": {"body": 1}},
+    "actions": {
+        "get": {"status": "Succeeded", "outputs": {"statusCode": 200, "body": {"id": 7}}},
+        "form": {"outputs": {"body": "to=a&to=b&subject=hi+you"}},
+        "parts": {"outputs": {"body": {"$multipart": [{"body": "one"}, {"body": "two"}]}}}
+    },
+    "env": {"HOME_DIR": "/home/me"},
+    "secrets": {"token": "<secret token>"},
+    "inputs": {"job": "j1"},
+    "loops": {"each": {"item": "c", "index": 2}},
+    "params": {"region": "west"},
+    "results": {"scope": [{"name": "a", "status": "Failed"}]},
+    "trigger": {"name": "manual", "callbackUrl": "https://example.com/cb", "outputs": {"body": {"a": 1}}},
+    "vars": {"count": 3},
+    "workflow": {"name": "demo"},
+    "state": {"n": 2, "done": false, "tags": ["a", "b"]}
+}"#;
+
+/// What the trigger's forms and parts see.
+const FORMS: [(&str, &str); 3] = [
+    (
+        "triggerFormDataMultiValues",
+        r#"{"trigger": {"outputs": {"body": "k=v"}}}"#,
+    ),
+    (
+        "triggerFormDataValue",
+        r#"{"trigger": {"outputs": {"body": "k=v"}}}"#,
+    ),
+    (
+        "triggerMultipartBody",
+        r#"{"trigger": {"outputs": {"body": {"$multipart": [{"body": "one"}]}}}}"#,
+    ),
+];
+
+#[test]
+fn the_documentation_gives_what_it_says() {
+    let base = Value::from_json(WORLD).unwrap();
+    let mut seen = BTreeSet::new();
+    let mut templates = 0;
+    let mut wrong = Vec::new();
+    for line in include_str!("../../docs/expressions.md").lines() {
+        let cells: Vec<String> = line
+            .replace("\\|", "\u{1}")
+            .split(" | ")
+            .map(|cell| cell.trim_matches(['|', ' ']).replace('\u{1}', "|"))
+            .collect();
+        let code = |index: usize| {
+            let cell = cells.get(index)?;
+            cell.strip_prefix('`')?.strip_suffix('`')
+        };
+        let outcome = match (cells.first().map(String::as_str), code(0), code(1), code(2)) {
+            (Some(name), None, Some(expression), Some(expected)) => {
+                assert!(functions().contains(name), "{name} is no function");
+                assert!(expression.contains(&format!("{name}(")), "{line}");
+                seen.insert(name.to_owned());
+                let over = FORMS.iter().find(|(form, _)| *form == name);
+                let context = context(&base, over.map(|(_, over)| *over));
+                check(&context, expression, expected)
+            }
+            (_, Some(template), Some(expected), None)
+                if template.contains("{{ ") && cells.len() > 2 =>
+            {
+                templates += 1;
+                let value =
+                    context(&base, None).evaluate(Subject::Template, &Value::text(template));
+                match value {
+                    Ok(value) if value == Value::from_json(expected).unwrap() => Ok(()),
+                    Ok(value) => Err(format!("gives {}", value.to_json())),
+                    Err(error) => Err(error.report()),
+                }
+            }
+            _ => continue,
+        };
+        if let Err(why) = outcome {
+            wrong.push(format!("{line}\n    {why}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let missing: Vec<&str> = functions()
+        .into_iter()
+        .filter(|name| !seen.contains(*name))
+        .collect();
+    assert!(missing.is_empty(), "no example of {missing:?}");
+    assert!(templates >= 10, "only {templates} templates were found");
+}

@@ -1,8 +1,10 @@
 //! Jinja templates and expressions, through minijinja with Python's methods. What they read is
 //! handed over lazily: one name costs that name, whatever the size of the state.
 
+mod complexity;
 mod engine;
 mod filters;
+mod names;
 mod object;
 mod operators;
 mod python;
@@ -13,7 +15,7 @@ mod session;
 use self::engine::{ENGINE, SOURCE_NAME};
 use super::{Env, EvalError, ParseError, Reference, Value};
 use minijinja::{Environment, Error, Expression};
-use rewrite::Rewritten;
+use rewrite::{Mistake, Rewritten};
 use roots::Root;
 use session::Evaluation;
 use std::sync::Arc;
@@ -70,7 +72,8 @@ impl Jinja {
             return Self::expression_in(text, start, end, flavor);
         }
         let fail = |error: Error| parse_error(&error, text, 0);
-        let mut rewritten = rewrite::template(text, engine::syntax()).map_err(fail)?;
+        let mut rewritten = rewrite::template(text, engine::syntax())
+            .map_err(|mistake| parse_mistake(mistake, text, 0))?;
         let source = std::mem::take(&mut rewritten.text);
         let mut engine = ENGINE.clone();
         engine
@@ -102,7 +105,8 @@ impl Jinja {
     ) -> Result<Self, ParseError> {
         let source = text.get(start..end).unwrap_or_default();
         let fail = |error: Error| parse_error(&error, text, start);
-        let mut rewritten = rewrite::expression(source).map_err(fail)?;
+        let mut rewritten =
+            rewrite::expression(source).map_err(|mistake| parse_mistake(mistake, text, start))?;
         let engine: &'static Environment<'static> = &ENGINE;
         let compiled = std::mem::take(&mut rewritten.text);
         let expression = engine.compile_expression_owned(compiled).map_err(fail)?;
@@ -254,6 +258,18 @@ fn single_expression(text: &str) -> Option<(usize, usize)> {
         previous = letter;
     }
     (quote.is_none() && depth == 0).then_some((first, first + body.len()))
+}
+
+fn parse_mistake(mistake: Mistake, text: &str, offset: usize) -> ParseError {
+    match mistake {
+        Mistake::Engine(error) => parse_error(&error, text, offset),
+        Mistake::Name(unknown) => ParseError {
+            message: unknown.message,
+            offset: (offset + unknown.range.start).min(text.len()),
+            length: unknown.range.len().max(1),
+            hint: unknown.hint,
+        },
+    }
 }
 
 fn parse_error(error: &Error, text: &str, offset: usize) -> ParseError {

@@ -2,8 +2,10 @@
 //! that minijinja does otherwise than Python, or without bounds, written as a call of our own.
 //! Places in it lead back to places in the author's text.
 
+use super::complexity::{TOO_COMPLEX, check};
+use super::names::{self, UnknownName};
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Stmt};
-use minijinja::machinery::{Token, parse, parse_expr, tokenize};
+use minijinja::machinery::{parse, parse_expr};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind};
@@ -14,11 +16,6 @@ use std::ops::Range;
 const LONG_RAW: usize = 32;
 /// How much longer than the author's the compiled text may get.
 const GROWTH: usize = 64;
-/// Operators one expression may chain and nest.
-const MAX_CHAIN: usize = 300;
-/// `elif`s of a template.
-const MAX_BRANCHES: usize = 100;
-const TOO_COMPLEX: &str = "the template is too complex";
 
 /// The text to compile and how its places correspond to the author's.
 #[derive(Debug)]
@@ -40,8 +37,21 @@ impl Rewritten {
     }
 }
 
+/// Why a text is no template.
+#[derive(Debug)]
+pub(super) enum Mistake {
+    Engine(Error),
+    Name(UnknownName),
+}
+
+impl From<Error> for Mistake {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
 /// An expression, rewritten.
-pub(super) fn expression(source: &str) -> Result<Rewritten, Error> {
+pub(super) fn expression(source: &str) -> Result<Rewritten, Mistake> {
     check(source, true, SyntaxConfig::default())?;
     let expr = parse_expr(source)?;
     let mut writer = Writer::new(source);
@@ -50,70 +60,13 @@ pub(super) fn expression(source: &str) -> Result<Rewritten, Error> {
 }
 
 /// A template, rewritten.
-pub(super) fn template(source: &str, syntax: SyntaxConfig) -> Result<Rewritten, Error> {
+pub(super) fn template(source: &str, syntax: SyntaxConfig) -> Result<Rewritten, Mistake> {
     check(source, false, syntax.clone())?;
     let stmt = parse(source, super::engine::SOURCE_NAME, syntax)?;
     let mut writer = Writer::new(source);
+    names::assigned(&stmt, &mut writer.assigned);
     writer.stmt(&stmt);
     writer.finish()
-}
-
-/// The parser, the compiler and the drop of a tree recurse as deep as operators are chained, and
-/// the parser does not bound all of them. So they are counted before it sees them: operators since
-/// the last comma, in every bracket that is open.
-fn check(source: &str, in_expression: bool, syntax: SyntaxConfig) -> Result<(), Error> {
-    let mut open: Vec<usize> = vec![0];
-    let mut total = 0;
-    let mut branches = 0;
-    for token in tokenize(source, in_expression, syntax) {
-        let operators = match token?.0 {
-            Token::TemplateData(_)
-            | Token::VariableStart
-            | Token::VariableEnd
-            | Token::BlockStart
-            | Token::BlockEnd => {
-                open = vec![0];
-                total = 0;
-                continue;
-            }
-            Token::Comma => {
-                if let Some(top) = open.last_mut() {
-                    total -= std::mem::take(top);
-                }
-                continue;
-            }
-            Token::BracketClose | Token::ParenClose | Token::BraceClose => {
-                if open.len() > 1 {
-                    total -= open.pop().unwrap_or(0);
-                }
-                continue;
-            }
-            Token::BracketOpen | Token::ParenOpen | Token::BraceOpen => {
-                open.push(0);
-                1
-            }
-            Token::Ident("and" | "or" | "not" | "is" | "in" | "if" | "else") => 1,
-            Token::Ident("elif") => {
-                branches += 1;
-                0
-            }
-            Token::Ident(_)
-            | Token::Str(_)
-            | Token::String(_)
-            | Token::Int(_)
-            | Token::Int128(_)
-            | Token::Float(_) => 0,
-            _ => 1,
-        };
-        if let Some(top) = open.last_mut() {
-            *top += operators;
-            total += operators;
-        }
-        if total > MAX_CHAIN || branches > MAX_BRANCHES {
-            return Err(Error::new(ErrorKind::SyntaxError, TOO_COMPLEX));
-        }
-    }
-    Ok(())
 }
 
 struct Writer {
@@ -124,6 +77,10 @@ struct Writer {
     depth: usize,
     /// Why this cannot be written.
     trouble: Option<&'static str>,
+    /// Names the template itself defines.
+    assigned: Vec<String>,
+    /// The first name that nobody knows.
+    unknown: Option<UnknownName>,
 }
 
 impl Writer {
@@ -134,13 +91,18 @@ impl Writer {
             limit: source.len().saturating_mul(GROWTH).saturating_add(1024),
             depth: 0,
             trouble: None,
+            assigned: Vec::new(),
+            unknown: None,
         }
     }
 
-    fn finish(self) -> Result<Rewritten, Error> {
+    fn finish(self) -> Result<Rewritten, Mistake> {
         let long = self.out.len() > self.limit;
         if let Some(message) = self.trouble.or(long.then_some(TOO_COMPLEX)) {
-            return Err(Error::new(ErrorKind::SyntaxError, message));
+            return Err(Error::new(ErrorKind::SyntaxError, message).into());
+        }
+        if let Some(unknown) = self.unknown {
+            return Err(Mistake::Name(unknown));
         }
         Ok(Rewritten {
             text: self.out,
@@ -166,6 +128,9 @@ impl Writer {
         if self.out.len() > self.limit {
             self.trouble = Some(TOO_COMPLEX);
             return;
+        }
+        if self.unknown.is_none() {
+            self.unknown = names::check(expr, &self.assigned);
         }
         let start = self.out.len();
         match expr {

@@ -1,19 +1,17 @@
 //! The names at the top of a template: found when it is parsed, looked up when it is evaluated.
 
 use super::Flavor;
+use super::names::GLOBALS;
 use super::object::to_jinja;
 use crate::expression::{ActionView, Env, Lookup, Reference, Value};
 use minijinja::value::{Enumerator, Object, Value as Jinja};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Functions of the engine itself.
-const GLOBALS: [&str; 5] = ["range", "dict", "namespace", "cycler", "joiner"];
-
 /// One name, and the members of it that are read; none where they are computed.
 #[derive(Debug)]
 pub(super) struct Root {
-    name: String,
+    name: Arc<str>,
     members: Option<Vec<String>>,
 }
 
@@ -30,11 +28,11 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<Root> {
         if GLOBALS.contains(&name) {
             continue;
         }
-        let root = match roots.iter_mut().find(|root| root.name == name) {
+        let root = match roots.iter_mut().find(|root| &*root.name == name) {
             Some(root) => root,
             None => {
                 roots.push(Root {
-                    name: name.to_owned(),
+                    name: name.into(),
                     members: Some(Vec::new()),
                 });
                 let Some(root) = roots.last_mut() else {
@@ -58,7 +56,7 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<Root> {
 
 impl Root {
     pub(super) fn references(&self) -> Vec<Reference> {
-        let make: fn(String) -> Reference = match self.name.as_str() {
+        let make: fn(String) -> Reference = match &*self.name {
             "variables" | "state" => Reference::Variable,
             "actions" => Reference::Action,
             "inputs" => Reference::Input,
@@ -74,7 +72,7 @@ impl Root {
 
     /// Whether absent members of it are None.
     pub(super) fn lenient(&self, flavor: Flavor) -> bool {
-        match self.name.as_str() {
+        match &*self.name {
             "state" => true,
             "variables" | "secrets" | "settings" | "data" | "env" | "checkpoint" | "result" => {
                 flavor == Flavor::Tea
@@ -88,7 +86,7 @@ impl Root {
         if let Some(value) = env.root(&self.name) {
             return Some(to_jinja(&value, lenient));
         }
-        let value = match self.name.as_str() {
+        let value = match &*self.name {
             "variables" => self.object(&env.variable_names(), |name| env.variable(name)),
             "inputs" => env.inputs(),
             "actions" => {
@@ -137,7 +135,7 @@ fn action_names(env: &dyn Env) -> Vec<String> {
 /// The context of one evaluation: the few names the template reads.
 #[derive(Debug)]
 struct Context {
-    values: Vec<(String, Jinja)>,
+    values: Vec<(Arc<str>, Jinja)>,
 }
 
 impl Object for Context {
@@ -146,15 +144,12 @@ impl Object for Context {
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Jinja> {
-        let found = self.values.iter().find(|(name, _)| name == key);
+        let found = self.values.iter().find(|(name, _)| &**name == key);
         found.map(|(_, value)| value.clone())
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
-        let names = self
-            .values
-            .iter()
-            .map(|(name, _)| Jinja::from(name.as_str()));
+        let names = self.values.iter().map(|(name, _)| Jinja::from(&**name));
         Enumerator::Values(names.collect())
     }
 }
@@ -162,7 +157,7 @@ impl Object for Context {
 pub(super) fn context(roots: &[Root], env: &dyn Env, flavor: Flavor) -> Jinja {
     let values = roots
         .iter()
-        .filter_map(|root| Some((root.name.clone(), root.value(env, flavor)?)))
+        .filter_map(|root| Some((Arc::clone(&root.name), root.value(env, flavor)?)))
         .collect();
     Jinja::from_object(Context { values })
 }
@@ -186,7 +181,7 @@ pub(super) fn unknown(roots: &[Root], env: &dyn Env) -> Option<(String, Vec<Stri
                     .into_iter()
                     .map(String::from),
             );
-            return Some((root.name.clone(), names));
+            return Some((root.name.to_string(), names));
         };
         for member in root.members.iter().flatten() {
             let missing = value

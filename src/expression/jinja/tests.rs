@@ -266,6 +266,23 @@ fn places_are_the_authors() {
         error("text {{ state.n + 1 }} and {{ state.n + 'x' }}!"),
         "state.n + 'x'"
     );
+    for (text, part, hint) in [
+        ("a {{ state.n | tojsn }}", "state.n | tojsn", "`tojson`"),
+        ("{{ state.n is nmber }}", "state.n is nmber", "`number`"),
+        (
+            "{% for x in rnge(3) %}{{ x }}{% endfor %}",
+            "rnge(3)",
+            "`range`",
+        ),
+    ] {
+        let error = Template::parse(text, Syntax::Jinja).unwrap_err();
+        assert!(error.message.starts_with("unknown "), "{error:?}");
+        assert_eq!(
+            text.get(error.offset..error.offset + error.length),
+            Some(part)
+        );
+        assert!(error.hint.unwrap().contains(hint));
+    }
     let parse = Template::parse("abc {{ 1 + }}", Syntax::Jinja).unwrap_err();
     assert!(parse.offset >= 4, "{parse:?}");
 }

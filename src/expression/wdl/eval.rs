@@ -187,18 +187,30 @@ impl<'e> Ctx<'e> {
         }
     }
 
+    /// Counts the search for a name that a map does not have exactly so.
+    fn look_up(&mut self, base: &Value, name: &str) -> Outcome<()> {
+        match base {
+            Value::Object(map) if !map.contains_key(name) => self.work(map.len() / 8),
+            _ => Ok(()),
+        }
+    }
+
     fn path(&mut self, base: &Expr, steps: &[Step]) -> Outcome {
         let mut value = self.eval(base)?;
         let unrun = self.unrun;
         for step in steps {
             let found = match step.key.literal_text() {
-                Some(name) if !unrun => member(&value, name, step.safe),
+                Some(name) if !unrun => {
+                    self.look_up(&value, name)?;
+                    member(&value, name, step.safe)
+                }
                 Some(_) => Ok(Value::Null),
                 None => {
                     let key = self.eval(&step.key)?;
                     if unrun {
                         Ok(Value::Null)
                     } else {
+                        self.look_up(&value, key.as_str().unwrap_or_default())?;
                         item(&value, &key, step.safe)
                     }
                 }

@@ -13,3 +13,6 @@ mod print;
 pub(crate) mod text;
 mod time;
 mod xml;
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! Collections: contains empty first intersection item join last length reverse skip sort take
 //! union. They read what they are given; arrays are copied only where a new one results.
 
-use super::logic::equals;
+use super::logic::{holds, same};
 use super::string::size;
 use super::{ANY, Args, Function, eager};
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome, describe, find_member};
@@ -74,10 +74,7 @@ fn contains(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let wanted = args.value(1);
     match args.value(0) {
         Value::String(text) => Ok(text.contains(args.text(1)?).into()),
-        Value::Array(items) => {
-            ctx.work(items.len())?;
-            Ok(items.iter().any(|item| equals(item, wanted)).into())
-        }
+        Value::Array(items) => Ok(holds(ctx, items, wanted)?.into()),
         Value::Object(map) => Ok(map.contains_key(args.text(1)?).into()),
         _ => Err(args.wrong(0, "text, an array or an object")),
     }
@@ -111,7 +108,15 @@ fn intersection(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
         for index in 1..args.len() {
             let other = args.object(index)?;
             ctx.work(kept.len())?;
-            kept.retain(|key, value| find_member(other, key).is_some_and(|found| found == value));
+            let mut common = Object::new();
+            for (key, value) in &kept {
+                if let Some(found) = find_member(other, key)
+                    && same(ctx, found, value)?
+                {
+                    common.insert(Arc::clone(key), value.clone());
+                }
+            }
+            kept = common;
         }
         return Ok(Value::object(kept));
     }
@@ -120,10 +125,13 @@ fn intersection(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
         return Ok(Value::array(Vec::new()));
     };
     let mut kept: Vec<Value> = Vec::new();
-    for item in first.iter() {
-        let looked_at: usize = others.iter().map(|other| other.len()).sum();
-        ctx.work(looked_at.saturating_add(kept.len()))?;
-        if others.iter().all(|other| other.contains(item)) && !kept.contains(item) {
+    'items: for item in first.iter() {
+        for other in others {
+            if !holds(ctx, other, item)? {
+                continue 'items;
+            }
+        }
+        if !holds(ctx, &kept, item)? {
             ctx.elements(1)?;
             kept.push(item.clone());
         }
@@ -151,8 +159,7 @@ fn union(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let mut all: Vec<Value> = Vec::new();
     for array in arrays(args)? {
         for item in array.iter() {
-            ctx.work(all.len())?;
-            if !all.contains(item) {
+            if !holds(ctx, &all, item)? {
                 ctx.elements(1)?;
                 all.push(item.clone());
             }

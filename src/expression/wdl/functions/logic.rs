@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 
 pub(super) const TABLE: &[Function] = &[
     lazy("and", 1, super::ANY, and),
-    eager("equals", 2, 2, |_, args| {
-        Ok(equals(args.value(0), args.value(1)).into())
+    eager("equals", 2, 2, |ctx, args| {
+        Ok(equals(ctx, args.value(0), args.value(1))?.into())
     }),
     eager("greater", 2, 2, |_, args| Ok(order(args)?.is_gt().into())),
     eager("greaterOrEquals", 2, 2, |_, args| {
@@ -27,14 +27,61 @@ pub(super) const TABLE: &[Function] = &[
 
 /// Equality as the reference's example has it: `equals(true, 1)` is true; all else is
 /// [`Value`]'s own equality.
-pub(crate) fn equals(a: &Value, b: &Value) -> bool {
+fn equals(ctx: &mut Ctx<'_>, a: &Value, b: &Value) -> Outcome<bool> {
     match (a, b) {
         (Value::Bool(flag), number @ (Value::Int(_) | Value::Float(_) | Value::Decimal(_)))
         | (number @ (Value::Int(_) | Value::Float(_) | Value::Decimal(_)), Value::Bool(flag)) => {
-            *number == Value::Int(i64::from(*flag))
+            Ok(*number == Value::Int(i64::from(*flag)))
         }
-        _ => a == b,
+        _ => same(ctx, a, b),
     }
+}
+
+/// [`Value`]'s own equality, counted: of two large values it is work.
+pub(super) fn same(ctx: &mut Ctx<'_>, a: &Value, b: &Value) -> Outcome<bool> {
+    match (a, b) {
+        (Value::String(a), Value::String(b)) => {
+            ctx.work(a.len().min(b.len()) / 64)?;
+            Ok(a == b)
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            ctx.work(a.len())?;
+            for (a, b) in a.iter().zip(b.iter()) {
+                if !same(ctx, a, b)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            ctx.work(a.len())?;
+            for (key, a) in a.iter() {
+                match b.get(key) {
+                    Some(b) if same(ctx, a, b)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            Ok(true)
+        }
+        _ => Ok(a == b),
+    }
+}
+
+/// Whether a list holds a value, counted.
+pub(super) fn holds(ctx: &mut Ctx<'_>, items: &[Value], wanted: &Value) -> Outcome<bool> {
+    ctx.work(items.len())?;
+    for item in items {
+        if same(ctx, item, wanted)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn order(args: &Args) -> Outcome<Ordering> {

@@ -32,15 +32,10 @@ pub(super) const TABLE: &[Function] = &[
     eager("guid", 0, 1, guid),
     eager("isFloat", 1, 2, |_, args| {
         let culture = culture(args, 1)?;
-        let text = args.value(0).as_str();
-        Ok(text
-            .and_then(|text| number_parse::float(text, culture))
-            .is_some()
-            .into())
+        Ok(number_parse::float(args.text(0)?, culture).is_some().into())
     }),
     eager("isInt", 1, 1, |_, args| {
-        let text = args.value(0).as_str();
-        Ok(text.and_then(number_parse::int).is_some().into())
+        Ok(number_parse::int(args.text(0)?).is_some().into())
     }),
     eager("lastIndexOf", 2, 2, |_, args| {
         let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);

@@ -1,0 +1,69 @@
+//! How deep a template may nest and chain, looked at before it is parsed.
+
+use minijinja::machinery::{Token, tokenize};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Error, ErrorKind};
+
+/// Operators one expression may chain and nest.
+const MAX_CHAIN: usize = 300;
+/// `elif`s of a template.
+const MAX_BRANCHES: usize = 100;
+pub(super) const TOO_COMPLEX: &str = "the template is too complex";
+
+/// The parser, the compiler and the drop of a tree recurse as deep as operators are chained, and
+/// the parser does not bound all of them. So they are counted before it sees them: operators since
+/// the last comma, in every bracket that is open.
+pub(super) fn check(source: &str, in_expression: bool, syntax: SyntaxConfig) -> Result<(), Error> {
+    let mut open: Vec<usize> = vec![0];
+    let mut total = 0;
+    let mut branches = 0;
+    for token in tokenize(source, in_expression, syntax) {
+        let operators = match token?.0 {
+            Token::TemplateData(_)
+            | Token::VariableStart
+            | Token::VariableEnd
+            | Token::BlockStart
+            | Token::BlockEnd => {
+                open = vec![0];
+                total = 0;
+                continue;
+            }
+            Token::Comma => {
+                if let Some(top) = open.last_mut() {
+                    total -= std::mem::take(top);
+                }
+                continue;
+            }
+            Token::BracketClose | Token::ParenClose | Token::BraceClose => {
+                if open.len() > 1 {
+                    total -= open.pop().unwrap_or(0);
+                }
+                continue;
+            }
+            Token::BracketOpen | Token::ParenOpen | Token::BraceOpen => {
+                open.push(0);
+                1
+            }
+            Token::Ident("and" | "or" | "not" | "is" | "in" | "if" | "else") => 1,
+            Token::Ident("elif") => {
+                branches += 1;
+                0
+            }
+            Token::Ident(_)
+            | Token::Str(_)
+            | Token::String(_)
+            | Token::Int(_)
+            | Token::Int128(_)
+            | Token::Float(_) => 0,
+            _ => 1,
+        };
+        if let Some(top) = open.last_mut() {
+            *top += operators;
+            total += operators;
+        }
+        if total > MAX_CHAIN || branches > MAX_BRANCHES {
+            return Err(Error::new(ErrorKind::SyntaxError, TOO_COMPLEX));
+        }
+    }
+    Ok(())
+}

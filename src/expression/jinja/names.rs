@@ -1,0 +1,125 @@
+//! Names that are the engine's and not data: filters, tests and functions. A misspelt one is
+//! found when the file is loaded.
+
+use super::engine::ENGINE;
+use crate::diagnostic::did_you_mean;
+use minijinja::ErrorKind;
+use minijinja::machinery::ast::{Expr, Stmt};
+use std::ops::Range;
+
+/// Functions of the engine itself.
+pub(super) const GLOBALS: [&str; 5] = ["range", "dict", "namespace", "cycler", "joiner"];
+
+/// For hints only: whether a filter exists, the engine says.
+const FILTERS: &str = "abs attr batch bool capitalize center chain count d default dictsort e escape \
+    filesizeformat first float format fromjson groupby indent int items join json last length lines \
+    list lower map max min pluralize pprint reject rejectattr replace reverse round safe select \
+    selectattr sha256 slice sort split string striptags sum title tojson trim truncate unique upper \
+    urlencode wordcount zip";
+const TESTS: &str = "boolean defined divisibleby endingwith eq equalto escaped even false filter float \
+    ge gt in integer iterable le lower lt mapping ne none number odd safe sameas sequence \
+    startingwith string true undefined upper";
+
+/// Something wrong with a name, and where.
+#[derive(Debug)]
+pub(super) struct UnknownName {
+    pub message: String,
+    pub hint: Option<String>,
+    pub range: Range<usize>,
+}
+
+fn range(expr: &Expr<'_>) -> Range<usize> {
+    let span = expr.span();
+    span.start_offset as usize..span.end_offset as usize
+}
+
+/// What is wrong with the names that this expression itself uses.
+pub(super) fn check(expr: &Expr<'_>, assigned: &[String]) -> Option<UnknownName> {
+    let (what, name, known) = match expr {
+        Expr::Filter(filter) => {
+            let outcome = ENGINE.empty_state().apply_filter(filter.name, &[]);
+            let unknown = outcome.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter);
+            ("filter", unknown.then_some(filter.name)?, FILTERS)
+        }
+        Expr::Test(test) => {
+            let outcome = ENGINE.empty_state().perform_test(test.name, &[]);
+            let unknown = outcome.is_err_and(|error| error.kind() == ErrorKind::UnknownTest);
+            ("test", unknown.then_some(test.name)?, TESTS)
+        }
+        Expr::Call(call) => {
+            let Expr::Var(var) = &call.expr else {
+                return None;
+            };
+            let engines = GLOBALS.contains(&var.id) || matches!(var.id, "loop" | "caller");
+            if engines || assigned.iter().any(|name| name == var.id) {
+                return None;
+            }
+            ("function", var.id, "")
+        }
+        _ => return None,
+    };
+    let mut hint = did_you_mean(name, known.split_whitespace());
+    if what == "function" {
+        let wdl = crate::expression::wdl::functions::find(name);
+        hint = match wdl {
+            Some(function) => Some(format!(
+                "`{}` is a function of WDL, whose expressions begin with `@`",
+                function.name
+            )),
+            None => did_you_mean(name, GLOBALS),
+        };
+    }
+    Some(UnknownName {
+        message: format!("unknown {what} `{name}`"),
+        hint,
+        range: range(expr),
+    })
+}
+
+/// Every name that a template gives a value or defines.
+pub(super) fn assigned(stmt: &Stmt<'_>, names: &mut Vec<String>) {
+    let mut all = |body: &[Stmt<'_>]| body.iter().for_each(|stmt| assigned(stmt, names));
+    match stmt {
+        Stmt::Template(template) => all(&template.children),
+        Stmt::IfCond(choice) => {
+            all(&choice.true_body);
+            all(&choice.false_body);
+        }
+        Stmt::ForLoop(each) => {
+            all(&each.body);
+            all(&each.else_body);
+            target(&each.target, names);
+        }
+        Stmt::WithBlock(with) => {
+            all(&with.body);
+            with.assignments
+                .iter()
+                .for_each(|(name, _)| target(name, names));
+        }
+        Stmt::Set(set) => target(&set.target, names),
+        Stmt::SetBlock(set) => {
+            all(&set.body);
+            target(&set.target, names);
+        }
+        Stmt::AutoEscape(escape) => all(&escape.body),
+        Stmt::FilterBlock(filter) => all(&filter.body),
+        Stmt::Macro(defined) => {
+            all(&defined.body);
+            names.push(defined.name.to_owned());
+            defined
+                .args
+                .iter()
+                .for_each(|argument| target(argument, names));
+        }
+        _ => {}
+    }
+}
+
+fn target(expr: &Expr<'_>, names: &mut Vec<String>) {
+    match expr {
+        Expr::Var(var) => names.push(var.id.to_owned()),
+        Expr::List(list) => list.items.iter().for_each(|item| target(item, names)),
+        Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| target(item, names)),
+        _ => {}
+    }
+}
