@@ -3,7 +3,6 @@
 
 use super::data::Data;
 use super::jinja::{Flavor, Jinja};
-use super::reference;
 use super::wdl::ast::{Expr, Place};
 use super::wdl::eval::{Ctx, Fail};
 use super::wdl::parser::parse_at;
