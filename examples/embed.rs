@@ -14,7 +14,7 @@ name: square-roots
 variables: { guess: 100.0 }
 actions:
   refine:
-    type: until
+    type: doUntil
     condition: "@less(body('step').error, 0.000001)"
     limit: { count: 50 }
     actions:
