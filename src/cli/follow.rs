@@ -36,8 +36,12 @@ pub struct View {
 }
 
 /// Follows runs that were started or resumed; gives the worst exit code.
-pub async fn follow(session: &mut Session, runs: &[String], view: &View) -> Result<Exit, Failure> {
-    let mut signals = Signals::new()?;
+pub async fn follow(
+    session: &mut Session,
+    runs: &[String],
+    view: &View,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
     let (feed, mut told) = mpsc::channel(256);
     let mut following = Following {
         view,
@@ -60,7 +64,7 @@ pub async fn follow(session: &mut Session, runs: &[String], view: &View) -> Resu
                 None => break,
             },
             () = signals.next() => {
-                following.interrupted(session, &mut told, &mut signals).await?;
+                following.interrupted(session, &mut told, signals).await?;
                 break;
             }
             _ = tick.tick(), if live => following.progress.draw(now()),

@@ -6,6 +6,7 @@ use super::follow::{View, follow};
 use super::inputs;
 use super::output::Screen;
 use super::session::{Session, Setup};
+use super::signals::Signals;
 
 /// The command. A run that has ended already prints its result again.
 pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Result<Exit, Failure> {
@@ -23,12 +24,18 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         events: args.events.events.is_some(),
     };
     let mut session = Session::attach(setup).await?;
-    let exit = go_on(&mut session, args.run.as_deref(), &view).await;
-    session.leave().await;
+    let mut signals = Signals::new()?;
+    let exit = go_on(&mut session, args.run.as_deref(), &view, &mut signals).await;
+    session.leave(&mut signals).await;
     exit
 }
 
-async fn go_on(session: &mut Session, run: Option<&str>, view: &View) -> Result<Exit, Failure> {
+async fn go_on(
+    session: &mut Session,
+    run: Option<&str>,
+    view: &View,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
     let runs = match run {
         Some(run) => {
             session.resume(run).await?;
@@ -40,5 +47,5 @@ async fn go_on(session: &mut Session, run: Option<&str>, view: &View) -> Result<
         view.screen.say("nothing to resume: every run has ended");
         return Ok(Exit::Succeeded);
     }
-    follow(session, &runs, view).await
+    follow(session, &runs, view, signals).await
 }

@@ -6,6 +6,7 @@ use super::follow::{View, follow};
 use super::inputs;
 use super::output::Screen;
 use super::session::{NewRun, Session, Setup};
+use super::signals::Signals;
 use crate::engine::{self, new_id};
 
 /// The command.
@@ -51,10 +52,11 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         format: args.output.output,
         events: args.events.events.is_some(),
     };
+    let mut signals = Signals::new()?;
     let exit = match session.start(&new).await {
-        Ok(()) => follow(&mut session, &[id], &view).await,
+        Ok(()) => follow(&mut session, &[id], &view, &mut signals).await,
         Err(failure) => Err(failure),
     };
-    session.leave().await;
+    session.leave(&mut signals).await;
     exit
 }

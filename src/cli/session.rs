@@ -4,6 +4,7 @@
 use super::access::{PAUSE, Reach, is_gone, reach};
 use super::exit::Failure;
 use super::output::Screen;
+use super::signals::Signals;
 use crate::engine::{
     Engine, EngineBuilder, EngineError, LoadOptions, Notice, RunStatus, ScheduleError,
     StartOptions, Value, Workflow,
@@ -325,12 +326,15 @@ impl Session {
         Ok(())
     }
 
-    /// Lets effects in flight end for a while, and releases the store.
-    pub async fn leave(self) {
+    /// Lets effects in flight end for a while, or until a signal comes, and releases the store.
+    pub async fn leave(self, signals: &mut Signals) {
         let Place::Owned { engine, socket } = self.place else {
             return;
         };
-        let _ = tokio::time::timeout(GRACE, engine.drain()).await;
+        tokio::select! {
+            _ = tokio::time::timeout(GRACE, engine.drain()) => {}
+            () = signals.next() => {}
+        }
         if let Some(socket) = socket {
             socket.close();
         }

@@ -140,13 +140,13 @@ async fn disturbed(
     let mut child = windlass(run, state);
     while kills < most {
         // The moment: some requests on, and then a little later.
-        let wanted = *counted.borrow() + random.random_range(1..=6);
+        let wanted = *counted.borrow() + random.random_range(1..=2);
         tokio::select! {
             reached = counted.wait_for(|count| *count >= wanted) => { reached.unwrap(); }
             // The run is over: there is nothing left to kill.
             () = ended(&mut child) => break,
         }
-        tokio::time::sleep(Duration::from_micros(random.random_range(0..3_000))).await;
+        tokio::time::sleep(Duration::from_micros(random.random_range(0..1_500))).await;
         child.kill().unwrap();
         child.wait().unwrap();
         kills += 1;
