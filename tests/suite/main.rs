@@ -23,4 +23,5 @@ mod support;
 
 mod store_contract;
 mod store_damage;
+mod store_format;
 mod store_kill;

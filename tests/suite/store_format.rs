@@ -1,0 +1,148 @@
+//! The format of the store, as docs/store-format.md draws it: the hexdump there is that of a real
+//! store, byte for byte. Whoever changes the format changes the page, and its version.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+use windlass::compile::compile;
+use windlass::dialect;
+use windlass::expression::Value;
+use windlass::machine::{Event, RunState, RunStatus, advance};
+use windlass::model::Dialect;
+use windlass::program::{Caps, ProgramHash};
+use windlass::source::Bundle;
+use windlass::store::{Commit, Placement, ProgramSource, RunHeader, SledStore, Store};
+use windlass::time::Timestamp;
+
+const WORKFLOW: &str = "\
+actions:
+  tick:
+    type: until
+    condition: \"@equals(variables('loopIndex'), 1)\"
+    actions: { sleep: { type: wait, interval: PT1M } }
+";
+
+const PAGE: &str = include_str!("../../docs/store-format.md");
+const BEGIN: &str = "<!-- hexdump -->\n```text\n";
+const END: &str = "```\n<!-- end of hexdump -->";
+
+/// A run of two commits: it starts and sleeps in its loop, and a minute later it ends.
+fn write(dir: &Path) {
+    let store = SledStore::open(dir).unwrap();
+    let bundle = Bundle::single("a.yaml", WORKFLOW);
+    let caps = dialect::Caps::unlimited();
+    let (workflow, _) = dialect::read(&bundle, None, &caps);
+    let caps = Caps {
+        count: 5_000,
+        timeout: Duration::from_secs(3_600),
+    };
+    let hash = ProgramHash([0xAB; 32]);
+    let program = compile(&workflow.unwrap(), hash, caps).unwrap();
+    let mut state = RunState::new("r1".into(), hash);
+    let began = Timestamp(1_700_000_000_000);
+    let mut commit = |revision: u64, now: Timestamp, event: Event| {
+        let step = advance(&program, &mut state, now, event);
+        let placement = match (state.status(), state.next_due_at()) {
+            (RunStatus::Waiting, Some(due)) => Placement::Due(due),
+            _ => Placement::Resting,
+        };
+        let commit = Commit {
+            header: RunHeader {
+                id: "r1".into(),
+                workflow: "a".into(),
+                program: hash,
+                status: state.status(),
+                revision,
+                snapshot: 0,
+                started_at: began,
+                updated_at: now,
+                placement,
+                labels: [(String::from("team"), String::from("blue"))].into(),
+            },
+            changes: step.changes.clone(),
+            loops: step.loops.clone(),
+            iterations: step.iterations.clone(),
+            history: step.history.clone(),
+            snapshot: None,
+            program: (revision == 1).then(|| ProgramSource {
+                bundle: bundle.clone(),
+                dialect: Dialect::Loom,
+                max_count: 5_000,
+                max_timeout_ms: 3_600_000,
+            }),
+        };
+        for outcome in store.commit(&[commit]).unwrap() {
+            outcome.unwrap();
+        }
+    };
+    commit(1, began, Event::Started(Value::Null));
+    let due = state_timer(&store);
+    let later = began.plus(Duration::from_secs(60));
+    commit(2, later, Event::TimerFired { id: due });
+}
+
+fn state_timer(store: &SledStore) -> windlass::machine::TimerId {
+    let stored = store.load("r1").unwrap();
+    let sleeps = stored.state.timers.iter();
+    let mut sleeps = sleeps.filter(|(_, timer)| timer.due_at.0 == 1_700_000_060_000);
+    *sleeps.next().unwrap().0
+}
+
+/// Every row of the database, in the order of its keys.
+fn dump(dir: &Path) -> String {
+    let db = sled::open(dir.join("store")).unwrap();
+    let mut out = String::new();
+    for row in db.iter() {
+        let (key, value) = row.unwrap();
+        let _ = writeln!(out, "key   {}", hex(&key));
+        for (place, line) in value.chunks(24).enumerate() {
+            let _ = writeln!(out, "{:5} {}", place * 24, hex(line));
+        }
+    }
+    let mark = std::fs::read(dir.join("store/mark")).unwrap();
+    let _ = writeln!(out, "mark  {}", hex(&mark));
+    out
+}
+
+/// Bytes, and beside them what is text.
+fn hex(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x} ");
+    }
+    let text: String = bytes
+        .iter()
+        .map(|byte| match byte {
+            b' '..=b'~' => char::from(*byte),
+            _ => '.',
+        })
+        .collect();
+    format!("{out:<73}{text}").trim_end().to_owned()
+}
+
+#[test]
+fn the_page_shows_the_bytes_of_a_real_store() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path());
+    let found = dump(dir.path());
+    let shown = PAGE
+        .split_once(BEGIN)
+        .and_then(|(_, rest)| rest.split_once(END));
+    let shown = shown.map(|(shown, _)| shown).unwrap_or_default();
+    if let (Some(_), Some((before, rest))) =
+        (std::env::var_os("WINDLASS_BLESS"), PAGE.split_once(BEGIN))
+    {
+        let after = rest.split_once(END).unwrap().1;
+        let page = format!("{before}{BEGIN}{found}{END}{after}");
+        std::fs::write(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/docs/store-format.md"),
+            page,
+        )
+        .unwrap();
+        return;
+    }
+    assert!(
+        shown == found,
+        "docs/store-format.md shows other bytes (WINDLASS_BLESS=1 writes them):\n{found}"
+    );
+}
