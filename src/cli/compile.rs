@@ -9,7 +9,7 @@ use crate::engine::{self, dot, mermaid};
 /// The command.
 pub fn compile(screen: Screen, args: &CompileArgs) -> Result<Exit, Failure> {
     let options = inputs::options(&args.load, &args.handlers)?;
-    let workflow = engine::load(&engine::read_file(&args.file)?, &options)?;
+    let workflow = engine::load(&args.file, &options)?;
     let warnings = workflow.warnings();
     if !warnings.is_empty() {
         screen.say(&warnings.render(workflow.bundle(), screen.error_colour));

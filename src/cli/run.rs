@@ -12,8 +12,7 @@ use crate::engine::{self, new_id};
 /// The command.
 pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit, Failure> {
     let options = inputs::options(&args.load, &args.handlers)?;
-    let file = engine::read_file(&args.file)?;
-    let workflow = engine::load(&file, &options)?;
+    let workflow = engine::load(&args.file, &options)?;
     let warnings = workflow.warnings();
     if !warnings.is_empty() {
         screen.say(&warnings.render(workflow.bundle(), screen.error_colour));

@@ -10,7 +10,8 @@ use crate::engine::{
     StartOptions, Value, Workflow,
 };
 use crate::server::control::{
-    Client, ControlError, ControlSocket, HandlerEntry, RefusalKind, Request, StartRequest,
+    Client, ControlError, ControlSocket, FileEntry, HandlerEntry, RefusalKind, Request,
+    StartRequest,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -205,7 +206,12 @@ impl Session {
 
     fn start_request(&self, new: &NewRun<'_>) -> StartRequest {
         let options = &self.setup.options;
-        let file = new.workflow.bundle().files.first();
+        let mut files = new.workflow.bundle().files.iter();
+        let file = files.next();
+        let further = files.map(|file| FileEntry {
+            path: file.path.clone(),
+            text: file.text.clone(),
+        });
         let handlers = options.handlers.iter().map(|(name, target)| {
             let entry = match target {
                 crate::engine::HandlerTarget::Command(argv) => HandlerEntry::Command(argv.clone()),
@@ -217,6 +223,7 @@ impl Session {
             run: new.id.to_owned(),
             path: file.map(|file| file.path.clone()).unwrap_or_default(),
             text: file.map(|file| file.text.clone()).unwrap_or_default(),
+            files: further.collect(),
             dialect: options.dialect.map(|dialect| dialect.as_str().to_owned()),
             max_count: options.max_count,
             max_timeout_ms: options

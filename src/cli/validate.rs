@@ -22,8 +22,7 @@ pub fn validate(screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
     let options = inputs::options(&args.load, &HandlerArgs { handlers: None })?;
     let mut checked = Vec::new();
     for path in &args.files {
-        let file = engine::read_file(path)?;
-        let (diagnostics, bundle, loops) = match engine::load(&file, &options) {
+        let (diagnostics, bundle, loops) = match engine::load(path, &options) {
             Ok(workflow) => (
                 workflow.warnings().clone(),
                 workflow.bundle().clone(),

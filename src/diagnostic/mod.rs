@@ -126,6 +126,13 @@ impl Diagnostics {
         }
     }
 
+    /// Adds one that knows more than what was said under its code at its place.
+    pub fn supersede(&mut self, diagnostic: Diagnostic) {
+        let same = |item: &Diagnostic| (item.code, item.span) == (diagnostic.code, diagnostic.span);
+        self.items.retain(|item| !same(item));
+        self.push(diagnostic);
+    }
+
     /// Whether the file must be refused.
     #[must_use]
     pub fn has_errors(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The formats. Each dialect knows its own types and lowers them to [`crate::hir`]; none knows
 //! the program, the machine or another dialect. This file only tells them apart.
 
+mod canvas;
 mod duration;
 mod handlers;
 mod loom;
@@ -9,7 +10,7 @@ mod reader;
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::hir::Workflow;
 use crate::model::Dialect;
-use crate::source::{self, Bundle, Node};
+use crate::source::{self, Bundle, Node, Span};
 use std::time::Duration;
 
 /// How much a loop may ask for: the operator's word, not the author's (spec: loom.md, "Loops").
@@ -53,6 +54,32 @@ pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
     match dialect {
         Dialect::Loom => Some(include_str!("../../schemas/loom.json")),
         Dialect::Azure | Dialect::Tea | Dialect::Canvas => None,
+    }
+}
+
+/// The code of the diagnostic about a file that is named and not in the bundle.
+pub const MISSING_FILE: &str = "missing-file";
+
+/// A further file that a file of a bundle names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// As it is written: see [`Bundle::beside`].
+    pub path: String,
+    /// Where; its file is the one that names it.
+    pub span: Span,
+}
+
+/// The further files that the files of a bundle name, as far as these can be read. Whoever loads
+/// a workflow adds them under their path from the workflow's folder and asks again, until nothing
+/// new is named.
+#[must_use]
+pub fn references(bundle: &Bundle, dialect: Option<Dialect>) -> Vec<Reference> {
+    let (Some(node), _) = source::parse(bundle, 0) else {
+        return Vec::new();
+    };
+    match dialect.or_else(|| detect(&node, &mut Diagnostics::default())) {
+        None | Some(Dialect::Loom | Dialect::Azure | Dialect::Tea) => Vec::new(),
+        Some(Dialect::Canvas) => canvas::references(bundle, &node),
     }
 }
 

@@ -1,5 +1,6 @@
 //! From files to programs: read, compile, hash; and from stored sources back to programs.
 
+use super::files::gather;
 use super::{EngineError, LoadError};
 use crate::action::Registry;
 use crate::compile::compile;
@@ -34,17 +35,17 @@ pub struct LoadOptions {
     pub handlers: Vec<(String, HandlerTarget)>,
 }
 
-/// Reads a workflow without an engine: to check it, or to look at its compiled form.
+/// Reads a workflow's file without an engine: to check it, or to look at its compiled form. `-`
+/// is standard input.
 ///
 /// # Errors
-/// [`LoadError::Refused`] with all of its mistakes.
-pub fn load(file: &SourceFile, options: &LoadOptions) -> Result<Workflow, LoadError> {
+/// [`LoadError::Unreadable`]; [`LoadError::Refused`] with all of its mistakes.
+pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
     let bare = Workflows {
         registry: Registry::new(),
         caps: Caps::default(),
     };
-    bare.with(options)
-        .load_text(&file.path, &file.text, options.dialect)
+    bare.with(options).load_file(path, options.dialect)
 }
 
 /// Reads a workflow's file; `-` is standard input.
@@ -249,21 +250,27 @@ impl Workflows {
 
     pub fn load_file(&self, path: &Path, dialect: Option<Dialect>) -> Result<Workflow, LoadError> {
         let file = read_file(path)?;
-        self.load_text(&file.path, &file.text, dialect)
+        let folder = match path.parent() {
+            _ if file.path == "-" => None,
+            Some(parent) if parent.as_os_str().is_empty() => Some(Path::new(".")),
+            parent => parent,
+        };
+        self.load_bundle(Bundle { files: vec![file] }, folder, dialect)
     }
 
-    pub fn load_text(
+    /// Reads the workflow of a bundle. The files it names are read from its folder as far as they
+    /// are not in the bundle.
+    pub fn load_bundle(
         &self,
-        path: &str,
-        text: &str,
+        mut bundle: Bundle,
+        folder: Option<&Path>,
         dialect: Option<Dialect>,
     ) -> Result<Workflow, LoadError> {
-        let file = SourceFile {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        };
-        let bundle = Bundle { files: vec![file] };
+        let missing = gather(&mut bundle, folder, dialect);
         let (workflow, mut diagnostics) = dialect::read(&bundle, dialect, &self.caps);
+        missing
+            .into_iter()
+            .for_each(|mistake| diagnostics.supersede(mistake));
         let Some(workflow) = workflow else {
             return Err(LoadError::Refused {
                 diagnostics,

@@ -36,6 +36,7 @@
 //! ```
 
 mod error;
+mod files;
 mod follow;
 mod inspect;
 mod load;
@@ -57,6 +58,7 @@ pub use crate::machine::{LoopState, RunStatus};
 pub use crate::model::{Dialect, HandlerTarget, Status};
 pub use crate::program::{Program, dot, mermaid};
 pub use crate::scheduler::{ScheduleError, Step, Update, now};
+pub use crate::source::{Bundle, SourceFile};
 pub use crate::store::StoreError;
 pub use crate::time::{Timestamp, format_duration, parse_duration};
 
@@ -195,7 +197,7 @@ impl Engine {
         EngineBuilder::default()
     }
 
-    /// Reads a workflow from a file.
+    /// Reads a workflow from a file, and the files that it names from the same folder.
     ///
     /// # Errors
     /// [`LoadError`]: the file cannot be read, or is refused with all of its mistakes.
@@ -212,22 +214,23 @@ impl Engine {
     /// # Errors
     /// [`LoadError`].
     pub fn load_text(&self, path: &str, text: &str) -> Result<Workflow, LoadError> {
-        self.workflows.load_text(path, text, None)
+        let bundle = Bundle::single(path, text);
+        self.workflows.load_bundle(bundle, None, None)
     }
 
-    /// Reads a workflow from text with options of its own: caps, handlers, dialect.
+    /// Reads a workflow from the texts of all its files, with options of its own: caps, handlers,
+    /// dialect. Nothing is read from disk.
     ///
     /// # Errors
     /// [`LoadError`].
-    pub fn load_with(
+    pub fn load_bundle(
         &self,
-        path: &str,
-        text: &str,
+        bundle: Bundle,
         options: &LoadOptions,
     ) -> Result<Workflow, LoadError> {
         self.workflows
             .with(options)
-            .load_text(path, text, options.dialect)
+            .load_bundle(bundle, None, options.dialect)
     }
 
     /// Starts a run. When this returns, its first step is durable.

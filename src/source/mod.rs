@@ -5,12 +5,14 @@
 //! give the places that serde_yaml does not keep ([`yaml`], [`marks`]). JSON has a reader of its
 //! own ([`json`]), because YAML 1.1 parsers refuse some of it. Both build the same [`Node`].
 
+mod bundle;
 mod json;
 mod locate;
 mod marks;
 mod tree;
 mod yaml;
 
+pub use bundle::{Bundle, SourceFile};
 pub use tree::{Entry, Kind, Node, Text};
 
 /// The largest file that is read, in bytes.
@@ -31,50 +33,6 @@ pub struct Span {
     pub column: u32,
     /// How many characters on that line, at least 1.
     pub length: u32,
-}
-
-/// One file's name, as the user gave it, and text.
-#[derive(Clone, Debug, PartialEq, Eq, bincode::Encode, bincode::Decode)]
-pub struct SourceFile {
-    /// The path as shown in diagnostics; `-` for standard input.
-    pub path: String,
-    /// Its whole text.
-    pub text: String,
-}
-
-impl SourceFile {
-    /// The text without a byte order mark: what lines and columns count in.
-    #[must_use]
-    pub fn content(&self) -> &str {
-        self.text.strip_prefix('\u{feff}').unwrap_or(&self.text)
-    }
-}
-
-/// Everything a program is compiled from: the workflow and the files that it refers to.
-///
-/// The whole bundle is stored with a run, so that the run is pinned to what it started with.
-#[derive(Clone, Debug, PartialEq, Eq, Default, bincode::Encode, bincode::Decode)]
-pub struct Bundle {
-    /// The workflow first.
-    pub files: Vec<SourceFile>,
-}
-
-impl Bundle {
-    /// A bundle of one file.
-    pub fn single(path: impl Into<String>, text: impl Into<String>) -> Self {
-        Self {
-            files: vec![SourceFile {
-                path: path.into(),
-                text: text.into(),
-            }],
-        }
-    }
-
-    /// The file a span points into.
-    #[must_use]
-    pub fn file(&self, file: u16) -> Option<&SourceFile> {
-        self.files.get(usize::from(file))
-    }
 }
 
 /// What is wrong with a text before anyone asks what it means.

@@ -17,6 +17,7 @@ mod crash;
 mod diagnostics;
 mod examples;
 mod expressions;
+mod files;
 mod loom;
 mod machine;
 mod support;

@@ -104,6 +104,9 @@ pub struct StartRequest {
     pub path: String,
     /// The workflow file's text.
     pub text: String,
+    /// The files that it names, and those of its parameters, in the order of the client's bundle.
+    #[serde(default)]
+    pub files: Vec<FileEntry>,
     /// Reads it as this format.
     #[serde(default)]
     pub dialect: Option<String>,
@@ -122,6 +125,16 @@ pub struct StartRequest {
     /// What the run is marked with.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
+}
+
+/// A further file of a workflow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileEntry {
+    /// Its path from the workflow's folder.
+    pub path: String,
+    /// Its text.
+    pub text: String,
 }
 
 /// How a handler is reached.

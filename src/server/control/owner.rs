@@ -2,11 +2,13 @@
 //! make it refuse, never stop.
 
 use super::address::{Directory, NAME};
-use super::{HandlerEntry, MAX_REQUEST, Pong, Refusal, RefusalKind, Reply, Request, StartRequest};
+use super::{
+    FileEntry, HandlerEntry, MAX_REQUEST, Pong, Refusal, RefusalKind, Reply, Request, StartRequest,
+};
 use crate::engine::report::{dump, history, list, status};
 use crate::engine::{
-    Dialect, Engine, EngineError, HandlerTarget, Inspector, LoadOptions, ScheduleError,
-    StartOptions, StoreError, now,
+    Bundle, Dialect, Engine, EngineError, HandlerTarget, Inspector, LoadOptions, ScheduleError,
+    SourceFile, StartOptions, StoreError, now,
 };
 use serde::Serialize;
 use std::fs::{self, Permissions};
@@ -280,7 +282,12 @@ async fn begin(engine: &Engine, start: StartRequest) -> Answer {
             .map(|(name, entry)| (name, target(entry)))
             .collect(),
     };
-    let loaded = engine.load_with(&start.path, &start.text, &options);
+    let mut bundle = Bundle::single(start.path, start.text);
+    let further = start.files.into_iter();
+    bundle
+        .files
+        .extend(further.map(|FileEntry { path, text }| SourceFile { path, text }));
+    let loaded = engine.load_bundle(bundle, &options);
     let workflow = loaded.map_err(|error| refusal(&error.into()))?;
     let chosen = StartOptions {
         id: Some(start.run),
