@@ -3,7 +3,8 @@
 use super::live::{Live, Watchers};
 use super::timers::Timers;
 use super::{
-    Loaded, Loader, Message, Reply, ScheduleError, Start, Step, Update, clock, tasks::Completion,
+    Loaded, Loader, Message, Reply, ScheduleError, Start, Step, Update, clock::Clock,
+    tasks::Completion,
 };
 use crate::machine::{Effect, Event, PauseReason, RunStatus, TimerId, Transition, advance};
 use crate::model::Name;
@@ -29,6 +30,7 @@ const DUE_PAGE: usize = 1_024;
 pub(super) struct Driver {
     store: Arc<dyn Store>,
     loader: Arc<dyn Loader>,
+    clock: Clock,
     handle: Handle,
     messages: Sender<Message>,
     inbox: Receiver<Message>,
@@ -68,6 +70,7 @@ impl Driver {
         Self {
             store,
             loader,
+            clock: Clock::wall(),
             handle,
             messages,
             inbox,
@@ -83,12 +86,15 @@ impl Driver {
         }
     }
 
+    /// The same on another clock.
+    pub fn on(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
     pub fn run(mut self) {
         loop {
-            self.gather();
-            self.fire_timers();
-            self.turn();
-            self.drained();
+            self.round(true);
             if let Some(done) = self.stopping.take() {
                 self.runs
                     .values_mut()
@@ -101,10 +107,29 @@ impl Driver {
         }
     }
 
+    /// Takes what has come, and if it may wait for it at least one message or timer.
+    pub fn round(&mut self, may_wait: bool) {
+        self.gather(may_wait);
+        self.fire_timers();
+        self.turn();
+        self.drained();
+    }
+
+    /// Whether runs have something in their inbox.
+    pub fn is_busy(&self) -> bool {
+        !self.busy.is_empty()
+    }
+
+    /// When something happens by itself.
+    pub fn due_at(&self) -> Option<Timestamp> {
+        let due = [self.timers.first(), self.stored_due];
+        due.into_iter().flatten().min()
+    }
+
     // ── gather ──────────────────────────────────────────────────────────────────────────────
 
-    fn gather(&mut self) {
-        let first = if !self.busy.is_empty() {
+    fn gather(&mut self, may_wait: bool) {
+        let first = if !may_wait || self.is_busy() {
             self.inbox.try_recv().ok()
         } else {
             match self.wait_for() {
@@ -152,11 +177,8 @@ impl Driver {
         if self.quiet {
             return None;
         }
-        let due = [self.timers.first(), self.stored_due]
-            .into_iter()
-            .flatten()
-            .min()?;
-        Some(due.since(clock::now()).min(CLOCK_CHECK))
+        let due = self.due_at()?;
+        Some(due.since(self.clock.now()).min(CLOCK_CHECK))
     }
 
     fn take(&mut self, message: Message) {
@@ -219,7 +241,7 @@ impl Driver {
         self.programs
             .entry(loaded.program.hash)
             .or_insert_with(|| loaded.clone());
-        let live = Live::new(&run, loaded, source, labels, clock::now());
+        let live = Live::new(&run, loaded, source, labels, self.clock.now());
         if let Some(watcher) = watcher {
             self.watchers.add(&run, watcher);
         }
@@ -346,7 +368,7 @@ impl Driver {
         if self.quiet {
             return;
         }
-        let now = clock::now();
+        let now = self.clock.now();
         if self.stored_due.is_some_and(|due| due <= now) {
             self.bring_due(now);
         }
@@ -422,8 +444,9 @@ impl Driver {
 
     /// Applies what is in a run's inbox; gives its commit, if anything changed.
     fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, InCommit)> {
+        let now = self.clock.now();
         let live = self.runs.get_mut(run)?;
-        let now = live.time(clock::now());
+        let now = live.time(now);
         let mut step = Transition::default();
         let mut replies = Vec::new();
         while let Some((event, reply)) = live.inbox.pop_front() {

@@ -15,10 +15,12 @@
 mod clock;
 mod driver;
 mod live;
+mod stepped;
 mod tasks;
 mod timers;
 
 pub use clock::now;
+pub use stepped::{Answer, Stepped};
 
 use crate::action::Registry;
 use crate::expression::Value;

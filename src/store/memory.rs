@@ -1,6 +1,8 @@
 //! A store in memory, for tests and for runs that may be forgotten. It writes the same records
-//! as the one on disk and keeps them in a sorted map; nothing here is durable.
+//! as the one on disk and keeps them in a sorted map; nothing here is durable. What was not synced
+//! is remembered, so that a simulation can take it away as a power cut does.
 
+use super::StoreError;
 use super::kv::{Kv, KvError, KvRow, Range};
 use super::rows::{Retention, Rows};
 use super::stage::Stage;
@@ -12,7 +14,16 @@ type Bytes = Arc<[u8]>;
 /// A sorted map in memory.
 #[derive(Debug, Default)]
 pub struct Memory {
-    rows: RwLock<BTreeMap<Bytes, Bytes>>,
+    held: RwLock<Held>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Held {
+    rows: BTreeMap<Bytes, Bytes>,
+    /// What stood under each key that was written since the last sync, in order.
+    before: Vec<(Bytes, Option<Bytes>)>,
+    /// The last group that was synced.
+    synced: u64,
 }
 
 /// A store that forgets everything when it is dropped.
@@ -22,9 +33,30 @@ impl MemoryStore {
     /// An empty store.
     #[must_use]
     pub fn new(retention: Retention) -> Self {
-        Self::fresh(Memory::default(), retention)
+        Self::recover(Memory::default(), retention, NAME)
+            .unwrap_or_else(|_| Self::fresh(Memory::default(), retention))
+    }
+
+    /// What is found by a process that opens this store when the one that wrote it, and the power,
+    /// went away: what was synced, and nothing that was only remembered.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    pub fn after_power_cut(&self) -> Result<Self, StoreError> {
+        let mut held = self.kv.read().clone();
+        for (key, value) in held.before.drain(..).rev() {
+            match value {
+                Some(value) => held.rows.insert(key, value),
+                None => held.rows.remove(&key),
+            };
+        }
+        let held = RwLock::new(held);
+        Self::recover(Memory { held }, self.retention, NAME)
     }
 }
+
+/// What errors call it.
+const NAME: &str = "memory";
 
 impl Default for MemoryStore {
     fn default() -> Self {
@@ -32,22 +64,32 @@ impl Default for MemoryStore {
     }
 }
 
+impl Memory {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Held> {
+        self.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Held> {
+        self.held.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Kv for Memory {
     type Bytes = Bytes;
 
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError> {
-        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(rows.get(key).cloned())
+        Ok(self.read().rows.get(key).cloned())
     }
 
     fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<Self::Bytes>> + '_ {
-        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         let (from, to) = &range;
         let range = (
             from.as_ref().map(Vec::as_slice),
             to.as_ref().map(Vec::as_slice),
         );
-        let found: Vec<_> = rows
+        let found: Vec<_> = self
+            .read()
+            .rows
             .range::<[u8], _>(range)
             .map(|(key, value)| Ok((key.clone(), value.clone())))
             .collect();
@@ -55,12 +97,14 @@ impl Kv for Memory {
     }
 
     fn apply(&self, stage: &Stage) -> Result<(), KvError> {
-        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.write();
         for (key, value) in stage.ops() {
-            match value {
-                Some(value) => rows.insert(Arc::from(key), Arc::from(value)),
-                None => rows.remove(key),
+            let key = Bytes::from(key);
+            let old = match value {
+                Some(value) => held.rows.insert(key.clone(), Arc::from(value)),
+                None => held.rows.remove(&key),
             };
+            held.before.push((key, old));
         }
         Ok(())
     }
@@ -69,11 +113,14 @@ impl Kv for Memory {
         Ok(())
     }
 
-    fn sync(&self, _group: u64) -> Result<(), KvError> {
+    fn sync(&self, group: u64) -> Result<(), KvError> {
+        let mut held = self.write();
+        held.before.clear();
+        held.synced = group;
         Ok(())
     }
 
     fn synced(&self) -> u64 {
-        0
+        self.read().synced
     }
 }
