@@ -1,7 +1,7 @@
 //! The words that every room uses: names, dialects, statuses, policies, requests and faults.
 //! Plain data; nothing here decides anything.
 
-use crate::expression::{Mode, Value};
+use crate::expression::{Mode, Template, Value};
 use crate::source::Span;
 use bincode::{Decode, Encode};
 use std::sync::Arc;
@@ -201,6 +201,24 @@ pub enum OnLimit {
     Pause,
 }
 
+/// What a loop over pages does when it comes to a page that it has been at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnRepeat {
+    /// Fails, with a fault of kind `repeat`.
+    Fail,
+    /// Ends Succeeded, with the reason in its output.
+    Stop,
+}
+
+/// What tells one page of a loop from another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pages {
+    /// What leads to the page that the next iteration reads: a token, a number, an address.
+    pub token: Template,
+    /// What a page that was read before does.
+    pub on_repeat: OnRepeat,
+}
+
 /// Which iterations' values of a loop are kept for what comes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
@@ -330,6 +348,8 @@ pub mod fault_kind {
     pub const TIMEOUT: &str = "timeout";
     /// A loop's count or another budget is spent.
     pub const LIMIT: &str = "limit";
+    /// A loop over pages came to a page that it had been at.
+    pub const REPEAT: &str = "repeat";
     /// An expression failed.
     pub const EXPRESSION: &str = "expression";
     /// Inputs that an executor cannot use.

@@ -84,6 +84,8 @@ pub enum Command {
     Compile(CompileArgs),
     /// Evaluates an expression, a template or a condition
     Eval(EvalArgs),
+    /// Prints the JSON Schema of a format, for editors
+    Schema(SchemaArgs),
     /// Prints the completion script of a shell
     Completions(CompletionsArgs),
 }
@@ -298,6 +300,14 @@ pub struct EvalArgs {
     pub batch: bool,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// `windlass schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// The format: loom, azure, tea, canvas
+    #[arg(env = "WINDLASS_FORMAT", value_name = "FORMAT", default_value = "loom")]
+    pub format: String,
 }
 
 /// `windlass completions`.

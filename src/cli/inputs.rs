@@ -12,14 +12,7 @@ use std::sync::Arc;
 
 /// The options that a workflow is read with.
 pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, Failure> {
-    let dialect = match &load.dialect {
-        None => None,
-        Some(word) => Some(Dialect::parse(word).ok_or_else(|| {
-            Failure::Usage(format!(
-                "`{word}` is no dialect: loom, azure, tea and canvas are"
-            ))
-        })?),
-    };
+    let dialect = load.dialect.as_deref().map(dialect).transpose()?;
     let max_timeout = match &load.max_timeout {
         None => None,
         Some(text) => Some(
@@ -32,6 +25,14 @@ pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, F
         max_count: load.max_count,
         max_timeout,
         handlers: self::handlers(handlers)?,
+    })
+}
+
+/// A dialect by its name.
+pub fn dialect(word: &str) -> Result<Dialect, Failure> {
+    Dialect::parse(word).ok_or_else(|| {
+        let message = format!("`{word}` is no dialect: loom, azure, tea and canvas are");
+        Failure::Usage(message)
     })
 }
 

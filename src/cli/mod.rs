@@ -17,6 +17,7 @@ mod output;
 mod progress;
 mod resume;
 mod run;
+mod schema;
 mod session;
 mod signals;
 mod status;
@@ -61,6 +62,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Validate(args) => validate::validate(screen, args),
         Command::Compile(args) => compile::compile(screen, args),
         Command::Eval(args) => eval::eval(screen, args),
+        Command::Schema(args) => schema::schema(args),
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(

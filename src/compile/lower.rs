@@ -533,6 +533,7 @@ impl Lowerer<'_> {
             test_when_spent: spec.test_when_spent,
             survives_failure: spec.survives_failure,
             keep,
+            pages: spec.pages.clone(),
         });
         let inside = self.scope(&step.name, Some(scope), kind);
         self.belongs(inside, self.names.id(step));

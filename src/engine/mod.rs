@@ -51,6 +51,7 @@ pub use run::{RunFailure, RunHandle};
 
 pub use crate::action::{ActivityContext, Registry};
 pub use crate::diagnostic::Diagnostics;
+pub use crate::dialect::json_schema;
 /// Expressions, and the context in which one is tried.
 pub use crate::expression;
 pub use crate::expression::{Context, Object, Subject, TryError, Value, evaluate_line};

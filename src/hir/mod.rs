@@ -3,8 +3,8 @@
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, Recurrence, RetryOn, Status,
-    Take, Test,
+    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, Pages, Recurrence, RetryOn,
+    Status, Take, Test,
 };
 use crate::source::Span;
 
@@ -372,6 +372,8 @@ pub struct Loop {
     pub survives_failure: bool,
     /// What is kept of every iteration that succeeded.
     pub keep: Vec<Keep>,
+    /// What tells its pages apart, when it reads pages.
+    pub pages: Option<Pages>,
     /// The body.
     pub body: Block,
 }

@@ -358,6 +358,7 @@ fn touched_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
         Change::IterationBegan { cursor, depth, .. }
         | Change::IterationEnded { cursor, depth, .. }
         | Change::ConditionSeen { cursor, depth, .. }
+        | Change::PageSeen { cursor, depth, .. }
         | Change::LoopDelayed { cursor, depth, .. }
         | Change::BudgetGranted { cursor, depth, .. } => Some((*cursor, *depth)),
         Change::Entered(

@@ -202,6 +202,16 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
                 state.next_due_at = Some(*due_at)
             });
         }
+        Change::PageSeen {
+            cursor,
+            depth,
+            iteration,
+            page,
+        } => {
+            with_loop(run, *cursor, *depth, |state| {
+                state.pages.insert(*page, *iteration);
+            });
+        }
         Change::LoopEnded { cursor, depth, end } => {
             with_loop(run, *cursor, *depth, |state| state.ended = Some(*end));
         }

@@ -248,4 +248,15 @@ pub enum Change {
     Finished(Outcome),
     /// A variable is no more.
     VariableRemoved(Name),
+    /// The loop at this depth is at a page that it has not been at.
+    PageSeen {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// The iteration that reads it, from 0.
+        iteration: u64,
+        /// What its token hashes to.
+        page: u128,
+    },
 }

@@ -32,6 +32,15 @@ impl Stepper<'_> {
         computed(template.eval(&self.view(cursor)))
     }
 
+    /// As [`Stepper::eval`], but an action of the loop's body that has not run reads as null.
+    pub fn eval_forgiving(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {
+        let view = View {
+            forgiving: true,
+            ..self.view(cursor)
+        };
+        computed(template.eval(&view))
+    }
+
     pub fn holds(&self, cursor: CursorId, condition: &Condition, forgiving: bool) -> Faulty<bool> {
         let view = View {
             forgiving,

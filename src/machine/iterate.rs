@@ -6,7 +6,8 @@
 //!              └──────── end | limit ◀─────────────┘
 //! ```
 //!
-//! The condition is looked at before a delay, so a delay is never after the last iteration.
+//! The condition is looked at before a delay, so a delay is never after the last iteration; then the
+//! page, in a loop over pages; then the limits.
 
 use super::advance::Stepper;
 use super::change::Change;
@@ -17,9 +18,10 @@ use super::movement::narrow;
 use super::record::{Output, Reading};
 use super::state::{CursorId, FrameKind, LoopEnd, LoopState, PauseReason, TimerPurpose, Wait};
 use crate::expression::{Object, Value};
-use crate::model::{Fault, Name, OnLimit, Status, Test, fault_kind};
+use crate::model::{Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind};
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
 use crate::time::{Timestamp, format_duration};
+use sha2::{Digest, Sha256};
 use std::time::Duration;
 
 /// A loop a cursor is in.
@@ -45,6 +47,25 @@ fn exit_reason(spec: &LoopSpec, end: LoopEnd) -> Name {
         ("while_loop", LoopEnd::Count) => "max_iterations_reached",
         (_, end) => end.as_str(),
     })
+}
+
+/// So many pages of a loop are remembered: the first ones. More are not compared, so that a loop
+/// whose count the operator has raised beyond all measure stays a small record.
+const MAX_PAGES: usize = 100_000;
+
+/// 128 bits of SHA-256: two tokens that differ never meet by chance.
+fn page_hash(token: &str) -> u128 {
+    let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+    hash.first_chunk().copied().map_or(0, u128::from_be_bytes)
+}
+
+/// The beginning of a token, for people.
+fn shortened(token: &str) -> String {
+    let mut short: String = token.chars().take(80).collect();
+    if short.len() < token.len() {
+        short.push('…');
+    }
+    short
 }
 
 impl<'a> Stepper<'a> {
@@ -96,6 +117,7 @@ impl<'a> Stepper<'a> {
             last: super::Records::new(),
             kept: Value::object(Object::new()),
             ended: None,
+            pages: std::collections::BTreeMap::new(),
         };
         self.push(cursor, id, FrameKind::Loop(state));
         match self.loop_on_top(cursor) {
@@ -151,6 +173,11 @@ impl<'a> Stepper<'a> {
                 return Ok(());
             }
         }
+        if let Some(pages) = &here.spec.pages
+            && self.page_repeats(here, pages, iteration)?
+        {
+            return Ok(());
+        }
         if late || spent {
             let end = if late {
                 LoopEnd::Timeout
@@ -161,6 +188,41 @@ impl<'a> Stepper<'a> {
             return Ok(());
         }
         self.delay_or_begin(here, first)
+    }
+
+    /// Whether the next iteration would read a page again; then the loop is over.
+    fn page_repeats(&mut self, here: Here<'a>, pages: &Pages, iteration: u64) -> Faulty<bool> {
+        let token = self.eval_forgiving(here.cursor, &pages.token)?.to_json();
+        let page = page_hash(&token);
+        let Some(state) = self.loop_state(here) else {
+            return Ok(false);
+        };
+        let Some(first) = state.pages.get(&page).copied() else {
+            if state.pages.len() < MAX_PAGES {
+                let (cursor, depth) = here.at();
+                self.emit(Change::PageSeen {
+                    cursor,
+                    depth,
+                    iteration,
+                    page,
+                });
+            }
+            return Ok(false);
+        };
+        match pages.on_repeat {
+            OnRepeat::Stop => self.end_loop(here, LoopEnd::Repeat),
+            OnRepeat::Fail => {
+                let message = format!(
+                    "loop `{}` is at page {} again: iteration {iteration} would read what \
+                     iteration {first} has read",
+                    here.scope.name,
+                    shortened(&token)
+                );
+                let fault = Fault::new(fault_kind::REPEAT, message);
+                self.fail_loop(here, LoopEnd::Repeat, fault);
+            }
+        }
+        Ok(true)
     }
 
     fn delay_or_begin(&mut self, here: Here<'a>, first: bool) -> Faulty<()> {

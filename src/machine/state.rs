@@ -206,6 +206,9 @@ pub struct LoopState {
     pub kept: Value,
     /// How it ended; none while it runs.
     pub ended: Option<LoopEnd>,
+    /// The pages it has been at, by what their tokens hash to: the iteration that read each.
+    #[serde(skip)]
+    pub pages: BTreeMap<u128, u64>,
 }
 
 impl LoopState {
@@ -231,6 +234,7 @@ impl LoopState {
             last: Records::new(),
             kept: Value::Null,
             ended: self.ended,
+            pages: BTreeMap::new(),
         }
     }
 }
@@ -251,6 +255,8 @@ pub enum LoopEnd {
     Failed,
     /// It was cut from outside: by a deadline or a `break_when` around it, or by the run's end.
     Cancelled,
+    /// It came to a page that it had been at.
+    Repeat,
 }
 
 impl LoopEnd {
@@ -264,6 +270,7 @@ impl LoopEnd {
             Self::Timeout => "timeout",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
+            Self::Repeat => "repeat",
         }
     }
 }

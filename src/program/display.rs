@@ -104,6 +104,9 @@ impl Scope {
                 if let Some(timeout) = &spec.timeout {
                     title.push_str(&format!(" in {}", shown(timeout)));
                 }
+                if let Some(pages) = &spec.pages {
+                    title.push_str(&format!(", over pages {}", shown(&pages.token)));
+                }
                 if let Some(delay) = &spec.delay {
                     title.push_str(&format!(", every {}", shown(delay)));
                 }

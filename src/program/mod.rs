@@ -14,7 +14,8 @@ pub use verify::verify;
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, RetryOn, Status, Take, Test,
+    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, Pages, RetryOn, Status, Take,
+    Test,
 };
 use crate::source::Span;
 use std::cmp::Ordering;
@@ -305,6 +306,8 @@ pub struct LoopSpec {
     pub survives_failure: bool,
     /// What is kept of every iteration that succeeded.
     pub keep: Vec<Keep>,
+    /// What tells its pages apart, when it reads pages.
+    pub pages: Option<Pages>,
 }
 
 /// A value kept of a loop's iterations.

@@ -207,6 +207,50 @@ async fn a_backfill_killed_thirty_times_leaves_the_file_of_an_undisturbed_one() 
     );
 }
 
+/// A page of one row, and after the thirtieth the tenth again.
+async fn circle(
+    State(count): State<watch::Sender<usize>>,
+    Query(query): Query<HashMap<String, String>>,
+) -> Json<Value> {
+    count.send_modify(|count| *count += 1);
+    let page: u32 = query["pageToken"].parse().unwrap_or(1);
+    let next = if page < 30 { page + 1 } else { 10 };
+    Json(json!({ "items": [page], "nextPageToken": next.to_string() }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_repeats_is_recognised_through_ten_kills() {
+    let (count, mut counted) = watch::channel(0);
+    let router = Router::new().route("/data", get(circle)).with_state(count);
+    let base = format!("base={}", serve(router).await);
+    let dir = tempfile::tempdir().unwrap();
+    let rows = dir.path().join("rows.jsonl");
+    let file = format!("file={}", rows.display());
+    let example = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/examples/paginated-backfill.yaml"
+    );
+    let run = [
+        "run", example, "--id", "circle", "-i", &base, "-i", &file, "-o", "json",
+    ];
+    let resume = ["resume", "circle", "-o", "json"];
+    let state = dir.path().join("state");
+    let (output, kills) = disturbed(&run, &resume, &state, &mut counted, 10).await;
+    assert_eq!(kills, 10, "the run ended before all kills");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["error"]["kind"], "repeat", "{result}");
+    let message = result["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("is at page \"10\" again: iteration 30 would read what iteration 9"),
+        "{message}"
+    );
+    // Each page was read once, the repeated ones too.
+    let written = std::fs::read_to_string(&rows).unwrap();
+    let pages: Vec<u32> = written.lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(pages, (1..=30).collect::<Vec<u32>>());
+}
+
 /// Ends when the process has.
 async fn ended(child: &mut Child) {
     while child.try_wait().unwrap().is_none() {

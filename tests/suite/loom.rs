@@ -65,6 +65,48 @@ fn the_examples_have_nothing_to_complain_about() {
     assert!(count >= 6, "only {count} examples");
 }
 
+/// The seed's files are JSON, which has no place for a modeline.
+fn is_json(path: &std::path::Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "json")
+}
+
+/// Every example names the schema that an editor checks it with, and the schema agrees.
+#[test]
+fn the_examples_and_the_seed_are_what_the_schema_says() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = |folder: &str| {
+        let entries = std::fs::read_dir(root.join(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().path()).filter(|path| {
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            matches!(ending, Some("yaml" | "json"))
+        })
+    };
+    let mut count = 0;
+    for path in files("examples").chain(files("tests/seed")) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let modeline = "# yaml-language-server: $schema=";
+        let first = text.lines().next().unwrap();
+        let schema = match first.strip_prefix(modeline) {
+            Some(schema) => path.parent().unwrap().join(schema),
+            None => {
+                assert!(is_json(&path), "{} has no modeline", path.display());
+                root.join("schemas/loom.json")
+            }
+        };
+        let schema = std::fs::read_to_string(schema).unwrap();
+        let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+        let document: serde_json::Value = serde_yaml::from_str(&text).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let errors: Vec<String> = validator
+            .iter_errors(&document)
+            .map(|error| format!("{error} at {}", error.instance_path()))
+            .collect();
+        assert!(errors.is_empty(), "{}: {errors:?}", path.display());
+        count += 1;
+    }
+    assert!(count >= 18, "only {count} files");
+}
+
 #[test]
 fn scopes_nest_as_deep_as_a_file_may() {
     // Two levels of the file for each scope, and some for what is around them.

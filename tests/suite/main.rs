@@ -19,6 +19,7 @@ mod examples;
 mod expressions;
 mod files;
 mod loom;
+mod loom_cli;
 mod machine;
 mod support;
 

@@ -160,6 +160,7 @@ pub fn loop_state(path: &str, iteration: u64, ended: bool) -> LoopState {
         last_status: Some(Status::Succeeded),
         last: Records::new(),
         ended: ended.then_some(LoopEnd::Condition),
+        pages: BTreeMap::new(),
     }
 }
 

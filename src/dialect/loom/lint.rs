@@ -113,6 +113,15 @@ impl Loom<'_> {
             };
             self.reader.warning("frozen-condition", span, what, hint);
         }
+        if let Some(pages) = &spec.pages {
+            let reads = pages.token.references();
+            if !reads.iter().any(changes) && !reads.is_empty() {
+                let what = format!("nothing in the body of `{}` changes its `page`", step.name);
+                let hint = "its second iteration would be a repetition: let `page` read what leads \
+                            to the next page";
+                self.reader.warning("frozen-page", step.span, what, hint);
+            }
+        }
         self.lint_poll(step, spec, &reads, &inside, &names);
     }
 

@@ -7,7 +7,7 @@ use super::effect::option;
 use crate::dialect::reader::Fields;
 use crate::expression::Template;
 use crate::hir::{Loop, StepKind};
-use crate::model::{OnLimit, Test};
+use crate::model::{OnLimit, OnRepeat, Pages, Test};
 use crate::source::{Entry, Kind};
 use crate::time::format_duration;
 
@@ -27,6 +27,7 @@ impl Loom<'_> {
             .and_then(|entry| self.duration(entry))
             .map(|delay| delay.template);
         let on_limit = self.on_limit(act);
+        let pages = self.pages(act);
         let body = self.body_actions(act);
         let Some((condition, condition_text)) = condition else {
             return StepKind::Nothing;
@@ -53,8 +54,43 @@ impl Loom<'_> {
             test_when_spent: true,
             survives_failure: self.azure(),
             keep: Vec::new(),
+            pages,
             body,
         }))
+    }
+
+    /// `page`, which tells the pages of a loop apart, and `on_repeat`, which means nothing without.
+    fn pages(&mut self, act: &mut Act<'_>) -> Option<Pages> {
+        let on_repeat = act.fields.some(&mut self.reader, "on_repeat");
+        let Some(entry) = act.fields.some(&mut self.reader, "page") else {
+            if let Some(entry) = on_repeat {
+                let what = "`on_repeat` needs `page`: what leads to the next page";
+                let hint = "for example page: \"@variables('token')\"";
+                self.reader.error("missing-key", entry.key_span, what, hint);
+            }
+            return None;
+        };
+        let token = self.reader.template(&entry.value);
+        if token.as_constant().is_some() {
+            let what = "`page` never changes: it holds no expression";
+            let hint = "what leads to the next page, for example page: \"@variables('token')\"";
+            self.reader
+                .error("constant-page", entry.value.span, what, hint);
+        }
+        let hint = "fail or stop";
+        let on_repeat =
+            match on_repeat.and_then(|entry| Some((self.reader.text(entry, hint)?, entry))) {
+                None => OnRepeat::Fail,
+                Some((text, _)) if text.eq_ignore_ascii_case("fail") => OnRepeat::Fail,
+                Some((text, _)) if text.eq_ignore_ascii_case("stop") => OnRepeat::Stop,
+                Some((other, entry)) => {
+                    let what = format!("`{other}` is nothing a loop can do when a page repeats");
+                    self.reader
+                        .error("unknown-value", entry.value.span, what, hint);
+                    OnRepeat::Fail
+                }
+            };
+        Some(Pages { token, on_repeat })
     }
 
     /// `{count, timeout}` over what applies without them.

@@ -14,7 +14,7 @@ use std::time::Duration;
 const EXAMPLE: &str =
     "for example retry: { type: exponential, count: 5, interval: PT2S, maxInterval: PT1M }";
 const TYPES: [&str; 3] = ["none", "fixed", "exponential"];
-const KINDS: [&str; 9] = [
+const KINDS: [&str; 10] = [
     fault_kind::TIMEOUT,
     fault_kind::CONNECTION,
     fault_kind::HTTP,
@@ -23,6 +23,7 @@ const KINDS: [&str; 9] = [
     fault_kind::EXPRESSION,
     fault_kind::INPUT,
     fault_kind::LIMIT,
+    fault_kind::REPEAT,
     fault_kind::TOO_LARGE,
 ];
 

@@ -88,6 +88,7 @@ pub fn loop_while(name: &str, while_: &str, count: i64, body: Vec<Step>) -> Step
         test_when_spent: false,
         survives_failure: false,
         keep: Vec::new(),
+        pages: None,
         body: Block::Sequence(body),
     };
     step(name, StepKind::Loop(Box::new(spec)))

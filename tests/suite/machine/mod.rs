@@ -11,6 +11,7 @@ mod limits;
 mod loops;
 mod order;
 mod outside;
+mod pages;
 mod play;
 mod random;
 mod retry;

@@ -1,0 +1,25 @@
+//! `windlass schema`: the JSON Schema of a format, for editors.
+
+use super::args::SchemaArgs;
+use super::exit::{Exit, Failure};
+use super::{inputs, output};
+use crate::engine::{Dialect, json_schema};
+
+/// The command.
+pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
+    let dialect = inputs::dialect(&args.format)?;
+    match json_schema(dialect) {
+        Some(schema) => {
+            output::print(schema.trim_end())?;
+            Ok(Exit::Succeeded)
+        }
+        None if dialect == Dialect::Azure => Err(Failure::Usage(String::from(
+            "Logic Apps definitions name their own schema under `$schema`, which editors take: \
+             https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+        ))),
+        None => Err(Failure::Usage(format!(
+            "there is no schema of the {} format",
+            dialect.as_str()
+        ))),
+    }
+}

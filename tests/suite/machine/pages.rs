@@ -1,0 +1,128 @@
+//! Loops over pages: a page that comes a second time is noticed before it is read.
+
+use super::play::{Answer, Call, Case, ok};
+
+/// Walks pages by token: what page `n` (by its token, `""` first) names as the next one.
+fn pager(kind: &str, more: &str, next: impl Fn(&str) -> &'static str + 'static) -> Case {
+    let condition = "@equals(variables('token'), null)";
+    Case::yaml(&format!(
+        "
+variables: {{ token: '', read: [] }}
+actions:
+  pages:
+    type: {kind}
+    condition: \"{condition}\"
+    page: \"@variables('token')\"
+    {more}
+    actions:
+      get: {{ type: shell, run: \"x @{{variables('token')}}\" }}
+      keep: {{ type: appendToArrayVariable, name: read, value: \"@variables('token')\" }}
+      turn: {{ type: setVariable, name: token, value: \"@outputs('get').next\" }}
+outputs: {{ read: \"@variables('read')\", pages: \"@outputs('pages')\" }}
+"
+    ))
+    .world(move |call| page(call, &next))
+}
+
+fn page(call: &Call<'_>, next: &impl Fn(&str) -> &'static str) -> Answer {
+    let run = call.inputs.get("run").and_then(|run| run.as_str()).unwrap();
+    let token = run.trim_start_matches('x').trim();
+    ok(&format!(r#"{{"next":{}}}"#, next(token)))
+}
+
+/// Pages a, b, c, and then back to b.
+fn circle(token: &str) -> &'static str {
+    match token {
+        "" => r#""a""#,
+        "a" => r#""b""#,
+        "b" => r#""c""#,
+        _ => r#""b""#,
+    }
+}
+
+#[test]
+fn a_page_that_comes_again_fails_the_loop_before_it_is_read_again() {
+    for kind in ["until", "doUntil"] {
+        let played = pager(kind, "", circle).play();
+        assert_eq!(played.calls("get"), 4, "{kind}");
+        assert_eq!(
+            played.error(),
+            "repeat: loop `pages` is at page \"b\" again: iteration 4 would read what iteration 2 \
+             has read; action pages; line 4",
+            "{kind}"
+        );
+    }
+}
+
+#[test]
+fn or_it_ends_the_loop_and_says_why() {
+    for kind in ["until", "doUntil"] {
+        let played = pager(kind, "on_repeat: stop", circle).play();
+        assert_eq!(
+            played.output(),
+            r#"{"read":["","a","b","c"],"pages":{"iterations":4,"status":"Succeeded","reason":"repeat","result":{"get":{"next":"b"},"keep":["","a","b","c"],"turn":"b"}}}"#,
+            "{kind}"
+        );
+    }
+}
+
+#[test]
+fn the_first_page_again_is_a_repetition_too() {
+    let played = pager("until", "on_repeat: stop", |_| r#""""#).play();
+    assert_eq!(played.calls("get"), 1);
+}
+
+#[test]
+fn pages_that_differ_are_read_to_their_end() {
+    let next = |token: &str| match token {
+        "" => "1",
+        "1" => r#"{"at":2}"#,
+        _ => "null",
+    };
+    let played = pager("until", "", next).play();
+    assert_eq!(played.calls("get"), 3);
+    assert!(played.output().contains(r#""reason":"condition""#));
+}
+
+#[test]
+fn the_condition_comes_first_and_the_limits_last() {
+    // The last page names no next one; reading null is never asked.
+    let done = pager("until", "", |_| "null").play();
+    assert!(
+        done.output().contains(r#""iterations":1"#),
+        "{}",
+        done.output()
+    );
+    // A loop that is at a page again when its count is spent says the more useful of the two.
+    let spent = pager("until", "limit: { count: 4 }", circle).play();
+    assert!(spent.error().starts_with("repeat: "), "{}", spent.error());
+}
+
+#[test]
+fn a_loop_that_is_entered_anew_knows_no_pages() {
+    let case = Case::yaml(
+        "
+actions:
+  twice:
+    type: foreach
+    foreach: [1, 2]
+    actions:
+      pages:
+        type: doUntil
+        condition: \"@equals(outputs('get').next, null)\"
+        page: \"@outputs('get').next\"
+        actions:
+          get: { type: shell, run: x }
+",
+    )
+    .world(|call| {
+        ok(if call.n % 2 == 0 {
+            r#"{"next":"a"}"#
+        } else {
+            r#"{"next":null}"#
+        })
+    });
+    let played = case.play();
+    assert_eq!(played.calls("get"), 4);
+    assert!(!played.output().contains("repeat"), "{}", played.output());
+}
