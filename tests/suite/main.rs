@@ -18,6 +18,7 @@ mod diagnostics;
 mod examples;
 mod expressions;
 mod files;
+mod life;
 mod loom;
 mod loom_cli;
 mod machine;

@@ -10,7 +10,7 @@ use crate::model::Name;
 use crate::source::{Node, Span};
 
 /// The types, as they are shown.
-pub(super) const TYPES: [&str; 29] = [
+pub(super) const TYPES: [&str; 30] = [
     "until",
     "while",
     "doUntil",
@@ -22,6 +22,7 @@ pub(super) const TYPES: [&str; 29] = [
     "scope",
     "http",
     "wait",
+    "waitForSignal",
     "compose",
     "setVariable",
     "initializeVariable",
@@ -186,6 +187,7 @@ impl Loom<'_> {
             "activity" | "actor" => self.handler(act, label),
             "ai" => self.ai(act),
             "wait" => self.wait(act).into(),
+            "waitForSignal" => self.wait_for_signal(act),
             "compose" => self.compose(act).into(),
             "terminate" => self.terminate(act).into(),
             "parseJson" | "select" | "query" | "join" | "table" => self.data(act, label).into(),

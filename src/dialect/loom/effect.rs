@@ -440,6 +440,53 @@ impl Loom<'_> {
         StepKind::Wait(Wait::Until(template))
     }
 
+    /// `signal` and `timeout`: the timeout is that of the whole step, since there is nothing to
+    /// attempt again.
+    pub(super) fn wait_for_signal(&mut self, act: &mut Act<'_>) -> Body {
+        let hint = "for example inputs: { signal: approved, timeout: P1D }";
+        let mut inputs = self.inputs(act, hint);
+        let signal = inputs.get(act, self, "signal");
+        let timeout = inputs
+            .get(act, self, "timeout")
+            .and_then(|entry| self.duration(entry))
+            .map(|duration| duration.template);
+        inputs.finish(self);
+        let kind = match signal {
+            Some(entry) => self.signal_name(entry, hint),
+            None => {
+                self.missing_input(act, "signal", hint);
+                StepKind::Nothing
+            }
+        };
+        Body {
+            kind,
+            retry: None,
+            timeout,
+            output: None,
+        }
+    }
+
+    /// A signal is found by its name alone, so that is the same in every run of the workflow.
+    fn signal_name(&mut self, entry: &Entry, hint: &str) -> StepKind {
+        let Some(text) = self.reader.text(entry, hint) else {
+            return StepKind::Nothing;
+        };
+        if self.reader.template(&entry.value).as_constant().is_none() {
+            let what = "a signal's name cannot be an expression";
+            let hint = "give a fixed name, and tell cases apart by what the signal carries";
+            self.reader
+                .error("computed-name", entry.value.span, what, hint);
+            return StepKind::Nothing;
+        }
+        if text.is_empty() {
+            let what = "a signal has a name";
+            self.reader
+                .error("empty-name", entry.value.span, what, hint);
+            return StepKind::Nothing;
+        }
+        StepKind::AwaitSignal(Name::from(text))
+    }
+
     pub(super) fn terminate(&mut self, act: &mut Act<'_>) -> StepKind {
         let hint = "for example inputs: { runStatus: Failed, runError: { code: E1, message: no } }";
         let mut inputs = self.inputs(act, hint);

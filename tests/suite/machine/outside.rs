@@ -2,9 +2,7 @@
 
 use super::play::{Answer, Case, Outside, START, fails, json, ok};
 use std::time::Duration;
-use windlass::hir::{Block, Step, StepKind};
 use windlass::machine::RunStatus;
-use windlass::model::Name;
 
 /// Everything in one: nested loops, a delay, retries, a foreach, a parallel, a wait, a timeout.
 fn everything() -> Case {
@@ -159,23 +157,18 @@ fn a_paused_run_can_be_cancelled() {
     assert_eq!(played.took_ms(), 2000);
 }
 
-/// A step that waits for a signal; no file can ask for one yet.
+/// A step that waits for a signal.
 fn waiting(more: &str) -> Case {
-    let mut workflow = super::play::read(&format!(
+    Case::yaml(&format!(
         "
 actions:
   before: {{ type: shell, run: x }}
-  approval: {{ type: scope, {more} actions: {{ a: {{ type: compose, inputs: 1 }} }} }}
+  approval: {{ type: waitForSignal, {more} signal: approved }}
   after: {{ type: compose, inputs: \"@outputs('approval')\" }}
 outputs: \"@outputs('after')\"
 "
-    ));
-    let Block::Sequence(steps) = &mut workflow.body else {
-        panic!("{:?}", workflow.body);
-    };
-    let step: &mut Step = &mut steps[1];
-    step.kind = StepKind::AwaitSignal(Name::from("approved"));
-    Case::hir(&workflow).world(|_| ok("1").after(5))
+    ))
+    .world(|_| ok("1").after(5))
 }
 
 #[test]

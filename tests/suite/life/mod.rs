@@ -1,0 +1,5 @@
+//! What a long life asks of runs: waits for people, secrets, limits, a full disk, retention and
+//! schedules. Seen from outside: processes that are killed, sockets, files.
+
+mod process;
+mod signals;

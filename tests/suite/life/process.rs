@@ -1,0 +1,131 @@
+//! The real binary on a state directory, and its events as they come.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// A process that says nothing for so long hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A directory with a workflow file and a state.
+pub struct Place {
+    pub dir: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.dir.path().join("state")
+    }
+
+    /// Writes a workflow; gives its path.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// The binary with arguments, on this state.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command
+            .args(args)
+            .arg("--state")
+            .arg(self.state())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// What a command gives, when it has ended.
+    pub fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// The same as JSON; the command must succeed.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// A process whose events are read as they come.
+    pub fn follow(&self, args: &[&str]) -> Following {
+        let mut child = self
+            .command(args)
+            .args(["--events", "jsonl"])
+            .spawn()
+            .unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (told, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in output.lines() {
+                let Ok(line) = line else { return };
+                if told.send(serde_json::from_str(&line).unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        Following { child, lines }
+    }
+}
+
+/// A process that prints events.
+pub struct Following {
+    pub child: Child,
+    lines: Receiver<Value>,
+}
+
+impl Following {
+    /// The next line of its output; none when it has ended.
+    pub fn line(&mut self) -> Option<Value> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                self.child.kill().unwrap();
+                panic!("it says nothing any more");
+            }
+        }
+    }
+
+    /// Reads on until an event of this kind about this node, as far as one is named.
+    pub fn until(&mut self, event: &str, node: &str) -> Value {
+        while let Some(line) = self.line() {
+            let named = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+            if named("event") == event && (node.is_empty() || named("node_name") == node) {
+                return line;
+            }
+        }
+        panic!("it ended without {event} of {node}");
+    }
+
+    /// Its last line, the result, when it has ended.
+    pub fn result(mut self) -> Value {
+        let mut last = Value::Null;
+        while let Some(line) = self.line() {
+            last = line;
+        }
+        let mut errors = String::new();
+        let from = self.child.stderr.as_mut().unwrap();
+        from.read_to_string(&mut errors).unwrap();
+        self.child.wait().unwrap();
+        assert!(last.get("result").is_some(), "{last} {errors}");
+        last["result"].clone()
+    }
+
+    /// Kills it as a power cut would.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}

@@ -1,0 +1,80 @@
+//! `waitForSignal`: the wait survives the process, signals are kept, and the wait has an end.
+
+use super::process::Place;
+use serde_json::json;
+
+const WORKFLOW: &str = "
+name: approval
+actions:
+  before: { type: shell, run: 'true' }
+  approval: { type: waitForSignal, inputs: { signal: approved, timeout: PT1H } }
+  again: { type: waitForSignal, signal: approved }
+outputs: { first: \"@outputs('approval').by\", second: \"@outputs('again')\" }
+";
+
+#[test]
+fn a_wait_for_a_signal_survives_a_kill() {
+    let place = Place::new();
+    let file = place.file("approval.yaml", WORKFLOW);
+    let mut run = place.follow(&["run", &file, "--id", "a"]);
+    // The step that ends `before` is the one in which the wait begins.
+    run.until("ActionEnded", "before");
+    run.kill();
+    let status = place.json(&["status", "a", "-o", "json"]);
+    assert_eq!(status["status"], "Waiting", "{status}");
+
+    // Nobody owns the store: the signal is stored, and nothing moves but the wait.
+    let payload = ["--payload", "{\"by\": \"eve\"}"];
+    let sent = place.run(&["signal", "a", "approved", payload[0], payload[1]]);
+    assert!(sent.status.success(), "{sent:?}");
+
+    // Beside a live owner.
+    let mut resumed = place.follow(&["resume", "a"]);
+    resumed.until("Signalled", "");
+    let sent = place.run(&["signal", "a", "approved", "--payload", "[2]"]);
+    assert!(sent.status.success(), "{sent:?}");
+    assert_eq!(resumed.result(), json!({ "first": "eve", "second": [2] }));
+}
+
+#[test]
+fn signals_that_come_early_are_kept_through_a_kill() {
+    let place = Place::new();
+    let file = place.file(
+        "early.yaml",
+        "
+name: early
+actions:
+  long: { type: waitForSignal, signal: go }
+  first: { type: waitForSignal, signal: data }
+  second: { type: waitForSignal, signal: data }
+outputs: \"@createArray(outputs('first'), outputs('second'))\"
+",
+    );
+    let mut run = place.follow(&["run", &file, "--id", "e"]);
+    run.until("RunStarted", "");
+    for payload in ["1", "2"] {
+        let sent = place.run(&["signal", "e", "data", "--payload", payload]);
+        assert!(sent.status.success(), "{sent:?}");
+    }
+    run.kill();
+    assert!(place.run(&["signal", "e", "go"]).status.success());
+    let resumed = place.follow(&["resume", "e"]);
+    assert_eq!(resumed.result(), json!([1, 2]));
+}
+
+#[test]
+fn a_wait_that_nobody_ends_times_out() {
+    let place = Place::new();
+    let file = place.file(
+        "late.yaml",
+        "
+actions:
+  approval: { type: waitForSignal, signal: never, timeout: PT0.2S }
+",
+    );
+    let output = place.run(&["run", &file, "-o", "json"]);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["error"]["kind"], "timeout", "{told}");
+    assert_eq!(told["error"]["action"], "approval", "{told}");
+}
