@@ -133,6 +133,15 @@ pub enum Status {
 }
 
 impl Status {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Succeeded,
+        Self::Failed,
+        Self::Skipped,
+        Self::TimedOut,
+        Self::Cancelled,
+    ];
+
     /// The word in files and outputs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -148,15 +157,8 @@ impl Status {
     /// The status named so, without case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [
-            Self::Succeeded,
-            Self::Failed,
-            Self::Skipped,
-            Self::TimedOut,
-            Self::Cancelled,
-        ]
-        .into_iter()
-        .find(|status| status.as_str().eq_ignore_ascii_case(text))
+        let named = |status: &Self| status.as_str().eq_ignore_ascii_case(text);
+        Self::ALL.into_iter().find(named)
     }
 }
 

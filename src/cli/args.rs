@@ -1,9 +1,12 @@
 //! The commands and their flags. Every flag has an environment variable.
 
 use super::output::{Colour, Format};
+use crate::engine::parse_duration;
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Runs loops written in YAML or JSON as durable state machines.
 #[derive(Debug, Parser)]
@@ -62,6 +65,8 @@ pub struct Output {
 pub enum Command {
     /// Runs a workflow to its end
     Run(RunArgs),
+    /// Runs until it is stopped: every unfinished run of the store, and new ones over HTTP
+    Serve(ServeArgs),
     /// Goes on with one run, or with every unfinished run of the store
     Resume(ResumeArgs),
     /// Lists runs, newest first
@@ -119,6 +124,104 @@ impl std::str::FromStr for Amount {
         text.parse()
             .map(Self::Last)
             .map_err(|_| String::from("a number or `all`"))
+    }
+}
+
+/// `windlass serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Where HTTP is served; port 0 takes a free one
+    #[arg(
+        long,
+        env = "WINDLASS_LISTEN",
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:7465"
+    )]
+    pub listen: SocketAddr,
+    /// It leaves within this time once it is told to stop: `10s`, `1m`, or an ISO 8601 duration
+    #[arg(
+        long,
+        env = "WINDLASS_GRACE",
+        value_name = "DURATION",
+        default_value = "10s"
+    )]
+    pub grace: Grace,
+    /// A file with the token that every request must bear; WINDLASS_TOKEN has the token itself
+    #[arg(long, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// The certificate for TLS, with those that vouch for it, in PEM
+    #[arg(
+        long,
+        env = "WINDLASS_TLS_CERT",
+        value_name = "FILE",
+        requires = "tls_key"
+    )]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(
+        long,
+        env = "WINDLASS_TLS_KEY",
+        value_name = "FILE",
+        requires = "tls_cert"
+    )]
+    pub tls_key: Option<PathBuf>,
+    /// A host name the server has, besides `localhost` and addresses
+    #[arg(
+        long,
+        env = "WINDLASS_ALLOW_HOST",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    pub allow_host: Vec<String>,
+    /// An origin whose pages may ask: `https://board.example`
+    #[arg(
+        long,
+        env = "WINDLASS_ALLOW_ORIGIN",
+        value_name = "ORIGIN",
+        value_delimiter = ','
+    )]
+    pub allow_origin: Vec<String>,
+    /// May be reached from other machines without TLS, because a proxy in front speaks it
+    #[arg(long, env = "WINDLASS_ALLOW_PLAIN_HTTP", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub allow_plain_http: bool,
+    /// So many connections at a time
+    #[arg(
+        long,
+        env = "WINDLASS_MAX_CONNECTIONS",
+        value_name = "N",
+        default_value = "1024"
+    )]
+    pub max_connections: usize,
+    /// The most iterations a loop may ask for
+    #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N")]
+    pub max_count: Option<u64>,
+    /// The longest timeout a loop may ask for, as an ISO 8601 duration
+    #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
+    pub max_timeout: Option<String>,
+    #[command(flatten)]
+    pub handlers: HandlerArgs,
+}
+
+/// A duration as people write it on a command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grace(pub Duration);
+
+impl std::str::FromStr for Grace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.starts_with(['P', 'p']) {
+            let parsed = parse_duration(text).map_err(|error| error.to_string())?;
+            return Ok(Self(parsed));
+        }
+        let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+        let found = units.into_iter().find_map(|(unit, millis)| {
+            let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+            Some(Duration::from_millis(number.checked_mul(millis)?))
+        });
+        found
+            .map(Self)
+            .ok_or_else(|| String::from("a number with ms, s, m or h, or an ISO 8601 duration"))
     }
 }
 
@@ -362,6 +465,9 @@ pub struct RunArgs {
     /// Marks the run: NAME=TEXT, or a JSON object of several
     #[arg(long, env = "WINDLASS_LABEL", value_name = "NAME=TEXT")]
     pub label: Vec<String>,
+    /// Hands the run to the server that owns the store, prints its id and leaves
+    #[arg(long, env = "WINDLASS_DETACH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub detach: bool,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]

@@ -2,6 +2,7 @@
 
 use crate::engine::report::OutcomeReport;
 use crate::engine::{EngineError, LoadError, RunStatus, ScheduleError, Status, StoreError};
+use crate::server::ServeError;
 use crate::server::control::{ControlError, RefusalKind};
 use std::process::ExitCode;
 
@@ -102,8 +103,13 @@ pub enum Failure {
     /// The process that owns the store.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// Another process owns the store.
+    #[error("{0}")]
+    Taken(String),
+    /// The server.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
     /// A file that was named cannot be read.
-
     #[error("{path} cannot be read: {error}")]
     Unreadable {
         /// The file.
@@ -128,6 +134,8 @@ impl Failure {
             Self::Load(error) => of_load(error),
             Self::Engine(error) => of_engine(error),
             Self::Control(error) => of_control(error),
+            Self::Serve(error) => of_serve(error),
+            Self::Taken(_) => Exit::Store,
             Self::Machine(_) | Self::Output(_) => Exit::Failed,
         }
     }
@@ -150,6 +158,14 @@ impl Failure {
             )),
             _ => None,
         }
+    }
+}
+
+fn of_serve(error: &ServeError) -> Exit {
+    match error {
+        ServeError::Exposed { .. } | ServeError::Tls { .. } => Exit::Usage,
+        ServeError::Listen { .. } | ServeError::Control(_) | ServeError::Api(_) => Exit::Failed,
+        ServeError::Engine(error) => of_engine(error),
     }
 }
 
@@ -180,7 +196,7 @@ fn of_engine(error: &EngineError) -> Exit {
     match error {
         EngineError::Store(error) => of_store(error),
         EngineError::Schedule(error) => of_schedule(error),
-        EngineError::Input(_) | EngineError::NoStore(_) => Exit::Usage,
+        EngineError::Input(_) | EngineError::KeyReused(_) | EngineError::NoStore(_) => Exit::Usage,
         EngineError::Load(error) => of_load(error),
         EngineError::Thread(_) | EngineError::NoRuntime => Exit::Failed,
     }

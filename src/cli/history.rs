@@ -16,6 +16,7 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
         loop_path: args.loop_path.clone(),
         iterations: args.iterations.limit(),
         events: args.events,
+        ..HistoryFilter::default()
     };
     let request = Request::History {
         run: args.run.clone(),

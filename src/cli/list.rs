@@ -10,16 +10,6 @@ use crate::engine::report::{ListFilter, ListReport, list};
 use crate::engine::{EngineError, RunStatus, Timestamp, now};
 use crate::server::control::Request;
 
-const STATUSES: [RunStatus; 7] = [
-    RunStatus::Running,
-    RunStatus::Waiting,
-    RunStatus::Paused,
-    RunStatus::Succeeded,
-    RunStatus::Failed,
-    RunStatus::TimedOut,
-    RunStatus::Cancelled,
-];
-
 /// The command.
 pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exit, Failure> {
     let filter = ListFilter {
@@ -31,6 +21,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         workflow: args.workflow.clone(),
         labels: inputs::labels(&args.label)?,
         limit: args.limit.limit(),
+        after: None,
     };
     let request = Request::List {
         filter: filter.clone(),
@@ -42,6 +33,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
             Err(Failure::Engine(EngineError::NoStore(_))) => ListReport {
                 runs: Vec::new(),
                 more: 0,
+                next: None,
             },
             other => other?,
         };
@@ -61,9 +53,8 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
 }
 
 fn status(word: &str) -> Result<RunStatus, Failure> {
-    let same = |status: &RunStatus| status.as_str().eq_ignore_ascii_case(word);
-    STATUSES.into_iter().find(same).ok_or_else(|| {
-        let words = STATUSES.map(RunStatus::as_str).join(", ");
+    RunStatus::parse(word).ok_or_else(|| {
+        let words = RunStatus::ALL.map(RunStatus::as_str).join(", ");
         Failure::Usage(format!("`{word}` is no status: {words} are"))
     })
 }

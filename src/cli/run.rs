@@ -4,10 +4,13 @@ use super::args::{Global, RunArgs};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
 use super::inputs;
-use super::output::Screen;
+use super::output::{self, Format, Screen};
 use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
 use crate::engine::{self, new_id};
+use crate::server::control::Client;
+use serde_json::json;
+use std::path::Path;
 
 /// The command.
 pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit, Failure> {
@@ -30,6 +33,9 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         options,
         screen,
     };
+    if args.detach {
+        require_server(&global.state).await?;
+    }
     let mut session = Session::attach(setup).await?;
     let new = NewRun {
         id: &id,
@@ -37,6 +43,9 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         input: &input,
         labels: &labels,
     };
+    if args.detach {
+        return detach(session, &new, args).await;
+    }
     if screen.live || screen.verbose > 0 {
         let how = if session.is_joined() {
             ", in the process that owns the store"
@@ -58,4 +67,32 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     };
     session.leave(&mut signals).await;
     exit
+}
+
+/// A process that ends with its own runs is no server: a run that is handed to it may stand still
+/// soon.
+async fn require_server(state: &Path) -> Result<(), Failure> {
+    let client = Client::connect(state).await?;
+    match client.as_ref().and_then(Client::owner) {
+        Some(owner) if owner.serves => Ok(()),
+        Some(owner) => Err(Failure::Taken(format!(
+            "process {} owns the store and leaves with its own runs: there is no server to hand \
+             the run to",
+            owner.pid
+        ))),
+        None => Err(Failure::Taken(format!(
+            "no server owns the store in {}: start `windlass serve`",
+            state.display()
+        ))),
+    }
+}
+
+async fn detach(mut session: Session, new: &NewRun<'_>, args: &RunArgs) -> Result<Exit, Failure> {
+    session.start(new).await?;
+    match args.output.output {
+        Format::Table => output::print(new.id)?,
+        format => output::document(format, &json!({ "run": new.id }))?,
+    }
+    session.leave(&mut Signals::new()?).await;
+    Ok(Exit::Succeeded)
 }

@@ -111,7 +111,7 @@ impl Session {
             Reach::Here(engine) => Arc::new(engine),
         };
         // Before anything else, so that other commands need not wait.
-        let socket = ControlSocket::open(&setup.state, Arc::clone(&engine));
+        let socket = ControlSocket::open(&setup.state, Arc::clone(&engine), false);
         let socket = socket
             .inspect_err(|error| {
                 let message = format!("other commands cannot ask this process: {error}");

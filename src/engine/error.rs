@@ -17,6 +17,9 @@ pub enum EngineError {
     /// The input is not what the workflow declares.
     #[error("{0}")]
     Input(String),
+    /// The caller's key began another run.
+    #[error("the idempotency key began run {0} with another input or other labels")]
+    KeyReused(crate::model::Name),
     /// The workflow.
     #[error(transparent)]
     Load(#[from] LoadError),

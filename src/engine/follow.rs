@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 /// So many events are read at a time.
 const PAGE: usize = 1_000;
 
-/// What one who follows a run is told. After `Paused`, `Finished` or `Stuck` nothing more comes.
+/// What one who follows a run is told. After `Finished` or `Stuck` nothing more comes, nor after
+/// `Paused` unless it was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub enum Notice {
@@ -58,6 +59,8 @@ pub struct Follower {
     ready: VecDeque<Notice>,
     looked: bool,
     done: bool,
+    /// Whether it goes on behind a pause.
+    patient: bool,
 }
 
 impl Follower {
@@ -70,7 +73,21 @@ impl Follower {
             ready: VecDeque::new(),
             looked: false,
             done: false,
+            patient: false,
         }
+    }
+
+    /// The same, but it goes on behind a pause: until the run has ended, or stops being moved.
+    #[must_use]
+    pub fn through_pauses(mut self) -> Self {
+        self.patient = true;
+        self
+    }
+
+    /// The last event that was told.
+    #[must_use]
+    pub fn told(&self) -> u64 {
+        self.told.unwrap_or(0)
     }
 
     /// The run's id.
@@ -116,7 +133,7 @@ impl Follower {
         }
         if let Some((_, reason)) = &state.paused {
             let pause = PauseReport::new(reason);
-            return self.last(Notice::Paused { pause });
+            return self.paused(pause);
         }
         let loops = state.loops().map(|(_, _, row)| row.row()).collect();
         let status = state.status();
@@ -137,7 +154,7 @@ impl Follower {
             Update::Paused(reason) => {
                 self.catch_up()?;
                 let pause = PauseReport::new(&reason);
-                self.last(Notice::Paused { pause })
+                self.paused(pause)
             }
             Update::Finished(outcome) => {
                 self.catch_up()?;
@@ -149,6 +166,14 @@ impl Follower {
                 self.last(Notice::Stuck { store, message })
             }
         }
+    }
+
+    fn paused(&mut self, pause: PauseReport) -> Result<(), EngineError> {
+        if self.patient {
+            self.ready.push_back(Notice::Paused { pause });
+            return Ok(());
+        }
+        self.last(Notice::Paused { pause })
     }
 
     fn last(&mut self, notice: Notice) -> Result<(), EngineError> {

@@ -40,6 +40,7 @@ mod files;
 mod follow;
 mod inspect;
 mod load;
+mod once;
 pub mod report;
 mod run;
 
@@ -47,6 +48,7 @@ pub use error::{EngineError, LoadError};
 pub use follow::{Follower, Notice};
 pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, read_file};
+pub use once::{REQUEST_LABEL, Started};
 pub use run::{RunFailure, RunHandle};
 
 pub use crate::action::{ActivityContext, Registry};
@@ -55,7 +57,7 @@ pub use crate::dialect::json_schema;
 /// Expressions, and the context in which one is tried.
 pub use crate::expression;
 pub use crate::expression::{Context, Object, Subject, TryError, Value, evaluate_line};
-pub use crate::machine::{LoopState, RunStatus};
+pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use crate::model::{Dialect, HandlerTarget, Status};
 pub use crate::program::{Program, dot, mermaid};
 pub use crate::scheduler::{ScheduleError, Step, Update, now};
@@ -367,6 +369,11 @@ impl Engine {
 /// A new run's id, `name-ULID`: sorts by time within a workflow.
 #[must_use]
 pub fn new_id(workflow: &str) -> String {
+    format!("{}-{}", run_name(workflow), Ulid::generate())
+}
+
+/// What the id of a workflow's run begins with.
+fn run_name(workflow: &str) -> String {
     let tame = |c: char| {
         if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
             c
@@ -374,6 +381,5 @@ pub fn new_id(workflow: &str) -> String {
             '-'
         }
     };
-    let name: String = workflow.chars().take(40).map(tame).collect();
-    format!("{name}-{}", Ulid::generate())
+    workflow.chars().take(40).map(tame).collect()
 }

@@ -260,6 +260,16 @@ pub enum LoopEnd {
 }
 
 impl LoopEnd {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Condition,
+        Self::Break,
+        Self::Count,
+        Self::Timeout,
+        Self::Failed,
+        Self::Cancelled,
+    ];
+
     /// The word in outputs and events.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -431,6 +441,24 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Running,
+        Self::Waiting,
+        Self::Paused,
+        Self::Succeeded,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Cancelled,
+    ];
+
+    /// The status named so, without case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let named = |status: &Self| status.as_str().eq_ignore_ascii_case(text);
+        Self::ALL.into_iter().find(named)
+    }
+
     /// Whether it can never change again.
     #[must_use]
     pub fn is_final(self) -> bool {

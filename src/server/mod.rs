@@ -1,4 +1,9 @@
-//! How other processes reach an engine: the control socket. It uses the engine and nothing
+//! How other processes reach an engine: the control socket for those of this machine, HTTP for
+//! everybody else, and what `windlass serve` does around both. It uses the engine and nothing
 //! behind it.
 
 pub mod control;
+pub mod http;
+mod serve;
+
+pub use serve::{Options, ServeError, TlsFiles, serve};

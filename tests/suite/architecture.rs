@@ -83,7 +83,7 @@ const TOOLS: [(&str, &[&str]); 7] = [
         &["action", "scheduler", "engine", "server", "cli", "main"],
     ),
     ("sled::", &["store"]),
-    ("reqwest::", &["action"]),
+    ("reqwest::", &["action", "server"]),
     ("clap::", &["cli", "main"]),
     ("std::fs", &["store", "action", "engine", "server", "cli"]),
     ("std::net", &["action", "server", "cli"]),

@@ -22,6 +22,7 @@ mod life;
 mod loom;
 mod loom_cli;
 mod machine;
+mod serve;
 mod support;
 
 mod store_contract;

@@ -3,12 +3,13 @@
 
 use crate::expression::{Object, Value};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// No more changes are listed.
 const MAX_CHANGES: usize = 8;
 
 /// One place where two results differ.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Changed {
     /// Where: `fetch.body.remaining`; of lists of different length, `….length`.
     pub path: String,

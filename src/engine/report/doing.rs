@@ -7,9 +7,10 @@ use crate::model::Fault;
 use crate::program::ScopeKind;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Branches that run side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ForkReport {
     /// The step's name.
     pub name: String,
@@ -25,7 +26,7 @@ pub struct ForkReport {
 }
 
 /// What a run waits for at one place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Doing {
     /// The path of the innermost loop around it.
     #[serde(rename = "loop")]
@@ -60,7 +61,7 @@ pub struct Doing {
 }
 
 /// Why an attempt failed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LastError {
     /// The fault's kind.
     pub kind: String,

@@ -4,6 +4,7 @@ use super::view::shown;
 use crate::engine::{EngineError, Inspector};
 use crate::machine::{HistoryEvent, IterationRow, RunStatus};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Which part of a run's history is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,10 +17,14 @@ pub struct HistoryFilter {
     pub iterations: Option<usize>,
     /// Whether events are asked for too.
     pub events: bool,
+    /// Only events after this one.
+    pub after: u64,
+    /// So many events at most; none: all that are kept.
+    pub limit: Option<usize>,
 }
 
 /// A run's iterations and, when asked for, its events.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HistoryReport {
     /// The run.
     pub run: String,
@@ -32,7 +37,7 @@ pub struct HistoryReport {
 }
 
 /// An event and its place.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NumberedEvent {
     /// From 1.
     pub sequence: u64,
@@ -58,7 +63,9 @@ pub fn history(
         .iter_mut()
         .for_each(|row| row.result = shown(&row.result));
     let events = if filter.events {
-        let events = inspector.history(run, 0, usize::MAX)?.into_iter();
+        let events = inspector
+            .history(run, filter.after, filter.limit.unwrap_or(usize::MAX))?
+            .into_iter();
         let numbered = events.map(|(sequence, event)| NumberedEvent { sequence, event });
         Some(numbered.collect())
     } else {

@@ -5,10 +5,11 @@ use crate::expression::{Template, Value};
 use crate::model::{OnLimit, Test};
 use crate::program::{Program, ScopeKind};
 use crate::source::Bundle;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What bounds a loop.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LoopLimits {
     /// Its name.
     pub name: String,
@@ -80,7 +81,7 @@ fn written(template: &Template) -> String {
 }
 
 /// One diagnostic as data.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiagnosticReport {
     /// `error` or `warning`.
     pub severity: String,

@@ -6,9 +6,10 @@ use crate::model::{Status, fault_kind};
 use crate::source::Bundle;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OutcomeReport {
     /// Succeeded, Failed, TimedOut or Cancelled.
     pub status: Status,
@@ -21,7 +22,7 @@ pub struct OutcomeReport {
 }
 
 /// What went wrong, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorReport {
     /// The fault's kind: `http`, `timeout`, `limit`, …
     pub kind: String,
@@ -43,7 +44,7 @@ pub struct ErrorReport {
 }
 
 /// Why a run stands still.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PauseReport {
     /// `requested` or `limit`.
     pub reason: String,

@@ -13,12 +13,13 @@ use crate::program::{ScopeId, ScopeKind};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// How many of the last iterations are compared; when all are the same, the next number.
 const LOOK_BACK: [usize; 3] = [2, 32, 1_000];
 
 /// Everything `status` shows of one run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StatusReport {
     /// When this was made.
     pub at: Timestamp,
@@ -57,7 +58,7 @@ pub struct StatusReport {
 }
 
 /// A pause.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PausedSince {
     /// Since when.
     pub since: Timestamp,
@@ -67,7 +68,7 @@ pub struct PausedSince {
 }
 
 /// A loop that a run is in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LoopReport {
     /// Its place in the run: `outer#2/inner`.
     pub path: String,
@@ -95,7 +96,7 @@ pub struct LoopReport {
 }
 
 /// A loop's condition and why it is what it is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ConditionReport {
     /// As written.
     pub text: String,
@@ -106,7 +107,7 @@ pub struct ConditionReport {
 }
 
 /// Something a condition reads.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Read {
     /// A variable's name, or the part of the expression.
     pub name: String,
@@ -115,7 +116,7 @@ pub struct Read {
 }
 
 /// The last iteration of a loop.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LastIteration {
     /// From 1.
     pub iteration: u64,

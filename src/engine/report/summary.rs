@@ -6,12 +6,13 @@ use crate::store::{Placement, RunHeader};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// So many heads are read at a time.
 const PAGE: usize = 1_000;
 
 /// What `list` shows of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunSummary {
     /// The run.
     pub run: String,
@@ -66,7 +67,12 @@ pub struct ListFilter {
     pub labels: BTreeMap<String, String>,
     /// The newest so many; none: all.
     pub limit: Option<usize>,
+    /// Only those behind this place: [`ListReport::next`] of the page before.
+    pub after: Option<String>,
 }
+
+/// A place in the list: when the last run before it was started, and its id.
+type Place = (Timestamp, String);
 
 impl ListFilter {
     fn takes(&self, header: &RunHeader) -> bool {
@@ -80,35 +86,63 @@ impl ListFilter {
     }
 }
 
+/// `MILLISECONDS.RUN`.
+fn place(text: &str) -> Option<Place> {
+    let (at, run) = text.split_once('.')?;
+    Some((Timestamp(at.parse().ok()?), run.to_owned()))
+}
+
 /// Runs, newest first, and how many there are that the limit left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ListReport {
     /// The runs.
     pub runs: Vec<RunSummary>,
     /// How many more there are.
     pub more: usize,
+    /// Where the next page begins, when there are more.
+    #[serde(default)]
+    pub next: Option<String>,
 }
 
-/// The runs of a store.
+/// The runs of a store. Runs that are started meanwhile move no page.
 ///
 /// # Errors
-/// Store errors.
+/// Store errors; [`EngineError::Input`] for a place that is none.
 pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, EngineError> {
-    let mut runs = Vec::new();
+    let behind = match filter.after.as_deref() {
+        None => None,
+        Some(text) => Some(place(text).ok_or_else(|| {
+            EngineError::Input(format!(
+                "`{text}` is no place in a list: take `next` of a page"
+            ))
+        })?),
+    };
+    let limit = filter.limit.unwrap_or(usize::MAX);
+    // Only the newest are kept while all are looked at.
+    let mut newest: BTreeMap<Place, RunSummary> = BTreeMap::new();
+    let mut more = 0;
     let mut after: Option<String> = None;
     loop {
         let page = inspector.list(after.as_deref(), PAGE)?;
         let full = page.len() == PAGE;
         after = page.last().map(|header| header.id.to_string());
-        let taken = page.iter().filter(|header| filter.takes(header));
-        runs.extend(taken.map(RunSummary::new));
+        for header in page.iter().filter(|header| filter.takes(header)) {
+            let place = (header.started_at, header.id.to_string());
+            if behind.as_ref().is_some_and(|behind| place >= *behind) {
+                continue;
+            }
+            newest.insert(place, RunSummary::new(header));
+            if newest.len() > limit {
+                newest.pop_first();
+                more += 1;
+            }
+        }
         if !full {
             break;
         }
     }
-    runs.sort_by(|a, b| (b.started_at, &b.run).cmp(&(a.started_at, &a.run)));
-    let keep = filter.limit.unwrap_or(usize::MAX).min(runs.len());
-    let more = runs.len() - keep;
-    runs.truncate(keep);
-    Ok(ListReport { runs, more })
+    let last = newest.first_key_value().filter(|_| more > 0);
+    let next = last.map(|((at, run), _)| format!("{}.{run}", at.0));
+    let runs = newest.into_values().rev().collect();
+    Ok(ListReport { runs, more, next })
 }

@@ -38,6 +38,7 @@ pub enum ControlError {
 pub struct Client {
     reader: BufReader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
+    owner: Option<Pong>,
 }
 
 impl Client {
@@ -65,14 +66,24 @@ impl Client {
         let mut client = Self {
             reader: BufReader::new(reader),
             writer,
+            owner: None,
         };
         match tokio::time::timeout(PING_TIME, client.ask::<Pong>(&Request::Ping)).await {
-            Ok(Ok(_)) => Ok(Some(client)),
+            Ok(Ok(pong)) => {
+                client.owner = Some(pong);
+                Ok(Some(client))
+            }
             // It left while we came.
             Ok(Err(ControlError::Lost)) => Ok(None),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(ControlError::Silent),
         }
+    }
+
+    /// Who answers.
+    #[must_use]
+    pub fn owner(&self) -> Option<&Pong> {
+        self.owner.as_ref()
     }
 
     /// Asks, and reads the answer.

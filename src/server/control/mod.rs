@@ -154,6 +154,9 @@ pub struct Pong {
     pub version: String,
     /// The owner's process id.
     pub pid: u32,
+    /// Whether it stays until it is told to stop, rather than until its own runs have ended.
+    #[serde(default)]
+    pub serves: bool,
 }
 
 /// What an owner says.

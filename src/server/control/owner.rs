@@ -38,17 +38,18 @@ pub struct ControlSocket {
 
 impl ControlSocket {
     /// Listens in a state directory. Only for the process that has the store open: what lies at
-    /// the socket's path was left by a crash, and is replaced.
+    /// the socket's path was left by a crash, and is replaced. One that `serves` stays until it is
+    /// told to stop.
     ///
     /// # Errors
     /// When the directory takes no socket, or none of its length.
     #[allow(clippy::disallowed_methods, reason = "the server has tasks of its own")]
-    pub fn open(state: &Path, engine: Arc<Engine>) -> io::Result<Self> {
+    pub fn open(state: &Path, engine: Arc<Engine>, serves: bool) -> io::Result<Self> {
         let directory = Directory::open(state)?;
         let listener = bind(&directory)?;
         listener.set_nonblocking(true)?;
         let listener = UnixListener::from_std(listener)?;
-        let accepting = tokio::spawn(accept(listener, engine)).abort_handle();
+        let accepting = tokio::spawn(accept(listener, engine, serves)).abort_handle();
         Ok(Self {
             path: directory.file(NAME),
             accepting,
@@ -77,7 +78,7 @@ fn bind(directory: &Directory) -> io::Result<StdListener> {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a client has a task of its own")]
-async fn accept(listener: UnixListener, engine: Arc<Engine>) {
+async fn accept(listener: UnixListener, engine: Arc<Engine>, serves: bool) {
     let clients = Arc::new(Semaphore::new(MAX_CLIENTS));
     loop {
         let Ok(permit) = Arc::clone(&clients).acquire_owned().await else {
@@ -88,7 +89,7 @@ async fn accept(listener: UnixListener, engine: Arc<Engine>) {
                 let engine = Arc::clone(&engine);
                 tokio::spawn(async move {
                     // A client that goes away is no matter of the owner.
-                    let _ = Connection::new(stream, engine).serve().await;
+                    let _ = Connection::new(stream, engine, serves).serve().await;
                     drop(permit);
                 });
             }
@@ -104,15 +105,17 @@ struct Connection {
     reader: BufReader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
     engine: Arc<Engine>,
+    serves: bool,
 }
 
 impl Connection {
-    fn new(stream: UnixStream, engine: Arc<Engine>) -> Self {
+    fn new(stream: UnixStream, engine: Arc<Engine>, serves: bool) -> Self {
         let (reader, writer) = stream.into_split();
         Self {
             reader: BufReader::new(reader),
             writer,
             engine,
+            serves,
         }
     }
 
@@ -143,6 +146,18 @@ impl Connection {
                     if !self.follow(&run, events).await? {
                         return Ok(());
                     }
+                }
+                Request::Ping => {
+                    let pong = Pong {
+                        version: env!("CARGO_PKG_VERSION").to_owned(),
+                        pid: std::process::id(),
+                        serves: self.serves,
+                    };
+                    let reply = match json(&pong) {
+                        Ok(result) => Reply::Done { result },
+                        Err(refusal) => Reply::Refused(refusal),
+                    };
+                    self.send(&reply).await?;
                 }
                 other => {
                     let reply = match answer(&self.engine, other).await {
@@ -218,10 +233,6 @@ type Answer = Result<serde_json::Value, Refusal>;
 
 async fn answer(engine: &Arc<Engine>, request: Request) -> Answer {
     match request {
-        Request::Ping => json(&Pong {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-        }),
         Request::List { filter } => look(engine, move |store| list(store, &filter)).await,
         Request::Status { run } => look(engine, move |store| status(store, &run, now())).await,
         Request::History { run, filter } => {
@@ -240,9 +251,9 @@ async fn answer(engine: &Arc<Engine>, request: Request) -> Answer {
             json(&runs)
         }
         Request::Start(start) => begin(engine, *start).await,
-        Request::Follow { .. } => Err(Refusal {
+        Request::Ping | Request::Follow { .. } => Err(Refusal {
             kind: RefusalKind::Internal,
-            message: String::from("following is not answered here"),
+            message: String::from("that is not answered here"),
         }),
     }
 }
@@ -333,7 +344,7 @@ fn kind(error: &EngineError) -> RefusalKind {
         EngineError::Schedule(ScheduleError::Unloadable { .. }) | EngineError::Load(_) => {
             RefusalKind::Workflow
         }
-        EngineError::Input(_) => RefusalKind::Input,
+        EngineError::Input(_) | EngineError::KeyReused(_) => RefusalKind::Input,
         EngineError::NoStore(_) | EngineError::Thread(_) | EngineError::NoRuntime => {
             RefusalKind::Internal
         }

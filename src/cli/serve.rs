@@ -1,0 +1,91 @@
+//! `windlass serve`: owns a store and runs until it is told to stop.
+
+use super::access::{Reach, reach};
+use super::args::{Global, LoadArgs, ServeArgs};
+use super::exit::{Exit, Failure};
+use super::inputs;
+use super::output::Screen;
+use super::signals::Signals;
+use crate::engine::{Engine, EngineError, LoadOptions};
+use crate::server::{Options, TlsFiles};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The environment variable that holds the token itself.
+const TOKEN: &str = "WINDLASS_TOKEN";
+
+/// The command.
+pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<Exit, Failure> {
+    let options = Options {
+        listen: args.listen,
+        token: token(args.token_file.as_deref())?,
+        tls: match (&args.tls_cert, &args.tls_key) {
+            (Some(cert), Some(key)) => Some(TlsFiles {
+                cert: cert.clone(),
+                key: key.clone(),
+            }),
+            _ => None,
+        },
+        allow_plain: args.allow_plain_http,
+        hosts: args.allow_host.clone(),
+        origins: args.allow_origin.clone(),
+        connections: args.max_connections.max(1),
+        grace: args.grace.0,
+    };
+    let load = LoadArgs {
+        max_count: args.max_count,
+        max_timeout: args.max_timeout.clone(),
+        ..LoadArgs::default()
+    };
+    let read = inputs::options(&load, &args.handlers)?;
+    let engine = match reach(&global.state, || open(global, &read)).await? {
+        Reach::Here(engine) => Arc::new(engine),
+        Reach::Owner(client) => {
+            let pid = client.owner().map_or(0, |owner| owner.pid);
+            let message = format!(
+                "process {pid} owns the store in {}: stop it first",
+                global.state.display()
+            );
+            return Err(Failure::Taken(message));
+        }
+    };
+    let mut signals = Signals::new()?;
+    let ready = |url: &str| screen.say(&format!("ready at {url}"));
+    crate::server::serve(&global.state, engine, options, ready, signals.next()).await?;
+    Ok(Exit::Succeeded)
+}
+
+fn open(global: &Global, options: &LoadOptions) -> Result<Engine, EngineError> {
+    let mut builder = Engine::builder();
+    for (name, target) in &options.handlers {
+        builder = builder.register_handler(name, target.clone());
+    }
+    if let Some(count) = options.max_count {
+        builder = builder.max_count(count);
+    }
+    if let Some(timeout) = options.max_timeout {
+        builder = builder.max_timeout(timeout);
+    }
+    builder.open(&global.state)
+}
+
+/// The token of a file, or of the environment; an empty one is none.
+pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
+    let text = match file {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| Failure::Unreadable {
+            path: path.display().to_string(),
+            error,
+        })?,
+        None => std::env::var(TOKEN).unwrap_or_default(),
+    };
+    let token = text.trim();
+    let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
+    match (token.is_empty(), file) {
+        (true, None) => Ok(None),
+        (true, Some(path)) => Err(Failure::Usage(format!("{} holds no token", path.display()))),
+        (false, _) if !visible => Err(Failure::Usage(String::from(
+            "a token has no spaces and nothing but ASCII",
+        ))),
+        (false, _) => Ok(Some(token.to_owned())),
+    }
+}

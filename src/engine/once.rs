@@ -1,0 +1,133 @@
+//! Starting a run under a key of the caller's: however often the same request comes, there is one
+//! run. The key is part of the run's id, so that the store itself keeps the promise.
+
+use super::{Engine, EngineError, StartOptions, Workflow, run_name};
+use crate::expression::Value;
+use crate::model::Name;
+use crate::scheduler::ScheduleError;
+use crate::store::StoreError;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use ulid::Ulid;
+
+/// The label that holds what a keyed run was started with, as a hash.
+pub const REQUEST_LABEL: &str = "windlass.request";
+
+/// The first of two equal requests may not be durable yet when the second comes.
+const TRIES: u32 = 200;
+
+/// Between two looks for it.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A run that a request has led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// The run.
+    pub run: Name,
+    /// Whether this request began it.
+    pub fresh: bool,
+}
+
+impl Engine {
+    /// Starts a run, or finds the one that the same request started before. Keys are those of a
+    /// workflow: the same key begins another run of another workflow. A key is known for as long
+    /// as its run is kept.
+    ///
+    /// # Errors
+    /// [`EngineError::KeyReused`] when the input or the labels differ; those of
+    /// [`Engine::start_with`].
+    pub async fn start_once(
+        &self,
+        workflow: &Workflow,
+        input: Value,
+        key: &str,
+        labels: BTreeMap<String, String>,
+    ) -> Result<Started, EngineError> {
+        let id = keyed_id(&workflow.program().name, key);
+        let request = fingerprint(&input, &labels);
+        let mut marked = labels;
+        marked.insert(REQUEST_LABEL.to_owned(), request.clone());
+        for _ in 0..TRIES {
+            let options = StartOptions {
+                id: Some(id.clone()),
+                labels: marked.clone(),
+            };
+            match self.start_with(workflow, input.clone(), options).await {
+                Ok(handle) => {
+                    return Ok(Started {
+                        run: Name::from(handle.id()),
+                        fresh: true,
+                    });
+                }
+                Err(EngineError::Schedule(ScheduleError::Exists(run))) => {
+                    match self.inspector().header(&run) {
+                        Ok(header) if header.labels.get(REQUEST_LABEL) == Some(&request) => {
+                            return Ok(Started { run, fresh: false });
+                        }
+                        Ok(_) => return Err(EngineError::KeyReused(run)),
+                        // The other request is still on its way into the store.
+                        Err(EngineError::Store(StoreError::UnknownRun(_))) => {
+                            tokio::time::sleep(PAUSE).await;
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(EngineError::Schedule(ScheduleError::Exists(Name::from(id))))
+    }
+}
+
+/// The id of the run that a key begins.
+fn keyed_id(workflow: &str, key: &str) -> String {
+    let digest = hash(&[workflow.as_bytes(), key.as_bytes()]);
+    let (first, _) = digest.split_at(16);
+    let number = first
+        .iter()
+        .fold(0_u128, |number, byte| (number << 8) | u128::from(*byte));
+    format!("{}-{}", run_name(workflow), Ulid(number))
+}
+
+fn fingerprint(input: &Value, labels: &BTreeMap<String, String>) -> String {
+    let labels = serde_json::to_string(labels).unwrap_or_default();
+    let digest = hash(&[input.to_json().as_bytes(), labels.as_bytes()]);
+    digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn hash(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_one_run_of_one_workflow() {
+        assert_eq!(keyed_id("sync", "a"), keyed_id("sync", "a"));
+        assert_ne!(keyed_id("sync", "a"), keyed_id("sync", "b"));
+        assert_ne!(keyed_id("a", "bc"), keyed_id("ab", "c"));
+        assert!(keyed_id("my flow", &"x".repeat(10_000)).starts_with("my-flow-"));
+    }
+
+    #[test]
+    fn another_input_is_another_request() {
+        let none = BTreeMap::new();
+        let one = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+        let input = Value::from(1_i64);
+        assert_eq!(fingerprint(&input, &none), fingerprint(&input, &none));
+        assert_ne!(fingerprint(&input, &none), fingerprint(&input, &one));
+        assert_ne!(fingerprint(&input, &none), fingerprint(&Value::Null, &none));
+    }
+}

@@ -1,0 +1,248 @@
+//! Who is let in: the token, and the names under which the server may be asked. A page of another
+//! site that a browser shows must neither reach the server by its own name (DNS rebinding) nor
+//! send requests under a user's eyes (CSRF). This file never looks into a body.
+
+use super::App;
+use super::problem::{Kind, Problem};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+use std::net::IpAddr;
+use std::sync::Arc;
+use subtle::ConstantTimeEq;
+
+/// Paths that need no token: whether the server is there says nothing about runs.
+const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+
+/// What is asked of every request.
+pub(super) struct Guard {
+    /// Of the token, so that neither its length nor its start can be felt by timing.
+    token: Option<[u8; 32]>,
+    /// Host names besides `localhost` and addresses.
+    hosts: Vec<String>,
+    /// Other origins whose pages may ask.
+    origins: Vec<String>,
+    /// `http` or `https`.
+    scheme: &'static str,
+}
+
+impl Guard {
+    pub fn new(
+        token: Option<&str>,
+        hosts: Vec<String>,
+        origins: Vec<String>,
+        scheme: &'static str,
+    ) -> Self {
+        Self {
+            token: token.map(digest),
+            hosts,
+            origins,
+            scheme,
+        }
+    }
+
+    fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+        let host = self.host(uri, headers)?;
+        self.origin(&host, headers)?;
+        if OPEN.contains(&uri.path()) {
+            return Ok(());
+        }
+        self.token(headers)
+    }
+
+    /// A name that somebody else can point at this machine is refused; an address cannot be, and
+    /// `localhost` is this machine's.
+    fn host(&self, uri: &Uri, headers: &HeaderMap) -> Result<String, Problem> {
+        let mut named = headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (named.next(), named.next()) else {
+            let detail = "a request names one Host";
+            return Err(Problem::new(Kind::BadRequest, detail));
+        };
+        let host = host.to_str().unwrap_or_default().to_ascii_lowercase();
+        let asked = [Some(host.as_str()), uri.authority().map(|one| one.as_str())];
+        for one in asked.into_iter().flatten() {
+            if !self.is_known(one) {
+                let detail = format!(
+                    "`{one}` is no name of this server; --allow-host says which names it has"
+                );
+                return Err(Problem::new(Kind::Forbidden, detail));
+            }
+        }
+        Ok(host)
+    }
+
+    fn is_known(&self, host: &str) -> bool {
+        let name = without_port(host);
+        let address = name.trim_start_matches('[').trim_end_matches(']');
+        name.eq_ignore_ascii_case("localhost")
+            || address.parse::<IpAddr>().is_ok()
+            || self.hosts.iter().any(|one| one.eq_ignore_ascii_case(name))
+    }
+
+    /// A browser says which page asks; everything else says nothing.
+    fn origin(&self, host: &str, headers: &HeaderMap) -> Result<(), Problem> {
+        let refused = |what: &str| {
+            let detail = format!("{what}; --allow-origin says which pages may ask");
+            Err(Problem::new(Kind::Forbidden, detail))
+        };
+        let Some(origin) = headers.get(header::ORIGIN) else {
+            return match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
+                Some(b"cross-site" | b"same-site") => refused("a page of another site asks"),
+                _ => Ok(()),
+            };
+        };
+        let origin = origin.to_str().unwrap_or_default();
+        let own = format!("{}://{host}", self.scheme);
+        let same = origin.eq_ignore_ascii_case(&own)
+            || self
+                .origins
+                .iter()
+                .any(|one| one.eq_ignore_ascii_case(origin));
+        if same {
+            return Ok(());
+        }
+        refused(&format!("a page of `{origin}` asks"))
+    }
+
+    fn token(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let Some(token) = &self.token else {
+            return Ok(());
+        };
+        let given = headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .map(|(_, token)| digest(token.trim()));
+        let Some(given) = given else {
+            let detail = "send the header `Authorization: Bearer TOKEN`";
+            return Err(Problem::new(Kind::Unauthorized, detail));
+        };
+        if bool::from(given.ct_eq(token)) {
+            Ok(())
+        } else {
+            let detail = "the token is another one";
+            Err(Problem::new(Kind::Unauthorized, detail))
+        }
+    }
+}
+
+/// Lets a request in, or says why not.
+pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    match app.guard.check(request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(guard: &Guard, path: &str, headers: &[(&'static str, &str)]) -> u16 {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, value.parse().unwrap());
+        }
+        let uri: Uri = path.parse().unwrap();
+        guard
+            .check(&uri, &map)
+            .map_or_else(|problem| problem.status, |()| 200)
+    }
+
+    fn guard() -> Guard {
+        let (hosts, origins) = (
+            vec!["windlass.test".to_owned()],
+            vec!["https://board.test".to_owned()],
+        );
+        Guard::new(Some("secret"), hosts, origins, "http")
+    }
+
+    #[test]
+    fn hosts_are_names_of_this_machine() {
+        let guard = guard();
+        for host in [
+            "localhost",
+            "LOCALHOST:7465",
+            "127.0.0.1:1",
+            "[::1]:7465",
+            "10.0.0.7",
+            "windlass.test:80",
+        ] {
+            assert_eq!(status(&guard, "/healthz", &[("host", host)]), 200, "{host}");
+        }
+        for host in [
+            "evil.test",
+            "localhost.evil.test",
+            "127.0.0.1.evil.test",
+            "",
+        ] {
+            assert_eq!(status(&guard, "/healthz", &[("host", host)]), 403, "{host}");
+        }
+        assert_eq!(status(&guard, "/healthz", &[]), 400);
+        let two = [("host", "localhost"), ("host", "evil.test")];
+        assert_eq!(status(&guard, "/healthz", &two), 400);
+        let absolute = "http://evil.test/healthz";
+        assert_eq!(status(&guard, absolute, &[("host", "localhost")]), 403);
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_refused() {
+        let guard = guard();
+        let asked = |origin| {
+            let headers = [("host", "localhost:7465"), ("origin", origin)];
+            status(&guard, "/healthz", &headers)
+        };
+        assert_eq!(asked("http://localhost:7465"), 200);
+        assert_eq!(asked("https://board.test"), 200);
+        for origin in [
+            "http://localhost:80",
+            "https://localhost:7465",
+            "null",
+            "http://evil.test",
+        ] {
+            assert_eq!(asked(origin), 403, "{origin}");
+        }
+        let site = |site| {
+            let headers = [("host", "localhost"), ("sec-fetch-site", site)];
+            status(&guard, "/healthz", &headers)
+        };
+        assert_eq!(site("none"), 200);
+        assert_eq!(site("cross-site"), 403);
+    }
+
+    #[test]
+    fn everything_but_health_wants_the_token() {
+        let guard = guard();
+        let asked = |value| {
+            let headers = [("host", "localhost"), ("authorization", value)];
+            status(&guard, "/v1/runs", &headers)
+        };
+        assert_eq!(asked("Bearer secret"), 200);
+        assert_eq!(asked("bearer secret"), 200);
+        for value in [
+            "Bearer secre",
+            "Bearer secrets",
+            "Bearer",
+            "Basic secret",
+            "",
+        ] {
+            assert_eq!(asked(value), 401, "{value}");
+        }
+        assert_eq!(status(&guard, "/metrics", &[("host", "localhost")]), 401);
+        assert_eq!(status(&guard, "/readyz", &[("host", "localhost")]), 200);
+    }
+}

@@ -1,0 +1,24 @@
+//! Whether the server is there, and whether it takes work.
+
+use super::App;
+use super::problem::Problem;
+use axum::extract::State;
+use std::sync::Arc;
+
+/// Whether the process answers.
+#[utoipa::path(get, path = "/healthz", tag = "server",
+    responses((status = 200, description = "The process answers", body = String, content_type = "text/plain")))]
+pub(super) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Whether the server takes work: runs of before have been recovered, and it is not stopping.
+#[utoipa::path(get, path = "/readyz", tag = "server",
+    responses(
+        (status = 200, description = "It takes work", body = String, content_type = "text/plain"),
+        (status = 503, description = "It is starting or stopping", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
+    app.takes_work()?;
+    Ok("ready\n")
+}

@@ -1,0 +1,146 @@
+//! The HTTP API: JSON under `/v1`, events as server-sent events, health and metrics. What is
+//! asked goes to the engine; nothing here knows how a run moves.
+
+mod body;
+mod door;
+mod events;
+mod guard;
+mod health;
+mod problem;
+mod runs;
+mod schema;
+
+pub use body::MAX_BODY;
+pub use problem::{MEDIA_TYPE, Problem};
+pub use runs::{IDEMPOTENCY_KEY, RunState, Signal, StartRun};
+
+use crate::engine::{Engine, EngineError, Inspector};
+use axum::Router;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post};
+use door::{Door, Line};
+use guard::Guard;
+use problem::Kind;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+/// Where the server is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// Runs of before are being recovered.
+    Starting,
+    /// It takes work.
+    Ready,
+    /// It takes no more work.
+    Stopping,
+}
+
+/// How the API is served.
+pub(super) struct Settings {
+    pub token: Option<String>,
+    pub hosts: Vec<String>,
+    pub origins: Vec<String>,
+    pub connections: usize,
+}
+
+/// What every request finds.
+struct App {
+    engine: Arc<Engine>,
+    phase: watch::Receiver<Phase>,
+    guard: Guard,
+}
+
+impl App {
+    fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    /// Refuses new work before recovery and once it stops.
+    fn takes_work(&self) -> Result<(), Problem> {
+        match self.phase() {
+            Phase::Ready => Ok(()),
+            Phase::Starting => Err(Problem::new(Kind::Unavailable, "the server is starting")),
+            Phase::Stopping => Err(Problem::new(Kind::Unavailable, "the server is stopping")),
+        }
+    }
+
+    /// Reads the store on a thread that may block.
+    async fn look<T, F>(&self, read: F) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Inspector) -> Result<T, EngineError> + Send + 'static,
+    {
+        let inspector = self.engine.inspector().clone();
+        blocking(move || read(&inspector).map_err(Problem::from)).await
+    }
+}
+
+/// Work that blocks or computes for long, on a thread that may.
+async fn blocking<T, F>(work: F) -> Result<T, Problem>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T, Problem> + Send + 'static,
+{
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(Problem::new(Kind::Internal, error.to_string())),
+    }
+}
+
+/// Serves until `phase` says that the server stops and the last answer is out.
+pub(super) fn listen(
+    tcp: TcpListener,
+    tls: Option<TlsAcceptor>,
+    settings: Settings,
+    engine: Arc<Engine>,
+    phase: watch::Receiver<Phase>,
+) -> impl Future<Output = io::Result<()>> + Send {
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let door = Door::new(tcp, tls, settings.connections);
+    let guard = Guard::new(
+        settings.token.as_deref(),
+        settings.hosts,
+        settings.origins,
+        scheme,
+    );
+    let mut until = phase.clone();
+    let app = Arc::new(App {
+        engine,
+        phase,
+        guard,
+    });
+    let service = router(app).into_make_service_with_connect_info::<Line>();
+    let stopping = async move {
+        // An error means that the server is gone.
+        let _ = until.wait_for(|phase| *phase == Phase::Stopping).await;
+    };
+    let serving = axum::serve(door, service).with_graceful_shutdown(stopping);
+    async move { serving.await }
+}
+
+fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/v1/runs", get(runs::list).post(runs::start))
+        .route("/v1/runs/{run}", get(runs::status))
+        .route("/v1/runs/{run}/result", get(runs::result))
+        .route("/v1/runs/{run}/history", get(runs::history))
+        .route("/v1/runs/{run}/dump", get(runs::dump))
+        .route("/v1/runs/{run}/events", get(events::events))
+        .route("/v1/runs/{run}/pause", post(runs::pause))
+        .route("/v1/runs/{run}/resume", post(runs::resume))
+        .route("/v1/runs/{run}/cancel", post(runs::cancel))
+        .route("/v1/runs/{run}/signal", post(runs::signal))
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .fallback(async || Problem::new(Kind::NotFound, "docs/operations.md lists what there is"))
+        .method_not_allowed_fallback(async || {
+            Problem::new(Kind::MethodNotAllowed, "the header `Allow` lists them")
+        })
+        .layer(from_fn_with_state(Arc::clone(&app), guard::guard))
+        .layer(from_fn(door::mark_busy))
+        .with_state(app)
+}

@@ -1,0 +1,457 @@
+//! Runs over HTTP: start, list, look, and the commands to one. What is answered are the reports
+//! that the command line prints too.
+
+use super::body::{Asked, Json, Named};
+use super::problem::{Kind, Problem};
+use super::{App, blocking};
+use crate::engine::report::{
+    DumpFilter, DumpReport, HistoryFilter, HistoryReport, ListFilter, ListReport, OutcomeReport,
+    RunSummary, StatusReport,
+};
+use crate::engine::report::{dump as dump_report, history as history_report};
+use crate::engine::report::{list as list_report, status as status_report};
+use crate::engine::{
+    Dialect, LoadOptions, RunStatus, StartOptions, Started, Value, Workflow, new_id, now,
+};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use utoipa::{IntoParams, ToSchema};
+
+/// The header with the caller's key.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// The longest key, in bytes.
+const MAX_KEY: usize = 256;
+
+/// So many runs are on a page when none are asked for, and at most.
+const PAGE: usize = 50;
+const MAX_PAGE: usize = 1_000;
+
+/// So many iterations and events are told when none are asked for, and at most.
+const ROWS: usize = 100;
+const MAX_ROWS: usize = 10_000;
+
+/// So long a result is waited for at most, in seconds.
+const MAX_WAIT: u64 = 60;
+
+/// A run to be started: of a stored workflow, or of one that comes along.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartRun {
+    /// The name of a stored workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// The text of a workflow, YAML or JSON, instead of a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What the text's file is called, for diagnostics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Reads the text as this format: `loom`, `azure`, `tea`, `canvas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
+    /// The run's id, instead of one made from the workflow's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The input.
+    #[serde(default)]
+    pub input: Value,
+    /// What the run is marked with.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// What a run does, in a word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunState {
+    /// The run.
+    pub run: String,
+    /// What it is doing.
+    pub status: RunStatus,
+}
+
+/// A signal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Signal {
+    /// Its name.
+    pub name: String,
+    /// What it carries.
+    #[serde(default)]
+    pub payload: Value,
+}
+
+// ── start ───────────────────────────────────────────────────────────────────────────────────────
+
+/// Starts a run. When it is answered, the run's first step is durable. With an `Idempotency-Key`,
+/// the same request answered again is the same run, with status 200.
+#[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = StartRun,
+    params(("Idempotency-Key" = Option<String>, Header, description = "A key of the caller's, of a workflow: the same key is the same run")),
+    responses(
+        (status = 201, description = "The run was started", body = RunSummary, headers(("Location" = String, description = "The run"))),
+        (status = 200, description = "The same request started it before", body = RunSummary),
+        (status = "4XX", description = "It was not started: 404 unknown workflow, 409 the id is taken, 422 refused workflow or input, 429 the queue is full", body = Problem, content_type = "application/problem+json"),
+        (status = "5XX", description = "It may have been started: repeat it with the same key", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn start(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    Json(start): Json<StartRun>,
+) -> Result<Response, Problem> {
+    app.takes_work()?;
+    let key = key(&headers)?;
+    let workflow = workflow(&app, &start).await?;
+    let started = match (key, start.run) {
+        (Some(_), Some(_)) => {
+            let detail = "a run's id is a key itself: give either `run` or an Idempotency-Key";
+            return Err(Problem::new(Kind::BadRequest, detail));
+        }
+        (Some(key), None) => {
+            app.engine
+                .start_once(&workflow, start.input, &key, start.labels)
+                .await?
+        }
+        (None, id) => {
+            let id = match id {
+                Some(id) => run_id(id)?,
+                None => new_id(&workflow.program().name),
+            };
+            let options = StartOptions {
+                id: Some(id.clone()),
+                labels: start.labels,
+            };
+            let handle = app.engine.start_with(&workflow, start.input, options);
+            let run = handle.await?.id().into();
+            Started { run, fresh: true }
+        }
+    };
+    let run = started.run.to_string();
+    let location = format!("/v1/runs/{run}");
+    let summary = app.look(move |store| Ok(RunSummary::new(&store.header(&run)?)));
+    let status = if started.fresh {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    let body = axum::Json(summary.await?);
+    Ok((status, [(header::LOCATION, location)], body).into_response())
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
+    let key = value.to_str().unwrap_or_default().trim();
+    if key.is_empty() || key.len() > MAX_KEY {
+        let detail = format!("an Idempotency-Key has 1 to {MAX_KEY} visible characters");
+        return Err(Problem::new(Kind::BadRequest, detail));
+    }
+    Ok(Some(key.to_owned()))
+}
+
+/// An id that can be a part of a path, a header and a command line.
+fn run_id(id: String) -> Result<String, Problem> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@+".contains(c);
+    if id.is_empty() || id.len() > 128 || id.starts_with('-') || !id.chars().all(fits) {
+        let detail =
+            "a run's id has 1 to 128 letters, digits and -_.:@+, and does not begin with -";
+        return Err(Problem::new(Kind::BadRequest, detail));
+    }
+    Ok(id)
+}
+
+async fn workflow(app: &Arc<App>, start: &StartRun) -> Result<Arc<Workflow>, Problem> {
+    let text = match (&start.workflow, &start.text) {
+        (Some(_), None) => {
+            let detail = "this server keeps no workflows";
+            return Err(Problem::new(Kind::UnknownWorkflow, detail));
+        }
+        (None, Some(text)) => text.clone(),
+        _ => {
+            let detail = "a run is started with either `workflow`, a name, or `text`";
+            return Err(Problem::new(Kind::BadRequest, detail));
+        }
+    };
+    let options = LoadOptions {
+        dialect: dialect(start.dialect.as_deref())?,
+        ..LoadOptions::default()
+    };
+    let file = start.file.clone();
+    let app = Arc::clone(app);
+    blocking(move || {
+        let file = file.as_deref().unwrap_or("workflow.yaml");
+        let workflow = app.engine.load_with(file, &text, &options)?;
+        Ok(Arc::new(workflow))
+    })
+    .await
+}
+
+pub(super) fn dialect(word: Option<&str>) -> Result<Option<Dialect>, Problem> {
+    let Some(word) = word else { return Ok(None) };
+    match Dialect::parse(word) {
+        Some(dialect) => Ok(Some(dialect)),
+        None => {
+            let detail = format!("`{word}` is no dialect: loom, azure, tea and canvas are");
+            Err(Problem::new(Kind::BadRequest, detail))
+        }
+    }
+}
+
+// ── look ────────────────────────────────────────────────────────────────────────────────────────
+
+/// Which runs are listed.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListQuery {
+    /// Only runs that do this; several with commas between them: Running, Waiting, Paused,
+    /// Succeeded, Failed, TimedOut, Cancelled.
+    status: Option<String>,
+    /// Only runs of this workflow.
+    workflow: Option<String>,
+    /// Only runs with these labels: NAME=TEXT; several with commas between them.
+    label: Option<String>,
+    /// So many at most: 50 when none are asked for, 1000 at most.
+    limit: Option<usize>,
+    /// Where the page begins: `next` of the page before.
+    after: Option<String>,
+}
+
+/// Lists runs, newest first.
+#[utoipa::path(get, path = "/v1/runs", tag = "runs", params(ListQuery),
+    responses(
+        (status = 200, description = "A page of runs", body = ListReport),
+        (status = "4XX", description = "A parameter cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Asked(query): Asked<ListQuery>,
+) -> Result<axum::Json<ListReport>, Problem> {
+    let words = |text: &Option<String>| -> Vec<String> {
+        let text = text.as_deref().unwrap_or_default();
+        let parts = text
+            .split(',')
+            .map(str::trim)
+            .filter(|word| !word.is_empty());
+        parts.map(str::to_owned).collect()
+    };
+    let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
+    let mut filter = ListFilter {
+        workflow: query.workflow.clone(),
+        limit: Some(query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE)),
+        after: query.after.clone(),
+        ..ListFilter::default()
+    };
+    for word in words(&query.status) {
+        let status =
+            RunStatus::parse(&word).ok_or_else(|| bad(format!("`{word}` is no status")))?;
+        filter.status.push(status);
+    }
+    for word in words(&query.label) {
+        let Some((name, text)) = word.split_once('=') else {
+            return Err(bad(format!("`{word}` is no label: NAME=TEXT")));
+        };
+        filter.labels.insert(name.to_owned(), text.to_owned());
+    }
+    let report = app.look(move |store| list_report(store, &filter)).await?;
+    Ok(axum::Json(report))
+}
+
+/// Why a run is where it is.
+#[utoipa::path(get, path = "/v1/runs/{run}", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "Its loops, what they read, what it waits for", body = StatusReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn status(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<StatusReport>, Problem> {
+    let report = app.look(move |store| status_report(store, &run, now()));
+    Ok(axum::Json(report.await?))
+}
+
+/// Whether a result is waited for.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ResultQuery {
+    /// Waits so many seconds for the run's end, 60 at most.
+    wait: Option<u64>,
+}
+
+/// What a run gave, or why it did not.
+#[utoipa::path(get, path = "/v1/runs/{run}/result", tag = "runs", params(("run" = String, Path, description = "The run"), ResultQuery),
+    responses(
+        (status = 200, description = "The run has ended", body = OutcomeReport),
+        (status = 202, description = "The run has not ended", body = RunState),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn result(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+    Asked(query): Asked<ResultQuery>,
+) -> Result<Response, Problem> {
+    let wait = Duration::from_secs(query.wait.unwrap_or(0).min(MAX_WAIT));
+    if !wait.is_zero() {
+        let mut phase = app.phase.clone();
+        let ended = async {
+            let mut follower = app.engine.follow(&run, None).await?.through_pauses();
+            while follower.next().await?.is_some() {}
+            Ok::<(), Problem>(())
+        };
+        tokio::select! {
+            ended = tokio::time::timeout(wait, ended) => if let Ok(ended) = ended { ended? },
+            _ = phase.wait_for(|phase| *phase == super::Phase::Stopping) => {}
+        }
+    }
+    let report = app
+        .look(move |store| status_report(store, &run, now()))
+        .await?;
+    Ok(match report.outcome {
+        Some(outcome) => axum::Json(outcome).into_response(),
+        None => {
+            let state = RunState {
+                run: report.run,
+                status: report.status,
+            };
+            (StatusCode::ACCEPTED, axum::Json(state)).into_response()
+        }
+    })
+}
+
+/// Which part of a history is told.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct HistoryQuery {
+    /// Only the loop with this path, such as `outer#2/inner`.
+    #[serde(rename = "loop")]
+    loop_path: Option<String>,
+    /// The last so many iterations: 100 when none are asked for, 10000 at most.
+    iterations: Option<usize>,
+    /// Whether events are told too.
+    #[serde(default)]
+    events: bool,
+    /// Only events after this one.
+    #[serde(default)]
+    after: u64,
+    /// So many events at most: 100 when none are asked for, 10000 at most.
+    limit: Option<usize>,
+}
+
+/// What a run did: the iterations of its loops, and its events.
+#[utoipa::path(get, path = "/v1/runs/{run}/history", tag = "runs", params(("run" = String, Path, description = "The run"), HistoryQuery),
+    responses(
+        (status = 200, description = "Its iterations and events", body = HistoryReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn history(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+    Asked(query): Asked<HistoryQuery>,
+) -> Result<axum::Json<HistoryReport>, Problem> {
+    let filter = HistoryFilter {
+        loop_path: query.loop_path,
+        iterations: Some(query.iterations.unwrap_or(ROWS).min(MAX_ROWS)),
+        events: query.events,
+        after: query.after,
+        limit: Some(query.limit.unwrap_or(ROWS).min(MAX_ROWS)),
+    };
+    let report = app.look(move |store| history_report(store, &run, &filter));
+    Ok(axum::Json(report.await?))
+}
+
+/// How much is dumped.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DumpQuery {
+    /// The last so many iterations: 5 when none are asked for, 10000 at most.
+    iterations: Option<usize>,
+}
+
+/// The checkpoint of a run as it lies in the store; `docs/dump.schema.json` is its schema.
+#[utoipa::path(get, path = "/v1/runs/{run}/dump", tag = "runs", params(("run" = String, Path, description = "The run"), DumpQuery),
+    responses(
+        (status = 200, description = "The checkpoint", body = serde_json::Value),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn dump(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+    Asked(query): Asked<DumpQuery>,
+) -> Result<axum::Json<DumpReport>, Problem> {
+    let filter = DumpFilter {
+        run: Some(run),
+        iterations: Some(query.iterations.unwrap_or(5).min(MAX_ROWS)),
+    };
+    let report = app.look(move |store| dump_report(store, &filter, now()));
+    Ok(axum::Json(report.await?))
+}
+
+// ── commands ────────────────────────────────────────────────────────────────────────────────────
+
+/// Pauses a run: what is in flight may end, nothing new starts.
+#[utoipa::path(post, path = "/v1/runs/{run}/pause", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "It is durable", body = RunState),
+        (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn pause(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<RunState>, Problem> {
+    let status = app.engine.pause(&run).await?;
+    Ok(axum::Json(RunState { run, status }))
+}
+
+/// Goes on with a run that is paused.
+#[utoipa::path(post, path = "/v1/runs/{run}/resume", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "It is durable", body = RunState),
+        (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn resume(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<RunState>, Problem> {
+    app.takes_work()?;
+    let status = app.engine.resume(&run).await?;
+    Ok(axum::Json(RunState { run, status }))
+}
+
+/// Ends a run as cancelled: what is in flight is cut.
+#[utoipa::path(post, path = "/v1/runs/{run}/cancel", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "It is durable", body = RunState),
+        (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn cancel(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<RunState>, Problem> {
+    let status = app.engine.cancel(&run).await?;
+    Ok(axum::Json(RunState { run, status }))
+}
+
+/// Sends a signal to a run, for an action that waits for it now or later.
+#[utoipa::path(post, path = "/v1/runs/{run}/signal", tag = "runs", request_body = Signal, params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "It is durable", body = RunState),
+        (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn signal(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+    Json(signal): Json<Signal>,
+) -> Result<axum::Json<RunState>, Problem> {
+    let told = app.engine.signal(&run, &signal.name, signal.payload);
+    let status = told.await?;
+    Ok(axum::Json(RunState { run, status }))
+}

@@ -1,0 +1,236 @@
+//! What `windlass serve` does: opens its doors, recovers what a crash or a stop left, tells the
+//! service manager, runs until it is told to stop, and leaves in time. Signals and arguments are
+//! the command line's matter.
+
+use super::control::ControlSocket;
+use super::http::{Phase, Settings, listen};
+use crate::engine::{Engine, EngineError};
+use sd_notify::NotifyState;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// Of the grace, what is kept for commits and answers when effects do not end in time.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How a server serves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where it listens; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// What every request but those for health must bear.
+    pub token: Option<String>,
+    /// With these it speaks TLS.
+    pub tls: Option<TlsFiles>,
+    /// Whether it may be reached from elsewhere without TLS, because a proxy in front speaks it.
+    pub allow_plain: bool,
+    /// Host names it has, besides `localhost` and addresses.
+    pub hosts: Vec<String>,
+    /// Origins whose pages may ask, besides its own.
+    pub origins: Vec<String>,
+    /// So many connections at a time.
+    pub connections: usize,
+    /// It leaves within this time.
+    pub grace: Duration,
+}
+
+/// The files of a TLS server, in PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// Its certificate and those that vouch for it.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// Why a server did not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It would be reached from elsewhere without what protects it.
+    #[error("{listen} can be reached from other machines: {missing}")]
+    Exposed {
+        /// Where it was to listen.
+        listen: SocketAddr,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// A certificate or key that cannot be used.
+    #[error("{} cannot be used: {reason}", path.display())]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The address cannot be listened at.
+    #[error("cannot listen at {listen}: {error}")]
+    Listen {
+        /// Where it was to listen.
+        listen: SocketAddr,
+        /// Why.
+        #[source]
+        error: io::Error,
+    },
+    /// The control socket cannot be made.
+    #[error("other commands cannot ask this server: {0}")]
+    Control(#[source] io::Error),
+    /// The API ended by itself.
+    #[error("the API stopped: {0}")]
+    Api(String),
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Serves the store in `state` until `stop` is done. `ready` is told the address, once all of
+/// the runs that were under way are again.
+///
+/// # Errors
+/// [`ServeError`]; the engine has been stopped then as well.
+pub async fn serve(
+    state: &Path,
+    engine: Arc<Engine>,
+    options: Options,
+    ready: impl FnOnce(&str),
+    stop: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let served = run(state, &engine, options, ready, stop).await;
+    engine.stop().await;
+    served
+}
+
+#[allow(clippy::disallowed_methods, reason = "the server has tasks of its own")]
+async fn run(
+    state: &Path,
+    engine: &Arc<Engine>,
+    options: Options,
+    ready: impl FnOnce(&str),
+    stop: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    options.check()?;
+    let tls = options.tls.as_ref().map(acceptor).transpose()?;
+    let listen_at = options.listen;
+    let failed = |error| ServeError::Listen {
+        listen: listen_at,
+        error,
+    };
+    let tcp = TcpListener::bind(listen_at).await.map_err(failed)?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{}", tcp.local_addr().map_err(failed)?);
+    let socket =
+        ControlSocket::open(state, Arc::clone(engine), true).map_err(ServeError::Control)?;
+    let (phase, watched) = watch::channel(Phase::Starting);
+    let settings = Settings {
+        token: options.token,
+        hosts: options.hosts,
+        origins: options.origins,
+        connections: options.connections,
+    };
+    let api = listen(tcp, tls, settings, Arc::clone(engine), watched);
+    let mut api = tokio::spawn(api);
+    let watchdog = tokio::spawn(watchdog(Arc::clone(engine)));
+    let outcome = async {
+        engine.recover(false).await?;
+        phase.send_replace(Phase::Ready);
+        notify(NotifyState::Ready);
+        ready(&url);
+        tokio::select! {
+            () = stop => Ok(()),
+            ended = &mut api => Err(ServeError::Api(match ended {
+                Ok(Ok(())) => String::from("it ended"),
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => error.to_string(),
+            })),
+        }
+    }
+    .await;
+    notify(NotifyState::Stopping);
+    phase.send_replace(Phase::Stopping);
+    let effects = options
+        .grace
+        .saturating_sub(LAST_WORDS.min(options.grace / 2));
+    let leaving = async {
+        // What has not ended by then is cut, and repeated with its key by whoever recovers.
+        let _ = tokio::time::timeout(effects, engine.drain()).await;
+        if !api.is_finished() {
+            let _ = (&mut api).await;
+        }
+    };
+    let _ = tokio::time::timeout(options.grace, leaving).await;
+    api.abort();
+    watchdog.abort();
+    socket.close();
+    outcome
+}
+
+impl Options {
+    fn check(&self) -> Result<(), ServeError> {
+        let missing = match (&self.token, &self.tls, self.allow_plain) {
+            _ if self.listen.ip().is_loopback() => return Ok(()),
+            (None, _, _) => "give it a token with --token-file or WINDLASS_TOKEN",
+            (Some(_), None, false) => {
+                "give it a certificate with --tls-cert and --tls-key, or say --allow-plain-http \
+                 when a proxy in front speaks TLS"
+            }
+            (Some(_), _, _) => return Ok(()),
+        };
+        Err(ServeError::Exposed {
+            listen: self.listen,
+            missing,
+        })
+    }
+}
+
+fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
+    let unusable = |path: &Path, reason: &dyn std::fmt::Display| ServeError::Tls {
+        path: path.to_owned(),
+        reason: reason.to_string(),
+    };
+    let chain: Vec<CertificateDer> = CertificateDer::pem_file_iter(&files.cert)
+        .and_then(Iterator::collect)
+        .map_err(|error| unusable(&files.cert, &error))?;
+    if chain.is_empty() {
+        return Err(unusable(&files.cert, &"it holds no certificate"));
+    }
+    let key =
+        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| unusable(&files.key, &error))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unusable(&files.cert, &error))?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|error| unusable(&files.cert, &error))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Tells the service manager, if there is one.
+fn notify(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "the service manager cannot be told");
+    }
+}
+
+/// Tells the service manager that the driver moves, for as long as it does.
+async fn watchdog(engine: Arc<Engine>) {
+    let Some(every) = sd_notify::watchdog_enabled() else {
+        return;
+    };
+    let mut tick = tokio::time::interval(every / 3);
+    loop {
+        tick.tick().await;
+        // A driver that hangs does not answer, and the service manager starts the server anew.
+        engine.in_flight().await;
+        notify(NotifyState::Watchdog);
+    }
+}

@@ -1,0 +1,235 @@
+//! The API as a client sees it.
+
+use super::{COUNT, SLEEP, Server, Start, answer, windlass, with};
+use reqwest::Method;
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_started_and_gives_its_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    assert_eq!(server.get("/healthz").await.0, 200);
+    assert_eq!(server.get("/readyz").await.0, 200);
+    let body = json!({ "text": COUNT, "input": { "to": 7 }, "labels": { "team": "core" } });
+    let started = with(server.ask(Method::POST, "/v1/runs"), &body);
+    let started = started.send().await.unwrap();
+    assert_eq!(started.status(), 201);
+    let place = started.headers()["location"].to_str().unwrap().to_owned();
+    let outcome = server.get(&format!("{place}/result?wait=60")).await.1;
+    assert_eq!(outcome["status"], "Succeeded");
+    assert_eq!(outcome["output"], 7);
+
+    let (_, status) = server.get(&place).await;
+    assert_eq!(status["status"], "Succeeded");
+    assert_eq!(status["labels"], json!({ "team": "core" }));
+    let (_, history) = server
+        .get(&format!(
+            "{place}/history?iterations=3&events=true&after=2&limit=2"
+        ))
+        .await;
+    let iterations = history["iterations"].as_array().unwrap();
+    assert_eq!(iterations.len(), 3);
+    assert_eq!(iterations[2]["iteration"], 6);
+    let events = history["events"].as_array().unwrap();
+    assert_eq!(events.len(), 2);
+    assert_eq!(events[0]["sequence"], 3);
+    let (_, dump) = server.get(&format!("{place}/dump")).await;
+    assert_eq!(dump["runs"][0]["header"]["status"], "Succeeded", "{dump}");
+    // Every command of this machine asks the same server.
+    let run = place.rsplit('/').next().unwrap();
+    let shown = windlass(dir.path(), &["status", run, "-o", "json"]);
+    let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown["run"], run);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_key_is_the_same_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let keyed = |server: &Server, key: &str, body: serde_json::Value| {
+        let request = server.ask(Method::POST, "/v1/runs");
+        answer(with(request.header("Idempotency-Key", key), &body))
+    };
+    let body = json!({ "text": COUNT, "input": { "to": 3 } });
+    // At once, before the first of them is durable.
+    let all = (0..8).map(|_| keyed(&server, "order-1", body.clone()));
+    let all = futures_util::future::join_all(all).await;
+    let run = all[0].1["run"].clone();
+    let mut statuses: Vec<u16> = all.iter().map(|(status, _)| *status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 200, 200, 201]);
+    assert!(all.iter().all(|(_, one)| one["run"] == run), "{all:?}");
+    server.end(run.as_str().unwrap()).await;
+
+    // After its end and after a crash.
+    server.kill();
+    let server = Server::start(dir.path());
+    let (status, again) = keyed(&server, "order-1", body.clone()).await;
+    assert_eq!((status, &again["run"]), (200, &run));
+    assert_eq!(again["status"], "Succeeded");
+    let (status, other) = keyed(&server, "order-2", body.clone()).await;
+    assert_eq!(status, 201);
+    assert_ne!(other["run"], run);
+    let (status, problem) = keyed(&server, "order-1", json!({ "text": COUNT })).await;
+    assert_eq!(status, 422);
+    assert_eq!(problem["type"], "urn:windlass:key-reused");
+    let (_, list) = server.get("/v1/runs").await;
+    assert_eq!(list["runs"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_are_listed_in_pages_that_stand_still() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    for n in 0..7 {
+        let body = json!({ "text": COUNT, "run": format!("r{n}"), "input": { "to": 1 },
+            "labels": { "odd": format!("{}", n % 2) } });
+        assert_eq!(server.post("/v1/runs", &body).await.0, 201);
+        server.end(&format!("r{n}")).await;
+    }
+    let mut seen = Vec::new();
+    let mut path = String::from("/v1/runs?limit=3");
+    for page in 0..3 {
+        let (status, list) = server.get(&path).await;
+        assert_eq!(status, 200, "{list}");
+        for run in list["runs"].as_array().unwrap() {
+            seen.push(run["run"].as_str().unwrap().to_owned());
+        }
+        if page == 0 {
+            // A run that comes meanwhile moves no page.
+            let body = json!({ "text": SLEEP, "run": "late" });
+            assert_eq!(server.post("/v1/runs", &body).await.0, 201);
+        }
+        match list["next"].as_str() {
+            Some(next) => path = format!("/v1/runs?limit=3&after={next}"),
+            None => assert_eq!(page, 2),
+        }
+    }
+    assert_eq!(seen, ["r6", "r5", "r4", "r3", "r2", "r1", "r0"]);
+    let (_, odd) = server
+        .get("/v1/runs?label=odd=1&status=succeeded,failed")
+        .await;
+    assert_eq!(odd["runs"].as_array().unwrap().len(), 3);
+    let (_, none) = server.get("/v1/runs?workflow=other").await;
+    assert_eq!(none, json!({ "runs": [], "more": 0, "next": null }));
+    assert_eq!(server.get("/v1/runs?status=asleep").await.0, 400);
+    assert_eq!(server.get("/v1/runs?colour=red").await.0, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_to_a_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let run = server.begin(SLEEP, json!(null)).await;
+    let command = |verb: &str| {
+        let path = format!("/v1/runs/{run}/{verb}");
+        answer(server.ask(Method::POST, &path))
+    };
+    let paused = command("pause").await;
+    assert_eq!(paused, (200, json!({ "run": run, "status": "Paused" })));
+    assert_eq!(command("resume").await.1["status"], "Waiting");
+    let (status, state) = server.get(&format!("/v1/runs/{run}/result")).await;
+    assert_eq!((status, &state["status"]), (202, &json!("Waiting")));
+    let signal = json!({ "name": "go", "payload": { "a": 1 } });
+    let path = format!("/v1/runs/{run}/signal");
+    assert_eq!(server.post(&path, &signal).await.0, 200);
+    let (_, dump) = server.get(&format!("/v1/runs/{run}/dump")).await;
+    assert!(dump.to_string().contains(r#""name":"go""#), "{dump}");
+    assert_eq!(command("cancel").await.1["status"], "Cancelled");
+    let (status, problem) = command("resume").await;
+    assert_eq!(
+        (status, &problem["type"]),
+        (409, &json!("urn:windlass:run-ended"))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_a_problem() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let kind = |answer: (u16, serde_json::Value)| {
+        let word = answer.1["type"].as_str().unwrap_or("none").to_owned();
+        (answer.0, word.replace("urn:windlass:", ""))
+    };
+    let is = |status: u16, word: &str| (status, word.to_owned());
+
+    let broken = "name: broken\nactions:\n  a: { type: untill }\n  b: { type: wait2 }\n";
+    let body = json!({ "text": broken, "file": "broken.yaml" });
+    let response = with(server.ask(Method::POST, "/v1/runs"), &body);
+    let response = response.send().await.unwrap();
+    assert_eq!(
+        response.headers()["content-type"],
+        "application/problem+json"
+    );
+    let (status, problem) = super::parts(response).await;
+    assert_eq!(status, 422);
+    let all = problem["diagnostics"].as_array().unwrap();
+    assert_eq!(all.len(), 2, "{problem}");
+    assert_eq!((&all[0]["line"], &all[1]["line"]), (&json!(3), &json!(4)));
+    assert_eq!(all[0]["file"], "broken.yaml");
+    assert!(all[0]["column"].as_u64().unwrap() > 1);
+
+    let input = json!({ "text": COUNT, "input": { "too": 3 } });
+    assert_eq!(
+        kind(server.post("/v1/runs", &input).await),
+        is(422, "refused-input")
+    );
+    assert_eq!(
+        kind(server.post("/v1/runs", &json!({})).await),
+        is(400, "bad-request")
+    );
+    let misspelt = json!({ "txt": COUNT });
+    assert_eq!(
+        kind(server.post("/v1/runs", &misspelt).await),
+        is(400, "bad-request")
+    );
+    let plain = server.ask(Method::POST, "/v1/runs").body("{}");
+    assert_eq!(kind(answer(plain).await), is(415, "media-type"));
+    let huge = server.ask(Method::POST, "/v1/runs");
+    let huge = huge.header("content-type", "application/json");
+    let huge = huge.body(vec![b' '; (16 << 20) + 1]);
+    assert_eq!(kind(answer(huge).await), is(413, "too-large"));
+    assert_eq!(
+        kind(server.get("/v1/runs/nobody").await),
+        is(404, "unknown-run")
+    );
+    assert_eq!(kind(server.get("/v2").await), is(404, "not-found"));
+    let wrong = server.ask(Method::DELETE, "/v1/runs");
+    assert_eq!(kind(answer(wrong).await), is(405, "method-not-allowed"));
+    let body = json!({ "text": SLEEP, "run": "twice" });
+    assert_eq!(server.post("/v1/runs", &body).await.0, 201);
+    assert_eq!(
+        kind(server.post("/v1/runs", &body).await),
+        is(409, "run-exists")
+    );
+    let body = json!({ "text": SLEEP, "run": "../etc" });
+    assert_eq!(
+        kind(server.post("/v1/runs", &body).await),
+        is(400, "bad-request")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_handed_to_a_server_and_to_nobody_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let file = dir.path().join("count.yaml");
+    std::fs::write(&file, COUNT).unwrap();
+    let file = file.to_str().unwrap();
+    let args = ["run", file, "--detach", "--id", "handed"];
+    let alone = windlass(&state, &args);
+    assert_eq!(alone.status.code(), Some(8));
+    let server = Start::new(&state).spawn();
+    let handed = windlass(&state, &args);
+    assert!(handed.status.success(), "{handed:?}");
+    assert_eq!(String::from_utf8_lossy(&handed.stdout), "handed\n");
+    assert_eq!(server.end("handed").await["output"], 20);
+    // And a second server does not get the store.
+    let second = Start::new(&state).command().spawn().unwrap();
+    let (status, text) = super::said(second);
+    assert_eq!(status.code(), Some(8));
+    assert!(
+        text.contains(&format!("process {}", server.child.id())),
+        "{text}"
+    );
+}

@@ -1,0 +1,155 @@
+//! A server's life: it is told to stop, it is killed, and the runs go on.
+
+use super::{COUNT, Server, Start};
+use crate::support::serve;
+use axum::Router;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Json;
+use axum::routing::post;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// A step that the other side answers only when it is let.
+const EFFECT: &str = r#"
+name: effect
+inputs: { uri: { type: string } }
+actions:
+  work: { type: http, inputs: { method: POST, uri: "@inputs('uri')", body: {} } }
+outputs: "@body('work')"
+"#;
+
+/// Takes calls and holds them until it is let.
+#[derive(Clone)]
+struct Gate {
+    keys: Arc<Mutex<Vec<String>>>,
+    calls: watch::Sender<usize>,
+    open: watch::Sender<bool>,
+}
+
+impl Gate {
+    fn new() -> Self {
+        Self {
+            keys: Arc::default(),
+            calls: watch::channel(0).0,
+            open: watch::channel(false).0,
+        }
+    }
+
+    async fn serve(&self) -> String {
+        let router = Router::new()
+            .route("/", post(hold))
+            .with_state(self.clone());
+        serve(router).await
+    }
+
+    async fn called(&self, times: usize) {
+        let mut calls = self.calls.subscribe();
+        calls.wait_for(|count| *count >= times).await.unwrap();
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.keys.lock().unwrap().clone()
+    }
+}
+
+async fn hold(State(gate): State<Gate>, headers: HeaderMap) -> Json<Value> {
+    let key = headers["idempotency-key"].to_str().unwrap().to_owned();
+    gate.keys.lock().unwrap().push(key);
+    gate.calls.send_modify(|count| *count += 1);
+    let mut open = gate.open.subscribe();
+    open.wait_for(|open| *open).await.unwrap();
+    Json(json!({ "done": true }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::disallowed_methods)] // The test measures real time.
+async fn a_stop_leaves_in_time_and_the_next_server_repeats_the_effect() {
+    let gate = Gate::new();
+    let uri = gate.serve().await;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path()).args(&["--grace", "2s"]).spawn();
+    let run = server.begin(EFFECT, json!({ "uri": uri })).await;
+    gate.called(1).await;
+    let began = Instant::now();
+    let (status, said) = server.stop();
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        began.elapsed()
+    );
+
+    gate.open.send_replace(true);
+    let server = Server::start(dir.path());
+    let outcome = server.end(&run).await;
+    assert_eq!(outcome["output"], json!({ "done": true }), "{outcome}");
+    let keys = gate.keys();
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1], "the same step has the same key");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_effect_that_ends_in_the_grace_is_not_repeated() {
+    let gate = Gate::new();
+    let uri = gate.serve().await;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path()).args(&["--grace", "30s"]).spawn();
+    let run = server.begin(EFFECT, json!({ "uri": uri })).await;
+    gate.called(1).await;
+    server.signal(nix::sys::signal::Signal::SIGTERM);
+    gate.open.send_replace(true);
+    let (status, _) = server.stop();
+    assert!(status.success());
+    let server = Server::start(dir.path());
+    assert_eq!(server.end(&run).await["status"], "Succeeded");
+    assert_eq!(gate.keys().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_loses_nothing() {
+    let gate = Gate::new();
+    let uri = gate.serve().await;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let run = server.begin(EFFECT, json!({ "uri": uri })).await;
+    let counting = server.begin(COUNT, json!({ "to": 300 })).await;
+    gate.called(1).await;
+    server.kill();
+    gate.open.send_replace(true);
+    let server = Server::start(dir.path());
+    assert_eq!(server.end(&run).await["status"], "Succeeded");
+    assert_eq!(server.end(&counting).await["output"], 300);
+    let keys = gate.keys();
+    assert_eq!(keys.len(), 2);
+    assert_eq!(keys[0], keys[1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_manager_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notify");
+    let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
+    let server = Start::new(&dir.path().join("state")).spawn_with(|command| {
+        command
+            .env("NOTIFY_SOCKET", &path)
+            .env("WATCHDOG_USEC", "300000");
+    });
+    let mut told = Vec::new();
+    while !told.iter().any(|line| line == "WATCHDOG=1") || told.len() < 2 {
+        told.push(next(&socket).await);
+    }
+    assert!(told.contains(&String::from("READY=1")), "{told:?}");
+    let (status, _) = server.stop();
+    assert!(status.success());
+    while next(&socket).await != "STOPPING=1" {}
+}
+
+async fn next(socket: &tokio::net::UnixDatagram) -> String {
+    let mut bytes = [0; 256];
+    let read = tokio::time::timeout(super::PATIENCE, socket.recv(&mut bytes)).await;
+    let length = read.expect("the server says nothing").unwrap();
+    String::from_utf8_lossy(&bytes[..length]).trim().to_owned()
+}

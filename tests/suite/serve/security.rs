@@ -1,0 +1,91 @@
+//! Who is let in.
+
+use super::{Server, Start, answer};
+use reqwest::Method;
+use std::io::Read;
+use std::process::Stdio;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_wanted_for_everything_but_health() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    std::fs::write(&file, "  a-long-secret\n").unwrap();
+    let state = dir.path().join("state");
+    let args = ["--token-file", file.to_str().unwrap()];
+    let server = Start::new(&state).args(&args).spawn();
+    assert_eq!(server.get("/healthz").await.0, 200);
+    assert_eq!(server.get("/readyz").await.0, 200);
+    for path in ["/v1/runs", "/v1/runs/x/events", "/nothing"] {
+        let (status, problem) = server.get(path).await;
+        assert_eq!(status, 401, "{path}");
+        assert_eq!(problem["type"], "urn:windlass:unauthorized");
+    }
+    let bearing = |token: &str| answer(server.ask(Method::GET, "/v1/runs").bearer_auth(token));
+    assert_eq!(bearing("a-long-secre").await.0, 401);
+    assert_eq!(bearing("a-long-secret").await.0, 200);
+    let (status, said) = server.stop();
+    assert!(status.success());
+    assert!(!said.contains("a-long-secret"));
+
+    // The same from the environment.
+    let server = Start::new(&state).token("other").spawn();
+    assert_eq!(server.get("/v1/runs").await.0, 401);
+    let asked = server.ask(Method::GET, "/v1/runs").bearer_auth("other");
+    assert_eq!(answer(asked).await.0, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_names_and_other_pages_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = [
+        "--allow-host",
+        "windlass.test",
+        "--allow-origin",
+        "https://board.test",
+    ];
+    let server = Start::new(dir.path()).args(&args).spawn();
+    let asked = |name: &'static str, value: &str| {
+        let request = server.ask(Method::GET, "/v1/runs").header(name, value);
+        answer(request)
+    };
+    assert_eq!(asked("host", "evil.test").await.0, 403);
+    assert_eq!(asked("host", "windlass.test").await.0, 200);
+    assert_eq!(asked("origin", "http://evil.test").await.0, 403);
+    assert_eq!(asked("origin", "null").await.0, 403);
+    assert_eq!(asked("origin", "https://board.test").await.0, 200);
+    assert_eq!(asked("origin", &server.url).await.0, 200);
+    assert_eq!(asked("sec-fetch-site", "cross-site").await.0, 403);
+}
+
+#[test]
+fn a_server_that_others_reach_has_a_token_and_tls() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |token: Option<&'static str>, more: &[&str]| {
+        let mut start = Start::new(dir.path()).args(&["--listen", "0.0.0.0:0"]);
+        start.token = token;
+        let mut command = start.args(more).command();
+        command.stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut text = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        (child.wait().unwrap().code(), text)
+    };
+    let (code, text) = refused(None, &[]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("--token-file"), "{text}");
+    let (code, text) = refused(Some("secret"), &[]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("--tls-cert"), "{text}");
+    let server = Start::new(dir.path())
+        .args(&["--listen", "0.0.0.0:0", "--allow-plain-http"])
+        .token("secret")
+        .spawn();
+    assert!(server.url.starts_with("http://0.0.0.0:"), "{}", server.url);
+    let (status, _) = Server::stop(server);
+    assert!(status.success());
+}
