@@ -12,7 +12,7 @@ mod schema;
 
 pub use body::MAX_BODY;
 pub use problem::{MEDIA_TYPE, Problem};
-pub use runs::{IDEMPOTENCY_KEY, RunState, Signal, StartRun};
+pub use runs::{FileText, IDEMPOTENCY_KEY, RunState, Signal, StartRun};
 
 use crate::engine::{Engine, EngineError, Inspector};
 use axum::Router;

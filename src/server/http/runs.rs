@@ -11,7 +11,8 @@ use crate::engine::report::{
 use crate::engine::report::{dump as dump_report, history as history_report};
 use crate::engine::report::{list as list_report, status as status_report};
 use crate::engine::{
-    Dialect, LoadOptions, RunStatus, StartOptions, Started, Value, Workflow, new_id, now,
+    Bundle, Dialect, LoadOptions, RunStatus, SourceFile, StartOptions, Started, Value, Workflow,
+    new_id, now,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -52,6 +53,9 @@ pub struct StartRun {
     /// What the text's file is called, for diagnostics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// The files that the text names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileText>,
     /// Reads the text as this format: `loom`, `azure`, `tea`, `canvas`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
@@ -64,6 +68,16 @@ pub struct StartRun {
     /// What the run is marked with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+}
+
+/// A further file of a workflow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileText {
+    /// Its path from the workflow's folder.
+    pub path: String,
+    /// Its text.
+    pub text: String,
 }
 
 /// What a run does, in a word.
@@ -181,14 +195,19 @@ async fn workflow(app: &Arc<App>, start: &StartRun) -> Result<Arc<Workflow>, Pro
         dialect: dialect(start.dialect.as_deref())?,
         ..LoadOptions::default()
     };
-    let file = start.file.clone();
+    let bundle = bundle(start.file.as_deref(), text, &start.files);
     let app = Arc::clone(app);
-    blocking(move || {
-        let file = file.as_deref().unwrap_or("workflow.yaml");
-        let workflow = app.engine.load_with(file, &text, &options)?;
-        Ok(Arc::new(workflow))
-    })
-    .await
+    blocking(move || Ok(Arc::new(app.engine.load_bundle(bundle, &options)?))).await
+}
+
+/// The files of a workflow that came as text.
+pub(super) fn bundle(file: Option<&str>, text: String, further: &[FileText]) -> Bundle {
+    let mut bundle = Bundle::single(file.unwrap_or("workflow.yaml"), text);
+    bundle.files.extend(further.iter().map(|file| SourceFile {
+        path: file.path.clone(),
+        text: file.text.clone(),
+    }));
+    bundle
 }
 
 pub(super) fn dialect(word: Option<&str>) -> Result<Option<Dialect>, Problem> {
