@@ -362,6 +362,8 @@ pub mod fault_kind {
     pub const HANDLER: &str = "handler";
     /// `terminate`.
     pub const TERMINATED: &str = "terminated";
+    /// A secret that is not there, or that something was to be computed from.
+    pub const SECRET: &str = "secret";
     /// Something larger than the engine takes.
     pub const TOO_LARGE: &str = "too_large";
 }

@@ -12,11 +12,13 @@ mod http;
 mod inputs;
 mod process;
 mod registry;
+mod secrets;
 mod shell;
 mod warden;
 
 pub use handler::ActivityContext;
 pub use registry::Registry;
+pub use secrets::{MASK, SecretSources};
 
 use crate::expression::Value;
 use crate::model::{Fault, Request};

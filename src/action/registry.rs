@@ -5,6 +5,7 @@ use super::append::AppendFile;
 use super::handler::{ActivityContext, Handlers};
 use super::http::{Client, Http};
 use super::process::Processes;
+use super::secrets::{SecretSources, Secrets};
 use super::shell::Shell;
 use super::{Attempt, Executor};
 use crate::diagnostic::nearest;
@@ -24,6 +25,7 @@ use std::time::Duration;
 pub struct Registry {
     executors: Arc<BTreeMap<Name, Arc<dyn Executor>>>,
     handlers: Arc<Handlers>,
+    secrets: Secrets,
 }
 
 impl Registry {
@@ -46,6 +48,7 @@ impl Registry {
                     .collect(),
             ),
             handlers: Arc::new(Handlers::new(client, processes)),
+            secrets: Secrets::default(),
         }
     }
 
@@ -86,6 +89,24 @@ impl Registry {
         layered
     }
 
+    /// Where secrets come from; without this, systemd's credentials and the environment.
+    pub fn set_secrets(&mut self, sources: SecretSources) {
+        self.secrets = Secrets::new(sources);
+    }
+
+    /// Where secrets come from.
+    #[must_use]
+    pub fn secret_sources(&self) -> &SecretSources {
+        self.secrets.sources()
+    }
+
+    /// This registry for the actions of a program, with the secrets that each names.
+    #[must_use]
+    pub fn with_secrets(mut self, uses: BTreeMap<Name, Vec<Name>>) -> Self {
+        self.secrets = self.secrets.used_by(uses);
+        self
+    }
+
     /// Whether there is an executor of that name.
     #[must_use]
     pub fn knows_executor(&self, name: &str) -> bool {
@@ -115,8 +136,16 @@ impl Registry {
     /// # Errors
     /// The executor's fault; `timeout` when the attempt took longer than the request, or else the
     /// executor, allows; `input` when there is no such executor; `handler` when it panicked;
-    /// `too_large` when what it gave nests too deep to be stored.
+    /// `too_large` when what it gave nests too deep to be stored; `secret` when one that the action
+    /// names is not there.
     pub async fn execute(&self, request: &Request) -> Result<Value, Fault> {
+        match self.secrets.open(request)? {
+            None => self.attempt(request).await,
+            Some(opened) => opened.mask.outcome(self.attempt(&opened.request).await),
+        }
+    }
+
+    async fn attempt(&self, request: &Request) -> Result<Value, Fault> {
         let Some(executor) = self.executor(&request.executor) else {
             let names = self.executor_names();
             return Err(unknown("executor", &request.executor, names));

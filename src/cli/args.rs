@@ -435,12 +435,15 @@ pub struct LoadArgs {
     pub max_timeout: Option<String>,
 }
 
-/// Which handlers there are besides the workflow's own.
-#[derive(Clone, Debug, Args)]
+/// Which handlers there are besides the workflow's own, and where secrets are.
+#[derive(Clone, Debug, Default, Args)]
 pub struct HandlerArgs {
     /// A YAML or JSON file of handlers for activities and actors: a name with `command` or `url`
     #[arg(long, env = "WINDLASS_HANDLERS", value_name = "FILE")]
     pub handlers: Option<PathBuf>,
+    /// A directory of secrets: files named like them
+    #[arg(long, env = "WINDLASS_SECRETS", value_name = "DIR")]
+    pub secrets: Option<PathBuf>,
 }
 
 /// `windlass run`.

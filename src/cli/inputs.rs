@@ -25,6 +25,7 @@ pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, F
         max_count: load.max_count,
         max_timeout,
         handlers: self::handlers(handlers)?,
+        secrets: handlers.secrets.clone(),
     })
 }
 

@@ -7,7 +7,7 @@ use super::output::Screen;
 use super::signals::Signals;
 use crate::engine::{
     Engine, EngineBuilder, EngineError, LoadOptions, Notice, RunStatus, ScheduleError,
-    StartOptions, Value, Workflow,
+    SecretSources, StartOptions, Value, Workflow,
 };
 use crate::server::control::{
     Client, ControlError, ControlSocket, FileEntry, HandlerEntry, RefusalKind, Request,
@@ -57,6 +57,9 @@ impl Setup {
         let mut builder: EngineBuilder = Engine::builder();
         for (name, target) in &self.options.handlers {
             builder = builder.register_handler(name, target.clone());
+        }
+        if let Some(directory) = &self.options.secrets {
+            builder = builder.secrets(SecretSources::default().with_directory(directory));
         }
         if self.create {
             builder.open(&self.state)

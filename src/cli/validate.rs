@@ -19,7 +19,7 @@ struct Checked {
 
 /// The command.
 pub fn validate(screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
-    let options = inputs::options(&args.load, &HandlerArgs { handlers: None })?;
+    let options = inputs::options(&args.load, &HandlerArgs::default())?;
     let mut checked = Vec::new();
     for path in &args.files {
         let (diagnostics, bundle, loops) = match engine::load(path, &options) {

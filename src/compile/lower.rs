@@ -361,6 +361,7 @@ impl Lowerer<'_> {
                 inputs: call.inputs.clone(),
                 attempt_timeout: call.attempt_timeout.clone(),
                 then: assignments(&call.then),
+                secrets: call.secrets(),
             }),
             StepKind::Compose(value) => Op::Compose(value.clone()),
             StepKind::Assign(assign) => Op::Assign {

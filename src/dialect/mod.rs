@@ -6,6 +6,7 @@ mod duration;
 mod handlers;
 mod loom;
 mod reader;
+mod secrets;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::hir::Workflow;
@@ -135,6 +136,9 @@ pub fn read(
             None
         }
     };
+    if let Some(workflow) = &workflow {
+        secrets::check(workflow, &mut diagnostics);
+    }
     (workflow.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
 

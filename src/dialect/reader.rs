@@ -211,6 +211,7 @@ pub(super) fn name_of(reference: &Reference) -> Option<&str> {
         | Reference::Input(name)
         | Reference::Loop(name)
         | Reference::Parameter(name)
+        | Reference::Secret(name)
         | Reference::Root(name) => Some(name),
         Reference::Anything => None,
     }

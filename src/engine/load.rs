@@ -8,14 +8,15 @@ use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
 use crate::expression::{MAX_RESULT_DEPTH, Object, Value};
 use crate::hir;
-use crate::model::{Dialect, HandlerTarget, Input, InputKind};
-use crate::program::{self, Program, ProgramHash};
+use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name};
+use crate::program::{self, Op, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
 use crate::source::{Bundle, SourceFile};
 use crate::store::ProgramSource;
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct LoadOptions {
     pub max_timeout: Option<Duration>,
     /// Handlers besides the engine's; the workflow's own come before them.
     pub handlers: Vec<(String, HandlerTarget)>,
+    /// A directory of secrets, which comes before the engine's sources.
+    pub secrets: Option<PathBuf>,
 }
 
 /// Reads a workflow's file without an engine: to check it, or to look at its compiled form. `-`
@@ -239,6 +242,10 @@ impl Workflows {
         for (name, target) in &options.handlers {
             registry.register_handler(name, target.clone());
         }
+        if let Some(directory) = &options.secrets {
+            let sources = registry.secret_sources().clone();
+            registry.set_secrets(sources.with_directory(directory));
+        }
         Self {
             registry,
             caps: Caps {
@@ -278,6 +285,7 @@ impl Workflows {
             });
         };
         self.missing_handlers(&workflow, &mut diagnostics);
+        self.missing_secrets(&workflow, &mut diagnostics);
         if diagnostics.has_errors() {
             return Err(LoadError::Refused {
                 diagnostics,
@@ -335,8 +343,39 @@ impl Workflows {
         }
     }
 
+    /// Warns of secrets that are not there: they may come until the action starts.
+    fn missing_secrets(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        for (step, call) in workflow.calls() {
+            for name in call.secrets() {
+                if self.registry.secret_sources().knows(&name) {
+                    continue;
+                }
+                let message = format!(
+                    "`{}` needs the secret `{name}`, which is not there",
+                    step.name
+                );
+                let hint = format!(
+                    "put it into a file `{name}` in the directory of --secrets, or into the \
+                     environment as WINDLASS_SECRET_{name}"
+                );
+                diagnostics
+                    .push(Diagnostic::warning("missing-secret", step.span, message).hint(hint));
+            }
+        }
+    }
+
     fn loaded(&self, program: Program) -> Loaded {
+        let mut secrets: BTreeMap<Name, Vec<Name>> = BTreeMap::new();
+        for state in &program.states {
+            if let Op::Call(call) = &state.op
+                && !call.secrets.is_empty()
+            {
+                let named = secrets.entry(state.name.clone()).or_default();
+                named.extend(call.secrets.iter().cloned());
+            }
+        }
         let registry = self.registry.with_handlers(&program.handlers);
+        let registry = registry.with_secrets(secrets);
         Loaded {
             program: Arc::new(program),
             registry,

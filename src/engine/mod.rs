@@ -51,7 +51,7 @@ pub use load::{LoadOptions, Workflow, load, read_file};
 pub use once::{REQUEST_LABEL, Started};
 pub use run::{RunFailure, RunHandle};
 
-pub use crate::action::{ActivityContext, Registry};
+pub use crate::action::{ActivityContext, Registry, SecretSources};
 pub use crate::diagnostic::Diagnostics;
 pub use crate::dialect::json_schema;
 /// Expressions, and the context in which one is tried.
@@ -103,6 +103,14 @@ impl EngineBuilder {
     #[must_use]
     pub fn register_handler(mut self, name: &str, target: HandlerTarget) -> Self {
         self.registry.register_handler(name, target);
+        self
+    }
+
+    /// Where secrets come from; without this, the credentials that systemd hands over and the
+    /// environment (`WINDLASS_SECRET_NAME`).
+    #[must_use]
+    pub fn secrets(mut self, sources: SecretSources) -> Self {
+        self.registry.set_secrets(sources);
         self
     }
 

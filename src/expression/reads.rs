@@ -94,7 +94,10 @@ pub(super) fn of_references(
                 Lookup::Found(value) => Some((format!("actions.{name}"), value)),
                 Lookup::NotRun | Lookup::Unknown(_) => None,
             },
-            Reference::Scope(_) | Reference::Loop(_) | Reference::Anything => None,
+            Reference::Scope(_)
+            | Reference::Loop(_)
+            | Reference::Secret(_)
+            | Reference::Anything => None,
         };
         if let Some((name, value)) = read
             && !found.iter().any(|(known, _)| *known == name)

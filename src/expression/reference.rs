@@ -17,6 +17,8 @@ pub enum Reference {
     Loop(String),
     /// `parameters('x')`.
     Parameter(String),
+    /// `secret('x')`, `secrets.x`; empty when the name is computed.
+    Secret(String),
     /// A Jinja name at the top that is none of these.
     Root(String),
     /// A call or a computed name: anything may be read.
@@ -65,6 +67,10 @@ fn named(function: &str, arguments: &[Expr]) -> Option<Reference> {
         "inputs" => Reference::Input,
         "items" | "iterationIndexes" => Reference::Loop,
         "parameters" => Reference::Parameter,
+        "secret" => {
+            let name = arguments.first().and_then(Expr::literal_text);
+            return Some(Reference::Secret(name.unwrap_or_default().to_owned()));
+        }
         _ => return None,
     };
     match arguments.first() {

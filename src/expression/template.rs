@@ -3,6 +3,7 @@
 
 use super::data::Data;
 use super::jinja::{Flavor, Jinja};
+use super::secret::Shorthand;
 use super::wdl::ast::{Expr, Place};
 use super::wdl::eval::{Ctx, Fail};
 use super::wdl::parser::parse_at;
@@ -54,6 +55,16 @@ impl Template {
     /// # Errors
     /// [`ParseError`] with the place inside `text`.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
+        if let Some(shorthand) = Shorthand::of(text, syntax) {
+            return Self::parse_text(&shorthand.text, syntax).map_err(|error| ParseError {
+                offset: shorthand.back(error.offset),
+                ..error
+            });
+        }
+        Self::parse_text(text, syntax)
+    }
+
+    fn parse_text(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
         match syntax {
             Syntax::Azure => wdl(text, false),
             Syntax::Jinja => jinja(text, Flavor::Tea),

@@ -1,7 +1,7 @@
 //! The one structured tree that every dialect lowers to: sequences, DAGs, graphs, loops, tries,
 //! branches and calls. It never holds anything unresolved but names, and it never runs.
 
-use crate::expression::{Condition, Template, Value};
+use crate::expression::{Condition, Reference, Template, Value};
 use crate::model::{
     AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, Pages, Recurrence, RetryOn,
     Status, Take, Test,
@@ -85,18 +85,27 @@ impl Workflow {
     /// The handlers that its steps call, in the order of the file.
     #[must_use]
     pub fn handler_uses(&self) -> Vec<HandlerUse<'_>> {
+        let calls = self.calls().into_iter();
+        let used = calls.filter_map(|(step, call)| {
+            let name = call.inputs.member(&format!("{}Type", call.executor))?;
+            Some(HandlerUse {
+                executor: &call.executor,
+                name,
+                step,
+            })
+        });
+        used.collect()
+    }
+
+    /// Its calls, at any depth, in the order of the file.
+    #[must_use]
+    pub fn calls(&self) -> Vec<(&Step, &Call)> {
         let mut found = Vec::new();
         let mut open: Vec<&Step> = self.body.steps().collect();
         open.reverse();
         while let Some(step) = open.pop() {
-            if let StepKind::Call(call) = &step.kind
-                && let Some(name) = call.inputs.member(&format!("{}Type", call.executor))
-            {
-                found.push(HandlerUse {
-                    executor: &call.executor,
-                    name,
-                    step,
-                });
+            if let StepKind::Call(call) = &step.kind {
+                found.push((step, call));
             }
             let blocks = step.kind.blocks().into_iter();
             let mut inner: Vec<&Step> = blocks.flat_map(Block::steps).collect();
@@ -309,6 +318,20 @@ pub struct Call {
     pub attempt_timeout: Option<Template>,
     /// What to do with the outcome besides recording it.
     pub then: Vec<Assignment>,
+}
+
+impl Call {
+    /// The secrets that its inputs name.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Name> {
+        let named = self.inputs.references().into_iter();
+        named
+            .filter_map(|reference| match reference {
+                Reference::Secret(name) => Some(Name::from(name)),
+                _ => None,
+            })
+            .collect()
+    }
 }
 
 /// One or more assignments.

@@ -3,7 +3,7 @@
 use super::fault::fault_value;
 use super::record::{ActionRecord, Reading, Records};
 use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState, RunState};
-use crate::expression::{ActionView, Env, Lookup, Mode, Object, Value};
+use crate::expression::{ActionView, Env, Lookup, Mode, Object, Value, secret_mark};
 use crate::model::{Dialect, Name, Status, Test};
 use crate::program::{ActionId, Program, Scope, ScopeKind};
 use crate::time::Timestamp;
@@ -29,6 +29,7 @@ pub fn environment<'a>(
         forgiving: true,
         bound: None,
         random: None,
+        secrets: Secrets::Refused,
     }
 }
 
@@ -45,6 +46,19 @@ pub(super) struct View<'a> {
     /// The transition's generator, seeded when it is first drawn from; none for those who only
     /// look.
     pub random: Option<&'a RefCell<Option<StdRng>>>,
+    /// What `secret('NAME')` gives.
+    pub secrets: Secrets,
+}
+
+/// What an evaluation makes of secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Secrets {
+    /// Nothing: only what goes to an action may hold one.
+    Refused,
+    /// Their marks.
+    Marked,
+    /// Empty text: what is left is what the rest of the template makes of its data.
+    Blank,
 }
 
 /// The variables that every loop gives to its inside (seed: loom-loops.md, "Loop Context
@@ -560,6 +574,14 @@ impl Env for View<'_> {
 
     fn absent_is_none(&self, root: &str) -> bool {
         root == "state" || self.program.dialect == Dialect::Tea
+    }
+
+    fn secret(&self, name: &str) -> Option<Value> {
+        match self.secrets {
+            Secrets::Refused => None,
+            Secrets::Marked => Some(Value::text(secret_mark(name))),
+            Secrets::Blank => Some(Value::text("")),
+        }
     }
 
     fn forgives_unrun_actions(&self) -> bool {

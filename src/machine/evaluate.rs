@@ -2,13 +2,16 @@
 //! is a fault of the run.
 
 use super::advance::Stepper;
-use super::env::View;
+use super::env::{Secrets, View};
 use super::state::{CursorId, RunError};
-use crate::expression::{Condition, EvalError, MAX_RESULT_DEPTH, Template, Value};
+use crate::expression::{
+    Condition, EvalError, MAX_RESULT_DEPTH, Template, Value, replace_secret_marks,
+};
 use crate::model::{Dialect, Fault, fault_kind};
-use crate::program::{ActionId, Op, Sleep};
+use crate::program::{ActionId, Call, Op, Sleep};
 use crate::time::{Timestamp, parse_duration};
 use chrono::DateTime;
+use std::cell::RefCell;
 use std::time::Duration;
 
 /// What an operation or an evaluation comes to.
@@ -25,7 +28,41 @@ impl Stepper<'_> {
             forgiving: false,
             bound: None,
             random: Some(&self.random),
+            secrets: Secrets::Refused,
         }
+    }
+
+    /// The inputs of an action. What has secrets is evaluated twice, with their marks and with
+    /// nothing in their place: without the marks both must be the same. Else a secret went into
+    /// a computation, whose result the action could not make from the mark; or data brought a mark
+    /// of its own, to be sent what it must not see.
+    pub fn call_inputs(&self, cursor: CursorId, call: &Call) -> Faulty<Value> {
+        if call.secrets.is_empty() {
+            return self.eval(cursor, &call.inputs);
+        }
+        // Two generators of the same seed, so that both draw the same numbers.
+        let (first, again) = (RefCell::new(None), RefCell::new(None));
+        let marked = View {
+            secrets: Secrets::Marked,
+            random: Some(&first),
+            ..self.view(cursor)
+        };
+        let blank = View {
+            secrets: Secrets::Blank,
+            random: Some(&again),
+            ..self.view(cursor)
+        };
+        let rendered = computed(call.inputs.eval(&marked))?;
+        let without = computed(call.inputs.eval(&blank)).ok();
+        let stripped = replace_secret_marks(&rendered, &mut |_| Some(String::new()));
+        if without.is_some_and(|without| without == stripped) {
+            return Ok(rendered);
+        }
+        Err(Fault::new(
+            fault_kind::SECRET,
+            "a secret can be put into text and into members, but nothing can be computed from it, \
+             and data cannot name one",
+        ))
     }
 
     pub fn eval(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {

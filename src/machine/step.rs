@@ -119,7 +119,7 @@ impl<'a> Stepper<'a> {
     // ── calls ───────────────────────────────────────────────────────────────────────────────
 
     fn call(&mut self, cursor: CursorId, state: &State, call: &Call) -> Faulty<()> {
-        let inputs = self.eval(cursor, &call.inputs)?;
+        let inputs = self.call_inputs(cursor, call)?;
         let timeout_ms = match &call.attempt_timeout {
             None => None,
             Some(timeout) => Some(millis(self.eval_duration(cursor, timeout, "a timeout")?)),

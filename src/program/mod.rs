@@ -183,6 +183,8 @@ pub struct Call {
     pub attempt_timeout: Option<Template>,
     /// Assignments from the variable `result`.
     pub then: Vec<Assignment>,
+    /// The secrets that its inputs hold.
+    pub secrets: Vec<Name>,
 }
 
 /// An assignment.

@@ -94,7 +94,7 @@ impl Loom<'_> {
                 names.contains(&name.to_lowercase())
             }
             Reference::Loop(_) | Reference::Root(_) | Reference::Anything => true,
-            Reference::Input(_) | Reference::Parameter(_) => false,
+            Reference::Input(_) | Reference::Parameter(_) | Reference::Secret(_) => false,
         };
         // A variable that nothing sets is reported as such.
         let unset =
@@ -146,7 +146,7 @@ impl Loom<'_> {
                 Reference::Action(name) | Reference::Scope(name) => {
                     !names.contains(&name.to_lowercase())
                 }
-                Reference::Input(_) | Reference::Parameter(_) => true,
+                Reference::Input(_) | Reference::Parameter(_) | Reference::Secret(_) => true,
                 Reference::Loop(_) | Reference::Root(_) | Reference::Anything => false,
             })
         };

@@ -53,7 +53,10 @@ impl Loom<'_> {
                     self.must_exist("unknown-parameter", "parameter", name, span, &parameters);
                 }
                 Reference::Variable(name) => self.may_be_set(name, span, &variables),
-                Reference::Input(_) | Reference::Root(_) | Reference::Anything => {}
+                Reference::Input(_)
+                | Reference::Secret(_)
+                | Reference::Root(_)
+                | Reference::Anything => {}
             }
         }
     }

@@ -1,7 +1,8 @@
 //! A run as it lies in the store, with the names of the program it is pinned to.
 
+use crate::action::MASK;
 use crate::engine::{EngineError, Inspector};
-use crate::expression::Value;
+use crate::expression::{Value, replace_secret_marks};
 use crate::machine::{Cursor, CursorId, Frame, RunState};
 use crate::program::{Action, ActionId, Program, Scope, ScopeId, State, StateId};
 use crate::source::Bundle;
@@ -88,7 +89,7 @@ impl RunView {
 }
 
 /// What a report shows of a value. The one place through which values of a run go on their way
-/// out, so that secrets can be masked here.
+/// out: the marks of secrets are masked here.
 pub(super) fn shown(value: &Value) -> Value {
-    value.clone()
+    replace_secret_marks(value, &mut |_| Some(MASK.to_owned()))
 }

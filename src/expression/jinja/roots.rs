@@ -62,6 +62,11 @@ impl Root {
             "inputs" => Reference::Input,
             "loops" => Reference::Loop,
             "parameters" => Reference::Parameter,
+            "secrets" => {
+                let computed = || vec![String::new()];
+                let names = self.members.clone().unwrap_or_else(computed);
+                return names.into_iter().map(Reference::Secret).collect();
+            }
             name => return vec![Reference::Root(name.to_owned())],
         };
         match &self.members {

@@ -292,6 +292,7 @@ async fn begin(engine: &Engine, start: StartRequest) -> Answer {
             .into_iter()
             .map(|(name, entry)| (name, target(entry)))
             .collect(),
+        ..LoadOptions::default()
     };
     let mut bundle = Bundle::single(start.path, start.text);
     let further = start.files.into_iter();

@@ -2,4 +2,5 @@
 //! schedules. Seen from outside: processes that are killed, sockets, files.
 
 mod process;
+mod secrets;
 mod signals;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -77,6 +77,20 @@ impl Place {
         });
         Following { child, lines }
     }
+}
+
+/// Everything in a directory, as one heap of bytes.
+pub fn bytes_of(dir: &Path) -> Vec<u8> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(bytes_of(&path));
+        } else if path.is_file() {
+            found.extend(std::fs::read(&path).unwrap());
+        }
+    }
+    found
 }
 
 /// A process that prints events.

@@ -1,0 +1,352 @@
+//! Secrets, as far as the world knows them: where they come from, how they get into a request just
+//! before it is carried out, and how they are taken out of what comes back. What is given to the
+//! machine never holds one.
+//!
+//! A secret is read each time, so that a new one needs no restart.
+
+use crate::expression::{Value, is_secret_name, map_texts, replace_secret_marks};
+use crate::model::{Fault, Name, Request, fault_kind};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use regex::Regex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What stands for a secret in everything that is kept or shown.
+pub const MASK: &str = "***";
+
+/// What an environment variable with a secret begins with.
+const VARIABLE: &str = "WINDLASS_SECRET_";
+
+/// The largest secret, in bytes.
+const MAX_SECRET: u64 = 64 * 1024;
+
+/// From so many bytes on a secret is also found inside of Base64: less leaves too few letters that
+/// do not depend on what is around it.
+const MIN_ENCODED: usize = 6;
+
+/// Where secrets come from: files named like them in directories, then the environment
+/// (`WINDLASS_SECRET_NAME`).
+#[derive(Clone, Debug)]
+pub struct SecretSources {
+    directories: Vec<PathBuf>,
+    environment: bool,
+}
+
+impl Default for SecretSources {
+    /// The credentials that systemd hands over (`$CREDENTIALS_DIRECTORY`), and the environment.
+    fn default() -> Self {
+        let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+        Self {
+            directories: credentials.into_iter().collect(),
+            environment: true,
+        }
+    }
+}
+
+impl SecretSources {
+    /// No source at all.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            directories: Vec::new(),
+            environment: false,
+        }
+    }
+
+    /// These with the files of a directory, which come first.
+    #[must_use]
+    pub fn with_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directories.insert(0, directory.into());
+        self
+    }
+
+    /// Whether there is a secret of this name now.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        matches!(self.get(name), Ok(Some(_)))
+    }
+
+    fn get(&self, name: &str) -> Result<Option<String>, String> {
+        if !is_secret_name(name) {
+            return Ok(None);
+        }
+        for directory in &self.directories {
+            if let Some(found) = read(&directory.join(name))? {
+                return Ok(Some(found));
+            }
+        }
+        let variable = || std::env::var(format!("{VARIABLE}{name}")).ok();
+        Ok(self.environment.then(variable).flatten())
+    }
+
+    fn places(&self, name: &str) -> String {
+        let files = self.directories.iter();
+        let files = files.map(|directory| directory.join(name).display().to_string());
+        let variable = self.environment.then(|| format!("${VARIABLE}{name}"));
+        let places: Vec<String> = files.chain(variable).collect();
+        if places.is_empty() {
+            return String::from("no source of secrets is given");
+        }
+        format!("looked for {}", places.join(", "))
+    }
+}
+
+/// A file's text without the end of its last line; none when there is no such file.
+fn read(path: &Path) -> Result<Option<String>, String> {
+    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(told(error)),
+    };
+    let mut text = String::new();
+    let mut limited = file.take(MAX_SECRET + 1);
+    limited.read_to_string(&mut text).map_err(told)?;
+    if text.len() as u64 > MAX_SECRET {
+        return Err(format!(
+            "{} is larger than {MAX_SECRET} bytes",
+            path.display()
+        ));
+    }
+    let end = text.trim_end_matches(['\n', '\r']).len();
+    text.truncate(end);
+    Ok(Some(text))
+}
+
+/// The secrets of one program: which action names which.
+#[derive(Clone, Debug, Default)]
+pub struct Secrets {
+    sources: SecretSources,
+    /// By the action's name.
+    uses: Arc<BTreeMap<Name, Vec<Name>>>,
+}
+
+impl Secrets {
+    pub fn new(sources: SecretSources) -> Self {
+        Self {
+            sources,
+            uses: Arc::default(),
+        }
+    }
+
+    pub fn sources(&self) -> &SecretSources {
+        &self.sources
+    }
+
+    /// The same sources for the actions of a program.
+    #[must_use]
+    pub fn used_by(&self, uses: BTreeMap<Name, Vec<Name>>) -> Self {
+        Self {
+            sources: self.sources.clone(),
+            uses: Arc::new(uses),
+        }
+    }
+
+    /// The request with the secrets that its action names, and what masks all of the program's;
+    /// none when the program has none.
+    ///
+    /// # Errors
+    /// `secret`: one that the action names is not there.
+    pub fn open(&self, request: &Request) -> Result<Option<Opened>, Fault> {
+        if self.uses.is_empty() {
+            return Ok(None);
+        }
+        let fault = |message: String| Fault::new(fault_kind::SECRET, message);
+        let own = self.uses.get(&request.action);
+        let own: &[Name] = own.map_or(&[], Vec::as_slice);
+        let mut values = BTreeMap::new();
+        let all: BTreeSet<&Name> = self.uses.values().flatten().collect();
+        for name in all {
+            let found = self.sources.get(name);
+            match found {
+                Ok(Some(value)) => {
+                    values.insert(name.clone(), value);
+                }
+                // One that only another action needs is no matter of this one.
+                _ if !own.contains(name) => {}
+                Ok(None) => {
+                    let places = self.sources.places(name);
+                    return Err(fault(format!("there is no secret `{name}`: {places}")));
+                }
+                Err(error) => {
+                    return Err(fault(format!(
+                        "the secret `{name}` cannot be read: {error}"
+                    )));
+                }
+            }
+        }
+        let put = |name: &str| {
+            let named = own.iter().any(|own| **own == *name);
+            named.then(|| values.get(name).cloned()).flatten()
+        };
+        let inputs = match own {
+            [] => request.inputs.clone(),
+            _ => replace_secret_marks(&request.inputs, &mut { put }),
+        };
+        Ok(Some(Opened {
+            request: Request {
+                inputs,
+                ..request.clone()
+            },
+            mask: Mask::of(values.values().map(String::as_str)),
+        }))
+    }
+}
+
+/// A request that holds secrets. It is never kept.
+pub struct Opened {
+    pub request: Request,
+    pub mask: Mask,
+}
+
+/// Finds secrets in what comes back.
+pub struct Mask {
+    /// None when there is nothing to find.
+    found: Option<Regex>,
+}
+
+impl Mask {
+    fn of<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
+        let mut forms: Vec<String> = secrets
+            .filter(|secret| !secret.is_empty())
+            .flat_map(forms)
+            .collect();
+        // The longest first: one may be part of another.
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        forms.dedup();
+        let pattern: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
+        let found = (!pattern.is_empty()).then(|| {
+            regex::RegexBuilder::new(&pattern.join("|"))
+                .size_limit(64 << 20)
+                .build()
+        });
+        Self {
+            // Text that is escaped is a pattern; one beyond all bounds hides everything.
+            found: found.map(|built| built.unwrap_or_else(|_| everything())),
+        }
+    }
+
+    pub fn outcome(&self, outcome: Result<Value, Fault>) -> Result<Value, Fault> {
+        match outcome {
+            Ok(value) => Ok(self.value(&value)),
+            Err(fault) => Err(Fault {
+                code: fault
+                    .code
+                    .map(|code| self.text(&code).map_or(code, Name::from)),
+                message: self.text(&fault.message).unwrap_or(fault.message),
+                output: fault.output.map(|output| self.value(&output)),
+                ..fault
+            }),
+        }
+    }
+
+    fn value(&self, value: &Value) -> Value {
+        let masked = map_texts(value, &mut |text| self.text(text));
+        self.numbers(masked)
+    }
+
+    /// A number that spells a secret.
+    fn numbers(&self, value: Value) -> Value {
+        match value {
+            Value::Int(_) | Value::Float(_) | Value::Decimal(_) => {
+                match self.text(&value.to_json()) {
+                    Some(text) if text == MASK => Value::text(MASK),
+                    _ => value,
+                }
+            }
+            Value::Array(items) => Value::array(
+                items
+                    .iter()
+                    .map(|item| self.numbers(item.clone()))
+                    .collect(),
+            ),
+            Value::Object(members) => Value::object(
+                members
+                    .iter()
+                    .map(|(key, member)| (key.clone(), self.numbers(member.clone())))
+                    .collect(),
+            ),
+            other => other,
+        }
+    }
+
+    fn text(&self, text: &str) -> Option<String> {
+        let found = self.found.as_ref()?;
+        found
+            .is_match(text)
+            .then(|| found.replace_all(text, MASK).into_owned())
+    }
+}
+
+/// A pattern that every text matches as a whole.
+#[allow(
+    clippy::expect_used,
+    reason = "the pattern is fixed and known to compile"
+)]
+fn everything() -> Regex {
+    Regex::new("(?s).+").expect("a fixed pattern")
+}
+
+/// A secret as it may come back: as it is, inside of JSON, of a URL, of Base64.
+fn forms(secret: &str) -> Vec<String> {
+    let json = Value::text(secret).to_json();
+    let json = json.trim_matches('"').to_owned();
+    let url = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
+    let form = url.replace("%20", "+");
+    let mut all = vec![secret.to_owned(), json, url.to_lowercase(), url, form];
+    if secret.len() >= MIN_ENCODED {
+        // Inside of longer bytes, such as `user:password`, it begins at one of three places of a
+        // group; the letters at both ends depend on what is around it.
+        for shift in 0..3 {
+            let mut bytes = vec![0_u8; shift];
+            bytes.extend_from_slice(secret.as_bytes());
+            for alphabet in [&STANDARD, &URL_SAFE] {
+                let encoded = alphabet.encode(&bytes);
+                let from = (shift * 8).div_ceil(6);
+                let to = bytes.len() * 8 / 6;
+                all.extend(encoded.get(from..to).map(str::to_owned));
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mask(secret: &str) -> Mask {
+        Mask::of([secret].into_iter())
+    }
+
+    #[test]
+    fn a_secret_is_found_however_it_comes_back() {
+        let secret = "s3cr\"et /ü";
+        let basic = STANDARD.encode(format!("user:{secret}"));
+        let json = serde_json::to_string(secret).unwrap();
+        let url = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
+        for text in [secret, &json, &url, &basic] {
+            let masked = mask(secret).text(&format!("<{text}>")).unwrap();
+            assert!(masked.contains(MASK), "{text} {masked}");
+            assert!(!masked.contains("s3cr"), "{masked}");
+        }
+        assert_eq!(mask(secret).text("nothing of it"), None);
+    }
+
+    #[test]
+    fn numbers_and_names_of_members_are_masked_too() {
+        let value = Value::from_json(r#"{"1234": [1234, 12345, "1234"]}"#).unwrap();
+        let masked = mask("1234").value(&value);
+        assert_eq!(masked.to_json(), r#"{"***":["***",12345,"***"]}"#);
+    }
+
+    #[test]
+    fn the_longer_of_two_secrets_goes_first() {
+        let mask = Mask::of(["abc", "abcdef"].into_iter());
+        assert_eq!(mask.text("abcdef abc").unwrap(), "*** ***");
+    }
+}

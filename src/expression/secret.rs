@@ -1,0 +1,186 @@
+//! Secrets in expressions: `secret('NAME')`, `{{ secrets.NAME }}` and `${secret:NAME}` give a mark
+//! that says where the secret goes. Only an action puts the secret itself there, just before it
+//! runs; nothing here ever knows one.
+
+use super::{Object, Syntax, Value};
+
+/// Letters of a private use area, so that no text that people write holds a mark by accident. That
+/// data does not bring one on purpose is checked where an action's inputs are rendered.
+const OPEN: &str = "\u{E0F0}secret:";
+const CLOSE: char = '\u{E0F1}';
+
+/// The longest name of a secret, in bytes.
+const MAX_NAME: usize = 128;
+
+/// Whether a secret can have this name: it is also that of a file.
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    !name.is_empty() && name.len() <= MAX_NAME && !name.starts_with('.') && name.chars().all(fits)
+}
+
+/// The mark of a secret.
+#[must_use]
+pub fn secret_mark(name: &str) -> String {
+    format!("{OPEN}{name}{CLOSE}")
+}
+
+/// The value with every mark in it replaced, also in the names of members; a mark that gets none
+/// stays.
+pub fn replace_secret_marks(value: &Value, with: &mut dyn FnMut(&str) -> Option<String>) -> Value {
+    map_texts(value, &mut |text| replaced(text, with))
+}
+
+/// The value with its texts changed, those of the names of members too; none: a text stays.
+pub fn map_texts(value: &Value, change: &mut dyn FnMut(&str) -> Option<String>) -> Value {
+    match value {
+        Value::String(text) => change(text).map_or_else(|| value.clone(), Value::text),
+        Value::Array(items) => {
+            Value::array(items.iter().map(|item| map_texts(item, change)).collect())
+        }
+        Value::Object(members) => {
+            let mut map = Object::with_capacity(members.len());
+            for (key, member) in members.iter() {
+                let key = change(key).map_or_else(|| key.clone(), Into::into);
+                map.insert(key, map_texts(member, change));
+            }
+            Value::object(map)
+        }
+        _ => value.clone(),
+    }
+}
+
+fn replaced(text: &str, with: &mut dyn FnMut(&str) -> Option<String>) -> Option<String> {
+    let mut rest = text;
+    let mut out = String::new();
+    let mut any = false;
+    while let Some((before, from)) = rest.split_once(OPEN) {
+        let found = from.split_once(CLOSE);
+        let put = found.and_then(|(name, after)| Some((with(name)?, after)));
+        out.push_str(before);
+        match put {
+            Some((secret, after)) => {
+                out.push_str(&secret);
+                rest = after;
+                any = true;
+            }
+            None => {
+                out.push_str(OPEN);
+                rest = from;
+            }
+        }
+    }
+    out.push_str(rest);
+    any.then_some(out)
+}
+
+/// Text with `${secret:NAME}` in it, written as the language of the text has it; and what
+/// translates a place in that back to the author's text.
+pub(super) struct Shorthand {
+    pub text: String,
+    /// Where a replacement ends in the new text, and how much longer than the old one it is.
+    ends: Vec<(usize, isize)>,
+}
+
+impl Shorthand {
+    /// None when there is no shorthand in it.
+    pub fn of(text: &str, syntax: Syntax) -> Option<Self> {
+        const START: &str = "${secret:";
+        if !text.contains(START) {
+            return None;
+        }
+        let jinja = match syntax {
+            Syntax::Azure => false,
+            Syntax::Jinja => true,
+            Syntax::Loom => text.contains("{{") || text.contains("{%"),
+        };
+        let mut out = String::with_capacity(text.len() + 16);
+        let mut ends = Vec::new();
+        let mut rest = text;
+        while let Some((before, from)) = rest.split_once(START) {
+            out.push_str(before);
+            let Some((name, after)) = from.split_once('}') else {
+                out.push_str(START);
+                rest = from;
+                continue;
+            };
+            let put = match jinja {
+                true => format!("{{{{ secrets.{name} }}}}"),
+                false => format!("@{{secret('{name}')}}"),
+            };
+            let old = START.len() + name.len() + 1;
+            out.push_str(&put);
+            ends.push((out.len(), put.len().cast_signed() - old.cast_signed()));
+            rest = after;
+        }
+        out.push_str(rest);
+        Some(Self { text: out, ends })
+    }
+
+    /// A place in the author's text.
+    pub fn back(&self, offset: usize) -> usize {
+        let longer: isize = self
+            .ends
+            .iter()
+            .filter(|(end, _)| *end <= offset)
+            .map(|(_, longer)| longer)
+            .sum();
+        offset.saturating_add_signed(-longer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::{Reference, Template};
+
+    #[test]
+    fn marks_are_replaced_wherever_they_are() {
+        let mark = secret_mark("A");
+        let value = Value::from_pairs([
+            (mark.clone(), Value::text(format!("x{mark}y{mark}"))),
+            (
+                "l".to_owned(),
+                Value::array(vec![Value::text(mark), Value::from(1_i64)]),
+            ),
+        ]);
+        let filled = replace_secret_marks(&value, &mut |name| Some(format!("<{name}>")));
+        assert_eq!(filled.to_json(), r#"{"<A>":"x<A>y<A>","l":["<A>",1]}"#);
+        let kept = replace_secret_marks(&value, &mut |_| None);
+        assert_eq!(kept, value);
+    }
+
+    #[test]
+    fn a_torn_mark_is_text() {
+        let torn = Value::text(format!("{OPEN}A {}", secret_mark("B")));
+        let filled = replace_secret_marks(&torn, &mut |name| (name == "B").then(|| "b".into()));
+        assert!(!filled.to_json().contains("\u{E0F1}b"), "{filled:?}");
+    }
+
+    #[test]
+    fn the_shorthand_is_read_in_every_language() {
+        for (text, syntax) in [
+            ("Bearer ${secret:T}", Syntax::Loom),
+            ("@{inputs('a')} ${secret:T}", Syntax::Loom),
+            ("{{ inputs.a }} ${secret:T}", Syntax::Loom),
+            ("${secret:T}", Syntax::Azure),
+            ("${secret:T}", Syntax::Jinja),
+        ] {
+            let template = Template::parse(text, syntax).unwrap();
+            let secret = Reference::Secret("T".into());
+            assert!(template.references().contains(&secret), "{text}");
+        }
+        let error = Template::parse("${secret:TOKEN}@{nothing()}", Syntax::Loom).unwrap_err();
+        assert_eq!(error.offset, "${secret:TOKEN}@{".len());
+    }
+
+    #[test]
+    fn names_are_those_of_files() {
+        for good in ["A", "api-token", "db.password", "X_1"] {
+            assert!(is_secret_name(good), "{good}");
+        }
+        for bad in ["", "..", ".hidden", "a/b", "a b", "é"] {
+            assert!(!is_secret_name(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! A canary: a secret goes into headers, a body, an environment and a failure, comes back from
+//! everywhere, and is found nowhere that Windlass writes.
+
+use super::process::{Place, bytes_of};
+use crate::support::serve;
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::post;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use std::process::Output;
+use std::sync::{Arc, Mutex};
+
+const CANARY: &str = "cAnAry-8f3d/\"quoted\" 71";
+
+type Seen = Arc<Mutex<Vec<(String, String)>>>;
+
+/// Remembers what came, and sends it back in every form; a second time with a failure.
+async fn echo(State(seen): State<Seen>, headers: HeaderMap, body: String) -> Response {
+    let bearer = headers["authorization"].to_str().unwrap().to_owned();
+    seen.lock().unwrap().push((bearer.clone(), body.clone()));
+    let status = if headers.contains_key("x-fail") {
+        StatusCode::IM_A_TEAPOT
+    } else {
+        StatusCode::OK
+    };
+    let encoded = STANDARD.encode(format!("user:{CANARY}"));
+    let told = json!({ "bearer": bearer, "body": body, "encoded": encoded, CANARY: 1 });
+    (status, [("x-echo", bearer)], Json(told)).into_response()
+}
+
+const WORKFLOW: &str = r#"
+name: canary
+inputs: { base: { type: string } }
+variables: { kept: null }
+actions:
+  call:
+    type: http
+    inputs:
+      method: POST
+      uri: "@{inputs('base')}/echo"
+      headers: { authorization: "Bearer ${secret:TOKEN}" }
+      body: { a: "@secret('TOKEN')", b: "{{ secrets.TOKEN }}!" }
+  keep: { type: setVariable, name: kept, value: "@body('call')" }
+  shell:
+    type: shell
+    run: 'printf "%s" "$TOKEN"; printf "%s" "$TOKEN" >&2'
+    env: { TOKEN: "@secret('TOKEN')" }
+  approval: { type: waitForSignal, signal: go }
+  refused:
+    type: http
+    inputs:
+      method: POST
+      uri: "@{inputs('base')}/echo"
+      headers: { authorization: "Bearer ${secret:TOKEN}", x-fail: "1" }
+      body: "@outputs('shell').stdout"
+"#;
+
+fn holds(text: &[u8], needle: &str) -> bool {
+    text.windows(needle.len())
+        .any(|part| part == needle.as_bytes())
+}
+
+/// The canary in none of its forms.
+fn assert_clean(what: &str, text: &[u8]) {
+    for form in ["cAnAry", &STANDARD.encode("user:cAnAry")[8..12]] {
+        assert!(
+            !holds(text, form),
+            "{what}: {}",
+            String::from_utf8_lossy(text)
+        );
+    }
+}
+
+fn clean(what: &str, output: Output) -> Output {
+    assert_clean(what, &output.stdout);
+    assert_clean(what, &output.stderr);
+    output
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_reaches_the_world_and_nothing_that_is_written() {
+    let seen = Seen::default();
+    let router = Router::new().route("/echo", post(echo));
+    let base = serve(router.with_state(seen.clone())).await;
+    let place = Place::new();
+    let secrets = place.dir.path().join("secrets");
+    std::fs::create_dir(&secrets).unwrap();
+    std::fs::write(secrets.join("TOKEN"), format!("{CANARY}\n")).unwrap();
+    let secrets = secrets.to_str().unwrap().to_owned();
+    let file = place.file("canary.yaml", WORKFLOW);
+
+    let told = tokio::task::spawn_blocking(move || {
+        let base = format!("base={base}");
+        let args = [
+            "run",
+            &file,
+            "--id",
+            "c",
+            "-i",
+            &base,
+            "--secrets",
+            &secrets,
+        ];
+        let mut run = place.follow(&args);
+        run.until("ActionEnded", "shell");
+        // Killed on the way, so that what is written in between is seen too.
+        run.kill();
+        assert_clean("the store of a killed process", &bytes_of(&place.state()));
+        assert!(place.run(&["signal", "c", "go"]).status.success());
+        let resume = [
+            "resume",
+            "c",
+            "--secrets",
+            &secrets,
+            "--events",
+            "jsonl",
+            "-v",
+            "-v",
+        ];
+        let resumed = clean("resume", place.run(&resume));
+        assert_eq!(resumed.status.code(), Some(1), "{resumed:?}");
+        for args in [
+            &["dump", "c", "-o", "json"][..],
+            &["dump", "c"],
+            &["status", "c", "-o", "json"],
+            &["status", "c"],
+            &["history", "c", "-o", "json"],
+            &["list", "-o", "json"],
+        ] {
+            let output = clean(&args.join(" "), place.run(args));
+            assert!(output.status.success(), "{args:?} {output:?}");
+        }
+        assert_clean("the store", &bytes_of(&place.state()));
+        // And what was masked is there, masked.
+        let dump = place.run(&["dump", "c", "-o", "json"]).stdout;
+        assert!(
+            holds(&dump, "Bearer ***"),
+            "{}",
+            String::from_utf8_lossy(&dump)
+        );
+    });
+    told.await.unwrap();
+
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!(seen.len(), 2, "{seen:?}");
+    let bearer = format!("Bearer {CANARY}");
+    assert!(seen.iter().all(|(header, _)| *header == bearer), "{seen:?}");
+    let body: Value = serde_json::from_str(&seen[0].1).unwrap();
+    assert_eq!(body, json!({ "a": CANARY, "b": format!("{CANARY}!") }));
+    // What a shell printed came into the run masked.
+    assert_eq!(seen[1].1, "***");
+}
+
+#[test]
+fn a_secret_that_is_not_there_is_a_warning_and_then_a_fault() {
+    let place = Place::new();
+    let file = place.file(
+        "missing.yaml",
+        "actions: { a: { type: shell, run: 'true', env: { T: \"${secret:NOPE}\" } } }",
+    );
+    let output = place.run(&["run", &file, "-o", "json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let warned = String::from_utf8_lossy(&output.stderr);
+    assert!(warned.contains("missing-secret"), "{warned}");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["error"]["kind"], "secret", "{told}");
+    let message = told["error"]["message"].as_str().unwrap();
+    assert!(message.contains("WINDLASS_SECRET_NOPE"), "{message}");
+
+    // From the environment.
+    let mut command = place.command(&["run", &file]);
+    let output = command.env("WINDLASS_SECRET_NOPE", "x").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    // As systemd hands it over.
+    std::fs::write(place.dir.path().join("NOPE"), "y").unwrap();
+    let mut command = place.command(&["run", &file]);
+    let output = command.env("CREDENTIALS_DIRECTORY", place.dir.path());
+    let output = output.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn nothing_is_computed_from_a_secret_and_data_names_none() {
+    let place = Place::new();
+    // The mark itself, as data would bring it.
+    let mark = "\u{E0F0}secret:T\u{E0F1}";
+    for (name, env) in [
+        ("encoded", "@{base64(secret('T'))}".to_owned()),
+        ("measured", "@{length(secret('T'))}".to_owned()),
+        ("injected", "@{inputs('data')} @{secret('T')}".to_owned()),
+    ] {
+        let text = format!(
+            "inputs: {{ data: {{ type: string }} }}\n\
+             actions: {{ a: {{ type: shell, run: 'true', env: {{ X: \"{env}\" }} }} }}"
+        );
+        let file = place.file(&format!("{name}.yaml"), &text);
+        let input = format!("data={mark}");
+        let mut command = place.command(&["run", &file, "-i", &input, "-o", "json"]);
+        let output = command.env("WINDLASS_SECRET_T", "tttt").output().unwrap();
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(told["error"]["kind"], "secret", "{name} {output:?}");
+    }
+    // An action that names no secret gets no secret.
+    let text = "inputs: { data: { type: string } }\n\
+                actions:\n\
+                \x20 a: { type: shell, run: 'printf %s \"$X\"', env: { X: \"@{inputs('data')}\" } }\n\
+                \x20 b: { type: shell, run: 'true', env: { X: \"@secret('T')\" } }\n\
+                outputs: \"@outputs('a').stdout\"";
+    let file = place.file("bystander.yaml", text);
+    let input = format!("data={mark}");
+    let mut command = place.command(&["run", &file, "-i", &input, "-o", "json"]);
+    let output = command.env("WINDLASS_SECRET_T", "tttt").output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told, json!(mark), "{output:?}");
+}
