@@ -24,6 +24,10 @@ impl Inspector {
         }
     }
 
+    pub(super) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
     /// Opens a store that no process owns, to look at it.
     ///
     /// # Errors

@@ -40,6 +40,7 @@ mod files;
 mod follow;
 mod inspect;
 mod load;
+mod named;
 mod once;
 pub mod report;
 mod run;
@@ -71,10 +72,11 @@ use crate::model::{Fault, Name};
 use crate::scheduler::{Scheduler, Start};
 use crate::store::{MemoryStore, SledStore, Store};
 use load::Workflows;
+use named::Compiled;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use ulid::Ulid;
@@ -178,9 +180,11 @@ impl EngineBuilder {
         let scheduler = Scheduler::new(store.clone(), workflows.clone(), tasks, self.quiet)
             .map_err(EngineError::Thread)?;
         Ok(Engine {
-            inspector: Inspector::new(store),
+            inspector: Inspector::new(store.clone()),
             scheduler,
             workflows,
+            store,
+            compiled: Mutex::default(),
         })
     }
 }
@@ -190,6 +194,8 @@ pub struct Engine {
     inspector: Inspector,
     scheduler: Scheduler,
     workflows: Arc<Workflows>,
+    store: Arc<dyn Store>,
+    compiled: Compiled,
 }
 
 /// How a run is started, beyond its workflow and input.

@@ -341,7 +341,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The checksum of the record under a key, if there is one.
-    fn crc_at(&self, key: impl FnOnce(&mut Vec<u8>)) -> Result<Option<u32>, StoreError> {
+    pub(super) fn crc_at(&self, key: impl FnOnce(&mut Vec<u8>)) -> Result<Option<u32>, StoreError> {
         let mut name = Vec::with_capacity(64);
         key(&mut name);
         let stored = self.kv.get(&name)?;

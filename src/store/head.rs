@@ -36,7 +36,7 @@ pub struct StoredHead {
 pub struct Root {
     /// The number of the last group.
     pub group: u64,
-    /// The checksums of all heads and index rows, added up.
+    /// The checksums of all workflows, heads and index rows, added up.
     pub digest: u64,
 }
 

@@ -29,6 +29,8 @@ pub enum Family {
     Root,
     /// A program's source.
     Program,
+    /// A workflow that is kept under a name.
+    Workflow,
     /// A run's head.
     Header,
     /// A run's whole state at a revision.
@@ -49,10 +51,11 @@ pub enum Family {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Meta,
         Self::Root,
         Self::Program,
+        Self::Workflow,
         Self::Header,
         Self::Snapshot,
         Self::Changes,
@@ -79,6 +82,7 @@ impl Family {
             Self::Meta => b'm',
             Self::Root => b'g',
             Self::Program => b'p',
+            Self::Workflow => b'w',
             Self::Header => b'r',
             Self::Snapshot => b's',
             Self::Changes => b'c',
@@ -101,6 +105,7 @@ impl Family {
             Self::Meta => "format",
             Self::Root => "root",
             Self::Program => "program",
+            Self::Workflow => "workflow",
             Self::Header => "header",
             Self::Snapshot => "snapshot",
             Self::Changes => "changes",
@@ -122,6 +127,12 @@ pub fn single(out: &mut Vec<u8>, family: Family) {
 pub fn program(out: &mut Vec<u8>, hash: ProgramHash) {
     out.push(Family::Program.byte());
     out.extend_from_slice(&hash.0);
+}
+
+/// A named workflow's key.
+pub fn workflow(out: &mut Vec<u8>, name: &str) {
+    out.push(Family::Workflow.byte());
+    text(out, name.as_bytes());
 }
 
 /// What all rows of a run in this family begin with; for a header the whole key.
@@ -283,6 +294,8 @@ pub struct Parsed {
     pub number: Option<u64>,
     /// A loop's names.
     pub names: Option<String>,
+    /// A workflow's name.
+    pub workflow: Option<String>,
     /// When it is due.
     pub due: Option<Timestamp>,
     /// Which piece of the record, 0 for the first.
@@ -300,6 +313,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
         run: None,
         number: None,
         names: None,
+        workflow: None,
         due: None,
         piece: 0,
         record: key.len(),
@@ -307,6 +321,11 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
     let rest = match family {
         Family::Meta | Family::Root => rest,
         Family::Program => rest.get(32..)?,
+        Family::Workflow => {
+            let (name, rest) = take_text(rest)?;
+            parsed.workflow = Some(utf8(&name)?);
+            rest
+        }
         Family::Due => {
             let (at, run) = rest.split_first_chunk()?;
             parsed.due = Some(Timestamp(i64::from_be_bytes(*at) ^ i64::MIN));
@@ -394,6 +413,9 @@ impl fmt::Display for Parsed {
         if let Some(due) = self.due {
             write!(f, " {due}")?;
         }
+        if let Some(workflow) = &self.workflow {
+            write!(f, " {workflow}")?;
+        }
         if let Some(run) = &self.run {
             write!(f, " of run {run}")?;
         }
@@ -461,6 +483,7 @@ mod tests {
         let all = [
             key(|k| single(k, Family::Meta)),
             key(|k| program(k, ProgramHash([0; 32]))),
+            key(|k| workflow(k, run)),
             key(|k| of_run(k, Family::Header, run)),
             key(|k| numbered(k, Family::Snapshot, run, 7)),
             key(|k| numbered(k, Family::Changes, run, 7)),
@@ -477,6 +500,7 @@ mod tests {
             assert_eq!(again.piece, 3, "{again}");
             assert_eq!(again.record, first.len());
             assert_eq!(again.run, parsed.run);
+            assert_eq!(again.workflow, parsed.workflow);
             assert_eq!(again.number, parsed.number);
         }
         assert_eq!(

@@ -8,6 +8,7 @@ mod head;
 mod keys;
 mod kv;
 pub mod memory;
+mod named;
 mod rows;
 pub mod sled;
 mod stage;
@@ -38,6 +39,17 @@ pub struct ProgramSource {
     pub max_count: u64,
     /// The operator's cap on the timeout of loops when it was loaded, in milliseconds.
     pub max_timeout_ms: u64,
+}
+
+/// A workflow that is kept under a name.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct StoredWorkflow {
+    /// Its name; 1 to [`MAX_RUN_ID`] bytes.
+    pub name: Name,
+    /// What it is compiled from.
+    pub source: ProgramSource,
+    /// When it was put there.
+    pub stored_at: Timestamp,
 }
 
 /// The head of a run: what `list` shows, and where its journal stands.
@@ -264,6 +276,35 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::UnknownRun`], [`StoreError::Io`].
     fn delete(&self, run: &str) -> Result<(), StoreError>;
+
+    /// Keeps a workflow under its name, instead of the one that was there; durable when this
+    /// returns. Gives whether there was one.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    fn put_workflow(&self, workflow: &StoredWorkflow) -> Result<bool, StoreError>;
+
+    /// Forgets the workflow of a name; runs of it go on. Gives whether there was one.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`].
+    fn remove_workflow(&self, name: &str) -> Result<bool, StoreError>;
+
+    /// The workflow of a name.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError>;
+
+    /// Workflows in the order of their names, after `after`.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    fn workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredWorkflow>, StoreError>;
 
     /// Forgets the programs that no run pins; gives how many.
     ///

@@ -10,7 +10,9 @@ use super::commit::Writer;
 use super::head::{Root, StoredHead};
 use super::keys::{self, Family, LoopPath};
 use super::kv::{Kv, KvError, prefixed};
-use super::{Commit, Committed, ProgramSource, RunHeader, Store, StoreError, StoredRun};
+use super::{
+    Commit, Committed, ProgramSource, RunHeader, Store, StoreError, StoredRun, StoredWorkflow,
+};
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
 use crate::model::Name;
 use crate::program::ProgramHash;
@@ -60,7 +62,7 @@ struct Meta {
 pub struct Rows<K: Kv> {
     pub(super) kv: K,
     pub(super) retention: Retention,
-    writer: Mutex<Writer>,
+    pub(super) writer: Mutex<Writer>,
     /// Shared by readers of several rows, alone for a group that is applied.
     gate: RwLock<()>,
     /// The last group that is durable.
@@ -144,10 +146,15 @@ impl<K: Kv> Rows<K> {
         }
     }
 
-    /// The sum of what vouches for heads and indexes, counted, without those of one run.
+    /// The sum of what vouches for workflows, heads and indexes, counted, without those of one run.
     pub(super) fn digest(&self, without: Option<&str>) -> Result<u64, StoreError> {
         let mut root = Root::default();
-        for family in [Family::Header, Family::Due, Family::Runnable] {
+        for family in [
+            Family::Workflow,
+            Family::Header,
+            Family::Due,
+            Family::Runnable,
+        ] {
             for row in self.rows(prefixed(&[family.byte()])) {
                 let (key, value) = row?;
                 let key = key.as_ref();
@@ -156,7 +163,7 @@ impl<K: Kv> Rows<K> {
                     continue;
                 }
                 root.add(match family {
-                    Family::Header => codec::crc_of(value.as_ref()),
+                    Family::Workflow | Family::Header => codec::crc_of(value.as_ref()),
                     _ => codec::crc_of_key(key),
                 });
             }
@@ -165,7 +172,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// Fails when a write failed before.
-    fn usable(&self) -> Result<(), StoreError> {
+    pub(super) fn usable(&self) -> Result<(), StoreError> {
         match self.failed.get() {
             Some(reason) => Err(StoreError::Failed {
                 reason: reason.clone(),
@@ -182,7 +189,10 @@ impl<K: Kv> Rows<K> {
 
     /// Applies what is staged and makes it durable; releases the writer as soon as the next
     /// group can stage.
-    fn make_durable(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), StoreError> {
+    pub(super) fn make_durable(
+        &self,
+        mut writer: MutexGuard<'_, Writer>,
+    ) -> Result<(), StoreError> {
         let group = writer.next_group()?;
         {
             let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
@@ -540,6 +550,26 @@ impl<K: Kv> Store for Rows<K> {
         writer.stage.clear();
         self.stage_removal(&mut writer, run)?;
         self.make_durable(writer)
+    }
+
+    fn put_workflow(&self, workflow: &StoredWorkflow) -> Result<bool, StoreError> {
+        self.put_named(workflow)
+    }
+
+    fn remove_workflow(&self, name: &str) -> Result<bool, StoreError> {
+        self.remove_named(name)
+    }
+
+    fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
+        self.named(name)
+    }
+
+    fn workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredWorkflow>, StoreError> {
+        self.all_named(after, limit)
     }
 
     fn sweep(&self) -> Result<u64, StoreError> {

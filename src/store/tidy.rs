@@ -29,7 +29,12 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         let mut prefix = Vec::new();
         keys::of_run(&mut prefix, family, run);
-        for row in self.rows(prefixed(&prefix)) {
+        self.stage_under(stage, &prefix)
+    }
+
+    /// The removal of all rows whose keys begin so.
+    pub(super) fn stage_under(&self, stage: &mut Stage, prefix: &[u8]) -> Result<(), StoreError> {
+        for row in self.rows(prefixed(prefix)) {
             let (key, _) = row?;
             stage.remove(|out| out.extend_from_slice(key.as_ref()));
         }

@@ -12,7 +12,7 @@ use windlass::program::ProgramHash;
 use windlass::source::{Bundle, SourceFile};
 use windlass::store::{
     Commit, MemoryStore, Placement, ProgramSource, Retention, RunHeader, SledOptions, SledStore,
-    Store, StoreError,
+    Store, StoreError, StoredWorkflow,
 };
 use windlass::time::Timestamp;
 
@@ -68,6 +68,7 @@ contract!(
     programs_stay_while_a_run_pins_them,
     runs_with_similar_ids_are_kept_apart,
     two_writers_at_once,
+    workflows_are_kept_under_their_names,
 );
 
 struct Bench {
@@ -676,6 +677,39 @@ fn runs_with_similar_ids_are_kept_apart(bench: &Bench) {
         assert_eq!(store.history(id, 0, 99).unwrap().len(), count);
     }
     assert_eq!(store.list(None, 99).unwrap().len(), ids.len());
+}
+
+fn workflows_are_kept_under_their_names(bench: &Bench) {
+    let store = &bench.store;
+    let workflow = |name: &str, text: &str, at: i64| StoredWorkflow {
+        name: name.into(),
+        source: source(text),
+        stored_at: Timestamp(at),
+    };
+    let names = |after: Option<&str>, limit: usize| -> Vec<String> {
+        let found = store.workflows(after, limit).unwrap();
+        found.iter().map(|one| one.name.to_string()).collect()
+    };
+    assert_eq!(store.workflow("a").unwrap(), None);
+    assert!(names(None, 9).is_empty());
+    let long = workflow("b", &"x".repeat(100_000), 1);
+    assert!(!store.put_workflow(&long).unwrap());
+    assert!(!store.put_workflow(&workflow("a", "one", 2)).unwrap());
+    assert!(!store.put_workflow(&workflow("a\0b", "two", 3)).unwrap());
+    assert_eq!(store.workflow("b").unwrap(), Some(long));
+    assert_eq!(names(None, 2), ["a", "a\0b"]);
+    assert_eq!(names(Some("a\0b"), 2), ["b"]);
+    // What replaces a long one leaves nothing of it, and no run is touched.
+    store.commit(&[commit("a", 0)]).unwrap();
+    let short = workflow("b", "y", 4);
+    assert!(store.put_workflow(&short).unwrap());
+    assert_eq!(store.workflow("b").unwrap(), Some(short));
+    assert!(store.remove_workflow("a").unwrap());
+    assert!(!store.remove_workflow("a").unwrap());
+    assert_eq!(names(None, 9), ["a\0b", "b"]);
+    assert_eq!(store.list(None, 9).unwrap().len(), 1);
+    store.sweep().unwrap();
+    assert_eq!(names(None, 9), ["a\0b", "b"]);
 }
 
 fn two_writers_at_once(bench: &Bench) {

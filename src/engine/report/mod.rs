@@ -10,6 +10,7 @@ mod outcome;
 mod status;
 mod summary;
 mod view;
+mod workflow;
 
 pub use change::Changed;
 pub use doing::{Doing, ForkReport, LastError};
@@ -25,3 +26,4 @@ pub use status::{
     ConditionReport, LastIteration, LoopReport, PausedSince, Read, StatusReport, status,
 };
 pub use summary::{ListFilter, ListReport, RunSummary, list};
+pub use workflow::{FileReport, InputReport, WorkflowReport, WorkflowSummary};

@@ -1,6 +1,7 @@
 //! How requests are read: bounded in size and time, and refused as problems.
 
 use super::problem::{Kind, Problem};
+use super::workflows::WorkflowText;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -31,6 +32,28 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Self(value)),
             Err(error) => Err(Problem::new(Kind::BadRequest, error.to_string())),
+        }
+    }
+}
+
+/// A workflow: text as it is, or JSON with the text in it.
+pub(super) struct Source(pub WorkflowText);
+
+impl<S: Send + Sync> FromRequest<S> for Source {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        if is_json(request.headers()) {
+            let Json(text) = Json::from_request(request, state).await?;
+            return Ok(Self(text));
+        }
+        let bytes = read(request.into_body()).await?;
+        match String::from_utf8(bytes.into()) {
+            Ok(text) => Ok(Self(WorkflowText {
+                text,
+                ..WorkflowText::default()
+            })),
+            Err(_) => Err(Problem::new(Kind::BadRequest, "the body is not UTF-8")),
         }
     }
 }

@@ -9,15 +9,17 @@ mod health;
 mod problem;
 mod runs;
 mod schema;
+mod workflows;
 
 pub use body::MAX_BODY;
 pub use problem::{MEDIA_TYPE, Problem};
 pub use runs::{FileText, IDEMPOTENCY_KEY, RunState, Signal, StartRun};
+pub use workflows::{Validation, WorkflowList, WorkflowText};
 
 use crate::engine::{Engine, EngineError, Inspector};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use door::{Door, Line};
 use guard::Guard;
 use problem::Kind;
@@ -123,7 +125,13 @@ pub(super) fn listen(
 }
 
 fn router(app: Arc<App>) -> Router {
+    let workflow = put(workflows::put)
+        .get(workflows::get)
+        .delete(workflows::remove);
     Router::new()
+        .route("/v1/workflows", get(workflows::list))
+        .route("/v1/workflows/{name}", workflow)
+        .route("/v1/validate", post(workflows::validate))
         .route("/v1/runs", get(runs::list).post(runs::start))
         .route("/v1/runs/{run}", get(runs::status))
         .route("/v1/runs/{run}/result", get(runs::result))

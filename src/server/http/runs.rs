@@ -3,6 +3,7 @@
 
 use super::body::{Asked, Json, Named};
 use super::problem::{Kind, Problem};
+use super::workflows::unknown;
 use super::{App, blocking};
 use crate::engine::report::{
     DumpFilter, DumpReport, HistoryFilter, HistoryReport, ListFilter, ListReport, OutcomeReport,
@@ -181,9 +182,14 @@ fn run_id(id: String) -> Result<String, Problem> {
 
 async fn workflow(app: &Arc<App>, start: &StartRun) -> Result<Arc<Workflow>, Problem> {
     let text = match (&start.workflow, &start.text) {
-        (Some(_), None) => {
-            let detail = "this server keeps no workflows";
-            return Err(Problem::new(Kind::UnknownWorkflow, detail));
+        (Some(name), None) => {
+            if start.file.is_some() || !start.files.is_empty() || start.dialect.is_some() {
+                let detail = "`file`, `files` and `dialect` go with `text`";
+                return Err(Problem::new(Kind::BadRequest, detail));
+            }
+            let (engine, asked) = (Arc::clone(&app.engine), name.clone());
+            let found = blocking(move || Ok(engine.workflow(&asked)?)).await?;
+            return found.ok_or_else(|| unknown(name));
         }
         (None, Some(text)) => text.clone(),
         _ => {

@@ -233,3 +233,80 @@ async fn a_run_is_handed_to_a_server_and_to_nobody_else() {
         "{text}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workflows_are_kept_under_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let put = |server: &Server, name: &str, text: &str| {
+        let request = server.ask(Method::PUT, &format!("/v1/workflows/{name}"));
+        let request = request.header("content-type", "application/yaml");
+        answer(request.body(text.to_owned()))
+    };
+    let (status, report) = put(&server, "counting", COUNT).await;
+    assert_eq!(status, 201, "{report}");
+    assert_eq!(
+        (&report["name"], &report["title"]),
+        (&json!("counting"), &json!("count"))
+    );
+    assert_eq!(report["inputs"][0]["default"], 20);
+    assert_eq!(report["loops"][0]["name"], "grow");
+    assert_eq!(put(&server, "nap", SLEEP).await.0, 201);
+    assert_eq!(put(&server, "a b", SLEEP).await.0, 422);
+    let (status, problem) = put(&server, "broken", "actions: { a: { type: nix } }").await;
+    assert_eq!(
+        (status, problem["diagnostics"].as_array().map(Vec::len)),
+        (422, Some(1))
+    );
+
+    // Durable against a kill, and in place of the one that was there.
+    server.kill();
+    let server = Server::start(dir.path());
+    let start = json!({ "workflow": "counting", "input": { "to": 3 } });
+    let (status, run) = server.post("/v1/runs", &start).await;
+    assert_eq!(status, 201, "{run}");
+    assert_eq!(server.end(run["run"].as_str().unwrap()).await["output"], 3);
+    let other = COUNT.replace("value: 1", "value: 5");
+    let body = json!({ "text": other, "file": "five.yaml" });
+    let replaced = with(server.ask(Method::PUT, "/v1/workflows/counting"), &body);
+    assert_eq!(answer(replaced).await.0, 200);
+    let (_, run) = server.post("/v1/runs", &start).await;
+    assert_eq!(server.end(run["run"].as_str().unwrap()).await["output"], 5);
+
+    let (_, list) = server.get("/v1/workflows?limit=1").await;
+    assert_eq!(list["workflows"][0]["file"], "five.yaml");
+    assert_eq!(list["next"], "counting");
+    let (_, list) = server.get("/v1/workflows?limit=1&after=counting").await;
+    assert_eq!(list["workflows"][0]["name"], "nap");
+    let (_, one) = server.get("/v1/workflows/nap").await;
+    assert_eq!(one["files"][0]["text"], SLEEP);
+    let remove = server.ask(Method::DELETE, "/v1/workflows/nap");
+    assert_eq!(answer(remove).await.0, 204);
+    assert_eq!(server.get("/v1/workflows/nap").await.0, 404);
+    let (status, problem) = server.post("/v1/runs", &json!({ "workflow": "nap" })).await;
+    assert_eq!(
+        (status, &problem["type"]),
+        (404, &json!("urn:windlass:unknown-workflow"))
+    );
+    assert!(server.stop().0.success());
+    let server = Server::start(dir.path());
+    assert_eq!(server.get("/v1/workflows/nap").await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workflow_is_checked_without_being_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let check = |text: &str| {
+        let request = server.ask(Method::POST, "/v1/validate");
+        answer(request.body(text.to_owned()))
+    };
+    let (status, good) = check(COUNT).await;
+    assert_eq!((status, &good["valid"]), (200, &json!(true)));
+    assert_eq!(good["loops"][0]["count"], "1000");
+    let (status, bad) = check("actions:\n  a: { type: nix }\n").await;
+    assert_eq!((status, &bad["valid"]), (200, &json!(false)));
+    assert_eq!(bad["diagnostics"][0]["line"], 2);
+    let (_, list) = server.get("/v1/workflows").await;
+    assert_eq!(list, json!({ "workflows": [], "next": null }));
+}

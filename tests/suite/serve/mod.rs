@@ -1,6 +1,7 @@
 //! `windlass serve` from outside: real processes, real sockets, real kills.
 
 mod api;
+mod events;
 mod life;
 mod security;
 

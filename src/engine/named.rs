@@ -1,0 +1,119 @@
+//! Workflows that are kept in the store under a name: put, found again, started. Each is compiled
+//! once and kept as long as nobody puts another one in its place.
+
+use super::report::{WorkflowReport, WorkflowSummary};
+use super::{Bundle, Engine, EngineError, Inspector, LoadOptions, Workflow, now};
+use crate::model::Name;
+use crate::store::{MAX_RUN_ID, StoredWorkflow};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Named workflows that were compiled. Locked for as long as one is put, compiled or removed, so
+/// that it never says anything else than the store.
+pub(super) type Compiled = Mutex<HashMap<Name, Arc<Workflow>>>;
+
+impl Engine {
+    /// Checks a workflow and keeps it under a name, in place of the one that was there. It is
+    /// durable when this returns. Blocks. Gives what it is, and whether there was one before.
+    ///
+    /// # Errors
+    /// [`EngineError::Load`] with all of its mistakes, [`EngineError::Input`] for a name that is
+    /// none, store errors.
+    pub fn put_workflow(
+        &self,
+        name: &str,
+        bundle: Bundle,
+        options: &LoadOptions,
+    ) -> Result<(WorkflowReport, bool), EngineError> {
+        check_name(name)?;
+        let workflow = Arc::new(self.load_bundle(bundle, options)?);
+        let stored = StoredWorkflow {
+            name: Name::from(name),
+            source: workflow.source.clone(),
+            stored_at: now(),
+        };
+        let report = WorkflowReport::new(&stored, &workflow);
+        let mut compiled = self.compiled();
+        let replaced = self.store.put_workflow(&stored)?;
+        compiled.insert(stored.name, workflow);
+        Ok((report, replaced))
+    }
+
+    /// The workflow of a name, ready to be started; none when there is none. Blocks.
+    ///
+    /// # Errors
+    /// [`EngineError::Load`] when this engine refuses what another one took; store errors.
+    pub fn workflow(&self, name: &str) -> Result<Option<Arc<Workflow>>, EngineError> {
+        let mut compiled = self.compiled();
+        if let Some(workflow) = compiled.get(name) {
+            return Ok(Some(Arc::clone(workflow)));
+        }
+        let Some(stored) = self.store.workflow(name)? else {
+            return Ok(None);
+        };
+        let workflow = self.compile(&stored)?;
+        compiled.insert(stored.name, Arc::clone(&workflow));
+        Ok(Some(workflow))
+    }
+
+    /// What the workflow of a name is, with its text. Blocks.
+    ///
+    /// # Errors
+    /// As [`Engine::workflow`].
+    pub fn describe_workflow(&self, name: &str) -> Result<Option<WorkflowReport>, EngineError> {
+        let Some(stored) = self.store.workflow(name)? else {
+            return Ok(None);
+        };
+        let workflow = self.compile(&stored)?;
+        Ok(Some(WorkflowReport::new(&stored, &workflow)))
+    }
+
+    /// Forgets the workflow of a name; its runs go on. False when there is none. Blocks.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn remove_workflow(&self, name: &str) -> Result<bool, EngineError> {
+        let mut compiled = self.compiled();
+        compiled.remove(name);
+        Ok(self.store.remove_workflow(name)?)
+    }
+
+    fn compile(&self, stored: &StoredWorkflow) -> Result<Arc<Workflow>, EngineError> {
+        let source = &stored.source;
+        let options = LoadOptions {
+            dialect: Some(source.dialect),
+            ..LoadOptions::default()
+        };
+        Ok(Arc::new(self.load_bundle(source.bundle.clone(), &options)?))
+    }
+
+    fn compiled(&self) -> MutexGuard<'_, HashMap<Name, Arc<Workflow>>> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inspector {
+    /// The named workflows of the store, in the order of their names, after `after`.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<WorkflowSummary>, EngineError> {
+        let stored = self.store().workflows(after, limit)?;
+        Ok(stored.iter().map(WorkflowSummary::new).collect())
+    }
+}
+
+/// A name that can be part of a path and a word of a command line.
+fn check_name(name: &str) -> Result<(), EngineError> {
+    let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.len() > MAX_RUN_ID || !name.chars().all(fits) {
+        return Err(EngineError::Input(format!(
+            "a workflow's name has 1 to {MAX_RUN_ID} bytes of letters, digits and -_., not `{name}`"
+        )));
+    }
+    Ok(())
+}

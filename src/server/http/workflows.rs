@@ -1,0 +1,201 @@
+//! Workflows over HTTP: kept under a name, looked at, checked.
+
+use super::body::{Asked, Named, Source};
+use super::problem::{Kind, Problem};
+use super::runs::{FileText, bundle, dialect};
+use super::{App, blocking};
+use crate::engine::report::{
+    DiagnosticReport, LoopLimits, WorkflowReport, WorkflowSummary, diagnostics, loop_limits,
+};
+use crate::engine::{Bundle, LoadError, LoadOptions};
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// So many workflows are on a page when none are asked for, and at most.
+const PAGE: usize = 100;
+const MAX_PAGE: usize = 1_000;
+
+/// A workflow that comes along.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkflowText {
+    /// Its text, YAML or JSON.
+    pub text: String,
+    /// What its file is called, for diagnostics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The files that it names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileText>,
+    /// Reads it as this format: `loom`, `azure`, `tea`, `canvas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
+}
+
+impl WorkflowText {
+    fn parts(self) -> Result<(Bundle, LoadOptions), Problem> {
+        let options = LoadOptions {
+            dialect: dialect(self.dialect.as_deref())?,
+            ..LoadOptions::default()
+        };
+        let bundle = bundle(self.file.as_deref(), self.text, &self.files);
+        Ok((bundle, options))
+    }
+}
+
+/// A page of workflows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkflowList {
+    /// The workflows, by name.
+    pub workflows: Vec<WorkflowSummary>,
+    /// Where the next page begins, when there may be more.
+    pub next: Option<String>,
+}
+
+/// What is said of a workflow that is only checked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Validation {
+    /// Whether it would be taken.
+    pub valid: bool,
+    /// All mistakes, and what only looks wrong.
+    pub diagnostics: Vec<DiagnosticReport>,
+    /// What bounds its loops.
+    pub loops: Vec<LoopLimits>,
+}
+
+/// Keeps a workflow under a name, in place of the one that was there. Runs that were started go
+/// on with what they were started with. The body is its text, or JSON with the text in it.
+#[utoipa::path(put, path = "/v1/workflows/{name}", tag = "workflows",
+    params(("name" = String, Path, description = "Its name: letters, digits and -_.")),
+    request_body(content((WorkflowText = "application/json"), (String = "application/yaml"))),
+    responses(
+        (status = 201, description = "It is kept", body = WorkflowReport),
+        (status = 200, description = "It is kept in place of another one", body = WorkflowReport),
+        (status = "4XX", description = "422: it is refused, with all of its mistakes", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn put(
+    State(app): State<Arc<App>>,
+    Named(name): Named,
+    Source(text): Source,
+) -> Result<Response, Problem> {
+    app.takes_work()?;
+    let (bundle, options) = text.parts()?;
+    let location = format!("/v1/workflows/{name}");
+    let engine = Arc::clone(&app.engine);
+    let put = blocking(move || Ok(engine.put_workflow(&name, bundle, &options)?));
+    let (report, replaced) = put.await?;
+    let status = if replaced {
+        StatusCode::OK
+    } else {
+        StatusCode::CREATED
+    };
+    let headers = [(header::LOCATION, location)];
+    Ok((status, headers, axum::Json(report)).into_response())
+}
+
+/// Which workflows are listed.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WorkflowsQuery {
+    /// So many at most: 100 when none are asked for, 1000 at most.
+    limit: Option<usize>,
+    /// Where the page begins: `next` of the page before.
+    after: Option<String>,
+}
+
+/// Lists the workflows that are kept, by name.
+#[utoipa::path(get, path = "/v1/workflows", tag = "workflows", params(WorkflowsQuery),
+    responses((status = 200, description = "A page of workflows", body = WorkflowList)))]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Asked(query): Asked<WorkflowsQuery>,
+) -> Result<axum::Json<WorkflowList>, Problem> {
+    let limit = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+    let after = query.after;
+    let workflows = app
+        .look(move |store| store.workflows(after.as_deref(), limit))
+        .await?;
+    let next = workflows
+        .last()
+        .filter(|_| workflows.len() == limit)
+        .map(|last| last.name.clone());
+    Ok(axum::Json(WorkflowList { workflows, next }))
+}
+
+/// A workflow with its text, what it takes and what bounds its loops.
+#[utoipa::path(get, path = "/v1/workflows/{name}", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+    responses(
+        (status = 200, description = "The workflow", body = WorkflowReport),
+        (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Named(name): Named,
+) -> Result<axum::Json<WorkflowReport>, Problem> {
+    let engine = Arc::clone(&app.engine);
+    let asked = name.clone();
+    let found = blocking(move || Ok(engine.describe_workflow(&asked)?)).await?;
+    found.map(axum::Json).ok_or_else(|| unknown(&name))
+}
+
+/// Forgets a workflow. Its runs go on.
+#[utoipa::path(delete, path = "/v1/workflows/{name}", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+    responses(
+        (status = 204, description = "It is forgotten"),
+        (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Named(name): Named,
+) -> Result<StatusCode, Problem> {
+    let engine = Arc::clone(&app.engine);
+    let asked = name.clone();
+    if blocking(move || Ok(engine.remove_workflow(&asked)?)).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(unknown(&name))
+    }
+}
+
+/// Checks a workflow and keeps nothing. The body is its text, or JSON with the text in it.
+#[utoipa::path(post, path = "/v1/validate", tag = "workflows",
+    request_body(content((WorkflowText = "application/json"), (String = "application/yaml"))),
+    responses(
+        (status = 200, description = "What is wrong with it, if anything", body = Validation),
+        (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn validate(
+    State(app): State<Arc<App>>,
+    Source(text): Source,
+) -> Result<axum::Json<Validation>, Problem> {
+    let (bundle, options) = text.parts()?;
+    let engine = Arc::clone(&app.engine);
+    let checked = blocking(move || match engine.load_bundle(bundle, &options) {
+        Ok(workflow) => Ok(Validation {
+            valid: true,
+            diagnostics: diagnostics(workflow.warnings(), workflow.bundle()),
+            loops: loop_limits(workflow.program()),
+        }),
+        Err(LoadError::Refused {
+            diagnostics: found,
+            bundle,
+        }) => Ok(Validation {
+            valid: false,
+            diagnostics: diagnostics(&found, &bundle),
+            loops: Vec::new(),
+        }),
+        Err(error) => Err(error.into()),
+    });
+    Ok(axum::Json(checked.await?))
+}
+
+/// The problem of a name that nothing is kept under.
+pub(super) fn unknown(name: &str) -> Problem {
+    let detail = format!("there is no workflow `{name}`");
+    Problem::new(Kind::UnknownWorkflow, detail)
+}

@@ -1,0 +1,81 @@
+//! Workflows that are kept under a name, so that runs can be started by it. A run is pinned to
+//! the program it was started with, never to a name.
+
+use super::codec;
+use super::keys::{self, Family};
+use super::kv::{Kv, prefixed};
+use super::rows::{Rows, corrupt, lock};
+use super::{StoreError, StoredWorkflow};
+use std::ops::Bound;
+
+impl<K: Kv> Rows<K> {
+    /// Keeps a workflow under its name, instead of the one that was there. False when there was
+    /// none.
+    pub(super) fn put_named(&self, workflow: &StoredWorkflow) -> Result<bool, StoreError> {
+        let mut name = Vec::new();
+        keys::workflow(&mut name, &workflow.name);
+        let mut writer = lock(&self.writer);
+        self.usable()?;
+        writer.stage.clear();
+        let old = self.crc_at(|key| key.extend_from_slice(&name))?;
+        self.stage_under(&mut writer.stage, &name)?;
+        let put = writer
+            .stage
+            .put(
+                |key| key.extend_from_slice(&name),
+                |out| codec::encode(out, workflow),
+            )
+            .map_err(|error| corrupt(&error.to_string()))?;
+        old.into_iter().for_each(|crc| writer.root.drop(crc));
+        writer.root.add(put.crc);
+        self.make_durable(writer)?;
+        Ok(old.is_some())
+    }
+
+    /// Forgets a workflow; false when there is none of this name.
+    pub(super) fn remove_named(&self, workflow: &str) -> Result<bool, StoreError> {
+        let mut name = Vec::new();
+        keys::workflow(&mut name, workflow);
+        let mut writer = lock(&self.writer);
+        self.usable()?;
+        let Some(old) = self.crc_at(|key| key.extend_from_slice(&name))? else {
+            return Ok(false);
+        };
+        writer.stage.clear();
+        self.stage_under(&mut writer.stage, &name)?;
+        writer.root.drop(old);
+        self.make_durable(writer)?;
+        Ok(true)
+    }
+
+    /// The workflow of a name.
+    pub(super) fn named(&self, workflow: &str) -> Result<Option<StoredWorkflow>, StoreError> {
+        let _reading = self.reading();
+        self.read(|key| keys::workflow(key, workflow), codec::decode)
+    }
+
+    /// Workflows in the order of their names, after `after`.
+    pub(super) fn all_named(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredWorkflow>, StoreError> {
+        let (all, to) = prefixed(&[Family::Workflow.byte()]);
+        let from = match after {
+            Some(workflow) => {
+                let mut key = Vec::new();
+                keys::workflow(&mut key, workflow);
+                Bound::Excluded(key)
+            }
+            None => all,
+        };
+        let _reading = self.reading();
+        self.records((from, to))
+            .take(limit)
+            .map(|row| {
+                let (key, first) = row?;
+                self.value(key.as_ref(), first.as_ref(), codec::decode)
+            })
+            .collect()
+    }
+}
