@@ -358,6 +358,8 @@ pub mod fault_kind {
     pub const INPUT: &str = "input";
     /// A command ended with another code than 0, or could not be started.
     pub const SHELL: &str = "shell";
+    /// A script failed, or what runs it.
+    pub const SCRIPT: &str = "script";
     /// A handler failed.
     pub const HANDLER: &str = "handler";
     /// `terminate`.

@@ -12,12 +12,14 @@ mod http;
 mod inputs;
 mod process;
 mod registry;
+mod script;
 mod secrets;
 mod shell;
 mod warden;
 
 pub use handler::ActivityContext;
 pub use registry::Registry;
+pub use script::interpreter;
 pub use secrets::{MASK, SecretSources};
 
 use crate::expression::Value;

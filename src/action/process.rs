@@ -15,7 +15,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStdin, Command};
+use tokio::process::{Child, ChildStdin, Command};
 
 /// Most bytes of standard output.
 const MAX_STDOUT: usize = 16 << 20;
@@ -148,12 +148,8 @@ impl Processes {
     /// Runs a command to its end. Dropping the future kills its process group; so does its end,
     /// for what it left in the background.
     pub(super) async fn run(&self, spec: Spec) -> Result<Finished, ProcessError> {
-        let mut command = command(&spec)?;
-        self.warden.prepare();
-        let mut child = command.spawn().map_err(|error| start_error(&spec, error))?;
-        // Dropped before the child, so while its id is still its own.
-        let group = Group::new(child.id(), &self.warden);
-
+        // The group is dropped before the child, so while its id is still its own.
+        let Running { mut child, group } = self.start(&spec)?;
         let mut stdout = Vec::new();
         let mut stderr = VecDeque::new();
         let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -191,6 +187,44 @@ impl Processes {
             }
         };
         Ok(Finished::new(status, &stdout, stderr))
+    }
+
+    /// Starts a command that goes on until it ends or what is given is dropped, which kills its
+    /// process group. Who starts it feeds and reads it.
+    pub(super) fn start(&self, spec: &Spec) -> Result<Running, ProcessError> {
+        let mut command = command(spec)?;
+        self.warden.prepare();
+        let child = command.spawn().map_err(|error| start_error(spec, error))?;
+        let group = Group::new(child.id(), &self.warden);
+        Ok(Running { group, child })
+    }
+}
+
+/// A command that was started.
+pub(super) struct Running {
+    /// Dropped before the child, so while its id is still its own.
+    group: Group,
+    /// The process, with its pipes.
+    pub(super) child: Child,
+}
+
+impl Running {
+    /// Kills what is left of it and says how it ended, with the end of what it wrote to standard
+    /// error.
+    pub(super) async fn end(self, stderr: VecDeque<u8>) -> Result<Finished, ProcessError> {
+        let Self { mut child, group } = self;
+        let status = match tokio::time::timeout(GRACE, child.wait()).await {
+            Ok(status) => status,
+            Err(_) => {
+                drop(group);
+                child.wait().await
+            }
+        };
+        Ok(Finished::new(
+            status.map_err(ProcessError::Broken)?,
+            &[],
+            stderr,
+        ))
     }
 }
 

@@ -5,6 +5,7 @@ use super::append::AppendFile;
 use super::handler::{ActivityContext, Handlers};
 use super::http::{Client, Http};
 use super::process::Processes;
+use super::script::{Lua, Python};
 use super::secrets::{SecretSources, Secrets};
 use super::shell::Shell;
 use super::{Attempt, Executor};
@@ -29,15 +30,17 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The executors that Windlass brings: `http`, `shell`, `appendFile`, `activity`, `actor`,
-    /// `connector`. No handlers.
+    /// The executors that Windlass brings: `http`, `shell`, `appendFile`, `python`, `lua`,
+    /// `activity`, `actor`, `connector`. No handlers.
     #[must_use]
     pub fn new() -> Self {
         let client = Arc::new(Client::default());
         let processes = Arc::new(Processes::default());
-        let executors: [(&str, Arc<dyn Executor>); 3] = [
+        let executors: [(&str, Arc<dyn Executor>); 5] = [
             ("appendFile", Arc::new(AppendFile::default())),
             ("http", Arc::new(Http::new(Arc::clone(&client)))),
+            ("lua", Arc::new(Lua::default())),
+            ("python", Arc::new(Python::new(Arc::clone(&processes)))),
             ("shell", Arc::new(Shell::new(Arc::clone(&processes)))),
         ];
         Self {

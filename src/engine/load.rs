@@ -2,7 +2,7 @@
 
 use super::files::gather;
 use super::{EngineError, LoadError};
-use crate::action::Registry;
+use crate::action::{Registry, interpreter};
 use crate::compile::compile;
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
@@ -286,6 +286,7 @@ impl Workflows {
         };
         self.missing_handlers(&workflow, &mut diagnostics);
         self.missing_secrets(&workflow, &mut diagnostics);
+        missing_interpreters(&workflow, &mut diagnostics);
         if diagnostics.has_errors() {
             return Err(LoadError::Refused {
                 diagnostics,
@@ -379,6 +380,18 @@ impl Workflows {
         Loaded {
             program: Arc::new(program),
             registry,
+        }
+    }
+}
+
+/// Refuses scripts in a language that this machine cannot run: half of the work would be done when
+/// a run gets there.
+fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+    for (step, call) in workflow.calls() {
+        if let Err(missing) = interpreter(&call.executor) {
+            let message = format!("`{}` is a script in {}", step.name, call.executor);
+            let diagnostic = Diagnostic::error("missing-interpreter", step.span, message);
+            diagnostics.push(diagnostic.hint(missing));
         }
     }
 }

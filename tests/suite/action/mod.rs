@@ -3,6 +3,7 @@
 mod handler;
 mod http;
 mod http_faults;
+mod script;
 mod shell;
 mod tls;
 
