@@ -7,6 +7,7 @@ mod handlers;
 mod loom;
 mod reader;
 mod secrets;
+mod tea;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::hir::Workflow;
@@ -124,14 +125,15 @@ pub fn read(
                 &mut diagnostics,
             ))
         }
-        Dialect::Tea | Dialect::Canvas => {
+        Dialect::Tea => Some(tea::read(bundle, file, &node, caps, &mut diagnostics)),
+        Dialect::Canvas => {
             diagnostics.push(
                 Diagnostic::error(
                     "dialect-not-supported",
                     node.span,
                     format!("the {} format is not supported yet", dialect.as_str()),
                 )
-                .hint("loom and azure are"),
+                .hint("loom, azure and tea are"),
             );
             None
         }

@@ -1,0 +1,253 @@
+//! Nodes with `uses` or `action`: which executor does it, and what of its answer counts.
+
+use super::make::{given, jinja, text};
+use super::node::{Made, Sink};
+use super::script::Language;
+use super::{Place, Tea, evaluate, make};
+use crate::dialect::reader::Fields;
+use crate::expression::{Template, Value};
+use crate::hir::Assignment;
+use crate::model::Name;
+use crate::source::{Entry, Kind};
+
+/// Actions of TEA that an executor of the same name does.
+const SAME_NAME: [&str; 6] = [
+    "validate.extraction",
+    "validate.schema",
+    "data.validate",
+    "data.merge",
+    "json.parse",
+    "reflection.evaluate",
+];
+/// Actions of TEA that another executor does.
+const RENAMED: [&str; 3] = ["llm.call", "http.get", "http.post"];
+/// Actions of the Loom format that are one call of an executor.
+const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile"];
+/// What is more than one call.
+const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
+
+/// One call of an executor that stands for an action.
+pub(super) struct Invocation {
+    pub executor: Name,
+    pub inputs: Template,
+    /// What the action gives, of what the executor gave.
+    pub value: Template,
+    /// What it does to the state besides.
+    pub then: Vec<Assignment>,
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// A node with `uses` or `action`.
+    pub(super) fn uses(
+        &mut self,
+        entry: &'n Entry,
+        fields: &mut Fields<'n>,
+        place: &Place,
+    ) -> Option<Made> {
+        let with = fields.get("with");
+        let timeout = fields.some(&mut self.reader, "timeout");
+        let sink = self.sink(fields);
+        let name = canonical(self.reader.text(entry, "for example uses: llm.call")?);
+        match &*name {
+            "retry.loop" => self.retry_loop(entry, with, &sink, place),
+            "reflection.loop" => self.reflection_loop(entry, with, &sink, place),
+            "reflection.correct" => self.reflection_correct(entry, with, &sink, place),
+            _ => self.one_call(&name, entry, with, timeout, &sink, place),
+        }
+    }
+
+    fn one_call(
+        &mut self,
+        name: &str,
+        entry: &'n Entry,
+        with: Option<&'n Entry>,
+        timeout: Option<&'n Entry>,
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<Made> {
+        let with = self.arguments(with)?;
+        if !action_names().any(|known| known == name) {
+            let what = format!("Unknown action '{name}'");
+            let known = action_names().chain(COMPOSED);
+            self.unknown("unknown-action", what, entry.value.span, name, known);
+            return None;
+        }
+        let invocation = self.invocation(name, entry, &with, place)?;
+        let timeout = timeout.and_then(|entry| self.seconds(entry));
+        let mut then = invocation.then;
+        then.extend(self.keep(sink, &invocation.value, place));
+        let call = make::call(&invocation.executor, invocation.inputs, timeout, then);
+        let output = (invocation.value != given()).then_some(invocation.value);
+        Some(Made {
+            output,
+            ..Made::new(name, call)
+        })
+    }
+
+    /// The entries of a map of arguments.
+    pub(super) fn arguments(&mut self, with: Option<&'n Entry>) -> Option<Vec<&'n Entry>> {
+        match with.map(|with| (&with.value.kind, with)) {
+            None | Some((Kind::Null, _)) => Some(Vec::new()),
+            Some((Kind::Object(entries), _)) => Some(entries.iter().collect()),
+            Some((_, with)) => {
+                let what = format!("`{}`", with.key);
+                let hint = "for example with: { prompt: \"…\" }";
+                self.reader.wrong_type(&with.value, &what, "a map", hint);
+                None
+            }
+        }
+    }
+
+    /// The call that an action is, one of [`action_names`]. `entry` is where it is named, `with`
+    /// are its arguments.
+    pub(super) fn invocation(
+        &mut self,
+        name: &str,
+        entry: &Entry,
+        with: &[&'n Entry],
+        place: &Place,
+    ) -> Option<Invocation> {
+        let simple = |executor: &str, inputs, value| Invocation {
+            executor: Name::from(executor),
+            inputs: Template::object(inputs),
+            value,
+            then: Vec::new(),
+        };
+        match name {
+            "llm.call" => Some(simple("ai", self.inputs_of(name, with), given())),
+            "http.get" | "http.post" => {
+                let inputs = self.web(name, with, place);
+                Some(simple("http", inputs, given().part("body")))
+            }
+            "reflection.evaluate" => self.evaluate_call(entry, with),
+            _ => Some(simple(name, self.inputs_of(name, with), given())),
+        }
+    }
+
+    /// The arguments of an action, and those that it takes from elsewhere when they are not given.
+    pub(super) fn inputs_of(
+        &mut self,
+        name: &str,
+        with: &[&'n Entry],
+    ) -> Vec<(Template, Template)> {
+        let mut inputs: Vec<(Template, Template)> = Vec::with_capacity(with.len() + 1);
+        for argument in with {
+            let value = self.reader.template(&argument.value);
+            inputs.push((text(&argument.key), value));
+        }
+        let has = |key: &str| with.iter().any(|entry| entry.key == key);
+        match name {
+            "llm.call" => {
+                let own = self.llm.iter().filter(|(key, _)| !has(key));
+                inputs.extend(own.map(|(key, value)| (text(key), value.clone())));
+            }
+            "validate.extraction" => {
+                // Taken from the state where not given (spec: tea-observed.md, "Validators").
+                for key in ["entities", "relationships", "source_text"] {
+                    if !has(key) {
+                        let from = jinja(&format!("{{{{ state.get('{key}') }}}}"));
+                        inputs.push((text(key), from));
+                    }
+                }
+            }
+            _ => {}
+        }
+        inputs
+    }
+
+    /// `reflection.evaluate` by itself: `custom` is code of this file, the rest an executor.
+    fn evaluate_call(&mut self, named: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
+        let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
+        let kind = find("evaluator_type").or(find("type"));
+        let data = find("data");
+        let data = match data {
+            Some(entry) => self.reader.template(&entry.value),
+            None => jinja("{{ state.get('reflection_output', state.get('output')) }}"),
+        };
+        let success = |value: Template| {
+            let yes = Template::constant(Value::Bool(true));
+            Template::call("setProperty", vec![value, text("success"), yes]).ok()
+        };
+        if kind.and_then(|kind| kind.value.as_str()) == Some("custom") {
+            let Some(run) = find("run") else {
+                let message = "reflection.evaluate: a custom evaluator needs `run`";
+                let hint = "for example run: \"return len(output) > 0\"";
+                self.reader
+                    .error("missing-key", named.value.span, message, hint);
+                return None;
+            };
+            let language: Language = self.language(find("language"))?;
+            return Some(Invocation {
+                executor: Name::from(language.executor()),
+                inputs: self.judge(language, run, data)?,
+                value: success(evaluate::normal(language))?,
+                then: Vec::new(),
+            });
+        }
+        let passed: Vec<&'n Entry> = with
+            .iter()
+            .copied()
+            .filter(|entry| !matches!(&*entry.key, "data" | "type"))
+            .collect();
+        let mut inputs = self.inputs_of("reflection.evaluate", &passed);
+        inputs.push((text("data"), data));
+        if find("evaluator_type").is_none() {
+            let word = match kind {
+                Some(kind) => self.reader.template(&kind.value),
+                None => text("schema"),
+            };
+            inputs.push((text("evaluator_type"), word));
+        }
+        Some(Invocation {
+            executor: Name::from("reflection.evaluate"),
+            inputs: Template::object(inputs),
+            value: success(given())?,
+            then: Vec::new(),
+        })
+    }
+
+    /// The inputs of `http.get` and `http.post`, in the words of the `http` executor.
+    fn web(&mut self, name: &str, with: &[&'n Entry], place: &Place) -> Vec<(Template, Template)> {
+        let method = if name == "http.get" { "GET" } else { "POST" };
+        let mut inputs = vec![(text("method"), text(method))];
+        let mut has_url = false;
+        for entry in with {
+            let key = match entry.key.as_str() {
+                "url" | "uri" => {
+                    has_url = true;
+                    "uri"
+                }
+                "params" | "queries" => "queries",
+                "json" | "data" | "body" => "body",
+                "headers" | "authentication" => &entry.key,
+                other => {
+                    let what = format!("{name} has no argument `{other}`");
+                    let known = ["url", "params", "json", "data", "headers"];
+                    self.unknown("unknown-key", what, entry.key_span, other, known);
+                    continue;
+                }
+            };
+            let value = self.reader.template(&entry.value);
+            inputs.push((text(key), value));
+        }
+        if !has_url {
+            let what = format!("`{}` needs `url`", place.shown());
+            let hint = "for example with: { url: \"https://example.org/status\" }";
+            self.reader.error("missing-key", place.span, what, hint);
+        }
+        inputs
+    }
+}
+
+/// The names of all actions that are one call.
+pub(super) fn action_names() -> impl Iterator<Item = &'static str> {
+    SAME_NAME.into_iter().chain(RENAMED).chain(LOOM)
+}
+
+/// TEA knows each of its actions by a second name: `actions.llm_call` is `llm.call`.
+pub(super) fn canonical(name: &str) -> String {
+    match name.strip_prefix("actions.") {
+        Some(rest) => rest.replacen('_', ".", 1),
+        None => name.to_owned(),
+    }
+}

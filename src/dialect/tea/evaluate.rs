@@ -1,0 +1,164 @@
+//! Evaluators: by a JSON Schema, by a model, by code. What they say is `{valid, score, errors,
+//! suggestions}`, whatever the code behind them gave (AC2 to AC4, AC7).
+
+use super::make::{
+    FAULT, assign, forget_fault, helper, jinja, object, set, state, text, with_result,
+};
+use super::reflection::EVALUATION;
+use super::retry_loop::sequence;
+use super::script::Language;
+use super::worker::{reflected, value_of};
+use super::{Place, Tea, make};
+use crate::expression::{Template, Value};
+use crate::hir::{Step, StepKind};
+use crate::model::Name;
+use crate::source::Entry;
+
+const HINT: &str = "for example evaluator: { type: schema, schema: { type: object } }";
+const TYPES: [&str; 3] = ["schema", "llm", "custom"];
+
+/// How an output is judged.
+pub(super) enum Evaluator {
+    /// By the executor of `reflection.evaluate`; the inputs still lack the data.
+    Call {
+        inputs: Vec<(Template, Template)>,
+        /// A schema: a model's answer is judged by the JSON it holds.
+        text_is_json: bool,
+    },
+    /// By code.
+    Custom {
+        language: Language,
+        inputs: Template,
+        timeout: Option<Template>,
+    },
+}
+
+/// The JSON that an evaluation is, of whatever custom code gave.
+const NORMAL: &str = "{{ \
+    {'valid': result.get('valid', false), \
+     'score': result.get('score', 1.0 if result.get('valid') else 0.0) | float, \
+     'errors': result.get('errors', []), 'suggestions': result.get('suggestions', [])} \
+    if result is mapping else \
+    ({'valid': result >= 0.5, 'score': result | float, \
+      'errors': [] if result >= 0.5 else [{'message': 'Score ' ~ (result | float) ~ ' below threshold'}], \
+      'suggestions': []} \
+     if (result is number and result is not boolean) else \
+     {'valid': (result | bool), 'score': 1.0 if result else 0.0, \
+      'errors': [] if result else [{'message': 'Validation failed'}], 'suggestions': []}) }}";
+
+impl<'n> Tea<'_, 'n> {
+    /// Reads the evaluator of a loop.
+    pub(super) fn evaluator(&mut self, entry: &'n Entry, place: &Place) -> Option<Evaluator> {
+        let mut fields = self.reader.fields(&entry.value, "`evaluator`", HINT)?;
+        let kind = fields.some(&mut self.reader, "type");
+        let run = fields.some(&mut self.reader, "run");
+        let language = fields.some(&mut self.reader, "language");
+        let timeout = fields.some(&mut self.reader, "timeout");
+        let word = match kind {
+            Some(kind) => self.reader.text(kind, "schema, llm or custom")?,
+            None => "schema",
+        };
+        if word == "custom" {
+            let Some(run) = run else {
+                let message = "a custom evaluator needs `run`";
+                let hint = "for example run: \"return len(output) > 0\"";
+                self.reader
+                    .error("missing-key", entry.key_span, message, hint);
+                return None;
+            };
+            fields.finish(&mut self.reader);
+            let language = self.language(language)?;
+            let timeout = timeout.and_then(|timeout| self.seconds(timeout));
+            let data = jinja("{{ state.reflection_output }}");
+            let inputs = self.judge(language, run, data)?;
+            return Some(Evaluator::Custom {
+                language,
+                inputs,
+                timeout,
+            });
+        }
+        if !TYPES.contains(&word) {
+            let message = format!("reflection.loop: Unknown evaluator type: {word}");
+            let span = kind.map_or(entry.key_span, |kind| kind.value.span);
+            self.unknown("unknown-value", message, span, word, TYPES);
+            return None;
+        }
+        let with: Vec<&'n Entry> = fields.rest().collect();
+        if word == "schema" && !with.iter().any(|entry| entry.key == "schema") {
+            let message = "a schema evaluator needs `schema`";
+            self.reader
+                .error("missing-key", entry.key_span, message, HINT);
+            return None;
+        }
+        let mut inputs = self.inputs_of("reflection.evaluate", &with);
+        inputs.push((text("evaluator_type"), text(word)));
+        let _ = place;
+        Some(Evaluator::Call {
+            inputs,
+            text_is_json: word == "schema",
+        })
+    }
+
+    /// The inputs of code that judges `data`.
+    pub(super) fn judge(
+        &mut self,
+        language: Language,
+        run: &'n Entry,
+        data: Template,
+    ) -> Option<Template> {
+        let seen = Template::call("setProperty", vec![state(), text("output"), data.clone()]);
+        let mut globals = reflected(seen.ok()?);
+        globals.retain(|(name, _)| *name != "output");
+        globals.push(("output", data));
+        self.code(language, &run.value, globals)
+    }
+
+    /// The steps that judge `reflection_output`; afterwards what they say is in the state.
+    pub(super) fn evaluation(&mut self, evaluator: Evaluator, place: &Place) -> Option<Vec<Step>> {
+        let span = place.span;
+        let judge = self.part(place, "evaluator");
+        let (label, call, failed) = match evaluator {
+            Evaluator::Call { inputs, .. } => {
+                let mut inputs = inputs;
+                inputs.push((text("data"), jinja("{{ state.reflection_output }}")));
+                let then = vec![set(EVALUATION, make::given(), span)];
+                let inputs = Template::object(inputs);
+                let call = make::call("reflection.evaluate", inputs, None, then);
+                ("reflection.evaluate", call, "Evaluation failed: ")
+            }
+            Evaluator::Custom {
+                language,
+                inputs,
+                timeout,
+            } => {
+                let then = vec![set(EVALUATION, normal(language), span)];
+                let call = make::call(language.executor(), inputs, timeout, then);
+                ("run", call, "Custom evaluator error: ")
+            }
+        };
+        let error = object(vec![
+            ("valid", Template::constant(Value::Bool(false))),
+            ("score", Template::constant(Value::Float(0.0))),
+            (
+                "errors",
+                with_result(
+                    &text(failed),
+                    jinja("{{ [{'message': result ~ state._windlass_fault.message}] }}"),
+                ),
+            ),
+        ]);
+        let failed = vec![set(EVALUATION, error, span), forget_fault(span)];
+        let handled = self.part(place, "evaluator_failed");
+        let tried = StepKind::Catch {
+            body: sequence(helper(judge, label, call)),
+            error: Name::from(FAULT),
+            handler: sequence(helper(handled, "assign", assign(failed, None))),
+        };
+        Some(vec![helper(self.part(place, "evaluation"), "catch", tried)])
+    }
+}
+
+/// The evaluation that custom code stands for.
+pub(super) fn normal(language: Language) -> Template {
+    with_result(&value_of(language), jinja(NORMAL))
+}

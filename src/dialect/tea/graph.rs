@@ -1,0 +1,318 @@
+//! Nodes and edges: the order in which nodes run. A graph in which nothing branches and nothing
+//! comes back is a plain sequence.
+
+use super::{Place, Tea, make};
+use crate::expression::Condition;
+use crate::hir::{Block, Edge, Graph, Node as GraphNode, Step, StepKind};
+use crate::model::Name;
+use crate::source::{Entry, Kind, Node, Span};
+use std::collections::BTreeMap;
+
+const START: &str = "__start__";
+const END: &str = "__end__";
+const EDGE: &str = "for example { from: __start__, to: work }";
+const GOTO: &str = "a node's name, or a list of { if: \"state.done\", to: name }";
+
+/// The edges that are written, by the node they leave, in their order.
+type Edges = BTreeMap<String, Vec<Edge>>;
+
+impl<'n> Tea<'_, 'n> {
+    /// Everything under `nodes` and `edges`.
+    pub(super) fn nodes(
+        &mut self,
+        nodes: &'n Entry,
+        edges: Option<&'n Entry>,
+        owner: &Name,
+        max_steps: u32,
+    ) -> Block {
+        let hint = "for example nodes: [{ name: step, run: \"return {'done': True}\" }]";
+        let Kind::Array(list) = &nodes.value.kind else {
+            self.reader
+                .wrong_type(&nodes.value, "`nodes`", "a list of nodes", hint);
+            return Block::Sequence(Vec::new());
+        };
+        let places = self.declare(list, owner);
+        let edges = self.edges(edges);
+        let steps: Vec<(Step, Vec<Edge>)> = self.steps_and_edges(list, &places, edges.clone());
+        self.whole(steps, &edges, owner, max_steps)
+    }
+
+    /// The names of the nodes at the top: all known before anything refers to them.
+    fn declare(&mut self, list: &'n [Node], owner: &Name) -> Vec<Option<Place>> {
+        list.iter()
+            .map(|node| {
+                let hint = "a node is a map with a name: { name: step, run: \"…\" }";
+                let Some(named) = node.get("name") else {
+                    let what = "a node needs `name`";
+                    self.reader.error("missing-key", node.span, what, hint);
+                    return None;
+                };
+                let Some(name) = named.as_str() else {
+                    self.reader.wrong_type(named, "`name`", "text", hint);
+                    return None;
+                };
+                let lower = name.to_lowercase();
+                if self.used.contains(&lower) {
+                    let what = format!("there is a node named '{name}' already");
+                    let hint = "names are compared without case; give this one another";
+                    self.reader.error("duplicate-node", named.span, what, hint);
+                    return None;
+                }
+                if name == START || name == END {
+                    let what = format!("'{name}' is no name for a node");
+                    self.reader.error(
+                        "bad-name",
+                        named.span,
+                        what,
+                        "it is where edges begin or end",
+                    );
+                    return None;
+                }
+                self.nodes.push((name, node));
+                Some(self.place(name, owner, named.span, false))
+            })
+            .collect()
+    }
+
+    fn steps_and_edges(
+        &mut self,
+        list: &'n [Node],
+        places: &[Option<Place>],
+        mut written: Edges,
+    ) -> Vec<(Step, Vec<Edge>)> {
+        let named = |place: &Option<Place>| place.as_ref().map(|place| place.name.clone());
+        let mut steps = Vec::with_capacity(list.len());
+        for (index, node) in list.iter().enumerate() {
+            let Some(place) = places.get(index).and_then(Option::as_ref) else {
+                continue;
+            };
+            let step = self.node(node, place);
+            let mut edges = self.goto(node);
+            edges.extend(written.remove(&*place.name).unwrap_or_default());
+            if edges.is_empty() {
+                let after = places.iter().skip(index + 1).find_map(named);
+                edges.push(Edge {
+                    when: None,
+                    to: after,
+                    span: place.span,
+                });
+            }
+            steps.push((step, edges));
+        }
+        steps
+    }
+
+    /// `edges`, checked.
+    fn edges(&mut self, entry: Option<&'n Entry>) -> Edges {
+        let mut edges = Edges::new();
+        let Some(entry) = entry else { return edges };
+        let list = match &entry.value.kind {
+            Kind::Null => return edges,
+            Kind::Array(list) => list,
+            _ => {
+                self.reader
+                    .wrong_type(&entry.value, "`edges`", "a list of edges", EDGE);
+                return edges;
+            }
+        };
+        for edge in list {
+            if let Some((from, edge)) = self.edge(edge) {
+                edges.entry(from.to_owned()).or_default().push(edge);
+            }
+        }
+        edges
+    }
+
+    fn edge(&mut self, node: &'n Node) -> Option<(&'n str, Edge)> {
+        let mut fields = self.reader.fields(node, "an edge", EDGE)?;
+        let from = fields.need(&mut self.reader, "from", node.span, EDGE);
+        let to = fields.need(&mut self.reader, "to", node.span, EDGE);
+        let condition = fields.some(&mut self.reader, "condition");
+        let when = fields.some(&mut self.reader, "when");
+        fields.allow(&["description", "metadata", "label"]);
+        for key in ["type", "fan_in"] {
+            if let Some(entry) = fields.get(key)
+                && entry.value.as_str() != Some("simple")
+            {
+                self.not_supported(entry);
+            }
+        }
+        fields.finish(&mut self.reader);
+        let when = self.edge_condition(condition, when);
+        let from = from.and_then(|from| self.from(from));
+        let to = to.and_then(|to| {
+            let name = self.reader.text(to, "a node's name, or __end__")?;
+            self.target("edge-to-undefined", name, to.value.span)
+        });
+        let edge = Edge {
+            when,
+            to: to?,
+            span: node.span,
+        };
+        Some((from?, edge))
+    }
+
+    fn from(&mut self, entry: &'n Entry) -> Option<&'n str> {
+        let name = self.reader.text(entry, "a node's name, or __start__")?;
+        if name == START || self.nodes.iter().any(|(known, _)| *known == name) {
+            return Some(name);
+        }
+        let message = format!("there is no node '{name}' for this edge to leave");
+        let known = self.node_names();
+        self.unknown(
+            "edge-from-undefined",
+            message,
+            entry.value.span,
+            name,
+            known,
+        );
+        None
+    }
+
+    /// Where an edge leads; inside: none at the end.
+    fn target(&mut self, code: &'static str, name: &str, span: Span) -> Option<Option<Name>> {
+        if name == END {
+            return Some(None);
+        }
+        if self.nodes.iter().any(|(known, _)| *known == name) {
+            return Some(Some(Name::from(name)));
+        }
+        let message = format!("there is no node '{name}' to go to");
+        let known = self.node_names();
+        self.unknown(code, message, span, name, known);
+        None
+    }
+
+    /// `condition` or `when`; a condition with `when: false` is taken when it does not hold.
+    fn edge_condition(
+        &mut self,
+        condition: Option<&Entry>,
+        when: Option<&Entry>,
+    ) -> Option<Condition> {
+        let Some(condition) = condition else {
+            return self.condition(when?);
+        };
+        let flipped = match when.map(|when| &when.value.kind) {
+            None => false,
+            Some(Kind::Bool(when)) => !when,
+            Some(_) => {
+                let span = when.map_or(condition.key_span, |when| when.key_span);
+                let what = "an edge has either `condition` or `when`";
+                let hint = "beside `condition`, `when` is true or false";
+                self.reader.error("conflict", span, what, hint);
+                false
+            }
+        };
+        let condition = self.condition(condition)?;
+        Some(if flipped {
+            condition.negated()
+        } else {
+            condition
+        })
+    }
+
+    /// `goto`: the edges it stands for.
+    fn goto(&mut self, node: &'n Node) -> Vec<Edge> {
+        let entries = node.entries().unwrap_or_default();
+        let Some(entry) = entries.iter().find(|entry| entry.key == "goto") else {
+            return Vec::new();
+        };
+        let target = |tea: &mut Self, name: &Node, when| {
+            let text = name.as_str()?;
+            let to = tea.target("goto-undefined", text, name.span)?;
+            let span = name.span;
+            Some(Edge { when, to, span })
+        };
+        match &entry.value.kind {
+            Kind::String(_) => target(self, &entry.value, None).into_iter().collect(),
+            Kind::Array(rules) => {
+                let mut edges = Vec::new();
+                for rule in rules {
+                    let Some(mut fields) = self.reader.fields(rule, "a rule of `goto`", GOTO)
+                    else {
+                        continue;
+                    };
+                    let when = fields.some(&mut self.reader, "if");
+                    let to = fields.need(&mut self.reader, "to", rule.span, GOTO);
+                    fields.finish(&mut self.reader);
+                    let when = when.and_then(|when| self.condition(when));
+                    let to = to.filter(|to| self.reader.text(to, GOTO).is_some());
+                    edges.extend(to.and_then(|to| target(self, &to.value, when)));
+                }
+                edges
+            }
+            _ => {
+                self.reader
+                    .wrong_type(&entry.value, "`goto`", "a name or a list", GOTO);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The steps in the order their edges say.
+    fn whole(
+        &mut self,
+        steps: Vec<(Step, Vec<Edge>)>,
+        edges: &Edges,
+        owner: &Name,
+        max_steps: u32,
+    ) -> Block {
+        let first = steps.first().map(|(step, _)| step.name.clone());
+        let start = edges.get(START).map(Vec::as_slice).unwrap_or_default();
+        let mut steps = steps;
+        let entry = match start {
+            [] => first,
+            [only] if only.when.is_none() => only.to.clone(),
+            several => {
+                // Which node is the first depends on the state.
+                let span = several.first().map_or_else(Span::default, |edge| edge.span);
+                let place = self.place(START, owner, span, false);
+                let name = place.name.clone();
+                let choice = make::helper(place, "start", StepKind::Nothing);
+                steps.insert(0, (choice, several.to_vec()));
+                Some(name)
+            }
+        };
+        let Some(entry) = entry else {
+            return Block::Sequence(Vec::new());
+        };
+        match line(&steps, &entry) {
+            Some(order) => {
+                let mut steps: Vec<Option<Step>> =
+                    steps.into_iter().map(|(step, _)| Some(step)).collect();
+                let in_order = order.into_iter();
+                let taken = in_order.filter_map(|index| steps.get_mut(index)?.take());
+                Block::Sequence(taken.collect())
+            }
+            None => Block::Graph(Graph {
+                entry: Some(entry),
+                nodes: steps
+                    .into_iter()
+                    .map(|(step, edges)| GraphNode { step, edges })
+                    .collect(),
+                max_steps,
+            }),
+        }
+    }
+}
+
+/// The order of the steps, when each leads to one other and none comes twice; none: it is a graph.
+fn line(steps: &[(Step, Vec<Edge>)], entry: &Name) -> Option<Vec<usize>> {
+    let index_of = |name: &Name| steps.iter().position(|(step, _)| step.name == *name);
+    let mut order = Vec::with_capacity(steps.len());
+    let mut next = Some(entry.clone());
+    while let Some(name) = next {
+        let index = index_of(&name)?;
+        if order.contains(&index) {
+            return None;
+        }
+        order.push(index);
+        let (_, edges) = steps.get(index)?;
+        // Nothing after an unconditional edge is ever looked at.
+        next = match edges.first() {
+            Some(edge) if edge.when.is_none() => edge.to.clone(),
+            _ => return None,
+        };
+    }
+    Some(order)
+}

@@ -1,0 +1,146 @@
+//! Pieces of `hir` that the readers of this format put together. Nothing here reads a file.
+
+use super::Place;
+use crate::expression::{Condition, Syntax, Template, Value, Wire};
+use crate::hir::{Assign, Assignment, Block, Call, Step, StepKind};
+use crate::model::{AssignOp, Name};
+use crate::source::Span;
+
+/// The variable of a fault while it is handled; gone when the state is seen again.
+pub(super) const FAULT: &str = "_windlass_fault";
+
+/// A template of the format's own.
+pub(super) fn jinja(text: &str) -> Template {
+    let template = Template::parse(text, Syntax::Jinja);
+    debug_assert!(template.is_ok(), "{text}: {template:?}");
+    template.unwrap_or_else(|_| Template::constant(Value::Null))
+}
+
+/// A condition of the format's own.
+pub(super) fn condition(text: &str) -> Option<Condition> {
+    let condition = Condition::parse(text, Syntax::Jinja);
+    debug_assert!(condition.is_ok(), "{text}: {condition:?}");
+    condition.ok()
+}
+
+pub(super) fn text(text: &str) -> Template {
+    Template::constant(Value::text(text))
+}
+
+/// The whole state.
+pub(super) fn state() -> Template {
+    Template::wire(Wire::Root(Name::from("state")))
+}
+
+/// What an executor gave, in the assignments of its call.
+pub(super) fn given() -> Template {
+    Template::wire(Wire::Root(Name::from("result")))
+}
+
+/// What a step left as its output; null when it did not run.
+pub(super) fn output_of(step: &Name) -> Template {
+    Template::wire(Wire::Outputs(step.clone()))
+}
+
+/// A template that sees this value as `result`.
+pub(super) fn with_result(value: &Template, body: Template) -> Template {
+    if *value == given() {
+        return body;
+    }
+    // A name sees itself, so the value is bound in two steps.
+    let outer: [(Name, Template); 1] = [(Name::from("_given"), value.clone())];
+    let inner = [(
+        Name::from("result"),
+        Template::wire(Wire::Root(Name::from("_given"))),
+    )];
+    let body = Template::wire(Wire::Scoped(inner.into(), body));
+    Template::wire(Wire::Scoped(outer.into(), body))
+}
+
+pub(super) fn object(members: Vec<(&str, Template)>) -> Template {
+    let members = members.into_iter().map(|(name, value)| (text(name), value));
+    Template::object(members.collect())
+}
+
+pub(super) fn assignment(variable: &str, op: AssignOp, value: Template, span: Span) -> Assignment {
+    Assignment {
+        variable: Name::from(variable),
+        op,
+        value,
+        span,
+    }
+}
+
+pub(super) fn set(variable: &str, value: Template, span: Span) -> Assignment {
+    assignment(variable, AssignOp::Set, value, span)
+}
+
+pub(super) fn merge(value: Template, span: Span) -> Assignment {
+    assignment("", AssignOp::MergeAll, value, span)
+}
+
+pub(super) fn replace(value: Template, span: Span) -> Assignment {
+    assignment("", AssignOp::ReplaceAll, value, span)
+}
+
+/// The fault is no variable any more.
+pub(super) fn forget_fault(span: Span) -> Assignment {
+    let names = Template::constant(Value::array(vec![Value::text(FAULT)]));
+    assignment("", AssignOp::RemoveAll, names, span)
+}
+
+pub(super) fn assign(assignments: Vec<Assignment>, output: Option<Template>) -> StepKind {
+    StepKind::Assign(Assign {
+        assignments,
+        output,
+    })
+}
+
+pub(super) fn call(
+    executor: &str,
+    inputs: Template,
+    attempt_timeout: Option<Template>,
+    then: Vec<Assignment>,
+) -> StepKind {
+    StepKind::Call(Call {
+        executor: Name::from(executor),
+        inputs,
+        attempt_timeout,
+        then,
+    })
+}
+
+/// Steps one after the other, as one.
+pub(super) fn block(steps: Vec<Step>) -> StepKind {
+    StepKind::Block(Block::Sequence(steps))
+}
+
+/// A step that nobody named but this format.
+pub(super) fn helper(place: Place, label: &str, kind: StepKind) -> Step {
+    Step {
+        anonymous: true,
+        ..step(place, label, kind)
+    }
+}
+
+pub(super) fn step(place: Place, label: &str, kind: StepKind) -> Step {
+    Step {
+        name: place.name,
+        label: Name::from(label),
+        title: place.title,
+        anonymous: false,
+        kind,
+        output: None,
+        retry: None,
+        timeout: None,
+        break_when: None,
+        continue_when: None,
+        span: place.span,
+    }
+}
+
+/// A list with `result` at its end.
+pub(super) fn with_before(list: Template) -> Template {
+    let names: [(Name, Template); 1] = [(Name::from("_list"), list)];
+    Template::wire(Wire::Scoped(names.into(), jinja("{{ _list + [result] }}")))
+}

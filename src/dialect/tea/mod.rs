@@ -1,0 +1,169 @@
+//! The format of The Edge Agent (spec: tea.md): nodes and edges over one state, to `hir`.
+//!
+//! The state is the run's variables: a template's `state.x` is the variable `x`. What a node gives
+//! is merged into it by the assignments of its call. Loops become loops of `hir`, whatever they
+//! are called here; nothing of this format runs by itself.
+
+mod action;
+mod correct;
+mod evaluate;
+mod graph;
+mod make;
+mod node;
+mod reflection;
+mod retry_loop;
+mod script;
+mod while_loop;
+mod worker;
+mod workflow;
+
+use super::Caps;
+use super::reader::Reader;
+use crate::diagnostic::{Diagnostics, did_you_mean};
+use crate::expression::{Condition, Syntax, Template, Value};
+use crate::hir::Workflow;
+use crate::model::{Dialect, Name};
+use crate::source::{Bundle, Entry, Kind, Node, SourceFile, Span};
+use std::collections::BTreeSet;
+
+/// Reads a file as tea. The workflow means something only when no error was reported.
+pub(super) fn read(
+    bundle: &Bundle,
+    file: &SourceFile,
+    node: &Node,
+    caps: &Caps,
+    diagnostics: &mut Diagnostics,
+) -> Workflow {
+    let _ = bundle;
+    let mut tea = Tea {
+        reader: Reader::new(file, Syntax::Jinja, diagnostics),
+        max_count: caps.count(Dialect::Tea),
+        nodes: Vec::new(),
+        used: BTreeSet::new(),
+        llm: Vec::new(),
+        correcting: Vec::new(),
+    };
+    tea.workflow(node, &stem(&file.path))
+}
+
+/// What is known while a file is read.
+struct Tea<'d, 'n> {
+    reader: Reader<'d>,
+    /// The operator's cap on iterations.
+    max_count: u64,
+    /// The nodes at the top, by name.
+    nodes: Vec<(&'n str, &'n Node)>,
+    /// The names of all steps so far, without case.
+    used: BTreeSet<String>,
+    /// `settings.llm`: what a call of a model that says nothing gets.
+    llm: Vec<(Name, Template)>,
+    /// The correctors that are being read, innermost last.
+    correcting: Vec<&'n str>,
+}
+
+/// Where a step stands.
+#[derive(Clone, Debug)]
+struct Place {
+    /// The step's name.
+    name: Name,
+    /// What its author called it, where that is not the name.
+    title: Option<Name>,
+    /// Where it is written.
+    span: Span,
+    /// It is in the body of a loop: a result that is no map is dropped.
+    in_body: bool,
+}
+
+impl Place {
+    /// What its author called it.
+    fn shown(&self) -> &Name {
+        self.title.as_ref().unwrap_or(&self.name)
+    }
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// A name for a step that no other has: the wanted one, or that of what it belongs to with it.
+    fn place(&mut self, wanted: &str, owner: &Name, span: Span, in_body: bool) -> Place {
+        let mut name = wanted.to_owned();
+        let mut count = 1;
+        while !self.used.insert(name.to_lowercase()) {
+            name = match count {
+                1 => format!("{owner}.{wanted}"),
+                _ => format!("{owner}.{wanted}_{count}"),
+            };
+            count += 1;
+        }
+        Place {
+            title: (name != wanted).then(|| Name::from(wanted)),
+            name: Name::from(name),
+            span,
+            in_body,
+        }
+    }
+
+    /// The place of a step that the format's author does not see.
+    fn part(&mut self, of: &Place, part: &str) -> Place {
+        let name = format!("{}.{part}", of.name);
+        Place {
+            in_body: true,
+            ..self.place(&name, &of.name, of.span, true)
+        }
+    }
+
+    /// A condition: text, true or false, or a number.
+    fn condition(&mut self, entry: &Entry) -> Option<Condition> {
+        match entry.value.kind {
+            Kind::String(_) | Kind::Bool(_) => self.reader.condition(entry),
+            Kind::Int(number) => {
+                Condition::from_template(Template::constant(Value::Bool(number != 0))).ok()
+            }
+            Kind::Null | Kind::Float(_) | Kind::Array(_) | Kind::Object(_) => {
+                let what = format!("`{}`", entry.key);
+                let hint = "for example \"state.count < 3\"";
+                self.reader
+                    .wrong_type(&entry.value, &what, "a condition", hint);
+                None
+            }
+        }
+    }
+
+    /// A loop may not ask for more iterations than the operator allows.
+    fn within_cap(&mut self, count: i64, entry: &Entry) {
+        let cap = self.max_count;
+        if u64::try_from(count).is_ok_and(|count| count > cap) {
+            let what = format!("{count} iterations are more than the cap of {cap}");
+            let hint = "lower it, or raise the cap with --max-count (WINDLASS_MAX_COUNT)";
+            self.reader.error("over-cap", entry.value.span, what, hint);
+        }
+    }
+
+    /// Reports a name that nothing has.
+    fn unknown<'k>(
+        &mut self,
+        code: &'static str,
+        message: String,
+        span: Span,
+        name: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) {
+        let known: Vec<&str> = known.into_iter().collect();
+        let hint = did_you_mean(name, known.iter().copied())
+            .unwrap_or_else(|| format!("known are: {}", known.join(", ")));
+        self.reader.error(code, span, message, hint);
+    }
+
+    fn node_names(&self) -> Vec<&'n str> {
+        self.nodes.iter().map(|(name, _)| *name).collect()
+    }
+}
+
+/// A file's name without directories and ending.
+fn stem(path: &str) -> String {
+    let stem = std::path::Path::new(path)
+        .file_stem()
+        .and_then(|stem| stem.to_str());
+    match stem {
+        Some("-") | None => String::from("workflow"),
+        Some(stem) => stem.to_owned(),
+    }
+}

@@ -1,0 +1,233 @@
+//! One node: which of its forms it has, and what becomes of its result.
+
+use super::make::{merge, set, step, with_result};
+use super::{Place, Tea, make};
+use crate::dialect::reader::Fields;
+use crate::expression::{Template, Value};
+use crate::hir::{Assignment, Step, StepKind};
+use crate::model::Name;
+use crate::source::{Entry, Kind, Node};
+
+/// Keys of a node that change what it does, and that Windlass does not know.
+const UNSUPPORTED: [&str; 7] = [
+    "parallel_each",
+    "strategy",
+    "steps_parallel",
+    "interrupt",
+    "interrupt_before",
+    "interrupt_after",
+    "subgraph",
+];
+/// Types of nodes that TEA has and Windlass does not.
+const UNSUPPORTED_TYPES: [&str; 2] = ["dynamic_parallel", "interrupt"];
+const NODE: &str = "a node is a map: { name: step, run: \"return {'done': True}\" }";
+
+/// Where a node's result goes.
+#[derive(Clone, Debug)]
+pub(super) enum Sink {
+    /// A map merges into the state.
+    Merge,
+    /// Under this key.
+    Key(Name),
+    /// Each key gets what its template makes of `result`.
+    Map(Vec<(Name, Template)>),
+}
+
+/// What a node does.
+pub(super) struct Made {
+    pub label: Name,
+    pub kind: StepKind,
+    /// What its record holds, where that is not what the executor gave.
+    pub output: Option<Template>,
+}
+
+impl Made {
+    pub fn new(label: &str, kind: StepKind) -> Self {
+        Self {
+            label: Name::from(label),
+            kind,
+            output: None,
+        }
+    }
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// Reads a node as a step. What cannot be read is reported and does nothing.
+    pub(super) fn node(&mut self, node: &'n Node, place: &Place) -> Step {
+        let nothing = || step(place.clone(), "node", StepKind::Nothing);
+        let what = format!("the node `{}`", place.shown());
+        let Some(mut fields) = self.reader.fields(node, &what, NODE) else {
+            return nothing();
+        };
+        fields.allow(&["name", "description", "metadata", "goto", "fan_in"]);
+        for key in UNSUPPORTED {
+            if let Some(entry) = fields.get(key) {
+                self.not_supported(entry);
+            }
+        }
+        if place.in_body {
+            for key in ["goto", "fan_in"] {
+                if let Some(entry) = fields.get(key) {
+                    self.ignored(entry, "the nodes of a body run one after the other");
+                }
+            }
+        }
+        for key in ["on_error", "retry", "fallback"] {
+            if let Some(entry) = fields.get(key) {
+                self.ignored(
+                    entry,
+                    "what fails ends the run; use retry.loop to try again",
+                );
+            }
+        }
+        let made = self.form(&mut fields, place);
+        fields.finish(&mut self.reader);
+        let Some(made) = made else { return nothing() };
+        Step {
+            output: made.output,
+            ..step(place.clone(), &made.label, made.kind)
+        }
+    }
+
+    fn form(&mut self, fields: &mut Fields<'n>, place: &Place) -> Option<Made> {
+        if let Some(entry) = fields.some(&mut self.reader, "type") {
+            let kind = self.reader.text(entry, "while_loop, or no `type` at all")?;
+            if kind == "while_loop" {
+                return Some(self.while_loop(fields, place));
+            }
+            if UNSUPPORTED_TYPES.contains(&kind) {
+                let what = format!("nodes of type `{kind}` are not supported");
+                let hint = "a node has `run`, `uses`, or `type: while_loop`";
+                self.reader
+                    .error("not-supported", entry.value.span, what, hint);
+                return None;
+            }
+            self.ignored(entry, "only `while_loop` is a type of its own");
+        }
+        let run = fields.some(&mut self.reader, "run");
+        let script = fields.some(&mut self.reader, "script");
+        let uses = fields.some(&mut self.reader, "uses");
+        let action = fields.some(&mut self.reader, "action");
+        let steps = fields.some(&mut self.reader, "steps");
+        let forms = [run, script, uses, action, steps];
+        let mut forms = forms.into_iter().flatten();
+        let first = forms.next();
+        if let Some(second) = forms.next() {
+            let what = format!("`{}` has more than one thing to do", place.shown());
+            let hint = "keep one of `run`, `uses`, `action` and `steps`";
+            self.reader.error("conflict", second.key_span, what, hint);
+            return None;
+        }
+        let Some(entry) = first else {
+            fields.allow(&["with", "output", "output_key", "language", "timeout"]);
+            return Some(Made::new("node", StepKind::Nothing));
+        };
+        match entry.key.as_str() {
+            "run" | "script" => self.run(entry, fields, place),
+            "steps" => self.steps(entry, place),
+            _ => self.uses(entry, fields, place),
+        }
+    }
+
+    /// Nodes in a node: one after the other, as one.
+    fn steps(&mut self, entry: &'n Entry, place: &Place) -> Option<Made> {
+        let Kind::Array(nodes) = &entry.value.kind else {
+            self.reader
+                .wrong_type(&entry.value, "`steps`", "a list of nodes", NODE);
+            return None;
+        };
+        let steps = self.inner(nodes, place, "step");
+        Some(Made::new("steps", make::block(steps)))
+    }
+
+    /// Nodes inside of a node, in their order. Those without a name get one from their index.
+    pub(super) fn inner(&mut self, nodes: &'n [Node], of: &Place, unnamed: &str) -> Vec<Step> {
+        let mut steps = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
+            let name = match node.get("name").and_then(Node::as_str) {
+                Some(name) => name.to_owned(),
+                None => format!("{unnamed}_{index}"),
+            };
+            let span = node.get("name").map_or(node.span, |name| name.span);
+            let place = self.place(&name, &of.name, span, true);
+            steps.push(self.node(node, &place));
+        }
+        steps
+    }
+
+    /// `output` or `output_key`.
+    pub(super) fn sink(&mut self, fields: &mut Fields<'n>) -> Sink {
+        let output = fields.some(&mut self.reader, "output");
+        let key = fields.some(&mut self.reader, "output_key");
+        let Some(entry) = output.or(key) else {
+            return Sink::Merge;
+        };
+        match &entry.value.kind {
+            Kind::String(text) => Sink::Key(Name::from(text.text.as_str())),
+            Kind::Object(entries) => {
+                let pairs = entries.iter().map(|entry| {
+                    let template = self.reader.template(&entry.value);
+                    // None becomes empty text (spec: tea-observed.md, "Conditions").
+                    let empty = make::text("");
+                    let template = match template.as_constant() {
+                        Some(Value::Null) => empty,
+                        Some(_) => template,
+                        None => Template::call("coalesce", vec![template.clone(), empty])
+                            .unwrap_or(template),
+                    };
+                    (Name::from(entry.key.as_str()), template)
+                });
+                Sink::Map(pairs.collect())
+            }
+            _ => {
+                let hint =
+                    "a key of the state: output: answer; or output: { answer: \"{{ result.x }}\" }";
+                self.reader
+                    .wrong_type(&entry.value, "`output`", "a key or a map", hint);
+                Sink::Merge
+            }
+        }
+    }
+
+    /// The assignments that bring a result into the state (spec: tea.md, "Nodes").
+    pub(super) fn keep(&self, sink: &Sink, value: &Template, place: &Place) -> Vec<Assignment> {
+        let span = place.span;
+        match sink {
+            Sink::Merge if place.in_body => vec![merge(value.clone(), span)],
+            Sink::Merge => {
+                let whole = "{{ result if result is mapping else {'result': result} }}";
+                vec![merge(with_result(value, make::jinja(whole)), span)]
+            }
+            Sink::Key(key) => vec![set(key, value.clone(), span)],
+            // All of them see the state as it was.
+            Sink::Map(members) => {
+                let members = members.iter().map(|(key, template)| {
+                    let template = with_result(value, template.clone());
+                    (make::text(key), template)
+                });
+                vec![merge(Template::object(members.collect()), span)]
+            }
+        }
+    }
+
+    /// A time in seconds, or ISO 8601 text, or a template that gives one of them.
+    pub(super) fn seconds(&mut self, entry: &Entry) -> Option<Template> {
+        match entry.value.kind {
+            Kind::Int(seconds) if seconds >= 0 => Some(Template::constant(Value::Int(seconds))),
+            Kind::Float(seconds) if seconds >= 0.0 => {
+                Some(Template::constant(Value::Float(seconds)))
+            }
+            Kind::String(_) => Some(self.reader.duration(entry)?.template),
+            _ => {
+                let what = format!("`{}`", entry.key);
+                self.reader.wrong_type(
+                    &entry.value,
+                    &what,
+                    "a time",
+                    "a number of seconds, or text such as PT30S",
+                );
+                None
+            }
+        }
+    }
+}

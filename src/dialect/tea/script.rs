@@ -1,0 +1,181 @@
+//! Code in a node: `run`. What the languages get and what is made of what they give.
+
+use super::make::{given, jinja, merge, object, replace, state};
+use super::node::{Made, Sink};
+use super::{Place, Tea, make};
+use crate::dialect::reader::Fields;
+use crate::expression::{Template, Wire};
+use crate::hir::Assignment;
+use crate::model::Name;
+use crate::source::{Entry, Kind, Node};
+
+const LANGUAGES: [&str; 3] = ["python", "lua", "prolog"];
+
+/// The language of a piece of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    Python,
+    Lua,
+    Prolog,
+}
+
+impl Language {
+    pub fn executor(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Lua => "lua",
+            Self::Prolog => "prolog",
+        }
+    }
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// A node with `run`.
+    pub(super) fn run(
+        &mut self,
+        entry: &'n Entry,
+        fields: &mut Fields<'n>,
+        place: &Place,
+    ) -> Option<Made> {
+        let beside = fields.some(&mut self.reader, "language");
+        let timeout = fields.some(&mut self.reader, "timeout");
+        fields.allow(&["with"]);
+        let sink = self.sink(fields);
+        let (language, code) = match &entry.value.kind {
+            Kind::String(_) => (beside, &entry.value),
+            Kind::Object(_) => {
+                let hint = "for example run: { type: lua, code: \"return {n = 1}\" }";
+                let mut inner = self.reader.fields(&entry.value, "`run`", hint)?;
+                let kind = inner.some(&mut self.reader, "type");
+                if kind.and_then(|kind| kind.value.as_str()) == Some("expression") {
+                    return self.expression(&mut inner, &sink, place);
+                }
+                let code = inner.need(&mut self.reader, "code", entry.key_span, hint);
+                let own = inner.some(&mut self.reader, "timeout");
+                inner.finish(&mut self.reader);
+                let timeout = own.or(timeout);
+                let (language, code) = (self.language(kind.or(beside))?, &code?.value);
+                return self.script(language, code, timeout, &sink, place);
+            }
+            _ => {
+                let hint = "code as text, or { type: lua, code: … }";
+                self.reader.wrong_type(&entry.value, "`run`", "code", hint);
+                return None;
+            }
+        };
+        let language = self.language(language)?;
+        self.script(language, code, timeout, &sink, place)
+    }
+
+    /// Which language; Python when nothing is said.
+    pub(super) fn language(&mut self, entry: Option<&Entry>) -> Option<Language> {
+        let Some(entry) = entry else {
+            return Some(Language::Python);
+        };
+        match self.reader.text(entry, "python, lua or prolog")? {
+            "python" => Some(Language::Python),
+            "lua" => Some(Language::Lua),
+            "prolog" => Some(Language::Prolog),
+            other => {
+                let what = format!("`{other}` is no language of scripts");
+                self.unknown("unknown-language", what, entry.value.span, other, LANGUAGES);
+                None
+            }
+        }
+    }
+
+    fn script(
+        &mut self,
+        language: Language,
+        code: &Node,
+        timeout: Option<&Entry>,
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<Made> {
+        let inputs = self.code(language, code, vec![("state", state())])?;
+        let timeout = timeout.and_then(|entry| self.seconds(entry));
+        let value = value_of_script();
+        let span = place.span;
+        let mut then: Vec<Assignment> = Vec::new();
+        if language == Language::Python {
+            let live = given().part("state");
+            then.push(replace(live, span));
+        }
+        match sink {
+            Sink::Merge => {
+                then.push(merge(jinja(merged(language, place.in_body)), span));
+            }
+            Sink::Key(_) | Sink::Map(_) => then.extend(self.keep(sink, &value, place)),
+        }
+        Some(Made {
+            output: Some(value),
+            ..Made::new(
+                "run",
+                make::call(language.executor(), inputs, timeout, then),
+            )
+        })
+    }
+
+    /// The inputs of a script's executor. Python's code is a template, as TEA has it; that of the
+    /// others is not (spec: tea-observed.md, "Lua `run:`").
+    pub(super) fn code(
+        &mut self,
+        language: Language,
+        code: &Node,
+        globals: Vec<(&str, Template)>,
+    ) -> Option<Template> {
+        let Some(text) = code.as_str() else {
+            let hint = "code as text, in a block after `|`";
+            self.reader.wrong_type(code, "the code", "text", hint);
+            return None;
+        };
+        let template = match language {
+            Language::Python => self.reader.template(code),
+            Language::Lua | Language::Prolog => make::text(text),
+        };
+        let mut globals = globals;
+        let variables = Template::wire(Wire::Root(Name::from("variables")));
+        globals.push(("variables", variables));
+        let mut members = vec![("code", template), ("globals", object(globals))];
+        if language == Language::Python {
+            members.push(("live", make::text("state")));
+        }
+        Some(object(members))
+    }
+
+    /// `run: {type: expression, value}`: a template's value.
+    fn expression(&mut self, inner: &mut Fields<'n>, sink: &Sink, place: &Place) -> Option<Made> {
+        let hint = "for example run: { type: expression, value: \"{{ state.n + 1 }}\" }";
+        let value = inner.need(&mut self.reader, "value", place.span, hint)?;
+        let own = self.sink(inner);
+        let sink = match own {
+            Sink::Merge => sink,
+            ref own => own,
+        };
+        let value = self.reader.template(&value.value);
+        let kind = make::assign(self.keep(sink, &value, place), Some(value));
+        Some(Made::new("expression", kind))
+    }
+}
+
+/// What a script gave.
+pub(super) fn value_of_script() -> Template {
+    given().part("result")
+}
+
+/// What goes into the state when the node does not say where. Python: new locals of code without
+/// `return`, else what it returned; nothing is a result too. Lua and Prolog: nothing is nothing.
+fn merged(language: Language, in_body: bool) -> &'static str {
+    match (language, in_body) {
+        (Language::Python, true) => "{{ result.result if result.returned else result.locals }}",
+        (Language::Python, false) => {
+            "{{ result.locals if not result.returned else \
+             (result.result if result.result is mapping else {'result': result.result}) }}"
+        }
+        (Language::Lua | Language::Prolog, true) => "{{ result.result }}",
+        (Language::Lua | Language::Prolog, false) => {
+            "{{ result.result if (result.result is mapping or result.result is none) \
+             else {'result': result.result} }}"
+        }
+    }
+}

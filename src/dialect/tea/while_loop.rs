@@ -1,0 +1,142 @@
+//! `type: while_loop` (story TEA-PY-003).
+
+use super::node::Made;
+use super::{Place, Tea};
+use crate::dialect::reader::Fields;
+use crate::expression::{Condition, Template, Value};
+use crate::hir::{Block, Loop, Step, StepKind};
+use crate::model::{OnLimit, Test};
+use crate::source::{Entry, Kind, Node, Span};
+
+/// The most iterations a while_loop may ask for (AC-9).
+const MAX_ITERATIONS: i64 = 1000;
+
+impl<'n> Tea<'_, 'n> {
+    /// Reads a while_loop. What is wrong with it is said in TEA's words.
+    pub(super) fn while_loop(&mut self, fields: &mut Fields<'n>, place: &Place) -> Made {
+        let condition = fields.get("condition");
+        let count = fields.get("max_iterations");
+        let body = fields.get("body");
+        for key in ["output", "output_key", "with"] {
+            if let Some(entry) = fields.get(key) {
+                self.ignored(entry, "a while_loop gives the state as its body left it");
+            }
+        }
+        let condition = self.loop_condition(condition, place);
+        let count = self.max_iterations(count, place);
+        let body = self.loop_body(body, place);
+        let (Some((condition, text)), Some(count)) = (condition, count) else {
+            return Made::new("while_loop", StepKind::Nothing);
+        };
+        let spec = Loop {
+            test: Test::Before,
+            stop_when: condition.negated(),
+            condition_text: text,
+            negated: true,
+            count: Template::constant(Value::Int(count)),
+            timeout: None,
+            delay: None,
+            on_limit: OnLimit::Continue,
+            on_timeout: OnLimit::Fail,
+            test_when_spent: false,
+            survives_failure: false,
+            keep: Vec::new(),
+            body: Block::Sequence(body),
+        };
+        Made::new("while_loop", StepKind::Loop(Box::new(spec)))
+    }
+
+    fn requires(&mut self, place: &Place, span: Span, what: &str, hint: &str) {
+        let message = format!("while_loop node '{}' requires {what}", place.shown());
+        self.reader.error("missing-key", span, message, hint);
+    }
+
+    /// The condition and how it is written.
+    fn loop_condition(
+        &mut self,
+        entry: Option<&Entry>,
+        place: &Place,
+    ) -> Option<(Condition, String)> {
+        let hint = "for example condition: \"state.count < 3\"";
+        let text = match entry.map(|entry| &entry.value.kind) {
+            // What Python calls false is no condition.
+            None | Some(Kind::Null | Kind::Bool(false) | Kind::Int(0)) => None,
+            Some(Kind::String(text)) if text.text.trim().is_empty() => None,
+            Some(Kind::String(text)) => Some(text.text.clone()),
+            Some(Kind::Int(number)) => Some(number.to_string()),
+            Some(_) => Some(String::from("true")),
+        };
+        let (Some(entry), Some(text)) = (entry, text) else {
+            let span = entry.map_or(place.span, |entry| entry.value.span);
+            self.requires(place, span, "'condition'", hint);
+            return None;
+        };
+        Some((self.condition(entry)?, text))
+    }
+
+    fn max_iterations(&mut self, entry: Option<&Entry>, place: &Place) -> Option<i64> {
+        let hint = "for example max_iterations: 10";
+        let Some(entry) = entry.filter(|entry| !matches!(entry.value.kind, Kind::Null)) else {
+            self.requires(place, place.span, "'max_iterations'", hint);
+            return None;
+        };
+        let count = match entry.value.kind {
+            Kind::Int(count) if (1..=MAX_ITERATIONS).contains(&count) => count,
+            _ => {
+                let got = crate::dialect::reader::constant(&entry.value).to_json();
+                let message = format!(
+                    "while_loop node '{}': max_iterations must be integer between \
+                     1-{MAX_ITERATIONS}, got {got}",
+                    place.shown()
+                );
+                self.reader
+                    .error("out-of-range", entry.value.span, message, hint);
+                return None;
+            }
+        };
+        self.within_cap(count, entry);
+        Some(count)
+    }
+
+    fn loop_body(&mut self, entry: Option<&'n Entry>, place: &Place) -> Vec<Step> {
+        let hint = "for example body: [{ name: work, run: \"return {'n': 1}\" }]";
+        let nodes = match entry.map(|entry| &entry.value.kind) {
+            Some(Kind::Array(nodes)) if !nodes.is_empty() => nodes,
+            Some(Kind::Array(_) | Kind::Null) | None => {
+                let span = entry.map_or(place.span, |entry| entry.key_span);
+                self.requires(place, span, "'body' with at least one node", hint);
+                return Vec::new();
+            }
+            Some(_) => {
+                if let Some(entry) = entry {
+                    self.reader
+                        .wrong_type(&entry.value, "`body`", "a list of nodes", hint);
+                }
+                return Vec::new();
+            }
+        };
+        self.refuse_nested(nodes, place);
+        self.inner(nodes, place, "body")
+    }
+
+    /// A while_loop in a while_loop, at any depth (AC-11).
+    fn refuse_nested(&mut self, nodes: &[Node], place: &Place) {
+        for (index, node) in nodes.iter().enumerate() {
+            if node.get("type").and_then(Node::as_str) == Some("while_loop") {
+                let name = match node.get("name").and_then(Node::as_str) {
+                    Some(name) => name.to_owned(),
+                    None => format!("body_{index}"),
+                };
+                let message = format!(
+                    "Nested while-loops not supported: '{}' contains nested while_loop '{name}'",
+                    place.shown()
+                );
+                let hint = "make one loop of the two, or put the inner one into a node of its own";
+                self.reader.error("nested-loop", node.span, message, hint);
+            }
+            if let Some(Kind::Array(steps)) = node.get("steps").map(|steps| &steps.kind) {
+                self.refuse_nested(steps, place);
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The file as a whole: its keys, its state at the start, its constants.
+
+use super::Tea;
+use crate::dialect::reader::constant;
+use crate::expression::{Object, Template, Value};
+use crate::hir::{Block, Outputs, Workflow};
+use crate::model::{Dialect, Name};
+use crate::source::{Entry, Kind, Node};
+
+/// Keys that change what a run gives, and that Windlass does not know.
+const UNSUPPORTED: [&str; 3] = ["imports", "interrupt_before", "interrupt_after"];
+/// How many nodes a run may enter when `settings.max_steps` says nothing (spec: tea.md, "Edges").
+const MAX_STEPS: u32 = 1000;
+const SETTINGS: &str = "for example settings: { max_steps: 1000 }";
+
+impl<'n> Tea<'_, 'n> {
+    /// Reads the whole file.
+    pub(super) fn workflow(&mut self, node: &'n Node, stem: &str) -> Workflow {
+        let mut workflow = Workflow {
+            name: Name::from(stem),
+            dialect: Dialect::Tea,
+            inputs: Vec::new(),
+            variables: Vec::new(),
+            parameters: Vec::new(),
+            trigger: None,
+            body: Block::Sequence(Vec::new()),
+            outputs: Outputs::State,
+            handlers: Vec::new(),
+            links: Vec::new(),
+            span: node.span,
+        };
+        let Some(mut fields) = self.reader.fields(node, "the workflow", "a map") else {
+            return workflow;
+        };
+        fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
+        if let Some(entry) = fields.some(&mut self.reader, "name")
+            && let Some(name) = self.reader.text(entry, "for example name: agent")
+        {
+            workflow.name = Name::from(name);
+        }
+        if let Some(entry) = fields.some(&mut self.reader, "initial_state") {
+            let hint = "for example initial_state: { count: 0 }";
+            let state = self.constants(entry, hint);
+            let pairs = state.into_iter();
+            workflow.variables = pairs
+                .map(|(name, value)| (name, Template::constant(value)))
+                .collect();
+        }
+        for key in ["variables", "data", "settings"] {
+            let entry = fields.some(&mut self.reader, key);
+            let hint = format!("for example {key}: {{ limit: 3 }}");
+            let map = entry.map(|entry| self.constants(entry, &hint));
+            let value = Value::object(map.unwrap_or_default());
+            workflow.parameters.push((Name::from(key), value));
+        }
+        let max_steps = fields
+            .get("settings")
+            .map_or(MAX_STEPS, |entry| self.settings(entry));
+        if let Some(entry) = fields.some(&mut self.reader, "handlers") {
+            workflow.handlers = self.reader.handlers(entry);
+        }
+        if let Some(config) = fields.get("config") {
+            self.config(config);
+        }
+        for key in UNSUPPORTED {
+            if let Some(entry) = fields.get(key) {
+                self.not_supported(entry);
+            }
+        }
+        let nodes = fields.need(
+            &mut self.reader,
+            "nodes",
+            node.span,
+            "for example nodes: [{ name: step, run: \"return {'done': True}\" }]",
+        );
+        let edges = fields.get("edges");
+        fields.finish(&mut self.reader);
+        if let Some(nodes) = nodes {
+            workflow.body = self.nodes(nodes, edges, &workflow.name, max_steps);
+        }
+        workflow
+    }
+
+    /// What would change the result may not be passed over in silence.
+    pub(super) fn not_supported(&mut self, entry: &Entry) {
+        let what = format!("`{}` is not supported", entry.key);
+        let hint = "it would change what a run gives, so it is not ignored; remove it";
+        self.reader
+            .error("not-supported", entry.key_span, what, hint);
+    }
+
+    /// What is accepted and means nothing here.
+    pub(super) fn ignored(&mut self, entry: &Entry, why: &str) {
+        let what = format!("`{}` is ignored", entry.key);
+        self.reader
+            .warning("ignored-key", entry.key_span, what, why);
+    }
+
+    fn config(&mut self, config: &Entry) {
+        for entry in config.value.entries().unwrap_or_default() {
+            if entry.key.starts_with("interrupt") {
+                self.not_supported(entry);
+            } else {
+                self.ignored(entry, "runs are stored, and faults are errors, in any case");
+            }
+        }
+    }
+
+    fn constants(&mut self, entry: &Entry, hint: &str) -> Object {
+        match (&entry.value.kind, constant(&entry.value)) {
+            (Kind::Object(_), Value::Object(map)) => std::sync::Arc::unwrap_or_clone(map),
+            _ => {
+                let what = format!("`{}`", entry.key);
+                self.reader.wrong_type(&entry.value, &what, "a map", hint);
+                Object::new()
+            }
+        }
+    }
+
+    /// `settings`: the bound on nodes, and what calls of a model begin with.
+    fn settings(&mut self, settings: &Entry) -> u32 {
+        let entries = settings.value.entries().unwrap_or_default();
+        let find = |key: &str| entries.iter().find(|entry| entry.key == key);
+        if let Some(llm) = find("llm") {
+            for entry in llm.value.entries().unwrap_or_default() {
+                let template = self.reader.template(&entry.value);
+                self.llm.push((Name::from(entry.key.as_str()), template));
+            }
+        }
+        let Some(entry) = find("max_steps") else {
+            return MAX_STEPS;
+        };
+        let steps = match entry.value.kind {
+            Kind::Int(steps) => u32::try_from(steps).ok().filter(|steps| *steps > 0),
+            _ => None,
+        };
+        if steps.is_none() {
+            let what = "`max_steps` must be a whole number from 1";
+            self.reader
+                .error("out-of-range", entry.value.span, what, SETTINGS);
+        }
+        steps.unwrap_or(MAX_STEPS)
+    }
+}
