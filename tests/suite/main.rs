@@ -24,6 +24,7 @@ mod loom_cli;
 mod machine;
 mod serve;
 mod support;
+mod tea;
 
 mod store_contract;
 mod store_damage;

@@ -87,6 +87,7 @@ impl<'n> Tea<'_, 'n> {
             test_when_spent: true,
             survives_failure: false,
             keep: Vec::new(),
+            pages: None,
             body: Block::Sequence(body),
         };
         let mut steps = vec![

@@ -76,6 +76,7 @@ impl<'n> Tea<'_, 'n> {
             test_when_spent: true,
             survives_failure: false,
             keep: Vec::new(),
+            pages: None,
             body: Block::Sequence(body),
         };
         let looped = helper(looped, "retry.loop", StepKind::Loop(Box::new(spec)));

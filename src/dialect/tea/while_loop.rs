@@ -41,6 +41,7 @@ impl<'n> Tea<'_, 'n> {
             test_when_spent: false,
             survives_failure: false,
             keep: Vec::new(),
+            pages: None,
             body: Block::Sequence(body),
         };
         Made::new("while_loop", StepKind::Loop(Box::new(spec)))

@@ -1,0 +1,259 @@
+//! The format of The Edge Agent, case by case: each folder of `tests/tea` is one, and a new folder
+//! is a new case. It holds `workflow.yaml` and, as far as the case needs them,
+//!
+//! - `input.json`: what the run starts with,
+//! - `expected.json`: the state at the end, exactly, down to the kinds of numbers,
+//! - `error.txt`: the run fails, and its error holds each of these lines,
+//! - `load.txt`: the file is refused, and its diagnostics hold each of these lines,
+//! - `warnings.txt`: it is not refused, and its warnings hold each of these lines; without this
+//!   file there are none,
+//! - `events.json`: the events of the kinds that it names, in order, with the members it names,
+//! - `llm.json`: what a model's server answers, in order: text, or `{status, headers, body}`; its
+//!   URL is the input `llm`,
+//! - `requests.json`: for each request that the model's server got, texts that are in it.
+
+use crate::support::serve;
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::routing::post;
+use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use windlass::engine::{Engine, EngineError, LoadError, Workflow, report};
+use windlass::expression::Value;
+
+/// A model's server with its answers written down.
+#[derive(Clone, Default)]
+struct Model {
+    answers: Arc<Mutex<Vec<Json>>>,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+async fn chat(State(model): State<Model>, body: String) -> (StatusCode, HeaderMap, String) {
+    model.requests.lock().unwrap().push(body);
+    let mut answers = model.answers.lock().unwrap();
+    if answers.is_empty() {
+        let text = String::from("no answer is left");
+        return (StatusCode::GONE, HeaderMap::new(), text);
+    }
+    let answer = answers.remove(0);
+    let mut headers = HeaderMap::new();
+    if let Some(content) = answer.as_str() {
+        let json = HeaderValue::from_static("application/json");
+        headers.insert("content-type", json);
+        let body = json!({
+            "choices": [{ "message": { "role": "assistant", "content": content } }],
+            "usage": { "prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2 },
+        });
+        return (StatusCode::OK, headers, body.to_string());
+    }
+    for (name, value) in answer["headers"].as_object().into_iter().flatten() {
+        let name = HeaderName::try_from(name.as_str()).unwrap();
+        let value = HeaderValue::from_str(value.as_str().unwrap()).unwrap();
+        headers.insert(name, value);
+    }
+    let status = u16::try_from(answer["status"].as_u64().unwrap_or(200)).unwrap();
+    let status = StatusCode::from_u16(status).unwrap();
+    (
+        status,
+        headers,
+        answer["body"].as_str().unwrap_or_default().to_owned(),
+    )
+}
+
+struct Case {
+    folder: PathBuf,
+    engine: Engine,
+    wrong: String,
+}
+
+impl Case {
+    fn text(&self, file: &str) -> Option<String> {
+        std::fs::read_to_string(self.folder.join(file)).ok()
+    }
+
+    fn json(&self, file: &str) -> Option<Json> {
+        let text = self.text(file)?;
+        Some(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}")))
+    }
+
+    fn complain(&mut self, what: impl std::fmt::Display) {
+        let _ = writeln!(self.wrong, "  {what}");
+    }
+
+    /// Every line of a file must be in a text.
+    fn must_hold(&mut self, file: &str, text: &str) {
+        let Some(lines) = self.text(file) else { return };
+        for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+            if !text.contains(line.trim()) {
+                self.complain(format!("{file}: `{}` is not in:\n{text}", line.trim()));
+            }
+        }
+    }
+
+    async fn play(&mut self) {
+        let path = self.folder.join("workflow.yaml");
+        let loaded = self.engine.load_file(&path, None);
+        let workflow = match loaded {
+            Ok(workflow) => workflow,
+            Err(LoadError::Refused {
+                diagnostics,
+                bundle,
+            }) => {
+                let text = diagnostics.render(&bundle, false);
+                if self.text("load.txt").is_none() {
+                    self.complain(format!("refused:\n{text}"));
+                }
+                return self.must_hold("load.txt", &text);
+            }
+            Err(error) => return self.complain(error),
+        };
+        if self.text("load.txt").is_some() {
+            return self.complain("it was not refused");
+        }
+        let warnings = workflow.warnings().render(workflow.bundle(), false);
+        if self.text("warnings.txt").is_none() && !warnings.is_empty() {
+            self.complain(format!("warnings:\n{warnings}"));
+        }
+        self.must_hold("warnings.txt", &warnings);
+        if let Err(error) = self.run(&workflow).await {
+            self.complain(error);
+        }
+    }
+
+    async fn run(&mut self, workflow: &Workflow) -> Result<(), EngineError> {
+        let model = Model::default();
+        let mut input = self.json("input.json").unwrap_or_else(|| json!({}));
+        if let Some(answers) = self.json("llm.json") {
+            *model.answers.lock().unwrap() = answers.as_array().unwrap().clone();
+            let router = Router::new()
+                .route("/v1/chat/completions", post(chat))
+                .with_state(model.clone());
+            input["llm"] = json!(format!("{}/v1", serve(router).await));
+        }
+        let input = Value::from_json(&input.to_string()).unwrap();
+        let run = self.engine.start(workflow, input).await?;
+        let id = run.id().to_owned();
+        let outcome = run.outcome().await;
+        match &outcome {
+            Ok(outcome) if outcome.error.is_none() => {
+                let mut state: Json = serde_json::from_str(&outcome.output.to_json()).unwrap();
+                state.as_object_mut().unwrap().remove("llm");
+                match self.json("expected.json") {
+                    Some(expected) if expected == state => {}
+                    Some(expected) => {
+                        self.complain(format!("expected {expected}\n  but got  {state}"));
+                    }
+                    None if self.text("error.txt").is_some() => {
+                        self.complain(format!("it did not fail: {state}"));
+                    }
+                    None => {}
+                }
+            }
+            other => {
+                let text = format!("{other:?}");
+                match self.text("error.txt") {
+                    Some(_) => self.must_hold("error.txt", &text),
+                    None => self.complain(format!("it failed: {text}")),
+                }
+            }
+        }
+        self.check_events(&id)?;
+        self.check_requests(&model);
+        Ok(())
+    }
+
+    fn check_events(&mut self, run: &str) -> Result<(), EngineError> {
+        let Some(expected) = self.json("events.json") else {
+            return Ok(());
+        };
+        let filter = report::HistoryFilter {
+            events: true,
+            ..report::HistoryFilter::default()
+        };
+        let history = report::history(self.engine.inspector(), run, &filter)?;
+        let history = serde_json::to_value(history.events.unwrap()).unwrap();
+        let expected = expected.as_array().unwrap();
+        let kinds: BTreeSet<&str> = expected
+            .iter()
+            .map(|event| event["event"].as_str().unwrap())
+            .collect();
+        let seen: Vec<&Json> = history
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|event| kinds.contains(event["event"].as_str().unwrap()))
+            .collect();
+        let same = expected.len() == seen.len()
+            && expected.iter().zip(&seen).all(|(wanted, event)| {
+                let members = wanted.as_object().unwrap();
+                members.iter().all(|(key, value)| event[key] == *value)
+            });
+        if !same {
+            let seen = serde_json::to_string_pretty(&seen).unwrap();
+            self.complain(format!("events: {seen}"));
+        }
+        Ok(())
+    }
+
+    fn check_requests(&mut self, model: &Model) {
+        let Some(expected) = self.json("requests.json") else {
+            return;
+        };
+        let requests = model.requests.lock().unwrap().clone();
+        let expected = expected.as_array().unwrap();
+        if expected.len() != requests.len() {
+            self.complain(format!("{} requests: {requests:?}", requests.len()));
+        }
+        for (texts, request) in expected.iter().zip(&requests) {
+            for text in texts.as_array().unwrap() {
+                let text = text.as_str().unwrap();
+                if !request.contains(text) {
+                    self.complain(format!("`{text}` is not in {request}"));
+                }
+            }
+        }
+    }
+}
+
+fn cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tea");
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("workflow.yaml").is_file())
+        .collect();
+    cases.sort();
+    cases
+}
+
+/// `WINDLASS_TEA=retry` plays only the cases whose names begin so.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_case_comes_to_what_it_should() {
+    let only = std::env::var("WINDLASS_TEA").unwrap_or_default();
+    let mut wrong = String::new();
+    let mut count = 0;
+    for folder in cases() {
+        let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
+        if !name.starts_with(&only) {
+            continue;
+        }
+        let engine = Engine::builder().in_memory().unwrap();
+        let mut case = Case {
+            folder,
+            engine,
+            wrong: String::new(),
+        };
+        case.play().await;
+        case.engine.stop().await;
+        if !case.wrong.is_empty() {
+            let _ = writeln!(wrong, "{name}:\n{}", case.wrong);
+        }
+        count += 1;
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+    assert!(!only.is_empty() || count >= 20, "only {count} cases");
+}
