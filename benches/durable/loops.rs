@@ -1,0 +1,228 @@
+//! Loops whose steps cost nothing but their checkpoint.
+
+use crate::floor::{self, Shape};
+use crate::usage::{cpu_us, memory, size_of, written};
+use crate::{directory, report};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use windlass::engine::{Engine, RunHandle, Update, Value};
+
+/// Until its count is spent: one assignment an iteration.
+pub fn spin(count: u64) -> String {
+    format!(
+        "name: spin
+variables: {{ n: 0 }}
+actions:
+  spin:
+    type: until
+    condition: \"@equals(variables('n'), -1)\"
+    limit: {{ count: {count}, timeout: PT24H }}
+    on_limit: continue
+    actions:
+      step: {{ type: incrementVariable, name: n, value: 1 }}
+outputs: \"@variables('n')\"
+"
+    )
+}
+
+/// An engine without caps.
+pub fn engine(at: &Path) -> Engine {
+    Engine::builder()
+        .max_count(u64::MAX)
+        .max_timeout(Duration::from_secs(1 << 30))
+        .open(at)
+        .unwrap()
+}
+
+/// Runs something on a runtime of its own.
+pub fn on_runtime<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(work)
+}
+
+/// One loop; beside the floors.
+pub fn one() {
+    const COUNT: usize = 10_000;
+    let at = directory();
+    let (seconds, cpu) = on_runtime(async {
+        let engine = engine(at.path());
+        let workflow = engine.load_text("spin.yaml", &spin(COUNT as u64)).unwrap();
+        let (start, before) = (Instant::now(), cpu_us());
+        let run = engine.start(&workflow, Value::Null).await.unwrap();
+        assert_eq!(run.result().await.unwrap(), Value::Int(COUNT as i64));
+        let seconds = start.elapsed().as_secs_f64();
+        let cpu = cpu_us() - before;
+        engine.stop().await;
+        (seconds, cpu)
+    });
+    let shape = Shape::of(at.path());
+    let rate = COUNT as f64 / seconds;
+    let (store, raw) = (floor::store(&shape, COUNT, 1), floor::raw(&shape, COUNT, 1));
+    report("iterations a second", format!("{rate:.0}"), None);
+    report(
+        "CPU an iteration",
+        format!("{:.0} µs", cpu / COUNT as f64),
+        None,
+    );
+    report("bytes a commit", shape.bytes().to_string(), None);
+    report("store floor, commits a second", format!("{store:.0}"), None);
+    report("raw floor, commits a second", format!("{raw:.0}"), None);
+    let ratio = rate / store;
+    report(
+        "of the store floor",
+        format!("{ratio:.2}"),
+        Some((ratio >= 0.85, "at least 0.85")),
+    );
+    report("of the raw floor", format!("{:.2}", rate / raw), None);
+}
+
+/// A thousand loops at once.
+pub fn many() {
+    const RUNS: usize = 1_000;
+    const COUNT: usize = 100;
+    let at = directory();
+    let (seconds, cpu) = on_runtime(async {
+        let engine = engine(at.path());
+        let workflow = engine.load_text("spin.yaml", &spin(COUNT as u64)).unwrap();
+        let (start, before) = (Instant::now(), cpu_us());
+        let mut starts = tokio::task::JoinSet::new();
+        let engine = std::sync::Arc::new(engine);
+        for _ in 0..RUNS {
+            let (engine, workflow) = (engine.clone(), workflow.clone());
+            starts.spawn(async move { engine.start(&workflow, Value::Null).await.unwrap() });
+        }
+        let handles: Vec<RunHandle> = starts.join_all().await;
+        for handle in handles {
+            assert_eq!(handle.result().await.unwrap(), Value::Int(COUNT as i64));
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let cpu = cpu_us() - before;
+        engine.stop().await;
+        (seconds, cpu)
+    });
+    let shape = Shape::of(at.path());
+    let commits = RUNS * COUNT;
+    let group = (commits / shape.groups as usize).max(1);
+    let rate = commits as f64 / seconds;
+    let store = floor::store(&shape, commits, group);
+    let two = floor::store_overlapping(&shape, commits, group);
+    let raw = floor::raw(&shape, commits, group);
+    let each = cpu / commits as f64;
+    report("iterations a second", format!("{rate:.0}"), None);
+    report("commits a group", group.to_string(), None);
+    report(
+        "CPU an iteration",
+        format!("{each:.0} µs"),
+        Some((each < 40.0, "under 40 µs")),
+    );
+    report("store floor at that size", format!("{store:.0}"), None);
+    report(
+        "store floor, two groups at a time",
+        format!("{two:.0}"),
+        None,
+    );
+    report("raw floor at that size", format!("{raw:.0}"), None);
+    let ratio = rate / store;
+    report(
+        "of the store floor",
+        format!("{ratio:.2}"),
+        Some((ratio >= 0.75, "at least 0.75")),
+    );
+}
+
+/// A loop that appends 1 KB an iteration.
+pub fn growing() {
+    const COUNT: usize = 1_000;
+    let text = format!(
+        "name: growing
+variables: {{ all: [] }}
+actions:
+  grow:
+    type: until
+    condition: \"@equals(length(variables('all')), -1)\"
+    limit: {{ count: {COUNT}, timeout: PT24H }}
+    on_limit: continue
+    actions:
+      step: {{ type: appendToArrayVariable, name: all, value: \"{}\" }}
+outputs: \"@length(variables('all'))\"
+",
+        "x".repeat(1024)
+    );
+    let at = directory();
+    let before = written();
+    let times = on_runtime(async {
+        let engine = engine(at.path());
+        let workflow = engine.load_text("growing.yaml", &text).unwrap();
+        let mut run = engine.start(&workflow, Value::Null).await.unwrap();
+        let mut times = vec![Instant::now()];
+        while let Some(update) = run.next().await {
+            match update {
+                Update::Step(_) => times.push(Instant::now()),
+                _ => break,
+            }
+        }
+        engine.stop().await;
+        times
+    });
+    let spent = |from: usize, to: usize| (times[to] - times[from]).as_secs_f64();
+    // The first ones warm caches; both ends are as long.
+    let (first, last) = (spent(1, 101), spent(COUNT - 101, COUNT - 1));
+    let ratio = last / first;
+    report(
+        "the last 100 against the first 100",
+        format!("{ratio:.2}"),
+        Some((ratio <= 1.2, "at most 1.2")),
+    );
+    let times = (written() - before) as f64 / (COUNT * 1024) as f64;
+    report(
+        "bytes written against the data",
+        format!("{times:.1}"),
+        Some((times <= 3.0, "at most 3.0")),
+    );
+    report(
+        "the store at the end",
+        format!("{} KiB", size_of(at.path()) / 1024),
+        None,
+    );
+}
+
+/// One long loop: memory and disk at tenths of it.
+pub fn flat() {
+    let count: u64 = std::env::var("WINDLASS_BENCH_FLAT")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(200_000);
+    let at = directory();
+    let seen = on_runtime(async {
+        let engine = engine(at.path());
+        let workflow = engine.load_text("spin.yaml", &spin(count)).unwrap();
+        let mut run = engine.start(&workflow, Value::Null).await.unwrap();
+        let mut seen = Vec::new();
+        let mut steps = 0;
+        while let Some(update) = run.next().await {
+            let Update::Step(_) = update else { break };
+            steps += 1;
+            if steps % (count / 10) == 0 {
+                seen.push((memory(), size_of(at.path())));
+                let (memory, disk) = seen[seen.len() - 1];
+                println!(
+                    "  {steps:>10} iterations: {} KiB of memory, {} KiB on disk",
+                    memory / 1024,
+                    disk / 1024
+                );
+            }
+        }
+        engine.stop().await;
+        seen
+    });
+    let (early, late) = (seen[1].0 as f64, seen[seen.len() - 1].0 as f64);
+    let growth = late / early;
+    report(
+        "memory at the end against a fifth",
+        format!("{growth:.3}"),
+        Some((growth <= 1.05, "at most 1.05")),
+    );
+}
