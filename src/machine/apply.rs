@@ -98,6 +98,10 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
                 Output::Variable(name) => {
                     Output::Value(run.variables.get(name).cloned().unwrap_or_default())
                 }
+                Output::LastOf(name) => Output::Appended {
+                    variable: name.clone(),
+                    more: last_of(run.variables.get(name)),
+                },
                 other => other.clone(),
             };
             let record = ActionRecord {
@@ -501,4 +505,9 @@ fn resumed(run: &mut RunState, shift_ms: i64) {
             | FrameKind::Branch { .. } => {}
         }
     }
+}
+
+fn last_of(array: Option<&Value>) -> Value {
+    let last = array.and_then(|array| array.as_array()?.last());
+    last.cloned().unwrap_or_default()
 }

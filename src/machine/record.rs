@@ -131,6 +131,9 @@ pub enum Output {
     },
     /// A map of branches, each a map of its actions' outputs.
     Branches(Vec<(Name, Vec<ActionId>)>),
+    /// What was just appended to that array. Only in a change, so that the journal has the element
+    /// once: applied, it is [`Output::Appended`].
+    LastOf(Name),
 }
 
 /// What an output is read from.
@@ -149,9 +152,9 @@ impl Reading<'_> {
         match output {
             Output::Value(value) => value.clone(),
             Output::Appended { more, .. } if self.row => more.clone(),
-            Output::Variable(name) | Output::Appended { variable: name, .. } => {
-                self.variables.get(name).cloned().unwrap_or_default()
-            }
+            Output::Variable(name)
+            | Output::Appended { variable: name, .. }
+            | Output::LastOf(name) => self.variables.get(name).cloned().unwrap_or_default(),
             Output::Actions(actions) => self.actions(actions),
             Output::Loop {
                 iterations,

@@ -86,15 +86,14 @@ impl Stepper<'_> {
     }
 
     fn append_element(&mut self, variable: Name, more: Value) -> Faulty<Output> {
-        let known = self.known(&variable)?;
-        let (name, element) = (variable.clone(), more.clone());
-        let change = match known {
-            Some(Value::Array(_)) => Change::ElementAppended(name, element),
-            None => Change::VariableSet(name, Value::array(vec![element])),
+        let name = variable.clone();
+        let change = match self.known(&variable)? {
+            Some(Value::Array(_)) => Change::ElementAppended(name, more),
+            None => Change::VariableSet(name, Value::array(vec![more])),
             Some(other) => return Err(not_a(&variable, "an array", other)),
         };
         self.emit(change);
-        Ok(Output::Appended { variable, more })
+        Ok(Output::LastOf(variable))
     }
 
     fn append_text(&mut self, variable: Name, value: &Value) -> Faulty<Output> {

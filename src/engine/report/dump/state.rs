@@ -191,7 +191,9 @@ fn stored_output(view: &RunView, output: &Output) -> Value {
     let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
     match output {
         Output::Value(value) => Value::from_pairs([("value", shown(value))]),
-        Output::Variable(name) => Value::from_pairs([("variable", Value::from(&**name))]),
+        Output::Variable(name) | Output::LastOf(name) => {
+            Value::from_pairs([("variable", Value::from(&**name))])
+        }
         Output::Appended { variable, more } => Value::from_pairs([
             ("variable", Value::from(&**variable)),
             ("appended", shown(more)),
