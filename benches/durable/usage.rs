@@ -18,11 +18,12 @@ pub fn memory() -> u64 {
     resident * 4096
 }
 
-/// Bytes that this process has handed to the disk.
-pub fn written() -> u64 {
+/// Bytes that this process has handed to `write` (`wchar`), or the pages it made the disk write,
+/// whole, with those of the file system (`write_bytes`).
+pub fn written(counter: &str) -> u64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     io.lines()
-        .find_map(|line| line.strip_prefix("write_bytes: "))
+        .find_map(|line| line.strip_prefix(counter)?.strip_prefix(": "))
         .and_then(|number| number.parse().ok())
         .unwrap_or(0)
 }
