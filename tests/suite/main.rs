@@ -23,6 +23,7 @@ mod loom;
 mod loom_cli;
 mod machine;
 mod serve;
+mod simulation;
 mod support;
 mod tea;
 

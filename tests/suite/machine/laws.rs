@@ -3,8 +3,9 @@
 use super::play::Played;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use windlass::machine::{Change, Effect, EffectId, RunState, TimerId, Transition};
+use windlass::machine::{Change, Effect, EffectId, Event, RunState, TimerId, Transition, advance};
 use windlass::model::Status;
+use windlass::program::Program;
 use windlass::time::Timestamp;
 
 /// What a store would have: the changes so far, folded.
@@ -75,6 +76,28 @@ fn again<T: bincode::Encode + bincode::Decode<()>>(value: &T) -> T {
     let (back, read) = bincode::decode_from_slice(&bytes, config).unwrap();
     assert_eq!(read, bytes.len());
     back
+}
+
+/// A completion or a timer that comes a second time, at once or late, finds nothing (law 4).
+pub fn means_nothing_again(program: &Program, state: &RunState, now: Timestamp, event: &Event) {
+    if !matches!(
+        event,
+        Event::EffectCompleted { .. } | Event::TimerFired { .. }
+    ) {
+        return;
+    }
+    let ready = !state.ready.is_empty();
+    if state.paused.is_none() && ready {
+        // Any event moves what is ready: the step was cut at an iteration's boundary.
+        return;
+    }
+    for late in [0, 3_600] {
+        let mut again = state.clone();
+        let now = now.plus(Duration::from_secs(late));
+        let step = advance(program, &mut again, now, event.clone());
+        assert!(step.is_empty(), "{event:?} came twice: {step:?}");
+        assert_eq!(again, *state, "{event:?} came twice");
+    }
 }
 
 /// What a driver holds is what it would start after a crash.

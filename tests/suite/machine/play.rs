@@ -357,6 +357,9 @@ impl Player<'_> {
                 continue;
             }
             self.consume(&source);
+            if !self.case.quick {
+                laws::means_nothing_again(program, &self.state, self.now, &event);
+            }
             let asked = self.commit(event, transition);
             match crash {
                 Some(_) => self.restart(),

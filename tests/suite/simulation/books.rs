@@ -1,0 +1,260 @@
+//! What was committed, kept by the one who stands between the driver and the store: the journal
+//! folded again, all rows, and where the process dies.
+
+use std::collections::BTreeMap;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, MutexGuard};
+use windlass::machine::{Change, EffectId, HistoryEvent, IterationRow, LoopState, RunState};
+use windlass::model::{Name, Request};
+use windlass::program::ProgramHash;
+use windlass::store::{
+    Commit, Committed, MemoryStore, ProgramSource, RunHeader, Store, StoreError, StoredRun,
+};
+use windlass::time::Timestamp;
+
+/// How a process ends, or what its store does to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// Before the group is stored.
+    Before,
+    /// The group is stored, nothing of it was carried out.
+    After,
+    /// What the group asks for was begun.
+    Dispatched,
+    /// No crash: the store refuses the group, and what is in memory is thrown away.
+    Refused,
+}
+
+/// What a panic of this kind carries: the process is no more.
+pub struct Dead;
+
+/// What was committed of one run.
+#[derive(Clone, Debug)]
+pub struct Book {
+    pub state: RunState,
+    pub header: RunHeader,
+    pub iterations: Vec<IterationRow>,
+    pub history: Vec<HistoryEvent>,
+    pub loops: BTreeMap<String, LoopState>,
+}
+
+/// Decides at each group, by its number and how often it was tried.
+pub type Plan = Box<dyn FnMut(usize, usize) -> Option<Crash> + Send>;
+
+pub struct Books {
+    pub runs: BTreeMap<Name, Book>,
+    pub groups: usize,
+    tries: usize,
+    plan: Plan,
+    /// One was asked for, and the process has not died of it yet.
+    pub pending: Option<Crash>,
+    pub crashes: usize,
+    /// Crash in pauses too.
+    pub in_pauses: bool,
+    /// Every so many revisions of a run are stored as a snapshot.
+    snapshots: u64,
+}
+
+impl Books {
+    pub fn new(plan: Plan, in_pauses: bool, snapshots: u64) -> Self {
+        Self {
+            runs: BTreeMap::new(),
+            groups: 0,
+            tries: 0,
+            plan,
+            pending: None,
+            crashes: 0,
+            in_pauses,
+            snapshots,
+        }
+    }
+
+    /// The runs that stand still.
+    pub fn paused(&self) -> Vec<Name> {
+        let paused = self.runs.iter();
+        let paused = paused.filter(|(_, book)| book.state.paused.is_some());
+        paused.map(|(run, _)| run.clone()).collect()
+    }
+
+    /// The effect of a run that a request belongs to: asked for by a step that is stored.
+    pub fn effect_of(&self, run: &str, request: &Request) -> Option<EffectId> {
+        let effects = self.runs.get(run)?.state.effects.iter();
+        let mut those = effects.filter(|(_, effect)| effect.request == *request);
+        let first = those.next().map(|(id, _)| *id);
+        assert!(
+            those.next().is_none(),
+            "two effects in flight are one request: {request:?}"
+        );
+        first
+    }
+
+    fn keep(&mut self, commit: &Commit) {
+        let run = &commit.header.id;
+        let book = self.runs.entry(run.clone()).or_insert_with(|| Book {
+            state: RunState::new(run.clone(), commit.header.program),
+            header: commit.header.clone(),
+            iterations: Vec::new(),
+            history: Vec::new(),
+            loops: BTreeMap::new(),
+        });
+        let mut last_id = book.state.next_id;
+        for change in &commit.changes {
+            if let Some(id) = new_id(change) {
+                assert!(id >= last_id, "id {id} of {run} was used before (law 4)");
+                last_id = id + 1;
+            }
+            book.state.apply(change);
+        }
+        book.header = commit.header.clone();
+        book.iterations.extend(commit.iterations.iter().cloned());
+        book.history.extend(commit.history.iter().cloned());
+        for row in &commit.loops {
+            book.loops.insert(row.path.clone(), row.clone());
+        }
+    }
+}
+
+fn new_id(change: &Change) -> Option<u64> {
+    match change {
+        Change::CursorSpawned(id, _) => Some(id.0),
+        Change::EffectRequested(id, _) => Some(id.0),
+        Change::TimerArmed(id, _) => Some(id.0),
+        _ => None,
+    }
+}
+
+/// The store as the driver sees it.
+pub struct Disk {
+    pub store: MemoryStore,
+    pub books: Arc<Mutex<Books>>,
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+impl Disk {
+    /// What is there after a crash is what was acknowledged, or stored before it could be.
+    pub fn check(&self) {
+        let books = lock(&self.books);
+        for (run, book) in &books.runs {
+            let stored = self.store.load(run).unwrap();
+            assert_eq!(stored.header.revision, book.header.revision, "{run}");
+            assert_eq!(
+                stored.state, book.state,
+                "the journal of {run} is its state (law 7)"
+            );
+        }
+        assert_eq!(
+            self.store.list(None, usize::MAX).unwrap().len(),
+            books.runs.len()
+        );
+    }
+}
+
+impl Store for Disk {
+    fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
+        let mut books = lock(&self.books);
+        let (number, tries) = (books.groups, books.tries);
+        let allowed = books.in_pauses || books.paused().is_empty();
+        let crash = (books.plan)(number, tries).filter(|_| allowed);
+        books.tries += 1;
+        match crash {
+            Some(Crash::Before) => {
+                books.pending = crash;
+                drop(books);
+                resume_unwind(Box::new(Dead));
+            }
+            Some(Crash::Refused) => {
+                books.pending = crash;
+                let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+                return Err(StoreError::Io(full));
+            }
+            _ => {}
+        }
+        let mut group = group.to_vec();
+        for commit in &mut group {
+            books.keep(commit);
+            let book = &books.runs[&commit.header.id];
+            if let Some(state) = &commit.snapshot {
+                assert_eq!(*state, book.state, "the journal is the state (law 7)");
+            }
+            if books.snapshots > 0 && commit.header.revision.is_multiple_of(books.snapshots) {
+                commit.snapshot = Some(book.state.clone());
+                commit.header.snapshot = commit.header.revision;
+            }
+        }
+        let outcome = self.store.commit(&group)?;
+        assert!(outcome.iter().all(Result::is_ok), "{outcome:?}");
+        books.groups += 1;
+        books.tries = 0;
+        // Standing still may have begun with this very group.
+        let crash = crash.filter(|_| books.in_pauses || books.paused().is_empty());
+        books.pending = crash;
+        if crash == Some(Crash::After) {
+            drop(books);
+            resume_unwind(Box::new(Dead));
+        }
+        Ok(outcome)
+    }
+
+    fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
+        self.store.header(run)
+    }
+
+    fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
+        self.store.load(run)
+    }
+
+    fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
+        self.store.program(hash)
+    }
+
+    fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError> {
+        self.store.due(now, limit)
+    }
+
+    fn next_due_at(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.store.next_due_at()
+    }
+
+    fn runnable(&self) -> Result<Vec<Name>, StoreError> {
+        self.store.runnable()
+    }
+
+    fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError> {
+        self.store.list(after, limit)
+    }
+
+    fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
+        self.store.loops(run)
+    }
+
+    fn iterations(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        self.store.iterations(run, path, limit)
+    }
+
+    fn history(
+        &self,
+        run: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
+        self.store.history(run, after, limit)
+    }
+
+    fn delete(&self, run: &str) -> Result<(), StoreError> {
+        self.store.delete(run)
+    }
+
+    fn sweep(&self) -> Result<u64, StoreError> {
+        self.store.sweep()
+    }
+}

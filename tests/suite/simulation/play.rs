@@ -1,0 +1,575 @@
+//! One simulation: a few runs, a world, a store, and a driver that dies and comes again. Time
+//! goes on when nothing is left to do at this instant.
+
+use super::author::{Author, SIGNALS};
+use super::books::{Book, Books, Crash, Dead, Disk, Plan, lock};
+use super::world::{Door, World};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use windlass::action::Registry;
+use windlass::compile::compile;
+use windlass::expression::Value;
+use windlass::machine::{Event, Happening, LoopEnd, RunStatus, Wait};
+use windlass::model::{Dialect, Name};
+use windlass::program::{Caps, Program, ProgramHash};
+use windlass::scheduler::{Answer, Loaded, Loader, Start, Stepped};
+use windlass::source::Bundle;
+use windlass::store::{MemoryStore, ProgramSource, Retention, Store};
+use windlass::time::Timestamp;
+
+pub const START: Timestamp = Timestamp(1_700_000_000_000);
+
+/// So many things happen at most.
+const MAX_EVENTS: usize = 4_000;
+
+/// What is simulated, whatever happens on the way.
+pub struct Script {
+    seed: u64,
+    programs: BTreeMap<ProgramHash, Arc<Program>>,
+    outside: Vec<Outside>,
+    /// Answers that are due together are given together.
+    together: bool,
+    snapshots: u64,
+    retention: Retention,
+}
+
+/// What comes from outside, and when.
+#[derive(Clone, Debug)]
+struct Outside {
+    at: Timestamp,
+    run: Name,
+    what: Asked,
+}
+
+#[derive(Clone, Debug)]
+enum Asked {
+    Start(ProgramHash),
+    Deliver(Event),
+}
+
+impl Script {
+    pub fn new(seed: u64) -> Self {
+        let mut random = StdRng::seed_from_u64(seed ^ 0x5EED);
+        let mut programs = BTreeMap::new();
+        let mut outside = Vec::new();
+        let runs = [1, 1, 1, 2, 3][random.random_range(0..5)];
+        for number in 0..runs {
+            let mut workflow = Author::workflow(seed * 8 + number);
+            workflow.name = Name::from(format!("w{number}"));
+            let hash = ProgramHash([u8::try_from(number).unwrap() + 1; 32]);
+            let caps = Caps {
+                count: u64::MAX,
+                timeout: Duration::from_secs(u64::from(u32::MAX)),
+            };
+            let program = compile(&workflow, hash, caps)
+                .unwrap_or_else(|mistakes| panic!("seed {seed}: {mistakes:?}"));
+            programs.insert(hash, Arc::new(program));
+            let run = Name::from(format!("run{number}"));
+            let mut add = |ms: u64, what: Asked| {
+                outside.push(Outside {
+                    at: START.plus(Duration::from_millis(ms)),
+                    run: run.clone(),
+                    what,
+                });
+            };
+            let begins = number * 1_700;
+            add(begins, Asked::Start(hash));
+            let mut events = Vec::new();
+            for _ in 0..random.random_range(0..4) {
+                let name = Name::from(SIGNALS[random.random_range(0..2)]);
+                let payload = Value::from(random.random_range(0..9_i64));
+                events.push((
+                    random.random_range(0..40),
+                    Event::Signalled { name, payload },
+                ));
+            }
+            if random.random_range(0..4) == 0 {
+                events.push((random.random_range(0..30), Event::PauseRequested));
+            }
+            if random.random_range(0..10) == 0 {
+                events.push((random.random_range(5..60), Event::CancelRequested));
+            }
+            for resume in 0..8 {
+                events.push((
+                    30 + resume * 30 + random.random_range(0..20),
+                    Event::Resumed,
+                ));
+            }
+            for (seconds, event) in events {
+                let ms = begins + seconds * 1_000 + random.random_range(1..1_000);
+                add(ms, Asked::Deliver(event));
+            }
+        }
+        outside.sort_by_key(|one| one.at);
+        let tight = random.random_range(0..3) == 0;
+        let retention = Retention {
+            iterations: 3,
+            events: 10,
+            ended_loops: 2,
+            tidy_every: 3,
+        };
+        Self {
+            seed,
+            programs,
+            outside,
+            together: random.random_range(0..2) == 0,
+            snapshots: [0, 0, 3, 7][random.random_range(0..4)],
+            retention: if tight {
+                retention
+            } else {
+                Retention::default()
+            },
+        }
+    }
+
+    /// What each run's program is, printed, for a seed that failed.
+    pub fn describe(&self) -> String {
+        let mut out = String::new();
+        for program in self.programs.values() {
+            out += &format!("{program}\n");
+        }
+        for one in &self.outside {
+            out += &format!("{} {} {:?}\n", one.at.0 - START.0, one.run, one.what);
+        }
+        out
+    }
+}
+
+/// Gives the programs, each with the world's door.
+struct Programs {
+    loaded: BTreeMap<ProgramHash, Loaded>,
+}
+
+impl Loader for Programs {
+    fn load(&self, hash: ProgramHash, _: &ProgramSource) -> Result<Loaded, String> {
+        self.loaded
+            .get(&hash)
+            .cloned()
+            .ok_or_else(|| String::from("unknown"))
+    }
+}
+
+/// What came of a simulation.
+pub struct Played {
+    pub runs: BTreeMap<Name, Book>,
+    pub asked: BTreeMap<Name, Vec<String>>,
+    /// Two things of such a run came at the same instant, or it was crashed in a pause: their order
+    /// decides, and a crash may change it.
+    pub exempt: BTreeSet<Name>,
+    pub now: Timestamp,
+    pub groups: usize,
+    pub crashes: usize,
+    /// It was cut, because it went on and on.
+    pub cut: bool,
+}
+
+struct Sim<'a> {
+    script: &'a Script,
+    runtime: Runtime,
+    clock: Arc<AtomicI64>,
+    now: Timestamp,
+    books: Arc<Mutex<Books>>,
+    world: Arc<Mutex<World>>,
+    programs: Arc<Programs>,
+    outside: Vec<Outside>,
+    exempt: BTreeSet<Name>,
+    events: usize,
+}
+
+/// Why a process ended.
+enum End {
+    Over,
+    Crashed,
+    Cut,
+}
+
+/// Plays a script; `plan` says where the process dies.
+pub fn play(script: &Script, plan: Plan, in_pauses: bool) -> Played {
+    let books = Books::new(plan, in_pauses, script.snapshots);
+    let books = Arc::new(Mutex::new(books));
+    let world = World::new(script.seed, books.clone(), START);
+    let world = Arc::new(Mutex::new(world));
+    let mut registry = Registry::new();
+    registry.register_executor("shell", Door(world.clone()));
+    let loaded = script.programs.iter().map(|(hash, program)| {
+        let loaded = Loaded {
+            program: program.clone(),
+            registry: registry.clone(),
+        };
+        (*hash, loaded)
+    });
+    let mut sim = Sim {
+        script,
+        runtime: tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap(),
+        clock: Arc::new(AtomicI64::new(START.0)),
+        now: START,
+        books,
+        world,
+        programs: Arc::new(Programs {
+            loaded: loaded.collect(),
+        }),
+        outside: script.outside.clone(),
+        exempt: BTreeSet::new(),
+        events: 0,
+    };
+    let mut store = MemoryStore::new(script.retention);
+    let cut = loop {
+        let disk = Arc::new(Disk {
+            store,
+            books: sim.books.clone(),
+        });
+        let end = sim.live(&disk);
+        sim.died();
+        // The tasks of the dead process hold nothing of the store.
+        store = disk.store.after_power_cut().unwrap();
+        let after = Disk {
+            store,
+            books: sim.books.clone(),
+        };
+        after.check();
+        match end {
+            End::Crashed => store = after.store,
+            End::Over => {
+                sim.nothing_is_left(&after.store);
+                break false;
+            }
+            End::Cut => break true,
+        }
+    };
+    sim.told(cut)
+}
+
+impl Sim<'_> {
+    /// The life of one process.
+    fn live(&mut self, disk: &Arc<Disk>) -> End {
+        let clock = self.clock.clone();
+        let mut driver = Stepped::new(
+            disk.clone(),
+            self.programs.clone(),
+            self.runtime.handle().clone(),
+            move || Timestamp(clock.load(Ordering::Relaxed)),
+        );
+        let mut recovered = driver.recover();
+        let end = loop {
+            match self.settle(&mut driver) {
+                Some(Crash::Refused) => {
+                    // Whoever serves goes on by itself: it recovers.
+                    recovered = self.recover(&driver);
+                    continue;
+                }
+                Some(_) => break End::Crashed,
+                None => {}
+            }
+            assert!(recovered.try_recv().map_or(true, |answer| answer.is_ok()));
+            self.events += 1;
+            if self.events > MAX_EVENTS {
+                break End::Cut;
+            }
+            match self.next(&mut driver) {
+                None => break End::Over,
+                Some(Some(Crash::Refused)) => recovered = self.recover(&driver),
+                Some(Some(_)) => break End::Crashed,
+                Some(None) => {}
+            }
+        };
+        if matches!(end, End::Over) {
+            assert_eq!(driver.due_at(), None);
+        }
+        end
+    }
+
+    /// The store refused a group: its runs were thrown away in memory.
+    fn recover(&self, driver: &Stepped) -> Answer<Vec<Name>> {
+        lock(&self.world).refused();
+        lock(&self.books).crashes += 1;
+        driver.recover()
+    }
+
+    fn died(&mut self) {
+        lock(&self.world).crashed();
+        // Its tasks end: they tell a driver that is no more.
+        self.poll();
+        lock(&self.world).back();
+        lock(&self.books).crashes += 1;
+    }
+
+    /// Goes on until nothing is left to do at this instant; how it died.
+    fn settle(&mut self, driver: &mut Stepped) -> Option<Crash> {
+        for _ in 0..10_000 {
+            self.poll();
+            let given = lock(&self.world).given;
+            let groups = lock(&self.books).groups;
+            let crash = self.round(driver);
+            if crash.is_some() {
+                return crash;
+            }
+            self.poll();
+            let still = given == lock(&self.world).given && groups == lock(&self.books).groups;
+            if still && !driver.is_busy() {
+                return None;
+            }
+        }
+        panic!("it does not come to rest at {}", self.now.0 - START.0);
+    }
+
+    fn poll(&self) {
+        self.runtime.block_on(async {
+            for _ in 0..4 {
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+
+    fn round(&mut self, driver: &mut Stepped) -> Option<Crash> {
+        let paused = lock(&self.books).paused();
+        let outcome = catch_unwind(AssertUnwindSafe(|| driver.round()));
+        let crash = lock(&self.books).pending.take();
+        match outcome {
+            Err(panic) if !panic.is::<Dead>() => resume_unwind(panic),
+            _ => {}
+        }
+        if crash.is_some() {
+            self.exempt.extend(paused);
+            self.exempt.extend(lock(&self.books).paused());
+        }
+        if crash == Some(Crash::Dispatched) {
+            self.poll();
+        }
+        crash
+    }
+
+    /// Lets the next thing happen; none: nothing more happens by itself.
+    fn next(&mut self, driver: &mut Stepped) -> Option<Option<Crash>> {
+        let outside = self.outside.first().map(|one| one.at);
+        let answer = lock(&self.world).due_at();
+        let timer = driver.due_at();
+        let due = [outside, answer, timer].into_iter().flatten().min()?;
+        self.now = self.now.max(due);
+        self.clock.store(self.now.0, Ordering::Relaxed);
+        lock(&self.world).now = self.now;
+        if outside.is_some_and(|at| at <= self.now) {
+            return Some(self.deliver(driver));
+        }
+        if answer.is_some_and(|at| at <= self.now) {
+            let whose = lock(&self.world).give(self.script.together);
+            self.poll();
+            whose.iter().for_each(|run| self.tie(run));
+        }
+        Some(None)
+    }
+
+    /// Notes when a timer of the run is due at this very instant.
+    fn tie(&mut self, run: &Name) {
+        let books = lock(&self.books);
+        let timers = books.runs.get(run).map(|book| &book.state.timers);
+        let mut timers = timers.into_iter().flat_map(|timers| timers.values());
+        if timers.any(|timer| timer.due_at <= self.now) {
+            self.exempt.insert(run.clone());
+        }
+    }
+
+    /// Something from outside. Whoever sent it knows whether it was taken: a crash before that
+    /// makes it come again.
+    fn deliver(&mut self, driver: &mut Stepped) -> Option<Crash> {
+        let one = self.outside[0].clone();
+        self.tie(&one.run);
+        let revision = self.revision(&one.run);
+        let ended = self.ended(&one.run);
+        let mut answer = match one.what {
+            Asked::Start(hash) => Waiting::Start(driver.start(Start {
+                run: one.run.clone(),
+                loaded: self.programs.loaded[&hash].clone(),
+                source: ProgramSource {
+                    bundle: Bundle::single("simulated.yaml", "simulated"),
+                    dialect: Dialect::Loom,
+                    max_count: 1,
+                    max_timeout_ms: 1,
+                },
+                input: Value::from_json("{\"given\": 1}").unwrap(),
+                labels: BTreeMap::new(),
+                watcher: None,
+            })),
+            Asked::Deliver(event) => Waiting::Event(driver.deliver(&one.run, event)),
+        };
+        let crash = self.round(driver);
+        self.poll();
+        let heard = answer.heard();
+        let stored = self.revision(&one.run) > revision;
+        if stored || ended || (crash.is_none() && heard) {
+            self.outside.remove(0);
+        }
+        crash
+    }
+
+    fn revision(&self, run: &Name) -> u64 {
+        lock(&self.books)
+            .runs
+            .get(run)
+            .map_or(0, |book| book.header.revision)
+    }
+
+    fn ended(&self, run: &Name) -> bool {
+        let books = lock(&self.books);
+        books
+            .runs
+            .get(run)
+            .is_some_and(|book| book.state.outcome.is_some())
+    }
+
+    // ── oracles ─────────────────────────────────────────────────────────────────────────────
+
+    /// Nothing more happens by itself: every run has ended, or it is known what it waits for.
+    fn nothing_is_left(&mut self, store: &MemoryStore) {
+        let runnable = store.runnable().unwrap();
+        let due = store.due(Timestamp(i64::MAX), usize::MAX).unwrap();
+        assert_eq!(due, [], "a run is due, and nobody comes");
+        let books = lock(&self.books);
+        assert_eq!(books.runs.len(), self.script.programs.len());
+        for (run, book) in &books.runs {
+            let state = &book.state;
+            let header = store.header(run).unwrap();
+            assert_eq!(header.status, state.status(), "{run}");
+            if state.outcome.is_some() {
+                assert!(state.effects.is_empty() && state.timers.is_empty(), "{run}");
+                assert!(!runnable.contains(run), "{run} has ended");
+                for row in book.loops.values() {
+                    assert!(row.ended.is_some(), "{run}: loop {} still runs", row.path);
+                }
+                continue;
+            }
+            let waits = |wait: &dyn Fn(&Wait) -> bool| {
+                state.cursors.values().any(|cursor| wait(&cursor.wait))
+            };
+            let hangs = state
+                .effects
+                .keys()
+                .any(|id| lock(&self.world).is_never(run, *id));
+            let known = hangs
+                || state.status() == RunStatus::Paused
+                || waits(&|wait| matches!(wait, Wait::Signal(_)));
+            assert!(known, "{run} hangs: {state:#?}");
+        }
+    }
+
+    fn told(self, cut: bool) -> Played {
+        let world = lock(&self.world);
+        assert!(world.wrong.is_empty(), "{:?}", world.wrong);
+        let books = lock(&self.books);
+        let mut repetitions = 0;
+        for (key, begun) in &world.begun {
+            assert!(
+                *begun <= 1 + books.crashes,
+                "{key:?} was begun {begun} times"
+            );
+            repetitions += begun - 1;
+        }
+        let _ = repetitions;
+        let mut asked: BTreeMap<Name, Vec<String>> = BTreeMap::new();
+        for ((run, id), (at, request)) in &world.asked {
+            let line = format!("{} {id:?} {request:?}", at.0 - START.0);
+            asked.entry(run.clone()).or_default().push(line);
+        }
+        for (run, book) in &books.runs {
+            limits_are_exact(run, book);
+        }
+        Played {
+            runs: books.runs.clone(),
+            asked,
+            exempt: self.exempt.clone(),
+            now: self.now,
+            groups: books.groups,
+            crashes: books.crashes - 1,
+            cut,
+        }
+    }
+}
+
+/// The answer to something from outside.
+enum Waiting {
+    Start(Answer<()>),
+    Event(Answer<RunStatus>),
+}
+
+impl Waiting {
+    /// Whether there is one that says that it was taken or never will be.
+    fn heard(&mut self) -> bool {
+        use windlass::scheduler::ScheduleError as E;
+        let taken = |error: Option<E>| !matches!(error, Some(E::Store(_)));
+        match self {
+            Self::Start(answer) => answer.try_recv().is_ok_and(|answer| taken(answer.err())),
+            Self::Event(answer) => answer.try_recv().is_ok_and(|answer| taken(answer.err())),
+        }
+    }
+}
+
+/// A loop that ran out of its count has run as often as it may; one that ran out of time was
+/// told so when its deadline came, and not later.
+fn limits_are_exact(run: &Name, book: &Book) {
+    for row in book.loops.values() {
+        assert!(row.iteration <= row.max_iterations, "{run}: {row:?}");
+        if row.ended == Some(LoopEnd::Count) {
+            assert_eq!(row.iteration, row.max_iterations, "{run}: {row:?}");
+        }
+    }
+    let paused =
+        |event: &windlass::machine::HistoryEvent| matches!(event.what, Happening::RunPaused { .. });
+    if book.history.iter().any(paused) {
+        return;
+    }
+    // A loop that is retried as a whole has one row and several ends: the last one counts.
+    let mut last = BTreeMap::new();
+    for event in &book.history {
+        if let Happening::LoopLimit { path, limit, .. } = &event.what {
+            last.insert(path, (event.at, *limit));
+        }
+    }
+    for (path, (at, limit)) in last {
+        let row = book.loops.get(path);
+        let row =
+            row.filter(|row| row.ended == Some(LoopEnd::Timeout) && limit == LoopEnd::Timeout);
+        if let Some(row) = row {
+            assert_eq!(row.deadline, Some(at), "{run}: {row:?}");
+        }
+    }
+}
+
+/// A disturbed simulation came to the same as the undisturbed one.
+pub fn same(calm: &Played, disturbed: &Played) -> usize {
+    let mut compared = 0;
+    for (run, book) in &calm.runs {
+        let exempt = calm.exempt.contains(run) || disturbed.exempt.contains(run);
+        if exempt || calm.cut || disturbed.cut {
+            continue;
+        }
+        compared += 1;
+        let other = &disturbed.runs[run];
+        assert_eq!(calm.asked.get(run), disturbed.asked.get(run), "{run}");
+        for (at, (one, two)) in book.history.iter().zip(&other.history).enumerate() {
+            let before = &book.history[at.saturating_sub(5)..at];
+            assert_eq!(
+                one, two,
+                "{run}, event {at} of the history, after {before:#?}"
+            );
+        }
+        assert_eq!(book.history.len(), other.history.len(), "{run}");
+        assert_eq!(book.state, other.state, "{run}");
+        assert_eq!(book.iterations, other.iterations, "{run}");
+        assert_eq!(book.loops, other.loops, "{run}");
+        let mut header = other.header.clone();
+        // Groups are cut where a crash was, and a driver learns of a snapshot that the test made
+        // when it reads the run again.
+        header.revision = book.header.revision;
+        header.snapshot = book.header.snapshot;
+        assert_eq!(book.header, header, "{run}");
+    }
+    compared
+}
