@@ -340,6 +340,7 @@ impl Author {
             test_when_spent: !self.chance(4),
             survives_failure: self.chance(4),
             keep,
+            pages: None,
             body,
         }))
     }

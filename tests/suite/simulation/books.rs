@@ -1,7 +1,7 @@
 //! What was committed, kept by the one who stands between the driver and the store: the journal
 //! folded again, all rows, and where the process dies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
 use windlass::machine::{Change, EffectId, HistoryEvent, IterationRow, LoopState, RunState};
@@ -51,6 +51,9 @@ pub struct Books {
     pub crashes: usize,
     /// Crash in pauses too.
     pub in_pauses: bool,
+    /// Effects that were called off at the very instant at which they were asked for: whether
+    /// they were begun in between is a matter of turns.
+    pub called_off: BTreeSet<(Name, EffectId)>,
     /// Every so many revisions of a run are stored as a snapshot.
     snapshots: u64,
 }
@@ -65,6 +68,7 @@ impl Books {
             pending: None,
             crashes: 0,
             in_pauses,
+            called_off: BTreeSet::new(),
             snapshots,
         }
     }
@@ -102,6 +106,12 @@ impl Books {
             if let Some(id) = new_id(change) {
                 assert!(id >= last_id, "id {id} of {run} was used before (law 4)");
                 last_id = id + 1;
+            }
+            if let Change::EffectDropped(id) = change
+                && let Some(effect) = book.state.effects.get(id)
+                && effect.requested_at == commit.header.updated_at
+            {
+                self.called_off.insert((run.clone(), *id));
             }
             book.state.apply(change);
         }

@@ -475,6 +475,9 @@ impl Sim<'_> {
         let _ = repetitions;
         let mut asked: BTreeMap<Name, Vec<String>> = BTreeMap::new();
         for ((run, id), (at, request)) in &world.asked {
+            if books.called_off.contains(&(run.clone(), *id)) {
+                continue;
+            }
             let line = format!("{} {id:?} {request:?}", at.0 - START.0);
             asked.entry(run.clone()).or_default().push(line);
         }
