@@ -9,6 +9,7 @@ use windlass::model::{Name, Request};
 use windlass::program::ProgramHash;
 use windlass::store::{
     Commit, Committed, MemoryStore, ProgramSource, RunHeader, Store, StoreError, StoredRun,
+    StoredWorkflow,
 };
 use windlass::time::Timestamp;
 
@@ -266,5 +267,25 @@ impl Store for Disk {
 
     fn sweep(&self) -> Result<u64, StoreError> {
         self.store.sweep()
+    }
+
+    fn put_workflow(&self, workflow: &StoredWorkflow) -> Result<bool, StoreError> {
+        self.store.put_workflow(workflow)
+    }
+
+    fn remove_workflow(&self, name: &str) -> Result<bool, StoreError> {
+        self.store.remove_workflow(name)
+    }
+
+    fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError> {
+        self.store.workflow(name)
+    }
+
+    fn workflows(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredWorkflow>, StoreError> {
+        self.store.workflows(after, limit)
     }
 }
