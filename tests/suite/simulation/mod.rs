@@ -99,6 +99,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "how long it took is told")]
 fn what_dies_anywhere_comes_to_the_same_end() {
     let mut tally = Tally::default();
     let began = Instant::now();

@@ -138,7 +138,7 @@ impl World {
         };
         Planned {
             request: request.clone(),
-            due: (hash % 97 != 0).then(|| self.now.plus(Duration::from_millis(after))),
+            due: (!hash.is_multiple_of(97)).then(|| self.now.plus(Duration::from_millis(after))),
             answer,
         }
     }
