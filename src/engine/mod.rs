@@ -61,7 +61,7 @@ pub use crate::expression::{Context, Object, Subject, TryError, Value, evaluate_
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use crate::model::{Dialect, HandlerTarget, Status};
 pub use crate::program::{Program, dot, mermaid};
-pub use crate::scheduler::{ScheduleError, Step, Update, now};
+pub use crate::scheduler::{Metrics, ScheduleError, Step, Update, now};
 pub use crate::source::{Bundle, SourceFile};
 pub use crate::store::StoreError;
 pub use crate::time::{Timestamp, format_duration, parse_duration};
@@ -361,6 +361,12 @@ impl Engine {
     #[must_use]
     pub fn inspector(&self) -> &Inspector {
         &self.inspector
+    }
+
+    /// What it counts while runs go on.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        self.scheduler.metrics()
     }
 
     /// How many effects are in flight.

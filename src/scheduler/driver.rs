@@ -1,10 +1,12 @@
 //! The driver's thread: gather, advance, commit, release.
 
 use super::live::{Live, Watchers};
+use super::metrics::Metrics;
 use super::timers::Timers;
 use super::{
-    Loaded, Loader, Message, Reply, ScheduleError, Start, Step, Update, clock::Clock,
-    tasks::Completion,
+    Loaded, Loader, Message, Reply, ScheduleError, Start, Step, Update,
+    clock::Clock,
+    tasks::{Completion, Job},
 };
 use crate::machine::{Effect, Event, PauseReason, RunStatus, TimerId, Transition, advance};
 use crate::model::Name;
@@ -47,6 +49,7 @@ pub(super) struct Driver {
     quiet: bool,
     /// Those who wait until nothing is in flight.
     draining: Vec<oneshot::Sender<()>>,
+    metrics: Metrics,
 }
 
 /// A step that waits for its commit.
@@ -55,6 +58,8 @@ struct InCommit {
     step: Transition,
     /// Whether it has a commit in the group.
     stored: bool,
+    /// How many iterations ended in it.
+    iterations: u64,
     replies: Vec<Reply<RunStatus>>,
 }
 
@@ -83,7 +88,13 @@ impl Driver {
             stopping: None,
             quiet,
             draining: Vec::new(),
+            metrics: Metrics::default(),
         }
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.clone()
     }
 
     /// The same on another clock.
@@ -113,6 +124,7 @@ impl Driver {
         self.fire_timers();
         self.turn();
         self.drained();
+        self.metrics.held(self.runs.len(), self.timers.len());
     }
 
     /// Whether runs have something in their inbox.
@@ -372,7 +384,8 @@ impl Driver {
         if self.stored_due.is_some_and(|due| due <= now) {
             self.bring_due(now);
         }
-        while let Some((run, id)) = self.timers.pop_due(now) {
+        while let Some((due_at, run, id)) = self.timers.pop_due(now) {
+            self.metrics.fired(due_at, now);
             self.post(&run, Event::TimerFired { id }, None);
         }
     }
@@ -428,7 +441,8 @@ impl Driver {
         let outcome = if group.is_empty() {
             Ok(Vec::new())
         } else {
-            self.store.commit(&group)
+            let size = group.len();
+            self.metrics.group(size, || self.store.commit(&group))
         };
         match outcome {
             Ok(results) => {
@@ -468,6 +482,7 @@ impl Driver {
             self.busy.insert(run.clone());
         }
         // What changed nothing has nothing to be stored; its replies still go out.
+        let iterations = step.iterations.len() as u64;
         let commit = (!step.is_empty()).then(|| live.commit(&mut step, now));
         let stored = commit.is_some();
         Some((
@@ -476,6 +491,7 @@ impl Driver {
                 run: run.clone(),
                 step,
                 stored,
+                iterations,
                 replies,
             },
         ))
@@ -483,7 +499,11 @@ impl Driver {
 
     fn settled(&mut self, done: InCommit, result: Option<Result<Committed, StoreError>>) {
         let InCommit {
-            run, step, replies, ..
+            run,
+            step,
+            iterations,
+            replies,
+            ..
         } = done;
         let Some(live) = self.runs.get_mut(&run) else {
             return;
@@ -498,6 +518,7 @@ impl Driver {
             }
             Some(Ok(committed)) => {
                 live.committed(committed.change_bytes, committed.snapshot_bytes);
+                self.metrics.step(&step.history, iterations);
                 if self.watchers.any(&run) {
                     let update = Update::Step(Box::new(Step {
                         history: step.history.clone(),
@@ -570,10 +591,14 @@ impl Driver {
             };
             match effect {
                 Effect::Start { id, request } => {
-                    let registry = live.loaded.registry.clone();
-                    let to = self.messages.clone();
-                    live.tasks
-                        .start(&self.handle, run, id, request, registry, to);
+                    let job = Job {
+                        run: run.clone(),
+                        id,
+                        request,
+                        registry: live.loaded.registry.clone(),
+                        to: self.messages.clone(),
+                    };
+                    live.tasks.start(&self.handle, &self.metrics, job);
                 }
                 Effect::Abort { id } => live.tasks.abort(id),
                 Effect::Arm { id, due_at } => self.timers.arm(run, id, due_at),

@@ -15,11 +15,13 @@
 mod clock;
 mod driver;
 mod live;
+mod metrics;
 mod stepped;
 mod tasks;
 mod timers;
 
 pub use clock::now;
+pub use metrics::Metrics;
 pub use stepped::{Answer, Stepped};
 
 use crate::action::Registry;
@@ -144,6 +146,7 @@ enum Message {
 /// The scheduler of one store. Dropping it stops it at the next durable point.
 pub struct Scheduler {
     messages: Sender<Message>,
+    metrics: Metrics,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -162,13 +165,21 @@ impl Scheduler {
     ) -> std::io::Result<Self> {
         let (messages, inbox) = std::sync::mpsc::channel();
         let driver = driver::Driver::new(store, loader, tasks, messages.clone(), inbox, quiet);
+        let metrics = driver.metrics();
         let thread = std::thread::Builder::new()
             .name(String::from("windlass-scheduler"))
             .spawn(move || driver.run())?;
         Ok(Self {
             messages,
+            metrics,
             thread: Mutex::new(Some(thread)),
         })
+    }
+
+    /// What its driver counts.
+    #[must_use]
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Starts a run; on return its first step is durable.

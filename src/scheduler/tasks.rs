@@ -1,6 +1,7 @@
 //! Effects in flight: one task each. Aborting a task drops the attempt, which cuts it.
 
 use super::Message;
+use super::metrics::Metrics;
 use crate::action::Registry;
 use crate::expression::Value;
 use crate::machine::EffectId;
@@ -14,6 +15,16 @@ use tokio::task::AbortHandle;
 pub(super) struct Completion {
     pub id: EffectId,
     pub result: Result<Value, Fault>,
+}
+
+/// An effect to be carried out.
+pub(super) struct Job {
+    pub run: Name,
+    pub id: EffectId,
+    pub request: Request,
+    pub registry: Registry,
+    /// Who hears of its end.
+    pub to: Sender<Message>,
 }
 
 /// The tasks of one run.
@@ -42,21 +53,21 @@ impl Tasks {
     }
 
     /// Carries out a request, unless it is being carried out.
-    pub fn start(
-        &mut self,
-        on: &Handle,
-        run: &Name,
-        id: EffectId,
-        request: Request,
-        registry: Registry,
-        to: Sender<Message>,
-    ) {
+    pub fn start(&mut self, on: &Handle, metrics: &Metrics, job: Job) {
+        let Job {
+            run,
+            id,
+            request,
+            registry,
+            to,
+        } = job;
         if self.running.contains_key(&id) {
             return;
         }
-        let run = run.clone();
+        let in_flight = metrics.effect();
         let task = on.spawn(async move {
             let result = registry.execute(&request).await;
+            drop(in_flight);
             // Without a receiver the engine is going down: the effect is repeated later.
             let _ = to.send(Message::EffectDone(run, Completion { id, result }));
         });

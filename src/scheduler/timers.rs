@@ -32,13 +32,18 @@ impl Timers {
         self.queue.first().map(|(due_at, ..)| *due_at)
     }
 
-    /// Takes the first one that is due.
-    pub fn pop_due(&mut self, now: Timestamp) -> Option<(Name, TimerId)> {
+    /// How many are armed.
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Takes the first one that is due, with its due time.
+    pub fn pop_due(&mut self, now: Timestamp) -> Option<(Timestamp, Name, TimerId)> {
         if self.first()? > now {
             return None;
         }
-        let (_, run, id) = self.queue.pop_first()?;
+        let (due_at, run, id) = self.queue.pop_first()?;
         self.due.remove(&(run.clone(), id));
-        Some((run, id))
+        Some((due_at, run, id))
     }
 }

@@ -77,13 +77,15 @@ const ROOMS: [(&str, &[&str]); 17] = [
 ];
 
 /// Crates and modules of the standard library, and the only rooms that may use them.
-const TOOLS: [(&str, &[&str]); 7] = [
+const TOOLS: [(&str, &[&str]); 9] = [
     (
         "tokio::",
         &["action", "scheduler", "engine", "server", "cli", "main"],
     ),
     ("sled::", &["store"]),
     ("reqwest::", &["action", "server"]),
+    ("axum::", &["server"]),
+    ("prometheus_client::", &["scheduler", "server"]),
     ("clap::", &["cli", "main"]),
     ("std::fs", &["store", "action", "engine", "server", "cli"]),
     ("std::net", &["action", "server", "cli"]),

@@ -1,6 +1,7 @@
 //! What people and programs are told of runs: plain data that serialises to documented JSON
 //! (`docs/cli.md`), made from what lies in the store. Nothing here changes a run.
 
+mod census;
 mod change;
 mod doing;
 mod dump;
@@ -12,6 +13,7 @@ mod summary;
 mod view;
 mod workflow;
 
+pub use census::{Census, census};
 pub use change::Changed;
 pub use doing::{Doing, ForkReport, LastError};
 pub use dump::{

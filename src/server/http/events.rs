@@ -38,7 +38,7 @@ pub(super) struct EventsQuery {
 /// The events of a run from the beginning, or after `Last-Event-ID`, and then as they happen.
 /// Event names: `history` (its id is its number, its data has `event` and `at`), `step` (status
 /// and loops), `paused`, `stuck`, and `finished`, the last one. 204: everything was told before.
-#[utoipa::path(get, path = "/v1/runs/{run}/events", tag = "runs",
+#[utoipa::path(get, path = "/v1/runs/{run}/events", operation_id = "get_events", tag = "runs",
     params(("run" = String, Path, description = "The run"), EventsQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that is known")),
     responses(

@@ -6,14 +6,14 @@ use axum::extract::State;
 use std::sync::Arc;
 
 /// Whether the process answers.
-#[utoipa::path(get, path = "/healthz", tag = "server",
+#[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "server",
     responses((status = 200, description = "The process answers", body = String, content_type = "text/plain")))]
 pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
 /// Whether the server takes work: runs of before have been recovered, and it is not stopping.
-#[utoipa::path(get, path = "/readyz", tag = "server",
+#[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "server",
     responses(
         (status = 200, description = "It takes work", body = String, content_type = "text/plain"),
         (status = 503, description = "It is starting or stopping", body = Problem, content_type = "application/problem+json"),

@@ -6,6 +6,8 @@ mod door;
 mod events;
 mod guard;
 mod health;
+mod metrics;
+mod openapi;
 mod problem;
 mod runs;
 mod schema;
@@ -22,6 +24,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post, put};
 use door::{Door, Line};
 use guard::Guard;
+use metrics::Metrics;
 use problem::Kind;
 use std::future::Future;
 use std::io;
@@ -54,6 +57,7 @@ struct App {
     engine: Arc<Engine>,
     phase: watch::Receiver<Phase>,
     guard: Guard,
+    metrics: Metrics,
 }
 
 impl App {
@@ -111,6 +115,7 @@ pub(super) fn listen(
     );
     let mut until = phase.clone();
     let app = Arc::new(App {
+        metrics: Metrics::new(&engine),
         engine,
         phase,
         guard,
@@ -142,6 +147,8 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{run}/resume", post(runs::resume))
         .route("/v1/runs/{run}/cancel", post(runs::cancel))
         .route("/v1/runs/{run}/signal", post(runs::signal))
+        .route("/openapi.json", get(openapi::openapi))
+        .route("/metrics", get(metrics::metrics))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .fallback(async || Problem::new(Kind::NotFound, "docs/operations.md lists what there is"))

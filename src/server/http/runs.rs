@@ -105,7 +105,7 @@ pub struct Signal {
 
 /// Starts a run. When it is answered, the run's first step is durable. With an `Idempotency-Key`,
 /// the same request answered again is the same run, with status 200.
-#[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = StartRun,
+#[utoipa::path(post, path = "/v1/runs", operation_id = "start_run", tag = "runs", request_body = StartRun,
     params(("Idempotency-Key" = Option<String>, Header, description = "A key of the caller's, of a workflow: the same key is the same run")),
     responses(
         (status = 201, description = "The run was started", body = RunSummary, headers(("Location" = String, description = "The run"))),
@@ -248,7 +248,7 @@ pub(super) struct ListQuery {
 }
 
 /// Lists runs, newest first.
-#[utoipa::path(get, path = "/v1/runs", tag = "runs", params(ListQuery),
+#[utoipa::path(get, path = "/v1/runs", operation_id = "list_runs", tag = "runs", params(ListQuery),
     responses(
         (status = 200, description = "A page of runs", body = ListReport),
         (status = "4XX", description = "A parameter cannot be read", body = Problem, content_type = "application/problem+json"),
@@ -288,7 +288,7 @@ pub(super) async fn list(
 }
 
 /// Why a run is where it is.
-#[utoipa::path(get, path = "/v1/runs/{run}", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(get, path = "/v1/runs/{run}", operation_id = "get_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "Its loops, what they read, what it waits for", body = StatusReport),
         (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
@@ -311,7 +311,7 @@ pub(super) struct ResultQuery {
 }
 
 /// What a run gave, or why it did not.
-#[utoipa::path(get, path = "/v1/runs/{run}/result", tag = "runs", params(("run" = String, Path, description = "The run"), ResultQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/result", operation_id = "get_result", tag = "runs", params(("run" = String, Path, description = "The run"), ResultQuery),
     responses(
         (status = 200, description = "The run has ended", body = OutcomeReport),
         (status = 202, description = "The run has not ended", body = RunState),
@@ -371,7 +371,7 @@ pub(super) struct HistoryQuery {
 }
 
 /// What a run did: the iterations of its loops, and its events.
-#[utoipa::path(get, path = "/v1/runs/{run}/history", tag = "runs", params(("run" = String, Path, description = "The run"), HistoryQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/history", operation_id = "get_history", tag = "runs", params(("run" = String, Path, description = "The run"), HistoryQuery),
     responses(
         (status = 200, description = "Its iterations and events", body = HistoryReport),
         (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
@@ -402,7 +402,7 @@ pub(super) struct DumpQuery {
 }
 
 /// The checkpoint of a run as it lies in the store; `docs/dump.schema.json` is its schema.
-#[utoipa::path(get, path = "/v1/runs/{run}/dump", tag = "runs", params(("run" = String, Path, description = "The run"), DumpQuery),
+#[utoipa::path(get, path = "/v1/runs/{run}/dump", operation_id = "get_dump", tag = "runs", params(("run" = String, Path, description = "The run"), DumpQuery),
     responses(
         (status = 200, description = "The checkpoint", body = serde_json::Value),
         (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
@@ -423,7 +423,7 @@ pub(super) async fn dump(
 // ── commands ────────────────────────────────────────────────────────────────────────────────────
 
 /// Pauses a run: what is in flight may end, nothing new starts.
-#[utoipa::path(post, path = "/v1/runs/{run}/pause", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(post, path = "/v1/runs/{run}/pause", operation_id = "pause_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "It is durable", body = RunState),
         (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
@@ -437,7 +437,7 @@ pub(super) async fn pause(
 }
 
 /// Goes on with a run that is paused.
-#[utoipa::path(post, path = "/v1/runs/{run}/resume", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(post, path = "/v1/runs/{run}/resume", operation_id = "resume_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "It is durable", body = RunState),
         (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
@@ -452,7 +452,7 @@ pub(super) async fn resume(
 }
 
 /// Ends a run as cancelled: what is in flight is cut.
-#[utoipa::path(post, path = "/v1/runs/{run}/cancel", tag = "runs", params(("run" = String, Path, description = "The run")),
+#[utoipa::path(post, path = "/v1/runs/{run}/cancel", operation_id = "cancel_run", tag = "runs", params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "It is durable", body = RunState),
         (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
@@ -466,7 +466,7 @@ pub(super) async fn cancel(
 }
 
 /// Sends a signal to a run, for an action that waits for it now or later.
-#[utoipa::path(post, path = "/v1/runs/{run}/signal", tag = "runs", request_body = Signal, params(("run" = String, Path, description = "The run")),
+#[utoipa::path(post, path = "/v1/runs/{run}/signal", operation_id = "signal_run", tag = "runs", request_body = Signal, params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "It is durable", body = RunState),
         (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),

@@ -69,7 +69,7 @@ pub struct Validation {
 
 /// Keeps a workflow under a name, in place of the one that was there. Runs that were started go
 /// on with what they were started with. The body is its text, or JSON with the text in it.
-#[utoipa::path(put, path = "/v1/workflows/{name}", tag = "workflows",
+#[utoipa::path(put, path = "/v1/workflows/{name}", operation_id = "put_workflow", tag = "workflows",
     params(("name" = String, Path, description = "Its name: letters, digits and -_.")),
     request_body(content((WorkflowText = "application/json"), (String = "application/yaml"))),
     responses(
@@ -109,7 +109,7 @@ pub(super) struct WorkflowsQuery {
 }
 
 /// Lists the workflows that are kept, by name.
-#[utoipa::path(get, path = "/v1/workflows", tag = "workflows", params(WorkflowsQuery),
+#[utoipa::path(get, path = "/v1/workflows", operation_id = "list_workflows", tag = "workflows", params(WorkflowsQuery),
     responses((status = 200, description = "A page of workflows", body = WorkflowList)))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -128,7 +128,7 @@ pub(super) async fn list(
 }
 
 /// A workflow with its text, what it takes and what bounds its loops.
-#[utoipa::path(get, path = "/v1/workflows/{name}", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+#[utoipa::path(get, path = "/v1/workflows/{name}", operation_id = "get_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 200, description = "The workflow", body = WorkflowReport),
         (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
@@ -144,7 +144,7 @@ pub(super) async fn get(
 }
 
 /// Forgets a workflow. Its runs go on.
-#[utoipa::path(delete, path = "/v1/workflows/{name}", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+#[utoipa::path(delete, path = "/v1/workflows/{name}", operation_id = "remove_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 204, description = "It is forgotten"),
         (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
@@ -163,7 +163,7 @@ pub(super) async fn remove(
 }
 
 /// Checks a workflow and keeps nothing. The body is its text, or JSON with the text in it.
-#[utoipa::path(post, path = "/v1/validate", tag = "workflows",
+#[utoipa::path(post, path = "/v1/validate", operation_id = "validate_workflow", tag = "workflows",
     request_body(content((WorkflowText = "application/json"), (String = "application/yaml"))),
     responses(
         (status = 200, description = "What is wrong with it, if anything", body = Validation),

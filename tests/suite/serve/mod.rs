@@ -3,6 +3,7 @@
 mod api;
 mod events;
 mod life;
+mod metrics;
 mod security;
 
 use reqwest::{Client, Method, RequestBuilder, Response};

@@ -1,0 +1,134 @@
+//! What the driver counts while it works: atomics that anybody may read at any time. Counting
+//! never waits, allocates, or decides anything.
+
+use crate::machine::{Happening, HistoryEvent};
+use crate::time::Timestamp;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use std::time::Instant;
+
+/// The counters of one driver. A clone counts into the same ones.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// Steps that were made durable.
+    pub commits: Counter,
+    /// How long a group of them took to become durable, in seconds.
+    pub commit_seconds: Histogram,
+    /// How many there were in a group.
+    pub group_size: Histogram,
+    /// Groups that the store refused.
+    pub failed_commits: Counter,
+    /// Timers that are armed in memory.
+    pub timers: Gauge,
+    /// How long after its due time a timer fired, in seconds.
+    pub timer_lag_seconds: Histogram,
+    /// Runs that are in memory.
+    pub runs_in_memory: Gauge,
+    /// Effects that are carried out right now.
+    pub effects_in_flight: Gauge,
+    /// Effects that were started, those that are repeated after a crash too.
+    pub effects: Counter,
+    /// Attempts that failed and are followed by another.
+    pub retries: Counter,
+    /// Iterations of loops that ended.
+    pub iterations: Counter,
+    /// Runs that were started.
+    pub runs_started: Counter,
+    /// Runs that ended.
+    pub runs_finished: Counter,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            commits: Counter::default(),
+            // From 100 µs to 26 s.
+            commit_seconds: Histogram::new(exponential_buckets(0.000_1, 2.0, 19)),
+            group_size: Histogram::new(exponential_buckets(1.0, 2.0, 13)),
+            failed_commits: Counter::default(),
+            timers: Gauge::default(),
+            // From 1 ms to 17 min.
+            timer_lag_seconds: Histogram::new(exponential_buckets(0.001, 4.0, 11)),
+            runs_in_memory: Gauge::default(),
+            effects_in_flight: Gauge::default(),
+            effects: Counter::default(),
+            retries: Counter::default(),
+            iterations: Counter::default(),
+            runs_started: Counter::default(),
+            runs_finished: Counter::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// A commit of a group, timed.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "how long it took decides nothing"
+    )]
+    pub(super) fn group<T, E>(
+        &self,
+        size: usize,
+        commit: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let began = Instant::now();
+        let outcome = commit();
+        self.commit_seconds.observe(began.elapsed().as_secs_f64());
+        match &outcome {
+            Ok(_) => {
+                let size = u32::try_from(size).unwrap_or(u32::MAX);
+                self.group_size.observe(f64::from(size));
+                self.commits.inc_by(u64::from(size));
+            }
+            Err(_) => {
+                self.failed_commits.inc();
+            }
+        }
+        outcome
+    }
+
+    /// What a durable step tells.
+    pub(super) fn step(&self, history: &[HistoryEvent], iterations: u64) {
+        if iterations > 0 {
+            self.iterations.inc_by(iterations);
+        }
+        for event in history {
+            match event.what {
+                Happening::RetryScheduled { .. } => self.retries.inc(),
+                Happening::RunStarted => self.runs_started.inc(),
+                Happening::RunFinished { .. } => self.runs_finished.inc(),
+                _ => continue,
+            };
+        }
+    }
+
+    /// A timer that fired.
+    pub(super) fn fired(&self, due_at: Timestamp, now: Timestamp) {
+        self.timer_lag_seconds
+            .observe(now.since(due_at).as_secs_f64());
+    }
+
+    /// What is in memory.
+    pub(super) fn held(&self, runs: usize, timers: usize) {
+        let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        self.runs_in_memory.set(count(runs));
+        self.timers.set(count(timers));
+    }
+
+    /// An effect, for as long as this is held.
+    pub(super) fn effect(&self) -> InFlight {
+        self.effects.inc();
+        self.effects_in_flight.inc();
+        InFlight(self.effects_in_flight.clone())
+    }
+}
+
+/// An effect that is carried out.
+pub(super) struct InFlight(Gauge);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}

@@ -1,0 +1,48 @@
+//! The description of the API, made from the code that serves it. `docs/openapi.json` is the same
+//! text, and a test holds the two together.
+
+use super::{events, health, metrics, runs, workflows};
+use axum::Json;
+use utoipa::openapi::OpenApi as Document;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Windlass",
+        description = "Durable workflows: start runs, look at them, and tell them what to do. Errors are problem details (RFC 9457).",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    paths(
+        workflows::list, workflows::put, workflows::get, workflows::remove, workflows::validate,
+        runs::list, runs::start, runs::status, runs::result, runs::history, runs::dump,
+        events::events,
+        runs::pause, runs::resume, runs::cancel, runs::signal,
+        health::healthz, health::readyz, metrics::metrics,
+    ),
+    tags(
+        (name = "workflows", description = "Workflows that are kept under a name"),
+        (name = "runs", description = "Runs of workflows"),
+        (name = "server", description = "The server itself"),
+    ),
+    modifiers(&Bearer),
+    security((), ("token" = [])),
+)]
+struct Api;
+
+/// The token, when the server has one.
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut Document) {
+        let components = document.components.get_or_insert_default();
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        components.add_security_scheme("token", scheme);
+    }
+}
+
+/// The description of the API.
+pub(super) async fn openapi() -> Json<Document> {
+    Json(Api::openapi())
+}

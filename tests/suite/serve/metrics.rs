@@ -1,0 +1,121 @@
+//! `/metrics` and `/openapi.json`.
+
+use super::{COUNT, SLEEP, Server};
+use crate::app;
+use crate::support::serve;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// A call that fails twice.
+const FLAKY: &str = r#"
+name: flaky
+inputs: { base: { type: string } }
+actions:
+  fetch:
+    type: http
+    inputs: { uri: "@{inputs('base')}/flaky?fails=2&key=k" }
+    retry: { type: fixed, count: 4, interval: PT0.05S }
+"#;
+
+/// Each series and its value.
+async fn scrape(server: &Server) -> HashMap<String, f64> {
+    let response = server.ask(Method::GET, "/metrics").send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let kind = response.headers()["content-type"].to_str().unwrap();
+    assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
+    let text = response.text().await.unwrap();
+    assert!(text.ends_with("# EOF\n"));
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            (name.to_owned(), value.parse().unwrap())
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_is_counted() {
+    let base = serve(app::router(app::Options::default())).await;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let counting = server.begin(COUNT, json!({ "to": 20 })).await;
+    let flaky = server.begin(FLAKY, json!({ "base": base })).await;
+    let hang = FLAKY.replace("/flaky?fails=2&key=k", "/hang");
+    let hanging = server.begin(&hang, json!({ "base": base })).await;
+    let sleeping = server.begin(SLEEP, json!(null)).await;
+    server.end(&counting).await;
+    assert_eq!(server.end(&flaky).await["status"], "Succeeded");
+
+    let seen = scrape(&server).await;
+    let of = |name: &str| {
+        *seen
+            .get(name)
+            .unwrap_or_else(|| panic!("no {name} in {seen:?}"))
+    };
+    let runs = |status: &str| of(&format!("windlass_runs{{status=\"{status}\"}}"));
+    assert_eq!(
+        (runs("Succeeded"), runs("Running"), runs("Waiting")),
+        (2.0, 1.0, 1.0)
+    );
+    assert_eq!(runs("Failed"), 0.0);
+    assert_eq!(of("windlass_sleeping_runs"), 1.0);
+    assert_eq!(of("windlass_loop_iterations_total"), 20.0);
+    assert_eq!(of("windlass_retries_total"), 2.0);
+    assert_eq!(of("windlass_effects_total"), 4.0);
+    assert_eq!(of("windlass_effects_in_flight"), 1.0);
+    assert_eq!(of("windlass_runs_started_total"), 4.0);
+    assert_eq!(of("windlass_runs_finished_total"), 2.0);
+    assert!(of("windlass_commits_total") >= 24.0);
+    let groups = of("windlass_commit_seconds_count");
+    assert!(groups > 0.0 && groups <= of("windlass_commits_total"));
+    assert_eq!(
+        of("windlass_commit_group_size_sum"),
+        of("windlass_commits_total")
+    );
+    assert!(of("windlass_commit_seconds_sum") > 0.0);
+    // Two waits before the next attempts.
+    assert_eq!(of("windlass_timer_lag_seconds_count"), 2.0);
+    assert!(of("windlass_timer_lag_seconds_sum") < 10.0);
+
+    // What is cut is in flight no more; the census is made again after its rest.
+    for run in [hanging, sleeping] {
+        let path = format!("/v1/runs/{run}/cancel");
+        assert_eq!(super::answer(server.ask(Method::POST, &path)).await.0, 200);
+    }
+    let mut seen = HashMap::new();
+    for _ in 0..10_000 {
+        seen = scrape(&server).await;
+        if seen["windlass_runs{status=\"Cancelled\"}"] == 2.0 {
+            break;
+        }
+    }
+    assert_eq!(seen["windlass_runs{status=\"Cancelled\"}"], 2.0);
+    assert_eq!(seen["windlass_effects_in_flight"], 0.0);
+    assert_eq!(seen["windlass_sleeping_runs"], 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_description_is_the_one_in_the_docs() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let (status, served) = server.get("/openapi.json").await;
+    assert_eq!(status, 200);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/openapi.json");
+    if std::env::var_os("WINDLASS_BLESS").is_some() {
+        let text = serde_json::to_string_pretty(&served).unwrap();
+        std::fs::write(path, text + "\n").unwrap();
+    }
+    let kept: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert!(
+        served == kept,
+        "docs/openapi.json is not what is served (WINDLASS_BLESS=1 writes it)"
+    );
+    // Every reference leads somewhere.
+    let text = served.to_string();
+    for (at, mark) in text.match_indices("\"#/components/schemas/") {
+        let name = text[at + mark.len()..].split('"').next().unwrap();
+        assert!(served["components"]["schemas"][name].is_object(), "{name}");
+    }
+}
