@@ -33,6 +33,10 @@ pub fn compile(
         actions,
         variables: workflow.variables.clone(),
         parameters: workflow.parameters.clone(),
+        trigger: workflow
+            .trigger
+            .as_ref()
+            .map(|trigger| trigger.name.clone()),
         inputs: workflow.inputs.clone(),
         outputs: outputs(&workflow.outputs),
         handlers: workflow.handlers.clone(),

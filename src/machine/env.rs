@@ -315,6 +315,35 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Azure: an action that was not run by what is around it, and never will be, because that has
+    /// ended: it counts as skipped. In the house format it has no record, which is an error.
+    fn passed_over(&self, id: ActionId) -> bool {
+        let ended = |scope: &Scope| {
+            let around =
+                scope.inner.contains(&id.0) && !matches!(scope.kind, ScopeKind::ForEach { .. });
+            around && scope.action.is_some_and(|action| self.has_record(action))
+        };
+        self.program.dialect == Dialect::Azure && self.program.scopes.iter().any(ended)
+    }
+
+    fn has_record(&self, action: ActionId) -> bool {
+        let mut records = self.visible_records();
+        records.any(|records| records.contains_key(&action))
+    }
+
+    fn skipped_view(&self, id: ActionId) -> ActionView {
+        let name = self
+            .program
+            .action(id)
+            .map(|action| action.name.to_string());
+        ActionView {
+            name: name.unwrap_or_default(),
+            status: Status::Skipped.as_str().to_owned(),
+            code: Value::from("ActionSkipped"),
+            ..ActionView::default()
+        }
+    }
+
     fn scope_records(&self, scope: &'a Scope) -> Option<Value> {
         let action = scope.action?;
         let records = self.visible_records().find(|records| {
@@ -336,6 +365,8 @@ impl<'a> View<'a> {
             for child in &scope.children {
                 if let Some(record) = records.get(child) {
                     list.push(self.action_view(*child, record, records).to_value());
+                } else if self.passed_over(*child) {
+                    list.push(self.skipped_view(*child).to_value());
                 }
             }
         }
@@ -425,6 +456,7 @@ impl Env for View<'_> {
                 .get(&id)
                 .map(|record| self.action_view(id, record, records))
         });
+        let found = found.or_else(|| self.passed_over(id).then(|| self.skipped_view(id)));
         found.map_or(Lookup::NotRun, Lookup::Found)
     }
 
@@ -436,6 +468,7 @@ impl Env for View<'_> {
             let record = records.get(&id)?;
             Some(self.reading(records).output(&record.output))
         });
+        let found = found.or_else(|| self.passed_over(id).then_some(Value::Null));
         found.map_or(Lookup::NotRun, Lookup::Found)
     }
 
@@ -499,8 +532,9 @@ impl Env for View<'_> {
 
     fn trigger(&self) -> Value {
         let outputs = Value::from_pairs([("body", self.run.input.clone())]);
+        let name = self.program.trigger.as_deref().unwrap_or("manual");
         Value::from_pairs([
-            ("name", Value::from("manual")),
+            ("name", Value::from(name)),
             ("status", Value::from(Status::Succeeded.as_str())),
             ("outputs", outputs),
         ])

@@ -45,6 +45,8 @@ pub struct Program {
     pub variables: Vec<(Name, Template)>,
     /// Definition parameters and other constants.
     pub parameters: Vec<(Name, Value)>,
+    /// What starts a run, where the file says: its input is what that delivers.
+    pub trigger: Option<Name>,
     /// What the caller gives.
     pub inputs: Vec<Input>,
     /// What a run gives.
