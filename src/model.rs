@@ -91,6 +91,27 @@ pub enum HandlerTarget {
     Command(Vec<String>),
     /// POST of JSON.
     Url(String),
+    /// What is said in its place, where nothing else is registered: one answer after the other.
+    Stub(Vec<Answer>),
+}
+
+/// What a stub says.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// What the handler would give.
+    Value(Value),
+    /// How it would fail.
+    Error {
+        /// The fault's kind; none: that of handlers.
+        kind: Option<String>,
+        /// Its code.
+        code: Option<String>,
+        /// What happened.
+        message: String,
+        /// What it gave all the same.
+        output: Option<Value>,
+    },
 }
 
 /// A handler that a file declares for an activity, actor or connector.

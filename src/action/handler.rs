@@ -6,6 +6,7 @@ use super::http::{Client, Reply};
 use super::inputs::Inputs;
 use super::process::{Finished, ProcessError, Processes, Spec};
 use super::registry::unknown;
+use super::stub::Stubs;
 use super::{Attempt, Executor};
 use crate::expression::Value;
 use crate::model::{Fault, HandlerTarget, Name, Request, fault_kind};
@@ -41,6 +42,7 @@ pub(super) enum Target {
 #[derive(Clone)]
 pub(super) struct Handlers {
     targets: BTreeMap<Name, Target>,
+    stubs: Stubs,
     client: Arc<Client>,
     processes: Arc<Processes>,
 }
@@ -52,6 +54,7 @@ impl Handlers {
     pub(super) fn new(client: Arc<Client>, processes: Arc<Processes>) -> Self {
         Self {
             targets: BTreeMap::new(),
+            stubs: Stubs::default(),
             client,
             processes,
         }
@@ -61,6 +64,7 @@ impl Handlers {
         let target = match target {
             HandlerTarget::Command(argv) => Target::Command(argv),
             HandlerTarget::Url(url) => Target::Url(url),
+            HandlerTarget::Stub(answers) => return self.stubs.add(name, answers),
         };
         self.targets.insert(name, target);
     }
@@ -87,6 +91,16 @@ impl Handlers {
         self.targets.keys().map(|name| &**name)
     }
 
+    /// Whether a handler or a stub answers an action that asks for this handler.
+    pub(super) fn answers(&self, name: &str, action: &str) -> bool {
+        self.target(name).is_some() || self.stubs.know(name, action)
+    }
+
+    /// The names of all stubs.
+    pub(super) fn stub_names(&self) -> impl Iterator<Item = &str> {
+        self.stubs.names()
+    }
+
     async fn call(&self, request: &Request) -> Result<Value, Fault> {
         let value = self.answer(request).await?;
         // Expressions of a definition read `body('x')` of a connector's answer.
@@ -101,7 +115,10 @@ impl Handlers {
     async fn answer(&self, request: &Request) -> Result<Value, Fault> {
         let (name, input) = name_and_input(request)?;
         match self.target(name) {
-            None => Err(unknown("handler", name, self.names())),
+            None => match self.stubs.answer(name, request) {
+                Some(answer) => answer.map_err(retried),
+                None => Err(unknown("handler", name, self.names())),
+            },
             Some(Target::Closure(closure)) => closure(ActivityContext {
                 input,
                 idempotency_key: request.key.clone(),

@@ -15,6 +15,7 @@ mod registry;
 mod script;
 mod secrets;
 mod shell;
+mod stub;
 mod warden;
 
 pub use handler::ActivityContext;

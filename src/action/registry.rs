@@ -129,6 +129,18 @@ impl Registry {
         self.handlers.target(name).is_some()
     }
 
+    /// Whether anything answers an action that asks for this handler: the handler, or a stub for it
+    /// or for the action.
+    #[must_use]
+    pub fn answers(&self, handler: &str, action: &str) -> bool {
+        self.handlers.answers(handler, action)
+    }
+
+    /// The names of all stubs.
+    pub fn stub_names(&self) -> impl Iterator<Item = &str> {
+        self.handlers.stub_names()
+    }
+
     /// The names of all handlers of activities and actors, in order.
     pub fn handler_names(&self) -> impl Iterator<Item = &str> {
         self.handlers.names()

@@ -433,6 +433,10 @@ pub struct LoadArgs {
     /// The longest timeout a loop may ask for, as an ISO 8601 duration
     #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
     pub max_timeout: Option<String>,
+    /// A JSON or YAML file with the values of a Logic Apps definition's parameters:
+    /// {name: {value}}, also inside of `parameters`
+    #[arg(long, env = "WINDLASS_PARAMETERS", value_name = "FILE")]
+    pub parameters: Option<PathBuf>,
 }
 
 /// Which handlers there are besides the workflow's own, and where secrets are.
@@ -444,6 +448,10 @@ pub struct HandlerArgs {
     /// A directory of secrets: files named like them
     #[arg(long, env = "WINDLASS_SECRETS", value_name = "DIR")]
     pub secrets: Option<PathBuf>,
+    /// A JSON or YAML file that answers for handlers and connectors that nobody has registered: by
+    /// handler, connector/operation or action a value, {error: …}, or a list of those
+    #[arg(long, env = "WINDLASS_STUB", value_name = "FILE")]
+    pub stub: Option<PathBuf>,
 }
 
 /// `windlass run`.
@@ -507,6 +515,8 @@ pub struct ValidateArgs {
     pub strict: bool,
     #[command(flatten)]
     pub load: LoadArgs,
+    #[command(flatten)]
+    pub handlers: HandlerArgs,
     #[command(flatten)]
     pub output: Output,
 }

@@ -3,7 +3,8 @@
 use super::args::{HandlerArgs, LoadArgs};
 use super::exit::Failure;
 use crate::engine::{
-    Dialect, HandlerTarget, LoadError, LoadOptions, Object, Value, parse_duration, read_file,
+    Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Value, parse_duration,
+    read_file,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -26,6 +27,7 @@ pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, F
         max_timeout,
         handlers: self::handlers(handlers)?,
         secrets: handlers.secrets.clone(),
+        parameters: load.parameters.as_deref().map(read_file).transpose()?,
     })
 }
 
@@ -39,9 +41,75 @@ pub fn dialect(word: &str) -> Result<Dialect, Failure> {
 
 /// The handlers of `--handlers`.
 pub fn handlers(args: &HandlerArgs) -> Result<Vec<(String, HandlerTarget)>, Failure> {
-    args.handlers
-        .as_deref()
-        .map_or(Ok(Vec::new()), read_handlers)
+    let mut found = match &args.handlers {
+        Some(path) => read_handlers(path)?,
+        None => Vec::new(),
+    };
+    if let Some(path) = &args.stub {
+        found.extend(read_stubs(path)?);
+    }
+    Ok(found)
+}
+
+/// The stubs of `--stub`: by name an answer, or a list of answers.
+fn read_stubs(path: &Path) -> Result<Vec<(String, HandlerTarget)>, Failure> {
+    let bad = |message: String| Failure::Usage(format!("{}: {message}", path.display()));
+    let Value::Object(map) = parse(path, &read(path)?)? else {
+        let message = "a map from handlers, connectors or actions to what they answer";
+        return Err(bad(message.to_owned()));
+    };
+    let stub = |(name, value): (&Arc<str>, &Value)| {
+        let answers: Result<Vec<Answer>, String> = match value {
+            Value::Array(list) if list.is_empty() => {
+                Err(String::from("an empty list says nothing"))
+            }
+            Value::Array(list) => list.iter().map(answer).collect(),
+            one => answer(one).map(|answer| vec![answer]),
+        };
+        let answers = answers.map_err(|message| bad(format!("`{name}`: {message}")))?;
+        Ok((name.to_string(), HandlerTarget::Stub(answers)))
+    };
+    map.iter().map(stub).collect()
+}
+
+/// A value, or `{error: text}`, `{error: {kind, code, message, output}}`.
+fn answer(value: &Value) -> Result<Answer, String> {
+    let error = match value {
+        Value::Object(map) if map.len() == 1 => map.get("error"),
+        _ => None,
+    };
+    let Some(error) = error else {
+        return Ok(Answer::Value(value.clone()));
+    };
+    if let Some(message) = error.as_str() {
+        return Ok(Answer::Error {
+            kind: None,
+            code: None,
+            message: message.to_owned(),
+            output: None,
+        });
+    }
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_json(), str::to_owned)
+    };
+    let known = ["kind", "code", "message", "output"];
+    let Some(map) = error.as_object() else {
+        return Err(String::from("`error` is text, or a map with `message`"));
+    };
+    if let Some(key) = map.keys().find(|key| !known.contains(&&***key)) {
+        return Err(format!(
+            "`error` has no `{key}`: it takes {}",
+            known.join(", ")
+        ));
+    }
+    Ok(Answer::Error {
+        kind: map.get("kind").map(text),
+        code: map.get("code").map(text),
+        message: map.get("message").map(text).unwrap_or_default(),
+        output: map.get("output").cloned(),
+    })
 }
 
 /// An entry of `--handlers`.

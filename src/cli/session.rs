@@ -219,6 +219,7 @@ impl Session {
             let entry = match target {
                 crate::engine::HandlerTarget::Command(argv) => HandlerEntry::Command(argv.clone()),
                 crate::engine::HandlerTarget::Url(url) => HandlerEntry::Url(url.clone()),
+                crate::engine::HandlerTarget::Stub(answers) => HandlerEntry::Stub(answers.clone()),
             };
             (name.clone(), entry)
         });

@@ -1,6 +1,6 @@
 //! `windlass validate`: all diagnostics, and the effective limits of every loop.
 
-use super::args::{HandlerArgs, ValidateArgs};
+use super::args::ValidateArgs;
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::{self, Format, Screen};
@@ -19,7 +19,7 @@ struct Checked {
 
 /// The command.
 pub fn validate(screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
-    let options = inputs::options(&args.load, &HandlerArgs::default())?;
+    let options = inputs::options(&args.load, &args.handlers)?;
     let mut checked = Vec::new();
     for path in &args.files {
         let (diagnostics, bundle, loops) = match engine::load(path, &options) {

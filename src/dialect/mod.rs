@@ -59,6 +59,15 @@ pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
     }
 }
 
+/// Which format the workflow of a bundle has; none where that is not to be seen.
+#[must_use]
+pub fn of(bundle: &Bundle, dialect: Option<Dialect>) -> Option<Dialect> {
+    dialect.or_else(|| {
+        let (node, _) = source::parse(bundle, 0);
+        detect(&node?, &mut Diagnostics::default())
+    })
+}
+
 /// The code of the diagnostic about a file that is named and not in the bundle.
 pub const MISSING_FILE: &str = "missing-file";
 
@@ -189,7 +198,14 @@ fn looks_like(node: &Node) -> Option<Dialect> {
             .and_then(Node::as_str)
             .is_some_and(|schema| schema.contains("Microsoft.Logic"))
     };
-    if azure_schema(node) || node.get("definition").is_some() || node.get("resources").is_some() {
+    let exported = node
+        .get("properties")
+        .is_some_and(|inner| inner.get("definition").is_some());
+    if azure_schema(node)
+        || exported
+        || node.get("definition").is_some()
+        || node.get("resources").is_some()
+    {
         return Some(Dialect::Azure);
     }
     if let Some(source::Kind::Array(nodes)) = node.get("nodes").map(|nodes| &nodes.kind) {

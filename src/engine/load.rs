@@ -11,7 +11,7 @@ use crate::hir;
 use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name};
 use crate::program::{self, Op, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
-use crate::source::{Bundle, SourceFile};
+use crate::source::{Bundle, SourceFile, Span};
 use crate::store::ProgramSource;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -36,6 +36,8 @@ pub struct LoadOptions {
     pub handlers: Vec<(String, HandlerTarget)>,
     /// A directory of secrets, which comes before the engine's sources.
     pub secrets: Option<PathBuf>,
+    /// The file with the values of a Logic Apps definition's parameters.
+    pub parameters: Option<SourceFile>,
 }
 
 /// Reads a workflow's file without an engine: to check it, or to look at its compiled form. `-`
@@ -47,6 +49,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
     let bare = Workflows {
         registry: Registry::new(),
         caps: Caps::default(),
+        parameters: None,
     };
     bare.with(options).load_file(path, options.dialect)
 }
@@ -233,6 +236,8 @@ fn wrong(input: &Input, value: &Value, wanted: &str) -> EngineError {
 pub(super) struct Workflows {
     pub registry: Registry,
     pub caps: Caps,
+    /// The values of a definition's parameters.
+    pub parameters: Option<SourceFile>,
 }
 
 impl Workflows {
@@ -252,6 +257,7 @@ impl Workflows {
                 count: options.max_count.or(self.caps.count),
                 timeout: options.max_timeout.or(self.caps.timeout),
             },
+            parameters: options.parameters.clone(),
         }
     }
 
@@ -273,7 +279,13 @@ impl Workflows {
         folder: Option<&Path>,
         dialect: Option<Dialect>,
     ) -> Result<Workflow, LoadError> {
-        let missing = gather(&mut bundle, folder, dialect);
+        let mut missing = gather(&mut bundle, folder, dialect);
+        if let Some(parameters) = &self.parameters {
+            match dialect::of(&bundle, dialect) {
+                Some(Dialect::Azure) | None => bundle.files.push(parameters.clone()),
+                Some(other) => missing.push(no_parameters(other)),
+            }
+        }
         let (workflow, mut diagnostics) = dialect::read(&bundle, dialect, &self.caps);
         missing
             .into_iter()
@@ -324,16 +336,19 @@ impl Workflows {
     fn missing_handlers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let registry = self.registry.with_handlers(&workflow.handlers);
         for used in workflow.handler_uses() {
-            if registry.knows_handler(used.name) {
+            if registry.answers(used.name, &used.step.name) {
                 continue;
             }
             let (name, span) = (used.name, used.step.span);
             let message = format!("`{}` needs the handler `{name}`", used.step.name);
             diagnostics.push(if used.executor == "connector" {
                 let connector = name.split('/').next().unwrap_or(name);
+                let known = registry.handler_names().chain(registry.stub_names());
+                let near = did_you_mean(name, known).map(|near| format!("; {near}"));
                 Diagnostic::error("missing-handler", span, message).hint(format!(
                     "register `{name}` or `{connector}` with --handlers FILE, or let a file answer \
-                     for it with --stub FILE"
+                     for it with --stub FILE{}",
+                    near.unwrap_or_default()
                 ))
             } else {
                 let hint = did_you_mean(name, registry.handler_names()).unwrap_or_else(|| {
@@ -394,6 +409,21 @@ fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics)
             diagnostics.push(diagnostic.hint(missing));
         }
     }
+}
+
+fn no_parameters(dialect: Dialect) -> Diagnostic {
+    let message = format!(
+        "--parameters gives values to a Logic Apps definition, and this is a {} file",
+        dialect.as_str()
+    );
+    let hint = "give it its inputs instead: -i NAME=VALUE, --input FILE";
+    let start = Span {
+        line: 1,
+        column: 1,
+        length: 1,
+        ..Span::default()
+    };
+    Diagnostic::error("no-parameters", start, message).hint(hint)
 }
 
 impl Loader for Workflows {

@@ -59,7 +59,7 @@ pub use crate::dialect::json_schema;
 pub use crate::expression;
 pub use crate::expression::{Context, Object, Subject, TryError, Value, evaluate_line};
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
-pub use crate::model::{Dialect, HandlerTarget, Status};
+pub use crate::model::{Answer, Dialect, HandlerTarget, Status};
 pub use crate::program::{Program, dot, mermaid};
 pub use crate::scheduler::{Metrics, ScheduleError, Step, Update, now};
 pub use crate::source::{Bundle, SourceFile};
@@ -175,6 +175,7 @@ impl EngineBuilder {
         let workflows = Arc::new(Workflows {
             registry: self.registry,
             caps: self.caps,
+            parameters: None,
         });
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
         let scheduler = Scheduler::new(store.clone(), workflows.clone(), tasks, self.quiet)

@@ -278,6 +278,8 @@ fn view(name: &str, record: &Value) -> ActionView {
         error: field("error"),
         start_time: field("startTime"),
         end_time: field("endTime"),
+        tracking_id: field("trackingId"),
+        client_tracking_id: field("clientTrackingId"),
     }
 }
 

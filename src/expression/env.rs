@@ -46,6 +46,11 @@ pub struct ActionView {
     pub start_time: Value,
     /// See `start_time`.
     pub end_time: Value,
+    /// What the action's work bears where it arrives, as `trackingId`: its idempotency key; null
+    /// where there is no run.
+    pub tracking_id: Value,
+    /// The run, as `clientTrackingId`.
+    pub client_tracking_id: Value,
 }
 
 impl ActionView {
@@ -61,6 +66,8 @@ impl ActionView {
             ("error", self.error.clone()),
             ("startTime", self.start_time.clone()),
             ("endTime", self.end_time.clone()),
+            ("trackingId", self.tracking_id.clone()),
+            ("clientTrackingId", self.client_tracking_id.clone()),
         ])
     }
 }

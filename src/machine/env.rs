@@ -312,6 +312,8 @@ impl<'a> View<'a> {
             error: record.error.as_ref().map(fault_value).unwrap_or_default(),
             start_time: Value::text(record.started_at.to_string()),
             end_time: Value::text(record.ended_at.to_string()),
+            tracking_id: Value::text(format!("{}/{id}", self.run.id)),
+            client_tracking_id: Value::text(&*self.run.id),
         }
     }
 

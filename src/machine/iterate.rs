@@ -502,7 +502,8 @@ impl<'a> Stepper<'a> {
         let last = self.loop_state(here).and_then(|state| state.last_status);
         if here.spec.survives_failure && last == Some(Status::Failed) {
             let name = &here.scope.name;
-            let message = format!("the last iteration of loop `{name}` failed");
+            let because = self.fault_inside(here).unwrap_or_default();
+            let message = format!("the last iteration of loop `{name}` failed{because}");
             let fault = Fault::new("iteration", message).transient();
             return self.fail_loop(here, LoopEnd::Failed, fault);
         }
@@ -514,6 +515,18 @@ impl<'a> Stepper<'a> {
             }
             Err(fault) => self.fail_loop(here, LoopEnd::Failed, fault),
         }
+    }
+
+    /// What went wrong last in an iteration that ended.
+    fn fault_inside(&self, here: Here<'a>) -> Option<String> {
+        let home = self.run.home(here.cursor);
+        let records = &self.run.cursors.get(&home)?.records;
+        let faults = here.scope.children.iter().filter_map(|id| {
+            let fault = records.get(id)?.error.as_ref()?;
+            let name = &self.program.action(*id)?.name;
+            Some(format!(": `{name}`: {}", fault.message))
+        });
+        faults.last()
     }
 
     /// What a loop gives: its own output, or what its step makes of it and of what was kept.

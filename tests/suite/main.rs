@@ -13,6 +13,7 @@ mod action;
 mod app;
 mod architecture;
 mod azure;
+mod azure_samples;
 mod crash;
 mod diagnostics;
 mod examples;

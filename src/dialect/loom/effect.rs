@@ -293,7 +293,8 @@ impl Loom<'_> {
         Self::call("shell", inputs, timeout).into()
     }
 
-    /// `activity` and `actor`: the handler's name, and its input or all the other keys.
+    /// `activity` and `actor`: the handler's name, and its input or all the other keys. In loom the
+    /// name and `input` may stand beside the type.
     pub(super) fn handler(&mut self, act: &mut Act<'_>, label: &str) -> Body {
         let key = if label == "activity" {
             "activityType"
@@ -303,17 +304,37 @@ impl Loom<'_> {
         let hint = format!("for example inputs: {{ {key}: processor, input: \"@item()\" }}");
         let timeout = act.fields.some(&mut self.reader, "timeout");
         let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
-        let Some(entry) = act.fields.need(&mut self.reader, "inputs", act.span, &hint) else {
-            return StepKind::Nothing.into();
+        let beside = act.fields.get(key).filter(|_| !self.azure());
+        let input = act.fields.get("input").filter(|_| !self.azure());
+        let under = match beside {
+            None => act.fields.need(&mut self.reader, "inputs", act.span, &hint),
+            Some(_) => act.fields.some(&mut self.reader, "inputs"),
         };
-        let what = format!("`inputs` of `{}`", act.name);
-        if let Some(mut fields) = self.reader.fields(&entry.value, &what, &hint) {
-            let kind = fields.need(&mut self.reader, key, entry.key_span, &hint);
-            if let Some(kind) = kind {
-                self.reader.text(kind, &hint);
+        let mut members = Vec::new();
+        if let Some(entry) = under {
+            let what = format!("`inputs` of `{}`", act.name);
+            if let Some(mut fields) = self.reader.fields(&entry.value, &what, &hint) {
+                let kind = match beside {
+                    None => fields.need(&mut self.reader, key, entry.key_span, &hint),
+                    Some(_) => fields.get(key),
+                };
+                kind.and_then(|kind| self.reader.text(kind, &hint));
+                for (key, beside) in [(key, beside), ("input", input)] {
+                    if let (Some(_), Some(beside)) = (fields.get(key), beside) {
+                        let what = format!("`{key}` is in `inputs` and beside it");
+                        let hint = "keep one of the two";
+                        self.reader.error("conflict", beside.key_span, what, hint);
+                    }
+                }
             }
+            members.extend(entry.value.entries().unwrap_or_default());
         }
-        let inputs = self.reader.template(&entry.value);
+        beside.and_then(|kind| self.reader.text(kind, &hint));
+        members.extend([beside, input].into_iter().flatten());
+        let members = members
+            .into_iter()
+            .map(|entry| (name(&entry.key), self.reader.template(&entry.value)));
+        let inputs = Template::object(members.collect());
         Self::call(label, inputs, timeout).into()
     }
 

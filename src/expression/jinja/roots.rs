@@ -3,7 +3,7 @@
 use super::Flavor;
 use super::names::GLOBALS;
 use super::object::to_jinja;
-use crate::expression::{ActionView, Env, Lookup, Reference, Value};
+use crate::expression::{Env, Lookup, Reference, Value};
 use minijinja::value::{Enumerator, Object, Value as Jinja};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ impl Root {
                     None => action_names(env),
                 };
                 self.object(&known, |name| match env.action(name) {
-                    Lookup::Found(view) => Some(record(&view)),
+                    Lookup::Found(view) => Some(view.to_value()),
                     Lookup::NotRun if env.forgives_unrun_actions() => Some(Value::Null),
                     Lookup::NotRun | Lookup::Unknown(_) => None,
                 })
@@ -124,10 +124,6 @@ impl Root {
             .filter_map(|name| Some((name.as_str(), look_up(name)?)));
         Value::from_pairs(pairs)
     }
-}
-
-fn record(view: &ActionView) -> Value {
-    crate::expression::wdl::functions::record(view)
 }
 
 fn action_names(env: &dyn Env) -> Vec<String> {

@@ -17,7 +17,7 @@ pub use client::{Client, ControlError};
 pub use owner::ControlSocket;
 
 use crate::engine::report::{DumpFilter, HistoryFilter, ListFilter};
-use crate::engine::{Notice, Value};
+use crate::engine::{Answer, Notice, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -138,13 +138,15 @@ pub struct FileEntry {
 }
 
 /// How a handler is reached.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HandlerEntry {
     /// argv.
     Command(Vec<String>),
     /// POST of JSON.
     Url(String),
+    /// Answers in its place.
+    Stub(Vec<Answer>),
 }
 
 /// The answer to [`Request::Ping`].

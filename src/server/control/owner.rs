@@ -314,6 +314,7 @@ fn target(entry: HandlerEntry) -> HandlerTarget {
     match entry {
         HandlerEntry::Command(argv) => HandlerTarget::Command(argv),
         HandlerEntry::Url(url) => HandlerTarget::Url(url),
+        HandlerEntry::Stub(answers) => HandlerTarget::Stub(answers),
     }
 }
 

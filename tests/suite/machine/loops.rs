@@ -226,7 +226,7 @@ fn azure_goes_on_after_a_failed_iteration_and_the_last_one_counts() {
     assert_eq!(played.calls("check"), 3);
     assert_eq!(
         played.error(),
-        "iteration: the last iteration of loop `poll` failed; action poll; line 4"
+        "iteration: the last iteration of loop `poll` failed: `check`: it was handler; action poll; line 4"
     );
 }
 

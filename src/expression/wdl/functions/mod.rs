@@ -13,8 +13,6 @@ mod string;
 mod uri;
 mod workflow;
 
-pub(crate) use workflow::record;
-
 use super::ast::Expr;
 use super::eval::{Ctx, Fail, Outcome, describe};
 use super::number::Number;

@@ -5,11 +5,11 @@
 use super::{Args, Function, eager};
 use crate::diagnostic::did_you_mean;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome, find_member};
-use crate::expression::{ActionView, Lookup, Mode, Object, Value};
+use crate::expression::{Lookup, Mode, Value};
 
 pub(super) const TABLE: &[Function] = &[
     eager("action", 0, 0, |ctx, _| match ctx.env.current_action() {
-        Some(view) => Ok(record(&view)),
+        Some(view) => Ok(view.to_value()),
         None => Err(Fail::new(
             "`action` is known only inside an action's own inputs and conditions",
         )),
@@ -19,7 +19,7 @@ pub(super) const TABLE: &[Function] = &[
     eager("actions", 1, 1, |ctx, args| {
         let name = args.text(0)?;
         let found = ctx.env.action(name);
-        Ok(ran(ctx, name, "action", found)?.map_or(Value::Null, |view| record(&view)))
+        Ok(ran(ctx, name, "action", found)?.map_or(Value::Null, |view| view.to_value()))
     }),
     eager("body", 1, 1, body),
     eager("env", 1, 1, |ctx, args| {
@@ -148,24 +148,6 @@ pub(super) fn trigger_outputs(ctx: &Ctx<'_>) -> Value {
         .as_object()
         .and_then(|map| find_member(map, "outputs"));
     outputs.cloned().unwrap_or_default()
-}
-
-/// An action's record as `actions('x')` and `action()` show it.
-pub(crate) fn record(view: &ActionView) -> Value {
-    let mut map = Object::with_capacity(8);
-    map.insert("name".into(), view.name.as_str().into());
-    map.insert("status".into(), view.status.as_str().into());
-    for (name, value) in [
-        ("code", &view.code),
-        ("inputs", &view.inputs),
-        ("outputs", &view.outputs),
-        ("error", &view.error),
-        ("startTime", &view.start_time),
-        ("endTime", &view.end_time),
-    ] {
-        map.insert(name.into(), value.clone());
-    }
-    Value::object(map)
 }
 
 /// `inputs()`, `inputs('name')`: what the caller gave.
