@@ -89,9 +89,9 @@ impl Reader<'_> {
         fields.finish(self);
         let (count, unit) = (count?, unit?);
         let seconds = self.unit(unit)?;
-        let known = match count.value.kind {
-            Kind::Int(count) => u64::try_from(count).ok(),
-            Kind::String(_) => {
+        let known = match (self.whole(&count.value), &count.value.kind) {
+            (Some(count), _) => u64::try_from(count).ok(),
+            (None, Kind::String(_)) => {
                 let template = self.template(&count.value);
                 if template.as_constant().is_none() {
                     let second = Template::constant(Value::text("second"));

@@ -68,6 +68,15 @@ impl<'a> Reader<'a> {
         self.error(code, node.span, message, hint);
     }
 
+    /// A whole number; in a definition also text that spells one, as deployments write them.
+    pub fn whole(&self, node: &Node) -> Option<i64> {
+        match &node.kind {
+            Kind::Int(number) => Some(*number),
+            Kind::String(text) if self.syntax == Syntax::Azure => text.text.trim().parse().ok(),
+            _ => None,
+        }
+    }
+
     /// Text that is no template.
     pub fn text<'n>(&mut self, entry: &'n Entry, hint: &str) -> Option<&'n str> {
         let text = entry.value.as_str();

@@ -1,7 +1,7 @@
 //! What an expression sees of a run, from where one cursor stands.
 
 use super::fault::fault_value;
-use super::record::{ActionRecord, Reading, Records};
+use super::record::{ActionRecord, Output, Reading, Records};
 use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState, RunState};
 use crate::expression::{ActionView, Env, Lookup, Mode, Object, Value, secret_mark};
 use crate::model::{Dialect, Name, Status, Test};
@@ -306,7 +306,7 @@ impl<'a> View<'a> {
         ActionView {
             name: name.unwrap_or_default(),
             status: record.status.as_str().to_owned(),
-            code: code_of(record),
+            code: code_of(record, self.program.dialect),
             inputs: record.inputs.clone(),
             outputs: self.reading(records).output(&record.output),
             error: record.error.as_ref().map(fault_value).unwrap_or_default(),
@@ -356,7 +356,7 @@ impl<'a> View<'a> {
                     .any(|child| records.contains_key(child))
         })?;
         let of_foreach = match records.get(&action).map(|record| &record.output) {
-            Some(super::record::Output::Iterations { records, .. }) => {
+            Some(Output::Iterations { records, .. }) => {
                 Some(records.iter().map(|(_, records)| records).collect())
             }
             _ => None,
@@ -402,18 +402,59 @@ fn current(scope: &Scope, state: &LoopState) -> u64 {
     state.iteration
 }
 
-/// `code` as Logic Apps shows it: the HTTP status, or the words of the status.
-fn code_of(record: &ActionRecord) -> Value {
+/// `code` as Logic Apps shows it: the words of the HTTP status, or of the action's status. The
+/// house format keeps a code as it came.
+fn code_of(record: &ActionRecord, dialect: Dialect) -> Value {
     let failed = record
         .error
         .as_ref()
         .and_then(|fault| fault.code.as_deref());
+    let answered = match &record.output {
+        Output::Value(output) if dialect == Dialect::Azure => {
+            let code = output.get("statusCode").and_then(Value::as_int);
+            code.and_then(status_words)
+        }
+        _ => None,
+    };
+    if let Some(words) = answered {
+        return Value::from(words);
+    }
     match (failed, record.status) {
         (Some(code), _) => Value::from(code),
         (None, Status::Succeeded) => Value::from("OK"),
         (None, Status::Skipped) => Value::from("ActionSkipped"),
         (None, _) => Value::from("ActionFailed"),
     }
+}
+
+/// A status as .NET names it.
+fn status_words(code: i64) -> Option<&'static str> {
+    Some(match code {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        204 => "NoContent",
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        406 => "NotAcceptable",
+        408 => "RequestTimeout",
+        409 => "Conflict",
+        410 => "Gone",
+        412 => "PreconditionFailed",
+        413 => "RequestEntityTooLarge",
+        415 => "UnsupportedMediaType",
+        422 => "UnprocessableEntity",
+        429 => "TooManyRequests",
+        500 => "InternalServerError",
+        501 => "NotImplemented",
+        502 => "BadGateway",
+        503 => "ServiceUnavailable",
+        504 => "GatewayTimeout",
+        _ => return None,
+    })
 }
 
 impl Env for View<'_> {

@@ -248,15 +248,15 @@ impl Loom<'_> {
         let own = act.fields.some(&mut self.reader, "concurrency");
         let given = own.map(|entry| &entry.value).or(repetitions);
         if let Some(node) = given {
-            return match node.kind {
-                Kind::Int(count @ 1..=MAX_CONCURRENCY) => u32::try_from(count).unwrap_or(1),
-                Kind::Int(_) => {
+            return match self.reader.whole(node) {
+                Some(count @ 1..=MAX_CONCURRENCY) => u32::try_from(count).unwrap_or(1),
+                Some(_) => {
                     let what = "this many at a time is not possible";
                     let hint = format!("from 1 to {MAX_CONCURRENCY}");
                     self.reader.error("out-of-range", node.span, what, hint);
                     1
                 }
-                _ => {
+                None => {
                     let hint = "how many items at a time: for example concurrency: 5";
                     self.reader
                         .wrong_type(node, "`concurrency`", "a whole number", hint);

@@ -114,8 +114,8 @@ impl Loom<'_> {
         let entry = fields.some(&mut self.reader, "count")?;
         let node = &entry.value;
         let hint = "how many iterations at most: a whole number from 1, or an expression";
-        match node.kind {
-            Kind::Int(count) => {
+        match (self.reader.whole(node), &node.kind) {
+            (Some(count), _) => {
                 let cap = self.max_count;
                 let wanted = u64::try_from(count).unwrap_or(0);
                 if wanted == 0 {
@@ -126,9 +126,9 @@ impl Loom<'_> {
                     let hint = "lower it, or raise the cap with --max-count (WINDLASS_MAX_COUNT)";
                     self.reader.error("over-cap", node.span, what, hint);
                 }
-                Some(self.reader.template(node))
+                Some(Template::constant(count.into()))
             }
-            Kind::String(_) => {
+            (None, Kind::String(_)) => {
                 let template = self.reader.template(node);
                 if template.as_constant().is_some() {
                     self.reader

@@ -29,9 +29,9 @@ impl Loom<'_> {
         fields.allow(&["endTime"]);
         fields.finish(&mut self.reader);
         let frequency = self.frequency(frequency?)?;
-        let interval = match interval.map(|entry| (&entry.value.kind, entry)) {
+        let interval = match interval.map(|entry| (self.reader.whole(&entry.value), entry)) {
             None => 1,
-            Some((Kind::Int(interval @ 1..=1_000_000), _)) => u32::try_from(*interval).ok()?,
+            Some((Some(interval @ 1..=1_000_000), _)) => u32::try_from(interval).ok()?,
             Some((_, entry)) => {
                 let wanted = "a whole number from 1";
                 self.reader

@@ -152,15 +152,17 @@ impl Loom<'_> {
     fn retry_count(&mut self, fields: &mut Fields<'_>) -> Option<Template> {
         let entry = fields.some(&mut self.reader, "count")?;
         let hint = "how many retries at most: a whole number from 0, or an expression";
-        let template = self.reader.template(&entry.value);
-        let computed = template.as_constant().is_none();
-        match entry.value.kind {
-            Kind::Int(count) if count < 0 => {
+        if let Some(count) = self.reader.whole(&entry.value) {
+            if count < 0 {
                 let what = format!("{count} retries are not possible");
                 self.reader
                     .error("out-of-range", entry.value.span, what, hint);
             }
-            Kind::Int(_) => {}
+            return Some(Template::constant(count.into()));
+        }
+        let template = self.reader.template(&entry.value);
+        let computed = template.as_constant().is_none();
+        match entry.value.kind {
             Kind::String(_) if computed => {}
             _ => self
                 .reader
