@@ -521,12 +521,12 @@ impl<'a> Stepper<'a> {
     fn fault_inside(&self, here: Here<'a>) -> Option<String> {
         let home = self.run.home(here.cursor);
         let records = &self.run.cursors.get(&home)?.records;
-        let faults = here.scope.children.iter().filter_map(|id| {
+        let mut faults = here.scope.children.iter().filter_map(|id| {
             let fault = records.get(id)?.error.as_ref()?;
             let name = &self.program.action(*id)?.name;
             Some(format!(": `{name}`: {}", fault.message))
         });
-        faults.last()
+        faults.next_back()
     }
 
     /// What a loop gives: its own output, or what its step makes of it and of what was kept.
