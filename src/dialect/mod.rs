@@ -55,7 +55,8 @@ impl Caps {
 pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
     match dialect {
         Dialect::Loom => Some(include_str!("../../schemas/loom.json")),
-        Dialect::Azure | Dialect::Tea | Dialect::Canvas => None,
+        Dialect::Tea => Some(include_str!("../../schemas/tea.json")),
+        Dialect::Azure | Dialect::Canvas => None,
     }
 }
 
@@ -89,7 +90,8 @@ pub fn references(bundle: &Bundle, dialect: Option<Dialect>) -> Vec<Reference> {
         return Vec::new();
     };
     match dialect.or_else(|| detect(&node, &mut Diagnostics::default())) {
-        None | Some(Dialect::Loom | Dialect::Azure | Dialect::Tea) => Vec::new(),
+        None | Some(Dialect::Loom | Dialect::Azure) => Vec::new(),
+        Some(Dialect::Tea) => tea::references(bundle, &node),
         Some(Dialect::Canvas) => canvas::references(bundle, &node),
     }
 }

@@ -257,3 +257,101 @@ async fn every_case_comes_to_what_it_should() {
     assert!(wrong.is_empty(), "\n{wrong}");
     assert!(!only.is_empty() || count >= 20, "only {count} cases");
 }
+
+// ── the same loop in two formats ────────────────────────────────────────────────────────────
+
+const IN_TEA: &str = r#"
+nodes:
+  - name: counted
+    type: while_loop
+    max_iterations: 5
+    condition: "{{ state.n < 3 }}"
+    body:
+      - {name: more, uses: incrementVariable, with: {name: n}}
+      - {name: note, uses: appendToArrayVariable, with: {name: seen, value: "{{ state.n }}"}}
+      - {name: rest, uses: wait, with: {interval: PT1S}}
+  - {name: last, uses: setVariable, with: {name: done, value: true}}
+"#;
+
+const IN_LOOM: &str = r#"
+actions:
+  zaehle:
+    type: while
+    condition: "{{ state.n < 3 }}"
+    limit: {count: 5, timeout: PT1H}
+    on_limit: continue
+    actions:
+
+      mehr: {type: incrementVariable, inputs: {name: n}}
+      merke: {type: appendToArrayVariable, inputs: {name: seen, value: "{{ state.n }}"}}
+      ruhe: {type: wait, inputs: {interval: PT1S}}
+  zuletzt: {type: setVariable, inputs: {name: done, value: true}}
+"#;
+
+/// States and scopes without names and places. Of a loop, what the formats themselves differ in:
+/// one has no deadline and does not look at its condition when the count is spent.
+fn shape(text: &str) -> String {
+    use windlass::model::Name;
+    use windlass::program::ScopeKind;
+    use windlass::source::{Bundle, Span};
+    let bundle = Bundle::single("workflow.yaml", text);
+    let caps = windlass::dialect::Caps::default();
+    let (workflow, diagnostics) = windlass::dialect::read(&bundle, None, &caps);
+    let workflow = workflow.unwrap_or_else(|| panic!("{}", diagnostics.render(&bundle, false)));
+    let caps = windlass::program::Caps {
+        count: 1000,
+        timeout: std::time::Duration::from_secs(86_400),
+    };
+    let program = windlass::compile::compile(&workflow, Default::default(), caps).unwrap();
+    let unnamed = Name::from("");
+    let mut states = program.states.clone();
+    for state in &mut states {
+        state.name = unnamed.clone();
+        state.span = Span::default();
+    }
+    let mut scopes = program.scopes.clone();
+    for scope in &mut scopes {
+        scope.name = unnamed.clone();
+        if let ScopeKind::Loop(spec) = &mut scope.kind {
+            spec.label = unnamed.clone();
+            spec.timeout = None;
+            spec.test_when_spent = true;
+        }
+    }
+    format!("{:?}\n{states:#?}\n{scopes:#?}", program.entry)
+}
+
+#[test]
+fn equal_loops_are_equal_programs() {
+    let (tea, loom) = (shape(IN_TEA), shape(IN_LOOM));
+    assert!(tea.contains("Repeat") && tea.contains("state.n < 3"));
+    assert_eq!(tea, loom);
+    // And it is not that everything is the same.
+    assert_ne!(tea, shape(&IN_LOOM.replace("count: 5", "count: 6")));
+    assert_ne!(tea, shape(&IN_LOOM.replace("name: done", "name: gone")));
+}
+
+#[test]
+fn the_schema_for_editors_takes_what_is_taken() {
+    let schema = windlass::dialect::json_schema(windlass::model::Dialect::Tea).unwrap();
+    let schema: Json = serde_json::from_str(schema).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let (mut taken, mut refused) = (0, 0);
+    for folder in cases() {
+        let text = std::fs::read_to_string(folder.join("workflow.yaml")).unwrap();
+        let Ok(file) = serde_yaml::from_str::<Json>(&text) else {
+            continue;
+        };
+        let errors: Vec<String> = schema
+            .iter_errors(&file)
+            .map(|error| format!("{error} at {}", error.instance_path()))
+            .collect();
+        if folder.join("load.txt").exists() {
+            refused += usize::from(!errors.is_empty());
+        } else {
+            assert!(errors.is_empty(), "{}: {errors:?}", folder.display());
+            taken += 1;
+        }
+    }
+    assert!(taken >= 40 && refused >= 15, "{taken} and {refused}");
+}

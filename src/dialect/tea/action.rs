@@ -2,6 +2,7 @@
 
 use super::make::{given, jinja, text};
 use super::node::{Made, Sink};
+use super::plain::PLAIN;
 use super::script::Language;
 use super::{Place, Tea, evaluate, make};
 use crate::dialect::reader::Fields;
@@ -52,7 +53,8 @@ impl<'n> Tea<'_, 'n> {
             "retry.loop" => self.retry_loop(entry, with, &sink, place),
             "reflection.loop" => self.reflection_loop(entry, with, &sink, place),
             "reflection.correct" => self.reflection_correct(entry, with, &sink, place),
-            _ => self.one_call(&name, entry, with, timeout, &sink, place),
+            name if PLAIN.contains(&name) => self.plain(name, entry, with, &sink, place),
+            name => self.one_call(name, entry, with, timeout, &sink, place),
         }
     }
 
@@ -68,7 +70,7 @@ impl<'n> Tea<'_, 'n> {
         let with = self.arguments(with)?;
         if !action_names().any(|known| known == name) {
             let what = format!("Unknown action '{name}'");
-            let known = action_names().chain(COMPOSED);
+            let known = action_names().chain(COMPOSED).chain(PLAIN);
             self.unknown("unknown-action", what, entry.value.span, name, known);
             return None;
         }
@@ -134,6 +136,14 @@ impl<'n> Tea<'_, 'n> {
         for argument in with {
             let value = self.reader.template(&argument.value);
             inputs.push((text(&argument.key), value));
+        }
+        let schema = with.iter().find(|entry| entry.key == "schema");
+        if let Some(schema) = schema {
+            self.check_schema(&schema.value);
+            if self.schemas.as_object().is_some_and(|all| !all.is_empty()) {
+                let documents = Template::constant(self.schemas.clone());
+                inputs.push((text("schemas"), documents));
+            }
         }
         let has = |key: &str| with.iter().any(|entry| entry.key == key);
         match name {

@@ -10,12 +10,16 @@ mod evaluate;
 mod graph;
 mod make;
 mod node;
+mod plain;
 mod reflection;
 mod retry_loop;
+mod schemas;
 mod script;
 mod while_loop;
 mod worker;
 mod workflow;
+
+pub(super) use schemas::references;
 
 use super::Caps;
 use super::reader::Reader;
@@ -34,7 +38,7 @@ pub(super) fn read(
     caps: &Caps,
     diagnostics: &mut Diagnostics,
 ) -> Workflow {
-    let _ = bundle;
+    let schemas = schemas::documents(bundle, node, diagnostics);
     let mut tea = Tea {
         reader: Reader::new(file, Syntax::Jinja, diagnostics),
         max_count: caps.count(Dialect::Tea),
@@ -42,6 +46,7 @@ pub(super) fn read(
         used: BTreeSet::new(),
         llm: Vec::new(),
         correcting: Vec::new(),
+        schemas,
     };
     tea.workflow(node, &stem(&file.path))
 }
@@ -59,6 +64,8 @@ struct Tea<'d, 'n> {
     llm: Vec<(Name, Template)>,
     /// The correctors that are being read, innermost last.
     correcting: Vec<&'n str>,
+    /// The documents that schemas refer to, by path.
+    schemas: Value,
 }
 
 /// Where a step stands.

@@ -83,7 +83,7 @@ impl<'n> Tea<'_, 'n> {
             timeout: None,
             delay: None,
             on_limit: OnLimit::Continue,
-            on_timeout: OnLimit::Fail,
+            on_timeout: OnLimit::Continue,
             test_when_spent: true,
             survives_failure: false,
             keep: Vec::new(),
@@ -223,7 +223,10 @@ impl<'n> Tea<'_, 'n> {
         let tried = StepKind::Catch {
             body: sequence(helper(generate, &generator.label, call)),
             error: Name::from(FAULT),
-            handler: sequence(helper(handled, "assign", assign(failed, None))),
+            handler: Block::Sequence(vec![
+                self.unless_broken(place)?,
+                helper(handled, "assign", assign(failed, None)),
+            ]),
         };
         let tried = helper(self.part(place, "generation"), "catch", tried);
 
@@ -241,6 +244,23 @@ impl<'n> Tea<'_, 'n> {
         };
         let judged = helper(self.part(place, "judged"), "if", judged);
         Some(vec![number, tried, judged])
+    }
+
+    /// What Python calls a wrong value ends the run, as in TEA: the generator itself is wrong then
+    /// (spec: tea-observed.md, "generator raises").
+    fn unless_broken(&mut self, place: &Place) -> Option<Step> {
+        let broken = "state._windlass_fault.code in ['ValueError', 'JSONDecodeError', \
+                      'UnicodeDecodeError', 'UnicodeEncodeError']";
+        let raise = StepKind::Raise {
+            kind: Name::from("script"),
+            message: jinja("{{ state._windlass_fault.message }}"),
+        };
+        let raise = helper(self.part(place, "broken"), "raise", raise);
+        let check = StepKind::If {
+            arms: vec![(condition(broken)?, sequence(raise))],
+            otherwise: Block::Sequence(Vec::new()),
+        };
+        Some(helper(self.part(place, "generator_error"), "if", check))
     }
 
     /// The round in the history, and the best so far: of equals the first.

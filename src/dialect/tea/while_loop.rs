@@ -37,7 +37,7 @@ impl<'n> Tea<'_, 'n> {
             timeout: None,
             delay: None,
             on_limit: OnLimit::Continue,
-            on_timeout: OnLimit::Fail,
+            on_timeout: OnLimit::Continue,
             test_when_spent: false,
             survives_failure: false,
             keep: Vec::new(),

@@ -49,55 +49,62 @@ impl<'n> Tea<'_, 'n> {
         let mut fields = self.reader.fields(&entry.value, &what, hint)?;
         let action = fields.some(&mut self.reader, "action");
         let uses = fields.some(&mut self.reader, "uses");
+        if let Some(action) = action.or(uses) {
+            // What stands beside the action are its arguments.
+            let with: Vec<&'n Entry> = fields.rest().collect();
+            return self.action_worker(role, action, &with, hint, place);
+        }
         let run = fields.some(&mut self.reader, "run");
         let language = fields.some(&mut self.reader, "language");
-        match (action.or(uses), run) {
-            (Some(action), None) => {
-                // What stands beside the action are its arguments.
-                let with: Vec<&'n Entry> = fields.rest().collect();
-                let name = canonical(self.reader.text(action, hint)?);
-                if !action_names().any(|known| known == name) {
-                    let role = role.word();
-                    let message = format!("reflection.loop: Unknown {role} action: {name}");
-                    let span = action.value.span;
-                    self.unknown("unknown-action", message, span, &name, action_names());
-                    return None;
-                }
-                let invocation = self.invocation(&name, action, &with, place)?;
-                Some(Worker {
-                    executor: invocation.executor,
-                    is_llm: name == "llm.call",
-                    label: Name::from(name),
-                    inputs: invocation.inputs,
-                    timeout: None,
-                    value: invocation.value,
-                    then: invocation.then,
-                })
-            }
-            (None, Some(run)) => {
-                let timeout = fields.some(&mut self.reader, "timeout");
-                let timeout = timeout.and_then(|timeout| self.seconds(timeout));
-                fields.finish(&mut self.reader);
-                let language = self.language(language)?;
-                let inputs = self.code(language, &run.value, reflected(state()))?;
-                Some(Worker {
-                    executor: Name::from(language.executor()),
-                    label: Name::from("run"),
-                    inputs,
-                    timeout,
-                    value: value_of(language),
-                    then: live(language, place),
-                    is_llm: false,
-                })
-            }
-            _ => {
-                let role = role.word();
-                let message = format!("reflection.loop: the {role} needs either `action` or `run`");
-                self.reader
-                    .error("missing-key", entry.key_span, message, hint);
-                None
-            }
+        let Some(run) = run else {
+            let role = role.word();
+            let message = format!("reflection.loop: the {role} needs either `action` or `run`");
+            self.reader
+                .error("missing-key", entry.key_span, message, hint);
+            return None;
+        };
+        let timeout = fields.some(&mut self.reader, "timeout");
+        let timeout = timeout.and_then(|timeout| self.seconds(timeout));
+        fields.finish(&mut self.reader);
+        let language = self.language(language)?;
+        let inputs = self.code(language, &run.value, reflected(state()))?;
+        Some(Worker {
+            executor: Name::from(language.executor()),
+            label: Name::from("run"),
+            inputs,
+            timeout,
+            value: value_of(language),
+            then: live(language, place),
+            is_llm: false,
+        })
+    }
+
+    fn action_worker(
+        &mut self,
+        role: Role,
+        action: &'n Entry,
+        with: &[&'n Entry],
+        hint: &str,
+        place: &Place,
+    ) -> Option<Worker> {
+        let name = canonical(self.reader.text(action, hint)?);
+        if !action_names().any(|known| known == name) {
+            let role = role.word();
+            let message = format!("reflection.loop: Unknown {role} action: {name}");
+            let span = action.value.span;
+            self.unknown("unknown-action", message, span, &name, action_names());
+            return None;
         }
+        let invocation = self.invocation(&name, action, with, place)?;
+        Some(Worker {
+            executor: invocation.executor,
+            is_llm: name == "llm.call",
+            label: Name::from(name),
+            inputs: invocation.inputs,
+            timeout: None,
+            value: invocation.value,
+            then: invocation.then,
+        })
     }
 }
 

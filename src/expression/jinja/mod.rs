@@ -80,7 +80,9 @@ impl Jinja {
             .add_template_owned(SOURCE_NAME, source)
             .map_err(fail)?;
         let template = engine.get_template(SOURCE_NAME).map_err(fail)?;
-        let roots = roots::collect(&template.undeclared_variables(true));
+        let mut names = template.undeclared_variables(true);
+        names.extend(std::mem::take(&mut rewritten.sliced));
+        let roots = roots::collect(&names);
         Ok(Self {
             text: text.into(),
             offset: 0,
@@ -110,12 +112,14 @@ impl Jinja {
         let engine: &'static Environment<'static> = &ENGINE;
         let compiled = std::mem::take(&mut rewritten.text);
         let expression = engine.compile_expression_owned(compiled).map_err(fail)?;
+        let mut names = expression.undeclared_variables(true);
+        names.extend(std::mem::take(&mut rewritten.sliced));
         Ok(Self {
             text: text.into(),
             offset: start,
             length: source.len(),
             flavor,
-            roots: roots::collect(&expression.undeclared_variables(true)),
+            roots: roots::collect(&names),
             body: Body::Value(expression),
             rewritten,
         })

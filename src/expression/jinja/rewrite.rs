@@ -22,6 +22,8 @@ const GROWTH: usize = 64;
 pub(super) struct Rewritten {
     pub text: String,
     places: Vec<(Range<usize>, Range<usize>)>,
+    /// Names in what is sliced: the engine does not count them among those that are read.
+    pub sliced: Vec<String>,
 }
 
 impl Rewritten {
@@ -81,6 +83,9 @@ struct Writer {
     assigned: Vec<String>,
     /// The first name that nobody knows.
     unknown: Option<UnknownName>,
+    /// How many slices are around this place.
+    slices: usize,
+    sliced: Vec<String>,
 }
 
 impl Writer {
@@ -93,6 +98,8 @@ impl Writer {
             trouble: None,
             assigned: Vec::new(),
             unknown: None,
+            slices: 0,
+            sliced: Vec::new(),
         }
     }
 
@@ -107,6 +114,7 @@ impl Writer {
         Ok(Rewritten {
             text: self.out,
             places: self.places,
+            sliced: self.sliced,
         })
     }
 
@@ -134,10 +142,17 @@ impl Writer {
         }
         let start = self.out.len();
         match expr {
-            Expr::Var(var) => self.push(var.id),
+            Expr::Var(var) => {
+                if self.slices > 0 {
+                    self.sliced.push(var.id.to_owned());
+                }
+                self.push(var.id);
+            }
             Expr::Const(constant) => self.constant(&constant.value),
             Expr::Slice(slice) => {
+                self.slices += 1;
                 self.wrapped(&slice.expr);
+                self.slices -= 1;
                 self.push("[");
                 for (index, part) in [&slice.start, &slice.stop, &slice.step]
                     .into_iter()

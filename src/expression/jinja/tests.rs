@@ -120,6 +120,18 @@ fn filters_and_methods() {
 }
 
 #[test]
+fn slices_read_what_they_slice() {
+    gives("{{ variables.list[1:] }}", "[1, 2]");
+    gives("{{ variables.list[:-1] }}", "[3, 1]");
+    gives("{{ (state.items | list)[::2] }}", r#"["a"]"#);
+    gives("{{ [1, 2, 3][variables.list[1]:] }}", "[2, 3]");
+    gives(
+        "{% for n in variables.list[1:] %}{{ [n][0:1] }}{% endfor %}",
+        r#""[1][2]""#,
+    );
+}
+
+#[test]
 fn absent_names() {
     gives("{{ state.absent }}", "null");
     gives("{{ state['absent'] }}", "null");

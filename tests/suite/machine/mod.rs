@@ -15,4 +15,5 @@ mod pages;
 mod play;
 mod random;
 mod retry;
+mod tea;
 mod transitions;

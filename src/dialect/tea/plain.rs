@@ -1,0 +1,224 @@
+//! Actions of the Loom format, by their own names, that are no call of an executor: what they
+//! compute goes into the state as any other result.
+
+use super::make::{assign, helper, output_of};
+use super::node::{Made, Sink};
+use super::{Place, Tea, make};
+use crate::expression::{TableFormat, Template, Value};
+use crate::hir::{Assignment, StepKind, Wait};
+use crate::model::{AssignOp, Name, Status};
+use crate::source::{Entry, Kind};
+
+/// What is done here.
+pub(super) const PLAIN: [&str; 15] = [
+    "wait",
+    "compose",
+    "terminate",
+    "waitForSignal",
+    "initializeVariable",
+    "setVariable",
+    "incrementVariable",
+    "decrementVariable",
+    "appendToArrayVariable",
+    "appendToStringVariable",
+    "parseJson",
+    "select",
+    "query",
+    "join",
+    "table",
+];
+
+impl<'n> Tea<'_, 'n> {
+    /// One of [`PLAIN`].
+    pub(super) fn plain(
+        &mut self,
+        name: &str,
+        named: &'n Entry,
+        with: Option<&'n Entry>,
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<Made> {
+        let with = self.arguments(with)?;
+        let mut with = Arguments {
+            with,
+            named,
+            missing: false,
+        };
+        let made = match name {
+            "wait" => self.waits(&mut with),
+            "terminate" => self.terminates(&mut with),
+            "waitForSignal" => self.awaits(&mut with, sink, place),
+            _ if name.ends_with("Variable") => self.assigns(name, &mut with, place),
+            _ => {
+                let value = self.computes(name, &mut with)?;
+                let then = self.keep(sink, &value, place);
+                Some(assign(then, Some(value)))
+            }
+        };
+        Some(Made::new(name, made?))
+    }
+
+    fn argument(&mut self, with: &mut Arguments<'n>, key: &str, hint: &str) -> Option<&'n Entry> {
+        let found = with.find(key);
+        if found.is_none() && !with.missing {
+            let what = format!("`{}` needs `{key}`", with.shown());
+            let span = with.named.value.span;
+            self.reader.error("missing-key", span, what, hint);
+            with.missing = true;
+        }
+        found
+    }
+
+    fn waits(&mut self, with: &mut Arguments<'n>) -> Option<StepKind> {
+        let hint = "for example with: { seconds: 5 }";
+        if let Some(until) = with.find("until") {
+            let until = self.reader.template(&until.value);
+            return Some(StepKind::Wait(Wait::Until(until)));
+        }
+        let interval = with.find("interval");
+        let entry = match interval {
+            Some(entry) => entry,
+            None => self.argument(with, "seconds", hint)?,
+        };
+        let time = match entry.value.kind {
+            Kind::Object(_) => self.reader.duration(entry)?.template,
+            _ => self.seconds(entry)?,
+        };
+        Some(StepKind::Wait(Wait::For(time)))
+    }
+
+    fn terminates(&mut self, with: &mut Arguments<'n>) -> Option<StepKind> {
+        let known = ["Succeeded", "Failed", "Cancelled"];
+        let hint = "for example with: { runStatus: Failed, runError: { message: no } }";
+        let error = with.find("runError");
+        let error = error.map(|entry| self.reader.template(&entry.value));
+        let entry = self.argument(with, "runStatus", hint)?;
+        let text = self.reader.text(entry, hint)?;
+        let status = Status::parse(text).filter(|status| known.contains(&status.as_str()));
+        if status.is_none() {
+            let what = format!("a run cannot end as `{text}`");
+            self.unknown("unknown-status", what, entry.value.span, text, known);
+        }
+        let status = status?;
+        Some(StepKind::Terminate { status, error })
+    }
+
+    fn awaits(&mut self, with: &mut Arguments<'n>, sink: &Sink, place: &Place) -> Option<StepKind> {
+        let hint = "for example with: { signal: approved }";
+        let entry = self.argument(with, "signal", hint)?;
+        let signal = Name::from(self.reader.text(entry, hint)?);
+        let inner = self.part(place, "signal");
+        let then = self.keep(sink, &output_of(&inner.name), place);
+        let after = self.part(place, "output");
+        Some(make::block(vec![
+            helper(inner, "waitForSignal", StepKind::AwaitSignal(signal)),
+            helper(after, "assign", assign(then, None)),
+        ]))
+    }
+
+    fn assigns(&mut self, name: &str, with: &mut Arguments<'n>, place: &Place) -> Option<StepKind> {
+        let hint = "for example with: { name: status, value: done }";
+        let (op, absent) = match name {
+            "incrementVariable" => (AssignOp::Increment, Some(Value::Int(1))),
+            "decrementVariable" => (AssignOp::Decrement, Some(Value::Int(1))),
+            "appendToArrayVariable" => (AssignOp::AppendToArray, None),
+            "appendToStringVariable" => (AssignOp::AppendToString, None),
+            "initializeVariable" => (AssignOp::Set, Some(Value::Null)),
+            _ => (AssignOp::Set, None),
+        };
+        let entry = self.argument(with, "name", hint)?;
+        let variable = Name::from(self.reader.text(entry, hint)?);
+        let value = match (with.find("value"), absent) {
+            (Some(value), _) => self.reader.template(&value.value),
+            (None, Some(absent)) => Template::constant(absent),
+            (None, None) => {
+                self.argument(with, "value", hint)?;
+                return None;
+            }
+        };
+        let one = Assignment {
+            variable,
+            op,
+            value,
+            span: place.span,
+        };
+        Some(assign(vec![one], None))
+    }
+
+    /// The data operations: a value.
+    fn computes(&mut self, name: &str, with: &mut Arguments<'n>) -> Option<Template> {
+        if name == "compose" {
+            let hint = "for example with: { value: \"{{ state.n + 1 }}\" }";
+            let entry = match with.find("inputs") {
+                Some(entry) => entry,
+                None => self.argument(with, "value", hint)?,
+            };
+            return Some(self.reader.template(&entry.value));
+        }
+        if name == "parseJson" {
+            let hint = "for example with: { content: \"{{ state.text }}\" }";
+            let content = self.argument(with, "content", hint)?;
+            let content = self.reader.template(&content.value);
+            let schema = with.find("schema");
+            let value = schema.map(|entry| crate::dialect::reader::constant(&entry.value));
+            return match Template::parse_json(content, value.as_ref()) {
+                Ok(template) => Some(template),
+                Err(mistake) => {
+                    let span = schema.map_or(with.named.value.span, |entry| entry.value.span);
+                    let hint = "the schema is JSON Schema: { type: object, properties: { … } }";
+                    self.reader.error("bad-schema", span, mistake, hint);
+                    None
+                }
+            };
+        }
+        let hint = "for example with: { from: \"{{ state.items }}\", … }; an element is `item`";
+        let from = self.argument(with, "from", hint)?;
+        let from = self.reader.template(&from.value);
+        match name {
+            "select" => {
+                let each = self.argument(with, "select", hint)?;
+                Some(Template::select(from, self.reader.template(&each.value)))
+            }
+            "query" => {
+                let when = self.argument(with, "where", hint)?;
+                Some(Template::query(from, self.condition(when)?))
+            }
+            "join" => {
+                let between = self.argument(with, "joinWith", hint)?;
+                Some(Template::join(from, self.reader.template(&between.value)))
+            }
+            _ => {
+                let entry = self.argument(with, "format", hint)?;
+                let format = match self.reader.text(entry, "CSV or HTML")? {
+                    text if text.eq_ignore_ascii_case("csv") => TableFormat::Csv,
+                    text if text.eq_ignore_ascii_case("html") => TableFormat::Html,
+                    text => {
+                        let what = format!("`{text}` is no format of a table");
+                        let span = entry.value.span;
+                        self.unknown("unknown-value", what, span, text, ["CSV", "HTML"]);
+                        return None;
+                    }
+                };
+                Some(Template::table(from, format, None))
+            }
+        }
+    }
+}
+
+/// What an action is given, and where it is named.
+struct Arguments<'n> {
+    with: Vec<&'n Entry>,
+    named: &'n Entry,
+    /// One that is missing was reported.
+    missing: bool,
+}
+
+impl<'n> Arguments<'n> {
+    fn find(&self, key: &str) -> Option<&'n Entry> {
+        self.with.iter().copied().find(|entry| entry.key == key)
+    }
+
+    fn shown(&self) -> &'n str {
+        self.named.value.as_str().unwrap_or_default()
+    }
+}

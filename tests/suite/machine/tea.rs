@@ -1,0 +1,291 @@
+//! The loops of The Edge Agent on virtual time: each is played again with a crash before and after
+//! every commit, and comes to the same state by the same requests. What a budget has spent stays
+//! spent.
+
+use super::play::{Case, Played, fails, json, ok};
+use windlass::machine::{Happening, RunStatus};
+
+/// How often an action was asked for; a repetition after a crash is none.
+fn asked(played: &Played, name: &str) -> usize {
+    let named = played.started.iter().filter(|one| one.name == name);
+    let keys: std::collections::BTreeSet<String> =
+        named.map(|one| one.request.key.clone()).collect();
+    keys.len()
+}
+
+fn ends(played: &Played) -> Vec<(String, u64, String)> {
+    let ends = played.history.iter().filter_map(|event| match &event.what {
+        Happening::LoopEnd {
+            node_name,
+            iterations_completed,
+            exit_reason,
+            ..
+        } => Some((
+            node_name.to_string(),
+            *iterations_completed,
+            exit_reason.to_string(),
+        )),
+        _ => None,
+    });
+    ends.collect()
+}
+
+const WHILE: &str = r#"
+name: while
+initial_state: {n: 0}
+nodes:
+  - name: refine
+    type: while_loop
+    max_iterations: 5
+    condition: "state.n < 100"
+    body:
+      - {name: work, run: "return {'n': state['n'] + 1}"}
+"#;
+
+/// What the executor of Python would give.
+fn python(state: &str, result: &str) -> String {
+    format!(r#"{{"result": {result}, "returned": true, "state": {state}, "locals": {{}}}}"#)
+}
+
+#[test]
+fn a_while_loop_has_its_iterations_and_no_more() {
+    let played = Case::yaml(WHILE)
+        .world(|call| {
+            let seen = call.inputs.get("globals").unwrap().get("state").unwrap();
+            let n = seen.get("n").unwrap().as_int().unwrap();
+            ok(&python(&seen.to_json(), &format!(r#"{{"n": {}}}"#, n + 1)))
+        })
+        .play();
+    assert_eq!(played.output(), r#"{"n":5}"#);
+    assert_eq!(asked(&played, "work"), 5);
+    let end = ("refine".into(), 5, "max_iterations_reached".into());
+    assert_eq!(ends(&played), [end]);
+}
+
+#[test]
+fn a_failure_in_a_body_ends_the_run_at_once() {
+    let played = Case::yaml(WHILE)
+        .world(|call| match call.n {
+            2 => fails("script"),
+            n => ok(&python(&format!(r#"{{"n": {n}}}"#), "null")),
+        })
+        .play();
+    assert_eq!(played.status(), RunStatus::Failed);
+    assert_eq!(asked(&played, "work"), 3);
+    assert!(played.error().contains("work"), "{}", played.error());
+    assert!(played.error().contains("refine"), "{}", played.error());
+}
+
+const RETRY: &str = r#"
+name: retry
+initial_state: {doc: 0}
+nodes:
+  - name: check
+    uses: retry.loop
+    with:
+      validate: data.validate
+      validate_args: {data: "{{ state.doc }}", schema: {}}
+      correct: fix
+      max_retries: 3
+      retry_delay: 60
+  - {name: end, goto: __end__}
+  - {name: fix, uses: shell, with: {run: "fix {{ state._retry_count }}"}, output: {doc: "{{ result.body }}"}}
+"#;
+
+#[test]
+fn retries_are_corrections_between_validations() {
+    let played = Case::yaml(RETRY)
+        .world(|call| match call.name {
+            "check.validate" => {
+                // The arguments are rendered anew before each validation.
+                assert_eq!(call.inputs.get("data"), Some(&json(&call.n.to_string())));
+                let valid = call.n >= 2;
+                ok(&format!(
+                    r#"{{"valid": {valid}, "errors": ["e{}"]}}"#,
+                    call.n
+                ))
+            }
+            "check.fix" => {
+                let run = call.inputs.get("run").unwrap().as_str().unwrap();
+                assert_eq!(run, format!("fix {}", call.n));
+                ok(&format!(r#"{{"body": {}}}"#, call.n + 1))
+            }
+            other => panic!("{other}"),
+        })
+        .play();
+    assert_eq!(asked(&played, "check.validate"), 3);
+    assert_eq!(asked(&played, "check.fix"), 2);
+    assert_eq!(
+        json(&played.output()),
+        json(
+            r#"{"doc": 2, "_retry_count": 2, "_retry_result": {"valid": true, "errors": ["e2"]},
+                "_retry_errors": [], "_retry_exhausted": false, "valid": true, "errors": ["e2"]}"#
+        )
+    );
+    // A minute after each correction, and none after the last validation.
+    let last = played.started.last().unwrap();
+    assert_eq!((last.at_ms, &*last.name), (120_000, "check.validate"));
+}
+
+#[test]
+fn a_retry_that_is_never_valid_is_exhausted() {
+    let played = Case::yaml(RETRY)
+        .world(|call| match call.name {
+            "check.validate" => ok(r#"{"valid": false, "errors": ["no"]}"#),
+            _ => ok(&format!(r#"{{"body": {}}}"#, call.n + 1)),
+        })
+        .play();
+    assert_eq!(asked(&played, "check.validate"), 4);
+    assert_eq!(asked(&played, "check.fix"), 3);
+    assert_eq!(ends(&played), [("check.loop".into(), 4, "count".into())]);
+    let state = json(&played.output());
+    assert_eq!(state.get("_retry_exhausted"), Some(&json("true")));
+    assert_eq!(state.get("_retry_errors"), Some(&json(r#"["no"]"#)));
+}
+
+#[test]
+fn a_corrector_that_fails_ends_the_loop() {
+    let played = Case::yaml(RETRY)
+        .world(|call| match call.name {
+            "check.validate" => ok(r#"{"valid": false, "errors": ["no"]}"#),
+            _ => fails("shell"),
+        })
+        .play();
+    assert_eq!(played.status(), RunStatus::Succeeded);
+    assert_eq!(asked(&played, "check.validate"), 1);
+    assert_eq!(
+        json(&played.output()),
+        json(
+            r#"{"doc": 0, "_retry_count": 0, "_retry_exhausted": false, "valid": false,
+                "_retry_result": {"valid": false, "errors": ["no"], "correction_error": "it was shell"},
+                "_retry_errors": ["no", {"message": "Correction node 'fix' failed: it was shell",
+                                         "type": "correction_error"}]}"#
+        )
+    );
+}
+
+#[test]
+fn a_validator_that_fails_is_a_bad_validation() {
+    let played = Case::yaml(RETRY)
+        .world(|call| match (call.name, call.n) {
+            ("check.validate", 0) => fails("input"),
+            ("check.validate", _) => ok(r#"{"valid": true, "errors": []}"#),
+            _ => ok(r#"{"body": 1}"#),
+        })
+        .play();
+    assert_eq!(asked(&played, "check.validate"), 2);
+    let state = json(&played.output());
+    assert_eq!(state.get("_retry_count"), Some(&json("1")));
+    // No trace of how faults are handled stays in the state.
+    let keys = state.as_object().unwrap().keys();
+    assert!(keys.into_iter().all(|key| !key.contains("windlass")));
+}
+
+const REFLECTION: &str = r#"
+name: reflection
+initial_state: {topic: loops, hint: none}
+nodes:
+  - name: write
+    uses: reflection.loop
+    with:
+      generator: {action: shell, run: "write {{ state.hint }} {{ state.reflection_iteration }}"}
+      evaluator: {type: schema, schema: {type: object}}
+      corrector: {action: json.parse, text: "{{ state.reflection_errors | tojson }}"}
+      max_iterations: 3
+"#;
+
+/// The rounds of a reflection: what is generated, judged, corrected.
+fn reflected(best: &'static [&'static str]) -> Played {
+    Case::yaml(REFLECTION)
+        .world(move |call| match call.name {
+            "write.generator" => ok(&format!(r#"{{"body": {}}}"#, call.n)),
+            "write.evaluator" => {
+                let judged = call.inputs.get("data").unwrap();
+                assert_eq!(judged, &json(&format!(r#"{{"body": {}}}"#, call.n)));
+                ok(best[call.n])
+            }
+            "write.corrector" => ok(&format!(r#"{{"hint": "h{}"}}"#, call.n)),
+            other => panic!("{other}"),
+        })
+        .play()
+}
+
+const BAD: &str = r#"{"valid": false, "score": 0.4, "errors": ["bad"], "suggestions": []}"#;
+const WORSE: &str = r#"{"valid": false, "score": 0.2, "errors": ["worse"], "suggestions": []}"#;
+const GOOD: &str = r#"{"valid": true, "score": 0.3, "errors": [], "suggestions": []}"#;
+
+#[test]
+fn reflection_corrects_until_it_is_valid() {
+    let played = reflected(&[BAD, GOOD]);
+    let commands: Vec<String> = played
+        .started
+        .iter()
+        .filter(|one| one.name == "write.generator")
+        .map(|one| one.request.inputs.get("run").unwrap().to_json())
+        .collect();
+    // The corrector's map was seen by the second round.
+    assert_eq!(commands, [r#""write none 1""#, r#""write h0 2""#]);
+    assert_eq!(asked(&played, "write.corrector"), 1);
+    assert_eq!(
+        json(&played.output()),
+        json(
+            r#"{"topic": "loops", "hint": "none", "reflection_iteration": 2,
+                "reflection_output": {"body": 1}, "reflection_errors": [],
+                "reflection_history": [
+                  {"iteration": 1, "output": {"body": 0}, "score": 0.4, "valid": false, "errors": ["bad"]},
+                  {"iteration": 2, "output": {"body": 1}, "score": 0.3, "valid": true, "errors": []}],
+                "reflection_best": {"body": 1}, "reflection_best_score": 0.3,
+                "success": true, "valid": true, "body": 1}"#
+        )
+    );
+}
+
+#[test]
+fn reflection_is_bounded_and_gives_the_best() {
+    let played = reflected(&[WORSE, BAD, BAD]);
+    assert_eq!(asked(&played, "write.generator"), 3);
+    assert_eq!(asked(&played, "write.evaluator"), 3);
+    assert_eq!(asked(&played, "write.corrector"), 2);
+    assert_eq!(ends(&played), [("write.loop".into(), 3, "count".into())]);
+    let state = json(&played.output());
+    assert_eq!(
+        state.get("reflection_output"),
+        Some(&json(r#"{"body": 1}"#))
+    );
+    assert_eq!(state.get("reflection_best_score"), Some(&json("0.4")));
+    assert_eq!(state.get("exhausted"), Some(&json("true")));
+    assert_eq!(state.get("hint"), Some(&json(r#""none""#)));
+}
+
+#[test]
+fn a_generator_that_fails_is_a_round() {
+    let played = Case::yaml(REFLECTION)
+        .world(|call| match (call.name, call.n) {
+            ("write.generator", 0) => fails("shell"),
+            ("write.generator", _) => ok(r#"{"body": 0}"#),
+            ("write.evaluator", _) => ok(GOOD),
+            other => panic!("{other:?}"),
+        })
+        .play();
+    assert_eq!(asked(&played, "write.generator"), 2);
+    assert_eq!(asked(&played, "write.corrector"), 0);
+    let state = json(&played.output());
+    let history = state.get("reflection_history").unwrap().as_array().unwrap();
+    assert_eq!(
+        history[0],
+        json(
+            r#"{"iteration": 1, "output": null, "score": 0.0, "valid": false,
+                "errors": [{"message": "Generator failed: it was shell"}]}"#
+        )
+    );
+}
+
+#[test]
+fn a_pause_anywhere_in_a_loop_changes_nothing() {
+    let mut case = Case::yaml(RETRY).world(|call| match call.name {
+        "check.validate" => ok(&format!(r#"{{"valid": {}, "errors": []}}"#, call.n >= 1)),
+        _ => ok(r#"{"body": 1}"#),
+    });
+    case.play_paused_everywhere();
+    case.play_cancelled_everywhere();
+}
