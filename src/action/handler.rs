@@ -1,4 +1,4 @@
-//! Handlers: what an `activity` or `actor` does, as a Rust closure, a command or a URL. They never
+//! Handlers: what an `activity`, `actor` or `runner` does, as a Rust closure, a command or a URL. They never
 //! learn which run they serve; the idempotency key is all they need to tell a repetition from
 //! something new.
 
@@ -38,7 +38,8 @@ pub(super) enum Target {
     Url(String),
 }
 
-/// The handlers by name; the executor of `activity`, `actor` and `connector`.
+/// The handlers by name; the executor of `activity`, `actor`, `connector` and
+/// `runner`.
 #[derive(Clone)]
 pub(super) struct Handlers {
     targets: BTreeMap<Name, Target>,
@@ -49,7 +50,7 @@ pub(super) struct Handlers {
 
 impl Handlers {
     /// The executors whose work handlers do.
-    pub(super) const EXECUTORS: [&'static str; 3] = ["activity", "actor", "connector"];
+    pub(super) const EXECUTORS: [&'static str; 4] = ["activity", "actor", "connector", "runner"];
 
     pub(super) fn new(client: Arc<Client>, processes: Arc<Processes>) -> Self {
         Self {
@@ -102,7 +103,11 @@ impl Handlers {
     }
 
     async fn call(&self, request: &Request) -> Result<Value, Fault> {
-        let value = self.answer(request).await?;
+        if &*request.executor == "runner" {
+            return self.runner(request).await;
+        }
+        let (name, input) = name_and_input(request)?;
+        let value = self.ask(name, input, request).await?;
         // Expressions of a definition read `body('x')` of a connector's answer.
         let whole = &*request.executor != "connector" || value.get("body").is_some();
         Ok(if whole {
@@ -112,8 +117,13 @@ impl Handlers {
         })
     }
 
-    async fn answer(&self, request: &Request) -> Result<Value, Fault> {
-        let (name, input) = name_and_input(request)?;
+    /// What a handler answers to this input.
+    pub(super) async fn ask(
+        &self,
+        name: &str,
+        input: Value,
+        request: &Request,
+    ) -> Result<Value, Fault> {
         match self.target(name) {
             None => match self.stubs.answer(name, request) {
                 Some(answer) => answer.map_err(retried),
@@ -144,6 +154,12 @@ impl Handlers {
     ) -> Result<Value, Fault> {
         let mut spec = Spec::new(argv.to_vec(), request);
         spec.stdin = Some(input.to_json().into_bytes());
+        let finished = self.run(name, spec).await?;
+        Ok(parse_or_text(&finished.stdout))
+    }
+
+    /// A command that must do what it should.
+    pub(super) async fn run(&self, name: &str, spec: Spec) -> Result<Finished, Fault> {
         let finished = self.processes.run(spec).await.map_err(|error| {
             let message = format!("the handler `{name}`: {error}");
             match error {
@@ -154,7 +170,7 @@ impl Handlers {
         })?;
         if finished.code == 0 {
             tracing::debug!(handler = name, stderr = %finished.stderr, "handler done");
-            return Ok(parse_or_text(&finished.stdout));
+            return Ok(finished);
         }
         Err(exit(name, &finished))
     }

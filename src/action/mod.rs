@@ -12,6 +12,7 @@ mod http;
 mod inputs;
 mod process;
 mod registry;
+mod runner;
 mod script;
 mod secrets;
 mod shell;

@@ -31,7 +31,7 @@ pub struct Registry {
 
 impl Registry {
     /// The executors that Windlass brings: `http`, `shell`, `appendFile`, `python`, `lua`,
-    /// `activity`, `actor`, `connector`. No handlers.
+    /// `activity`, `actor`, `connector`, `runner`. No handlers.
     #[must_use]
     pub fn new() -> Self {
         let client = Arc::new(Client::default());
@@ -55,8 +55,8 @@ impl Registry {
         }
     }
 
-    /// Adds an executor, or replaces the one of that name. `activity`, `actor` and
-    /// `connector` cannot be replaced.
+    /// Adds an executor, or replaces the one of that name. `activity`, `actor`,
+    /// `connector` and `runner` cannot be replaced.
     pub fn register_executor(&mut self, name: &str, executor: impl Executor) {
         Arc::make_mut(&mut self.executors).insert(Name::from(name), Arc::new(executor));
     }

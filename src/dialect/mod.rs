@@ -137,17 +137,7 @@ pub fn read(
             ))
         }
         Dialect::Tea => Some(tea::read(bundle, file, &node, caps, &mut diagnostics)),
-        Dialect::Canvas => {
-            diagnostics.push(
-                Diagnostic::error(
-                    "dialect-not-supported",
-                    node.span,
-                    format!("the {} format is not supported yet", dialect.as_str()),
-                )
-                .hint("loom, azure and tea are"),
-            );
-            None
-        }
+        Dialect::Canvas => Some(canvas::read(bundle, file, &node, caps, &mut diagnostics)),
     };
     if let Some(workflow) = &workflow {
         secrets::check(workflow, &mut diagnostics);
@@ -222,4 +212,15 @@ fn looks_like(node: &Node) -> Option<Dialect> {
     }
     let loom = node.get("actions").is_some() || node.get("type").is_some();
     loom.then_some(Dialect::Loom)
+}
+
+/// A file's name without directories and ending.
+fn stem(path: &str) -> String {
+    let stem = std::path::Path::new(path)
+        .file_stem()
+        .and_then(|stem| stem.to_str());
+    match stem {
+        Some("-") | None => String::from("workflow"),
+        Some(stem) => stem.to_owned(),
+    }
 }

@@ -181,6 +181,8 @@ fn missing(input: &Input) -> EngineError {
 /// Text from the command line is converted to what is declared; anything else must fit.
 fn converted(input: &Input, value: &Value) -> Result<Value, EngineError> {
     let fits = match (input.kind, value) {
+        // What may be left out may also be null.
+        (_, Value::Null) if input.default == Some(Value::Null) => true,
         (InputKind::Any, _)
         | (InputKind::String, Value::String(_))
         | (InputKind::Boolean, Value::Bool(_))
@@ -340,7 +342,11 @@ impl Workflows {
                 continue;
             }
             let (name, span) = (used.name, used.step.span);
-            let message = format!("`{}` needs the handler `{name}`", used.step.name);
+            let word = match used.executor {
+                "runner" => "runner",
+                _ => "handler",
+            };
+            let message = format!("`{}` needs the {word} `{name}`", used.step.name);
             diagnostics.push(if used.executor == "connector" {
                 let connector = name.split('/').next().unwrap_or(name);
                 let known = registry.handler_names().chain(registry.stub_names());
@@ -351,8 +357,12 @@ impl Workflows {
                     near.unwrap_or_default()
                 ))
             } else {
+                let key = match used.executor {
+                    "runner" => "runners",
+                    _ => "handlers",
+                };
                 let hint = did_you_mean(name, registry.handler_names()).unwrap_or_else(|| {
-                    String::from("add it under `handlers`, or give it with --handlers FILE")
+                    format!("add it under `{key}`, or give it with --handlers FILE")
                 });
                 Diagnostic::warning("missing-handler", span, message).hint(hint)
             });

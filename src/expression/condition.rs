@@ -83,6 +83,13 @@ impl Condition {
         Ok(Self::of(text, kind))
     }
 
+    /// A condition that never holds.
+    #[must_use]
+    pub fn never() -> Self {
+        let never = Template::constant(Value::Bool(false));
+        Self::of(String::from("false"), TestKind::Template(never))
+    }
+
     fn of(text: String, kind: TestKind) -> Self {
         Self {
             test: Arc::new(Test { text, kind }),

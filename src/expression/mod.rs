@@ -28,7 +28,7 @@ pub use reference::Reference;
 pub use secret::{is_secret_name, map_texts, replace_secret_marks, secret_mark};
 pub use template::{Syntax, Template};
 pub use value::{MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value};
-pub use wire::{Extract, Hop, Port, PortKind, Wire};
+pub use wire::{Comparison, Extract, Hop, Port, PortKind, Wire};
 
 #[cfg(test)]
 mod tests;

@@ -146,6 +146,32 @@ impl Template {
         found
     }
 
+    /// The members of a name at the top that it reads; none when that is computed, or when it
+    /// reads no such name. Only of Jinja texts and of lists and maps of them.
+    #[must_use]
+    pub fn members_of(&self, root: &str) -> Vec<String> {
+        let mut found = match &*self.0 {
+            Kind::Jinja(jinja) => jinja.members_of(root).to_vec(),
+            Kind::Array(items) => items
+                .iter()
+                .flat_map(|item| item.members_of(root))
+                .collect(),
+            Kind::Object(members) => members
+                .iter()
+                .flat_map(|(key, value)| [key.members_of(root), value.members_of(root)])
+                .flatten()
+                .collect(),
+            Kind::Constant(_)
+            | Kind::Whole(..)
+            | Kind::Parts(..)
+            | Kind::Data(_)
+            | Kind::Wire(_) => Vec::new(),
+        };
+        found.sort();
+        found.dedup();
+        found
+    }
+
     /// What it reads from a run, with its value.
     pub(super) fn reads(&self, env: &dyn Env, found: &mut Vec<(String, Value)>) {
         match &*self.0 {
@@ -158,7 +184,11 @@ impl Template {
                     }
                 }
             }
-            Kind::Jinja(_) | Kind::Data(_) | Kind::Wire(_) | Kind::Array(_) | Kind::Object(_) => {
+            Kind::Wire(wire) => match wire.read(env) {
+                Some(read) => found.push(read),
+                None => reads::of_references(&self.references(), env, found),
+            },
+            Kind::Jinja(_) | Kind::Data(_) | Kind::Array(_) | Kind::Object(_) => {
                 reads::of_references(&self.references(), env, found);
             }
         }

@@ -1,5 +1,104 @@
 //! The canvas format: loop nodes in a graph of ports (spec: canvas.md).
+//!
+//! A file is read in two steps. `graph`, `node`, `effect`, `loops` and `port` make a tree of it
+//! ([`tree`]) in which every name is resolved, across all files of the bundle; `lower` and
+//! `lower_loops` make `hir` of that. A node becomes a step, a graph a DAG, a loop node a loop, a
+//! component a block, a map a foreach. Values go from port to port as wires
+//! ([`crate::expression::Wire`]): a node's inputs are evaluated, converted and checked when it
+//! starts. [`scope`] says which names a template sees.
 
+mod effect;
 mod files;
+mod graph;
+mod loops;
+mod lower;
+mod lower_loops;
+mod mapping;
+mod names;
+mod node;
+mod port;
+mod scope;
+mod tree;
 
 pub(super) use files::references;
+
+use super::reader::Reader;
+use super::{Caps, stem};
+use crate::diagnostic::Diagnostics;
+use crate::expression::Syntax;
+use crate::hir::{Block, Outputs, Workflow};
+use crate::model::{Dialect, Handler, Name};
+use crate::source::{Bundle, Node, SourceFile};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How many nodes a workflow may have, those of inner workflows counted as often as they are used.
+const MAX_NODES: usize = 10_000;
+/// How deep inner workflows may lie in each other.
+const MAX_DEPTH: usize = 24;
+
+/// Reads a workflow. It means something only when no error was reported.
+pub(super) fn read(
+    bundle: &Bundle,
+    file: &SourceFile,
+    node: &Node,
+    caps: &Caps,
+    diagnostics: &mut Diagnostics,
+) -> Workflow {
+    let mut whole = Whole {
+        max_count: caps.count(Dialect::Canvas),
+        max_timeout: caps.timeout(),
+        nodes: 0,
+        chain: vec![0],
+        depth: 0,
+        runners: Vec::new(),
+        parsed: BTreeMap::new(),
+        name: Name::from(stem(&file.path)),
+    };
+    let mut canvas = Canvas {
+        reader: Reader::new(file, Syntax::Jinja, diagnostics),
+        bundle,
+        whole: &mut whole,
+    };
+    let mut graph = canvas.graph(node, "the workflow").unwrap_or_default();
+    names::name(&mut graph);
+    let lowered = lower::lower(&graph, diagnostics);
+    Workflow {
+        name: whole.name,
+        dialect: Dialect::Canvas,
+        inputs: lowered.inputs,
+        variables: Vec::new(),
+        parameters: Vec::new(),
+        trigger: None,
+        body: Block::Dag(lowered.steps),
+        outputs: Outputs::Actions,
+        handlers: whole.runners,
+        links: lowered.links,
+        span: node.span,
+    }
+}
+
+/// What is known while one file is read.
+struct Canvas<'a> {
+    reader: Reader<'a>,
+    bundle: &'a Bundle,
+    whole: &'a mut Whole,
+}
+
+/// What is known of the whole workflow.
+struct Whole {
+    /// The operator's caps.
+    max_count: u64,
+    max_timeout: Duration,
+    /// How many nodes were read.
+    nodes: usize,
+    /// The files around the one that is read, outermost first.
+    chain: Vec<u16>,
+    /// How many graphs are around the one that is read.
+    depth: usize,
+    runners: Vec<Handler>,
+    /// The files that were read before.
+    parsed: BTreeMap<u16, Option<Rc<Node>>>,
+    name: Name,
+}

@@ -22,8 +22,8 @@ mod retry;
 mod variable;
 mod workflow;
 
-use super::Caps;
 use super::reader::Reader;
+use super::{Caps, stem};
 use crate::diagnostic::Diagnostics;
 use crate::expression::{Syntax, Template};
 use crate::hir::Workflow;
@@ -113,16 +113,5 @@ impl Loom<'_> {
 
     fn azure(&self) -> bool {
         self.dialect == Dialect::Azure
-    }
-}
-
-/// A file's name without directories and ending.
-fn stem(path: &str) -> String {
-    let stem = std::path::Path::new(path)
-        .file_stem()
-        .and_then(|stem| stem.to_str());
-    match stem {
-        Some("-") | None => String::from("workflow"),
-        Some(stem) => stem.to_owned(),
     }
 }

@@ -133,6 +133,11 @@ impl Jinja {
         self.roots.iter().flat_map(Root::references).collect()
     }
 
+    /// The members of this name that it reads by a name of their own.
+    pub(crate) fn members_of(&self, root: &str) -> &[String] {
+        roots::members_of_root(&self.roots, root)
+    }
+
     pub(crate) fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
         let _evaluation = Evaluation::begin();
         self.run(env).map_err(|error| self.eval_error(&error, env))

@@ -54,6 +54,13 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<Root> {
     roots
 }
 
+/// The members of one name that are read.
+pub(super) fn members_of_root<'r>(roots: &'r [Root], name: &str) -> &'r [String] {
+    let root = roots.iter().find(|root| *root.name == *name);
+    root.and_then(|root| root.members.as_deref())
+        .unwrap_or_default()
+}
+
 impl Root {
     pub(super) fn references(&self) -> Vec<Reference> {
         let make: fn(String) -> Reference = match &*self.name {

@@ -90,6 +90,16 @@ impl Extract {
         }
     }
 
+    /// The value found in what is no text: a pattern looks at its JSON.
+    #[must_use]
+    pub fn find_in(&self, value: &Value) -> Value {
+        match self {
+            Self::Regex(_) if value.is_null() => Value::Null,
+            Self::Regex(_) => self.find(&value.to_json()),
+            Self::Path(hops) => follow(value, hops),
+        }
+    }
+
     /// As its author wrote it, nearly.
     #[must_use]
     pub fn source(&self) -> String {

@@ -2,10 +2,12 @@
 //! graph need them (spec: canvas.md). A wire is a template like any other: pure, and parsed once.
 
 mod answer;
+mod compare;
 mod extract;
 mod port;
 mod scoped;
 
+pub use compare::Comparison;
 pub use extract::{Extract, Hop};
 pub use port::{Port, PortKind};
 
@@ -50,8 +52,10 @@ pub enum Wire {
     /// What a program said, as the outputs that ports take. With a template for the conversation
     /// it went on with: `session_id` is the one that it names, or else that one.
     Answer(Template, Arc<[Port]>, Option<Template>),
-    /// A part of a text; null when it is not there.
+    /// A part of a text, or of any other value; null when it is not there.
     Extract(Template, Extract),
+    /// Whether a value compares so with another; with its name in messages.
+    Compare(Template, Comparison, Value, Name),
 }
 
 impl Template {
@@ -135,7 +139,14 @@ impl Wire {
             }
             Self::Extract(from, how) => {
                 let from = from.eval(env)?;
-                Ok(from.as_str().map_or(Value::Null, |text| how.find(text)))
+                Ok(match from.as_str() {
+                    Some(text) => how.find(text),
+                    None => how.find_in(&from),
+                })
+            }
+            Self::Compare(of, comparison, with, shown) => {
+                let holds = comparison.holds(&of.eval(env)?, with, shown);
+                holds.map(Value::Bool).map_err(wrong)
             }
         }
     }
@@ -144,6 +155,17 @@ impl Wire {
     pub(super) fn body(&self) -> Option<&Template> {
         match self {
             Self::Scoped(_, body) | Self::Checked(_, body) => Some(body),
+            _ => None,
+        }
+    }
+
+    /// What a comparison reads, as its author wrote it, with its value.
+    pub(super) fn read(&self, env: &dyn Env) -> Option<(String, Value)> {
+        match self {
+            Self::Compare(of, ..) => {
+                let name = of.source().as_str()?.to_owned();
+                Some((name, of.eval(env).ok()?))
+            }
             _ => None,
         }
     }
@@ -160,7 +182,10 @@ impl Wire {
                 first.collect(found);
                 later.collect(found);
             }
-            Self::Member(of, _) | Self::Each(of, _) | Self::Extract(of, _) => of.collect(found),
+            Self::Member(of, _)
+            | Self::Each(of, _)
+            | Self::Extract(of, _)
+            | Self::Compare(of, ..) => of.collect(found),
             Self::Port(of, _) | Self::Ports(of, _) => of.collect(found),
             Self::Answer(said, _, before) => {
                 said.collect(found);
@@ -201,6 +226,9 @@ impl Wire {
             Self::Member(from, name) => format!("{}.{name}", of(from)),
             Self::Each(from, [first, second]) => format!("{}[].{first}.{second}", of(from)),
             Self::Extract(from, how) => format!("{} {}", of(from), how.source()),
+            Self::Compare(from, comparison, with, _) => {
+                format!("{} {} {}", of(from), comparison.as_str(), with.to_json())
+            }
             Self::Port(from, _)
             | Self::Ports(from, _)
             | Self::Answer(from, ..)

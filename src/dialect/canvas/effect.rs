@@ -1,0 +1,301 @@
+//! Nodes that do something or give a value: agent, shell, function, http, constant.
+
+use super::Canvas;
+use super::node::{Body, Reading, open};
+use super::tree::{Agent, Ports, Shell, Socket, Text, What};
+use crate::diagnostic::nearest;
+use crate::dialect::reader::{Fields, constant};
+use crate::expression::{Object, PortKind, Template, Value};
+use crate::source::{Entry, Kind};
+
+/// The runner that speaks to an OpenAI-compatible endpoint.
+pub(super) const OPENAI: &str = "openai";
+/// The output that the session of an agent is kept in.
+pub(super) const SESSION: &str = "session_id";
+/// The output of a shell node whose reader takes care of commands that fail.
+pub(super) const EXIT_CODE: &str = "exitCode";
+
+const PROMPT: &str = "prompt: \"Review this code: {{ coder.code }}\"";
+const SCRIPT: &str = "script: \"cargo test\", or commands: [\"cargo build\", \"cargo test\"]";
+/// What a call of an endpoint may say besides its prompt, and the executor's names for it.
+const OPTIONS: [(&str, &str); 8] = [
+    ("model", "model"),
+    ("system", "system"),
+    ("baseUrl", "base_url"),
+    ("base_url", "base_url"),
+    ("temperature", "temperature"),
+    ("maxTokens", "max_tokens"),
+    ("max_tokens", "max_tokens"),
+    ("provider", "provider"),
+];
+/// The inputs of a call over HTTP, and the executor's names for them.
+const HTTP: [(&str, &str); 8] = [
+    ("method", "method"),
+    ("url", "uri"),
+    ("uri", "uri"),
+    ("headers", "headers"),
+    ("queries", "queries"),
+    ("query", "queries"),
+    ("body", "body"),
+    ("authentication", "authentication"),
+];
+const HTTP_OUTPUTS: [(&str, PortKind); 3] = [
+    ("statusCode", PortKind::Number),
+    ("headers", PortKind::Json),
+    ("body", PortKind::Any),
+];
+const SHELL_OUTPUTS: [(&str, PortKind); 3] = [
+    ("stdout", PortKind::String),
+    ("stderr", PortKind::String),
+    (EXIT_CODE, PortKind::Number),
+];
+
+impl Canvas<'_> {
+    pub(super) fn agent(&mut self, node: &mut Reading<'_>) -> Body {
+        let hint = "runner: openai, or the name of a command under `runners`";
+        let runner = node.data.need(&mut self.reader, "runner", node.span, hint);
+        let runner = runner.and_then(|entry| self.reader.text(entry, hint));
+        let prompt = node
+            .data
+            .need(&mut self.reader, "prompt", node.span, PROMPT);
+        let prompt = prompt.and_then(|entry| self.template_text(entry, PROMPT));
+        let session = node.data.some(&mut self.reader, "session");
+        let asks = session.is_some_and(|entry| self.flag(entry));
+        let mut options = Vec::new();
+        if runner == Some(OPENAI) {
+            if let Some(entry) = session.filter(|_| asks) {
+                let what = format!(
+                    "`{}` has no session: an endpoint remembers nothing",
+                    node.id
+                );
+                let hint = "sessions are those of runners; leave `session` out";
+                self.reader
+                    .error("no-session", entry.value.span, what, hint);
+            }
+            options = self.renamed(&mut node.data, &OPTIONS);
+        }
+        let mut outputs = node
+            .outputs
+            .take()
+            .unwrap_or_else(|| vec![self.built_in("response", PortKind::Any, &node.id, node.span)]);
+        if asks {
+            self.also(&mut outputs, &[(SESSION, PortKind::Any)], node);
+        }
+        self.finished(node, Ports::of(outputs), |_| {
+            Some(What::Agent(Agent {
+                runner: runner?.to_owned(),
+                prompt: prompt?,
+                session: asks,
+                options,
+            }))
+        })
+    }
+
+    pub(super) fn shell(&mut self, node: &mut Reading<'_>) -> Body {
+        let script = node.data.get("script");
+        let commands = node.data.get("commands");
+        let cwd = node.data.some(&mut self.reader, "cwd");
+        let cwd = cwd.and_then(|entry| self.template_text(entry, "cwd: build"));
+        let fails = node.data.some(&mut self.reader, "failOnError");
+        let fails = fails.map(|entry| self.flag(entry));
+        let script = match (script, commands) {
+            (Some(script), None) => self.template_text(script, SCRIPT),
+            (None, Some(commands)) => self.commands(commands),
+            (Some(_), Some(commands)) => {
+                let what = format!("`{}` has either `script` or `commands`", node.id);
+                self.reader
+                    .error("conflict", commands.key_span, what, SCRIPT);
+                None
+            }
+            (None, None) => {
+                node.data
+                    .need(&mut self.reader, "script", node.span, SCRIPT);
+                None
+            }
+        };
+        let mut outputs = node.outputs.take().unwrap_or_default();
+        self.also(&mut outputs, &SHELL_OUTPUTS, node);
+        self.finished(node, Ports::of(outputs), |_| {
+            Some(What::Shell(Shell {
+                script: script?,
+                cwd,
+                fails,
+            }))
+        })
+    }
+
+    /// Each only if those before it did what they should.
+    fn commands(&mut self, entry: &Entry) -> Option<Text> {
+        let items = match &entry.value.kind {
+            Kind::Array(items) if !items.is_empty() => items,
+            _ => {
+                self.reader
+                    .wrong_type(&entry.value, "`commands`", "a list of commands", SCRIPT);
+                return None;
+            }
+        };
+        let mut text = Text {
+            template: Template::constant(Value::Null),
+            mentions: Vec::new(),
+        };
+        let mut lines = vec![Template::constant("set -e".into())];
+        for item in items {
+            if item.as_str().is_none() {
+                self.reader.wrong_type(item, "a command", "text", SCRIPT);
+                continue;
+            }
+            let line = self.rendered(item);
+            lines.push(line.template);
+            text.mentions.extend(line.mentions);
+        }
+        let end = Template::constant("\n".into());
+        text.template = Template::join(Template::array(lines), end);
+        Some(text)
+    }
+
+    pub(super) fn function(&mut self, node: &mut Reading<'_>) -> Body {
+        let languages = ["lua", "python"];
+        let hint = "language: lua, or python";
+        let language = match node.data.some(&mut self.reader, "language") {
+            None => Some("lua"),
+            Some(entry) => self.reader.text(entry, hint).and_then(|text| {
+                let found = languages.into_iter().find(|known| *known == text);
+                if found.is_none() {
+                    let what = format!("a function is not written in `{text}`");
+                    let hint = nearest(text, languages)
+                        .map_or_else(|| hint.to_owned(), |near| format!("did you mean `{near}`?"));
+                    self.reader
+                        .error("unknown-value", entry.value.span, what, hint);
+                }
+                found
+            }),
+        };
+        let hint = "code: return { sum = inputs.a + inputs.b }";
+        let code = node.data.need(&mut self.reader, "code", node.span, hint);
+        let code = code.and_then(|entry| self.reader.text(entry, hint));
+        let outputs = node.outputs.take();
+        let outputs = Ports {
+            open: outputs.is_none(),
+            list: outputs.unwrap_or_default(),
+        };
+        self.finished(node, outputs, |_| {
+            Some(What::Function {
+                language: language?,
+                code: code?.to_owned(),
+            })
+        })
+    }
+
+    pub(super) fn http(&mut self, node: &mut Reading<'_>) -> Body {
+        let hint = "for example url: \"https://example.com/items/{{ id }}\"";
+        let inputs = self.renamed(&mut node.data, &HTTP);
+        let url = inputs.iter().any(|(key, _)| *key == "uri");
+        if !url {
+            node.data.need(&mut self.reader, "url", node.span, hint);
+        }
+        let mut outputs = node.outputs.take().unwrap_or_default();
+        self.also(&mut outputs, &HTTP_OUTPUTS, node);
+        self.finished(node, Ports::of(outputs), |_| {
+            url.then(|| What::Http(inputs))
+        })
+    }
+
+    /// Its value is the one output that is declared, or `value`; of several, a map fills them.
+    pub(super) fn constant(&mut self, node: &mut Reading<'_>) -> Body {
+        let hint = "for example value: 3";
+        let entry = node.data.get("value");
+        if entry.is_none() {
+            node.data.need(&mut self.reader, "value", node.span, hint);
+        }
+        let outputs = node
+            .outputs
+            .take()
+            .filter(|declared| !declared.is_empty())
+            .unwrap_or_else(|| vec![self.built_in("value", PortKind::Any, &node.id, node.span)]);
+        let mut given = Object::new();
+        if let Some(entry) = entry {
+            let value = constant(&entry.value);
+            let several = outputs.len() > 1;
+            for socket in &outputs {
+                let own = match several {
+                    true => value.get(&socket.port.name).cloned().unwrap_or_default(),
+                    false => value.clone(),
+                };
+                match socket.port.accept(&own) {
+                    Ok(own) => {
+                        given.insert(socket.port.name.clone(), own);
+                    }
+                    Err(mistake) => {
+                        let hint = "change the value, or the type of the output";
+                        self.reader
+                            .error("type-mismatch", entry.value.span, mistake, hint);
+                    }
+                }
+            }
+        }
+        self.finished(node, Ports::of(outputs), |_| {
+            Some(What::Constant(Value::object(given)))
+        })
+    }
+
+    // ── parts ───────────────────────────────────────────────────────────────────────────────
+
+    /// Text that is rendered.
+    pub(super) fn template_text(&mut self, entry: &Entry, hint: &str) -> Option<Text> {
+        self.reader.text(entry, hint)?;
+        Some(self.rendered(&entry.value))
+    }
+
+    /// Values that are rendered, under the executor's names.
+    fn renamed(
+        &mut self,
+        data: &mut Fields<'_>,
+        names: &[(&'static str, &'static str)],
+    ) -> Vec<(&'static str, Text)> {
+        let mut found: Vec<(&'static str, Text)> = Vec::new();
+        for (key, name) in names {
+            let Some(entry) = data.some(&mut self.reader, key) else {
+                continue;
+            };
+            if found.iter().any(|(known, _)| known == name) {
+                let what = format!("`{key}` repeats what another key says");
+                let hint = "leave one of them out";
+                self.reader.error("conflict", entry.key_span, what, hint);
+                continue;
+            }
+            found.push((name, self.rendered(&entry.value)));
+        }
+        found
+    }
+
+    /// The outputs of a type, where the node does not declare them.
+    fn also(&self, outputs: &mut Vec<Socket>, names: &[(&str, PortKind)], node: &Reading<'_>) {
+        for (name, kind) in names {
+            if !outputs.iter().any(|socket| *socket.port.name == **name) {
+                outputs.push(self.built_in(name, *kind, &node.id, node.span));
+            }
+        }
+    }
+
+    /// The node, or one of which nothing is known because a part of it is missing.
+    fn finished(
+        &mut self,
+        node: &mut Reading<'_>,
+        outputs: Ports,
+        what: impl FnOnce(&mut Self) -> Option<What>,
+    ) -> Body {
+        let inputs = node.inputs.take();
+        match what(self) {
+            Some(what) => Body {
+                what,
+                inputs: Ports::of(inputs.unwrap_or_default()),
+                outputs,
+            },
+            None => Body {
+                what: What::Unknown,
+                inputs: open(inputs),
+                outputs: open(Some(outputs.list)),
+            },
+        }
+    }
+}

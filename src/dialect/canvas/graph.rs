@@ -1,0 +1,477 @@
+//! Nodes and edges of one workflow, top or inner: read, tied together, and checked for circles
+//! and for types that never fit.
+
+use super::port::Side;
+use super::tree::{Edge, Graph, Node, Ports, What};
+use super::{Canvas, MAX_DEPTH, MAX_NODES};
+use crate::diagnostic::{Diagnostic, nearest};
+use crate::dialect::MISSING_FILE;
+use crate::dialect::reader::{Fields, Reader};
+use crate::expression::Syntax;
+use crate::model::Name;
+use crate::source::{self, Entry, Kind, Span};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+const EDGE: &str = "for example { source: coder, target: review, sourceHandle: \"output:code\", \
+                    targetHandle: \"input:code\" }";
+const NODES: &str = "for example nodes: [{ id: coder, type: agent, data: { … } }]";
+/// What drawing tools write beside what counts.
+const DRAWING: [&str; 15] = [
+    "id",
+    "type",
+    "label",
+    "data",
+    "style",
+    "className",
+    "animated",
+    "selected",
+    "selectable",
+    "deletable",
+    "hidden",
+    "zIndex",
+    "markerEnd",
+    "markerStart",
+    "interactionWidth",
+];
+
+impl Canvas<'_> {
+    /// A workflow with its nodes and edges.
+    pub(super) fn graph(&mut self, node: &source::Node, what: &str) -> Option<Graph> {
+        let hint = "a map with nodes and edges";
+        let mut fields = self.reader.fields(node, what, hint)?;
+        fields.allow(&[
+            "dialect",
+            "id",
+            "description",
+            "version",
+            "metadata",
+            "$schema",
+            "schemaVersion",
+            "viewport",
+            "createdAt",
+            "updatedAt",
+            "tags",
+        ]);
+        let name = fields.some(&mut self.reader, "name");
+        if let Some(entry) = name
+            && let Some(name) = self.reader.text(entry, "for example name: code-review")
+            && self.whole.depth == 0
+        {
+            self.whole.name = Name::from(name);
+        }
+        if let Some(entry) = fields.some(&mut self.reader, "runners") {
+            let runners = self.reader.handlers(entry);
+            self.whole.runners.extend(runners);
+        }
+        let mut graph = Graph {
+            span: node.span,
+            ..Graph::default()
+        };
+        if let Some(entry) = fields.need(&mut self.reader, "nodes", node.span, NODES) {
+            self.nodes(entry, &mut graph);
+        }
+        if let Some(entry) = fields.get("edges") {
+            self.edges(entry, &mut graph);
+        }
+        fields.finish(&mut self.reader);
+        self.refuse_circles(&mut graph);
+        Some(graph)
+    }
+
+    fn nodes(&mut self, entry: &Entry, graph: &mut Graph) {
+        let Kind::Array(items) = &entry.value.kind else {
+            self.reader
+                .wrong_type(&entry.value, "`nodes`", "a list", NODES);
+            return;
+        };
+        if items.is_empty() {
+            let what = "there is no node in `nodes`";
+            self.reader
+                .error("empty-workflow", entry.key_span, what, NODES);
+        }
+        for item in items {
+            self.whole.nodes += 1;
+            if self.whole.nodes > MAX_NODES {
+                let what = format!("a workflow has {MAX_NODES} nodes at most");
+                let hint = "nodes of inner workflows count as often as they are used";
+                self.reader.error("too-many-nodes", item.span, what, hint);
+                return;
+            }
+            let Some(node) = self.node(item) else {
+                continue;
+            };
+            let same = |other: &&Node| other.id.eq_ignore_ascii_case(&node.id);
+            if let Some(first) = graph.nodes.iter().find(same) {
+                let what = format!(
+                    "a node `{}` exists already, at line {}",
+                    node.id, first.span.line
+                );
+                let hint = "ids are compared without case, and each is there once";
+                self.reader.error("duplicate-name", node.span, what, hint);
+                continue;
+            }
+            graph.nodes.push(node);
+        }
+    }
+
+    // ── edges ───────────────────────────────────────────────────────────────────────────────
+
+    fn edges(&mut self, entry: &Entry, graph: &mut Graph) {
+        let items = match &entry.value.kind {
+            Kind::Array(items) => items,
+            Kind::Null => return,
+            _ => {
+                self.reader
+                    .wrong_type(&entry.value, "`edges`", "a list", EDGE);
+                return;
+            }
+        };
+        let index: HashMap<Name, usize> = graph
+            .nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| (node.id.clone(), index))
+            .collect();
+        let mut fed: HashMap<(usize, Name), Span> = HashMap::new();
+        for item in items {
+            let Some(mut fields) = self.reader.fields(item, "an edge", EDGE) else {
+                continue;
+            };
+            fields.allow(&DRAWING);
+            let from = self.end(&mut fields, "source", item.span, graph, &index);
+            let to = self.end(&mut fields, "target", item.span, graph, &index);
+            let output = self.handle(&mut fields, "sourceHandle", Side::Output);
+            let input = self.handle(&mut fields, "targetHandle", Side::Input);
+            fields.finish(&mut self.reader);
+            let (Some((from, span)), Some((to, _))) = (from, to) else {
+                continue;
+            };
+            let ports = match (output, input) {
+                (Some(output), Some(input)) => {
+                    let output = self.known_port(graph, from, Side::Output, output);
+                    let input = self.known_port(graph, to, Side::Input, input);
+                    let (Some(output), Some(input)) = (output, input) else {
+                        continue;
+                    };
+                    if let Some(first) = fed.insert((to, input.0.clone()), input.1) {
+                        let to = graph.nodes.get(to).map_or("", |node| &node.id);
+                        let what = format!(
+                            "two edges lead to input `{}` of `{to}`, the first at line {}",
+                            input.0, first.line
+                        );
+                        let hint =
+                            "an input has one value: give the other edge an input of its own";
+                        self.reader.error("two-values", input.1, what, hint);
+                        continue;
+                    }
+                    self.must_fit(graph, (from, &output.0), (to, &input.0), input.1);
+                    Some((output.0, input.0))
+                }
+                (None, None) => None,
+                _ => {
+                    let what = "an edge names both its ports, or none of them";
+                    self.reader.error("missing-key", span, what, EDGE);
+                    continue;
+                }
+            };
+            graph.edges.push(Edge {
+                from,
+                to,
+                ports,
+                span,
+            });
+        }
+    }
+
+    /// The node at an end of an edge.
+    fn end(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        span: Span,
+        graph: &Graph,
+        index: &HashMap<Name, usize>,
+    ) -> Option<(usize, Span)> {
+        let entry = fields.need(&mut self.reader, key, span, EDGE)?;
+        let id = self.reader.text(entry, EDGE)?;
+        let found = index.get(id).copied();
+        if found.is_none() {
+            self.unknown_node(graph, id, entry.value.span);
+        }
+        found.map(|found| (found, entry.value.span))
+    }
+
+    /// `output:x` or `x`.
+    fn handle(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        side: Side,
+    ) -> Option<(Name, Span)> {
+        let entry = fields.get(key)?;
+        if matches!(entry.value.kind, Kind::Null) {
+            return None;
+        }
+        let text = self.reader.text(entry, EDGE)?;
+        let name = match text.split_once(':') {
+            None => text,
+            Some((word, name)) if word == side.word() => name,
+            Some(_) => {
+                let word = side.word();
+                let what = format!("`{key}` names an {word}, as `{word}:name`");
+                self.reader
+                    .error("bad-handle", entry.value.span, what, EDGE);
+                return None;
+            }
+        };
+        Some((Name::from(name), entry.value.span))
+    }
+
+    pub(super) fn unknown_node(&mut self, graph: &Graph, id: &str, span: Span) {
+        let known = graph.nodes.iter().map(|node| &*node.id);
+        let hint = nearest(id, known.clone()).map_or_else(
+            || {
+                format!(
+                    "nodes here are: {}",
+                    known.take(8).collect::<Vec<_>>().join(", ")
+                )
+            },
+            |near| format!("did you mean `{near}`?"),
+        );
+        let what = format!("there is no node `{id}` here");
+        self.reader.error("unknown-node", span, what, hint);
+    }
+
+    /// The port, when its node has it; else it is reported.
+    pub(super) fn known_port(
+        &mut self,
+        graph: &Graph,
+        node: usize,
+        side: Side,
+        (name, span): (Name, Span),
+    ) -> Option<(Name, Span)> {
+        let node = graph.nodes.get(node)?;
+        let ports = node.side(side);
+        if ports.open || ports.find(&name).is_some() {
+            return Some((name, span));
+        }
+        let word = side.word();
+        let what = format!("`{}` has no {word} `{name}`", node.id);
+        let known: Vec<&str> = ports.names().collect();
+        let hint = match nearest(&name, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if known.is_empty() => {
+                format!(
+                    "declare it: {}: [{{ name: {name}, type: any }}]",
+                    side.key()
+                )
+            }
+            None => format!("its {word}s are: {}", known.join(", ")),
+        };
+        self.reader.error("unknown-port", span, what, hint);
+        None
+    }
+
+    /// Refuses an edge whose value can never be what its input takes.
+    fn must_fit(
+        &mut self,
+        graph: &Graph,
+        (from, output): (usize, &str),
+        (to, input): (usize, &str),
+        span: Span,
+    ) {
+        let (Some(from), Some(to)) = (graph.nodes.get(from), graph.nodes.get(to)) else {
+            return;
+        };
+        let Some(target) = to.inputs.find(input) else {
+            return;
+        };
+        let known = match &from.what {
+            What::Constant(outputs) => outputs.get(output),
+            _ => None,
+        };
+        if let Some(value) = known
+            && let Err(mistake) = target.port.accept(value)
+        {
+            let hint = "change the constant, or the type of the input";
+            self.reader.error("type-mismatch", span, mistake, hint);
+            return;
+        }
+        let kind = from.outputs.kind(output);
+        if !kind.may_become(target.port.kind) {
+            let (given, taken) = (kind.as_str(), target.port.kind.as_str());
+            let what = format!(
+                "output `{output}` of `{}` is a {given}, and {} takes a {taken}",
+                from.id, target.port.shown
+            );
+            let hint = "give both the same type, or put a function between them";
+            self.reader.error("type-mismatch", span, what, hint);
+        }
+    }
+
+    /// Reports the first circle of edges; what closes it is left out.
+    fn refuse_circles(&mut self, graph: &mut Graph) {
+        let mut before: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes.len()];
+        for (index, edge) in graph.edges.iter().enumerate() {
+            if let Some(edges) = before.get_mut(edge.to) {
+                edges.push(index);
+            }
+        }
+        let Some(circle) = circle(graph, &before) else {
+            return;
+        };
+        let id = |index: usize| graph.nodes.get(index).map_or("", |node| &*node.id);
+        let mut names: Vec<&str> = circle
+            .iter()
+            .filter_map(|edge| graph.edges.get(*edge))
+            .map(|edge| id(edge.from))
+            .collect();
+        names.reverse();
+        if let Some(first) = names.first().copied() {
+            names.push(first);
+        }
+        let span = circle
+            .iter()
+            .filter_map(|edge| graph.edges.get(*edge))
+            .map(|edge| edge.span)
+            .max();
+        let what = format!("the edges lead round in a circle: {}", names.join(" → "));
+        let hint = "a graph has no circles: put these nodes into a node of type loop";
+        self.reader
+            .error("cycle", span.unwrap_or(graph.span), what, hint);
+        graph.edges.clear();
+    }
+
+    // ── inner workflows ─────────────────────────────────────────────────────────────────────
+
+    /// The inner workflow of a node: `workflowRef` or `inlineWorkflow`.
+    pub(super) fn inner(
+        &mut self,
+        fields: &mut Fields<'_>,
+        id: &Name,
+        span: Span,
+    ) -> Option<Graph> {
+        let given = |entry: &&Entry| !matches!(entry.value.kind, Kind::Null);
+        let named = fields.get("workflowRef").filter(given);
+        let inline = fields.get("inlineWorkflow").filter(given);
+        let hint = "inlineWorkflow: { nodes: […], edges: […] }, or workflowRef: inner.yaml";
+        if self.whole.depth >= MAX_DEPTH {
+            let what = format!("inner workflows lie deeper than {MAX_DEPTH} in each other");
+            self.reader
+                .error("too-deep", span, what, "put the nodes side by side");
+            return None;
+        }
+        self.whole.depth += 1;
+        let what = format!("the inner workflow of `{id}`");
+        let graph = match (named, inline) {
+            (Some(named), None) => self.named(named, &what),
+            (None, Some(inline)) => self.graph(&inline.value, &what),
+            (Some(_), Some(inline)) => {
+                let what = format!("`{id}` has either `workflowRef` or `inlineWorkflow`");
+                self.reader.error("conflict", inline.key_span, what, hint);
+                None
+            }
+            (None, None) => {
+                let what = format!("`{id}` has no inner workflow");
+                self.reader.error("missing-key", span, what, hint);
+                None
+            }
+        };
+        self.whole.depth -= 1;
+        graph
+    }
+
+    fn named(&mut self, entry: &Entry, what: &str) -> Option<Graph> {
+        let hint = "a path from this file's folder: inner.yaml, parts/inner.yaml";
+        let path = self.reader.text(entry, hint)?;
+        let span = entry.value.span;
+        let bundle = self.bundle;
+        let found = bundle.beside(span.file, path);
+        let found = found.and_then(|path| bundle.named(&path));
+        let Some((index, file)) = found.and_then(|index| Some((index, bundle.file(index)?))) else {
+            let what = format!("`{path}` is not among the files of this workflow");
+            self.reader.error(MISSING_FILE, span, what, hint);
+            return None;
+        };
+        if let Some(at) = self.whole.chain.iter().position(|file| *file == index) {
+            let around = self.whole.chain.get(at..).unwrap_or_default();
+            let around = around.iter().chain([&index]);
+            let names = around.filter_map(|file| Some(bundle.file(*file)?.path.as_str()));
+            let names: Vec<&str> = names.collect();
+            let what = format!("workflows contain each other: {}", names.join(" → "));
+            let hint = "a workflow cannot be inside of itself: repeat with a node of type loop";
+            self.reader.error("workflow-cycle", span, what, hint);
+            return None;
+        }
+        let node = match self.whole.parsed.get(&index) {
+            Some(node) => node.clone(),
+            None => {
+                let (node, mistakes) = source::parse(bundle, index);
+                let mistakes = mistakes.into_iter().map(Diagnostic::from);
+                self.reader.diagnostics.extend(mistakes);
+                let node = node.map(Rc::new);
+                self.whole.parsed.insert(index, node.clone());
+                node
+            }
+        }?;
+        self.whole.chain.push(index);
+        let mut inner = Canvas {
+            reader: Reader::new(file, Syntax::Jinja, self.reader.diagnostics),
+            bundle,
+            whole: self.whole,
+        };
+        let graph = inner.graph(&node, what);
+        self.whole.chain.pop();
+        graph
+    }
+}
+
+impl Node {
+    pub(super) fn side(&self, side: Side) -> &Ports {
+        match side {
+            Side::Input => &self.inputs,
+            Side::Output => &self.outputs,
+        }
+    }
+}
+
+/// The edges of a circle, against their direction; none when there is no circle.
+fn circle(graph: &Graph, before: &[Vec<usize>]) -> Option<Vec<usize>> {
+    // 0: not seen; 1: on the path; 2: done. The stack is explicit, because files are long.
+    let mut seen = vec![0_u8; before.len()];
+    for root in 0..before.len() {
+        if seen.get(root) != Some(&0) {
+            continue;
+        }
+        let mut path: Vec<(usize, usize)> = vec![(root, 0)];
+        while let Some((at, next)) = path.last_mut() {
+            if let Some(state) = seen.get_mut(*at) {
+                *state = 1;
+            }
+            let Some(edge) = before.get(*at).and_then(|edges| edges.get(*next)) else {
+                if let Some(state) = seen.get_mut(*at) {
+                    *state = 2;
+                }
+                path.pop();
+                continue;
+            };
+            *next += 1;
+            let from = graph.edges.get(*edge)?.from;
+            match seen.get(from) {
+                Some(1) => {
+                    let start = path.iter().position(|(node, _)| *node == from)?;
+                    let taken = path.get(start..)?;
+                    let edges = taken.iter().map(|(node, next)| {
+                        let edges = before.get(*node)?;
+                        edges.get(next.checked_sub(1)?).copied()
+                    });
+                    return edges.collect();
+                }
+                Some(0) => path.push((from, 0)),
+                _ => {}
+            }
+        }
+    }
+    None
+}

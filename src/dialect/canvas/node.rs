@@ -1,0 +1,283 @@
+//! One node: what all types share, and which reader its type has.
+
+use super::Canvas;
+use super::port::Side;
+use super::tree::{Node, Ports, Socket, Text, What};
+use crate::diagnostic::nearest;
+use crate::dialect::reader::Fields;
+use crate::expression::PortKind;
+use crate::model::Name;
+use crate::source::{self, Entry, Kind, Span};
+
+/// The types, as they are shown.
+pub(super) const TYPES: [&str; 11] = [
+    "loop",
+    "map",
+    "component",
+    "agent",
+    "shell",
+    "function",
+    "constant",
+    "http",
+    "trigger",
+    "interface-input",
+    "interface-output",
+];
+/// What drawing tools write beside what counts.
+const DRAWING: [&str; 24] = [
+    "position",
+    "positionAbsolute",
+    "width",
+    "height",
+    "measured",
+    "selected",
+    "dragging",
+    "resizing",
+    "parentId",
+    "parentNode",
+    "extent",
+    "expandParent",
+    "style",
+    "className",
+    "zIndex",
+    "draggable",
+    "selectable",
+    "connectable",
+    "deletable",
+    "hidden",
+    "sourcePosition",
+    "targetPosition",
+    "dragHandle",
+    "ariaLabel",
+];
+
+/// A node while it is read.
+pub(super) struct Reading<'n> {
+    pub data: Fields<'n>,
+    pub id: Name,
+    pub span: Span,
+    pub inputs: Option<Vec<Socket>>,
+    pub outputs: Option<Vec<Socket>>,
+}
+
+/// What the reader of a type gives.
+pub(super) struct Body {
+    pub what: What,
+    pub inputs: Ports,
+    pub outputs: Ports,
+}
+
+impl Canvas<'_> {
+    /// Reads one node; none for one that has no id.
+    pub(super) fn node(&mut self, node: &source::Node) -> Option<Node> {
+        let hint = "for example { id: coder, type: agent, data: { runner: claude-code, … } }";
+        let mut fields = self.reader.fields(node, "a node", hint)?;
+        fields.allow(&DRAWING);
+        let id = fields.need(&mut self.reader, "id", node.span, hint);
+        let kind = fields.need(&mut self.reader, "type", node.span, &types());
+        let data = fields.some(&mut self.reader, "data");
+        fields.finish(&mut self.reader);
+        let id = id?;
+        let span = id.value.span;
+        let id = Name::from(self.reader.text(id, "text, such as coder")?);
+        if id.trim().is_empty() {
+            self.reader
+                .error("missing-value", span, "this node's id is empty", hint);
+            return None;
+        }
+        let kind = kind.and_then(|entry| self.kind(entry));
+        let empty = source::Node {
+            span,
+            kind: Kind::Object(Vec::new()),
+        };
+        let data = data.map_or(&empty, |data| &data.value);
+        let what = format!("`data` of `{id}`");
+        let unknown = |id: Name| Node {
+            step: id.clone(),
+            id,
+            kind: "unknown",
+            title: None,
+            span,
+            inputs: Ports {
+                list: Vec::new(),
+                open: true,
+            },
+            outputs: Ports {
+                list: Vec::new(),
+                open: true,
+            },
+            timeout: None,
+            what: What::Unknown,
+        };
+        let (Some(kind), Some(mut data)) = (kind, self.reader.fields(data, &what, hint)) else {
+            return Some(unknown(id));
+        };
+        data.allow(&[
+            "description",
+            "icon",
+            "color",
+            "notes",
+            "collapsed",
+            "expanded",
+            "metadata",
+            "status",
+        ]);
+        let title = self.title(&mut data, kind, &id);
+        let inputs = self.ports(&mut data, Side::Input, &id);
+        let outputs = self.ports(&mut data, Side::Output, &id);
+        let timeout = match kind {
+            // A loop's own: between iterations it ends as the loop format has it.
+            "loop" => None,
+            _ => self.duration(&mut data, "timeout"),
+        };
+        let mut reading = Reading {
+            data,
+            id: id.clone(),
+            span,
+            inputs,
+            outputs,
+        };
+        let body = self.body(&mut reading, kind);
+        reading.data.finish(&mut self.reader);
+        Some(Node {
+            step: id.clone(),
+            id,
+            kind,
+            title,
+            span,
+            inputs: body.inputs,
+            outputs: body.outputs,
+            timeout,
+            what: body.what,
+        })
+    }
+
+    fn kind(&mut self, entry: &Entry) -> Option<&'static str> {
+        let text = self.reader.text(entry, &types())?;
+        let found = TYPES.into_iter().find(|kind| *kind == text);
+        if found.is_none() {
+            let what = format!("`{text}` is no type of node");
+            let hint =
+                nearest(text, TYPES).map_or_else(types, |near| format!("did you mean `{near}`?"));
+            self.reader
+                .error("unknown-type", entry.value.span, what, hint);
+        }
+        found
+    }
+
+    /// `label`; and `nodeType`, which may repeat the type and nothing else.
+    fn title(&mut self, data: &mut Fields<'_>, kind: &str, id: &Name) -> Option<Name> {
+        if let Some(entry) = data.get("nodeType")
+            && let Some(text) = entry.value.as_str()
+            && text != kind
+        {
+            let what = format!("`{id}` is of type {kind}, and its `nodeType` says {text}");
+            let hint = "the `type` beside the id counts: make them the same";
+            self.reader
+                .warning("type-differs", entry.value.span, what, hint);
+        }
+        let entry = data.get("label")?;
+        let title = entry.value.as_str().map(str::trim)?;
+        (!title.is_empty() && *title != **id).then(|| Name::from(title))
+    }
+
+    fn body(&mut self, node: &mut Reading<'_>, kind: &str) -> Body {
+        match kind {
+            "loop" => self.a_loop(node),
+            "map" => self.map(node),
+            "component" => self.component(node),
+            "agent" => self.agent(node),
+            "shell" => self.shell(node),
+            "function" => self.function(node),
+            "constant" => self.constant(node),
+            "http" => self.http(node),
+            "trigger" => {
+                // How a trigger fires is the server's business, not the graph's.
+                node.data
+                    .allow(&["triggerType", "schedule", "cron", "config", "payload"]);
+                Self::entrance(self, node)
+            }
+            "interface-input" => Self::entrance(self, node),
+            _ => Self::exit(node),
+        }
+    }
+
+    fn entrance(&mut self, node: &mut Reading<'_>) -> Body {
+        let declared = node.outputs.take().or(node.inputs.take());
+        let whole = declared.is_none();
+        let input = || self.built_in("input", PortKind::Any, &node.id, node.span);
+        let list = declared.unwrap_or_else(|| vec![input()]);
+        let inputs = if whole { Vec::new() } else { list.clone() };
+        Body {
+            what: What::Source { whole },
+            inputs: Ports::of(inputs),
+            outputs: Ports::of(list),
+        }
+    }
+
+    fn exit(node: &mut Reading<'_>) -> Body {
+        let list = node
+            .inputs
+            .take()
+            .or(node.outputs.take())
+            .unwrap_or_default();
+        Body {
+            what: What::Sink,
+            inputs: Ports::of(list.clone()),
+            outputs: Ports::of(list),
+        }
+    }
+
+    fn component(&mut self, node: &mut Reading<'_>) -> Body {
+        let inputs = node.inputs.take();
+        let outputs = node.outputs.take();
+        let Some(graph) = self.inner(&mut node.data, &node.id, node.span) else {
+            return Body {
+                what: What::Unknown,
+                inputs: open(inputs),
+                outputs: open(outputs),
+            };
+        };
+        let given = |list: Option<Vec<Socket>>| list.map(Ports::of);
+        let inputs = given(inputs).unwrap_or_else(|| Ports::of(graph.entrances()));
+        let outputs = given(outputs).unwrap_or_else(|| Ports::of(graph.exits()));
+        Body {
+            what: What::Component(graph),
+            inputs,
+            outputs,
+        }
+    }
+
+    // ── parts ───────────────────────────────────────────────────────────────────────────────
+
+    /// A value whose strings are templates.
+    pub(super) fn rendered(&mut self, node: &source::Node) -> Text {
+        let before = std::mem::take(&mut self.reader.mentions);
+        let template = self.reader.template(node);
+        let mentions = std::mem::replace(&mut self.reader.mentions, before);
+        Text { template, mentions }
+    }
+
+    pub(super) fn duration(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Text> {
+        let entry = fields.some(&mut self.reader, key)?;
+        let before = std::mem::take(&mut self.reader.mentions);
+        let duration = self.reader.duration(entry);
+        let mentions = std::mem::replace(&mut self.reader.mentions, before);
+        Some(Text {
+            template: duration?.template,
+            mentions,
+        })
+    }
+}
+
+/// Ports of which nothing more is known.
+pub(super) fn open(declared: Option<Vec<Socket>>) -> Ports {
+    Ports {
+        list: declared.unwrap_or_default(),
+        open: true,
+    }
+}
+
+fn types() -> String {
+    format!("types are {}", TYPES.join(", "))
+}

@@ -1,0 +1,218 @@
+//! The ports that a node declares: `inputs` and `outputs`, lists of `{name, type, required,
+//! default}` (spec: canvas.md, "Graph").
+
+use super::Canvas;
+use super::tree::Socket;
+use crate::diagnostic::nearest;
+use crate::dialect::reader::{Fields, constant};
+use crate::expression::{Extract, Port, PortKind, Value};
+use crate::model::Name;
+use crate::source::{Entry, Kind, Node, Span};
+
+const HINT: &str = "for example inputs: [{ name: task, type: string, required: true }]";
+
+/// Which side of a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    Input,
+    Output,
+}
+
+impl Side {
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Input => "inputs",
+            Self::Output => "outputs",
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
+        }
+    }
+}
+
+impl Canvas<'_> {
+    /// The declared ports of a side; none where the node says nothing about it.
+    pub(super) fn ports(
+        &mut self,
+        fields: &mut Fields<'_>,
+        side: Side,
+        id: &Name,
+    ) -> Option<Vec<Socket>> {
+        let entry = fields.get(side.key())?;
+        let items = match &entry.value.kind {
+            Kind::Array(items) => items,
+            Kind::Null => return None,
+            _ => {
+                let what = format!("`{}`", entry.key);
+                self.reader.wrong_type(&entry.value, &what, "a list", HINT);
+                return None;
+            }
+        };
+        let mut sockets: Vec<Socket> = Vec::with_capacity(items.len());
+        for item in items {
+            let Some(socket) = self.socket(item, side, id) else {
+                continue;
+            };
+            let name = &socket.port.name;
+            if sockets.iter().any(|other| other.port.name == *name) {
+                let what = format!("`{id}` has two {}s `{name}`", side.word());
+                let hint = "give one of them another name";
+                self.reader.error("duplicate-name", socket.span, what, hint);
+                continue;
+            }
+            sockets.push(socket);
+        }
+        Some(sockets)
+    }
+
+    fn socket(&mut self, node: &Node, side: Side, id: &Name) -> Option<Socket> {
+        let what = format!("an {} of `{id}`", side.word());
+        let mut fields = self.reader.fields(node, &what, HINT)?;
+        fields.allow(&["label", "description", "id"]);
+        let name = fields.need(&mut self.reader, "name", node.span, HINT);
+        let kind = fields.some(&mut self.reader, "type");
+        let required = fields.some(&mut self.reader, "required");
+        let default = fields.get("default");
+        let extract = match side {
+            Side::Output => fields.some(&mut self.reader, "extract"),
+            Side::Input => None,
+        };
+        fields.finish(&mut self.reader);
+        let name = name?;
+        let text = self.reader.text(name, HINT)?;
+        if text.is_empty() {
+            let what = format!("{what} has no name");
+            self.reader
+                .error("missing-value", name.value.span, what, HINT);
+            return None;
+        }
+        let kind = kind.map_or(PortKind::Any, |kind| self.port_kind(kind));
+        let required = required.is_some_and(|required| self.flag(required));
+        let mut port = Port {
+            name: Name::from(text),
+            shown: self.shown(side, text, id, name.value.span),
+            kind,
+            required,
+            default: None,
+        };
+        if let Some(default) = default {
+            port.default = self.port_default(default, &port);
+        }
+        let extract = extract.and_then(|entry| self.extract(entry, &port));
+        Some(Socket {
+            port,
+            span: name.value.span,
+            extract,
+        })
+    }
+
+    /// A port that the type of a node brings.
+    pub(super) fn built_in(&self, name: &str, kind: PortKind, id: &Name, span: Span) -> Socket {
+        Socket {
+            port: Port {
+                name: Name::from(name),
+                shown: self.shown(Side::Output, name, id, span),
+                kind,
+                required: false,
+                default: None,
+            },
+            span,
+            extract: None,
+        }
+    }
+
+    /// What a port is called in messages: ``input `task` of `coder` (line 12)``.
+    pub(super) fn shown(&self, side: Side, name: &str, id: &str, span: Span) -> Name {
+        let place = match self.bundle.file(span.file) {
+            Some(file) if span.file > 0 => format!("{}:{}", file.path, span.line),
+            _ => format!("line {}", span.line),
+        };
+        Name::from(format!("{} `{name}` of `{id}` ({place})", side.word()))
+    }
+
+    fn port_kind(&mut self, entry: &Entry) -> PortKind {
+        let words = PortKind::ALL.map(PortKind::as_str);
+        let all = words.join(", ");
+        let Some(text) = self.reader.text(entry, &all) else {
+            return PortKind::Any;
+        };
+        let found = PortKind::ALL.into_iter().find(|kind| kind.as_str() == text);
+        found.unwrap_or_else(|| {
+            let what = format!("`{text}` is no type of port");
+            let hint = nearest(text, words).map_or_else(
+                || format!("types are {all}"),
+                |near| format!("did you mean `{near}`?"),
+            );
+            self.reader
+                .error("unknown-value", entry.value.span, what, hint);
+            PortKind::Any
+        })
+    }
+
+    fn port_default(&mut self, entry: &Entry, port: &Port) -> Option<Value> {
+        let value = constant(&entry.value);
+        if value.is_null() {
+            return None;
+        }
+        let converted = port.kind.convert(&value);
+        if converted.is_none() {
+            let what = format!("the default of {}", port.shown);
+            let wanted = format!("of type {}", port.kind.as_str());
+            let hint = "change the default or the type";
+            self.reader.wrong_type(&entry.value, &what, &wanted, hint);
+        }
+        converted
+    }
+
+    /// true or false.
+    pub(super) fn flag(&mut self, entry: &Entry) -> bool {
+        let Kind::Bool(flag) = entry.value.kind else {
+            let what = format!("`{}`", entry.key);
+            let hint = format!("{}: true, or leave it out", entry.key);
+            self.reader
+                .wrong_type(&entry.value, &what, "true or false", hint);
+            return false;
+        };
+        flag
+    }
+
+    /// `{type: regex, pattern}` or `{type: json, path}`.
+    fn extract(&mut self, entry: &Entry, port: &Port) -> Option<Extract> {
+        let hint = "extract: { type: regex, pattern: \"version (\\\\S+)\" }, or { type: json, path: $.items[0].name }";
+        let what = format!("`extract` of {}", port.shown);
+        let mut fields = self.reader.fields(&entry.value, &what, hint)?;
+        let kind = fields.need(&mut self.reader, "type", entry.key_span, hint);
+        let kind = kind.and_then(|kind| Some((self.reader.text(kind, hint)?, kind)));
+        let how = match kind {
+            Some(("regex", _)) => fields
+                .need(&mut self.reader, "pattern", entry.key_span, hint)
+                .map(|how| (how, Extract::regex as fn(&str) -> Result<Extract, String>)),
+            Some(("json", _)) => fields
+                .need(&mut self.reader, "path", entry.key_span, hint)
+                .map(|how| (how, Extract::path as fn(&str) -> Result<Extract, String>)),
+            Some((other, kind)) => {
+                let what = format!("`{other}` is no way to extract a value");
+                self.reader
+                    .error("unknown-value", kind.value.span, what, hint);
+                fields.allow(&["pattern", "path"]);
+                None
+            }
+            None => None,
+        };
+        fields.finish(&mut self.reader);
+        let (how, parse) = how?;
+        let text = self.reader.text(how, hint)?;
+        match parse(text) {
+            Ok(extract) => Some(extract),
+            Err(mistake) => {
+                let what = format!("`{}` of {}: {mistake}", how.key, port.shown);
+                self.reader.error("bad-extract", how.value.span, what, hint);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! A canvas as it was read: nodes with their ports, edges and inner graphs, every name in it
+//! resolved. It holds nothing that runs.
+
+use crate::dialect::reader::Mention;
+use crate::expression::{Comparison, Extract, Port, PortKind, Template, Value};
+use crate::model::{Name, Take};
+use crate::source::Span;
+
+/// Nodes and edges: a workflow, or the inside of a node.
+#[derive(Default)]
+pub(super) struct Graph {
+    pub nodes: Vec<Node>,
+    /// Every one leads from a node that exists to one that exists; never in a circle.
+    pub edges: Vec<Edge>,
+    /// Where it begins.
+    pub span: Span,
+}
+
+pub(super) struct Node {
+    /// As its author named it: unique in its graph.
+    pub id: Name,
+    /// Unique in the whole workflow; see `names`.
+    pub step: Name,
+    /// The authored type.
+    pub kind: &'static str,
+    pub title: Option<Name>,
+    /// Where its id is written.
+    pub span: Span,
+    pub inputs: Ports,
+    pub outputs: Ports,
+    pub timeout: Option<Text>,
+    pub what: What,
+}
+
+/// The ports of one side of a node.
+#[derive(Default)]
+pub(super) struct Ports {
+    pub list: Vec<Socket>,
+    /// There may be others, of any name.
+    pub open: bool,
+}
+
+/// A port and where it is declared.
+#[derive(Clone)]
+pub(super) struct Socket {
+    pub port: Port,
+    pub span: Span,
+    /// How its value is found in what the node gives.
+    pub extract: Option<Extract>,
+}
+
+/// Text of the file that is rendered, and what it mentions.
+pub(super) struct Text {
+    pub template: Template,
+    pub mentions: Vec<Mention>,
+}
+
+/// A line from an output to an input; without both ports, only an order.
+pub(super) struct Edge {
+    pub from: usize,
+    pub to: usize,
+    /// The output and the input.
+    pub ports: Option<(Name, Name)>,
+    pub span: Span,
+}
+
+pub(super) enum What {
+    /// `trigger`, `interface-input`: its inputs are its outputs. Without declared ports, its one
+    /// output is everything that is given.
+    Source {
+        whole: bool,
+    },
+    /// `interface-output`: its inputs are its outputs.
+    Sink,
+    /// Its outputs.
+    Constant(Value),
+    Agent(Agent),
+    Shell(Shell),
+    Function {
+        language: &'static str,
+        code: String,
+    },
+    /// The inputs of the executor.
+    Http(Vec<(&'static str, Text)>),
+    Component(Graph),
+    Loop(Box<LoopNode>),
+    /// What could not be read; it is reported.
+    Unknown,
+}
+
+pub(super) struct Agent {
+    /// `openai`, or the name of a runner.
+    pub runner: String,
+    pub prompt: Text,
+    pub session: bool,
+    /// For `openai`: model, base_url, …
+    pub options: Vec<(&'static str, Text)>,
+}
+
+pub(super) struct Shell {
+    pub script: Text,
+    pub cwd: Option<Text>,
+    /// Whether a command that fails fails the node; none: unless something reads its exit code.
+    pub fails: Option<bool>,
+}
+
+/// `loop` or `map`.
+pub(super) struct LoopNode {
+    pub inner: Graph,
+    /// Of a map: the input with the items, and how many at a time.
+    pub over: Option<(Name, u32)>,
+    /// How many iterations at most; none: as many as there are items.
+    pub count: Option<Text>,
+    pub go_on: Option<Test>,
+    pub leave: Option<Test>,
+    pub delay: Option<Text>,
+    pub timeout: Option<Text>,
+    pub mappings: Vec<Mapping>,
+    pub results: Vec<Outcome>,
+}
+
+/// A comparison of an inner output.
+pub(super) struct Test {
+    pub at: Place,
+    pub comparison: Comparison,
+    pub value: Value,
+    /// As its author wrote it.
+    pub text: String,
+    pub span: Span,
+}
+
+/// An output, or an input, of an inner node.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub node: usize,
+    pub port: Name,
+}
+
+/// Where the input of an inner node comes from.
+pub(super) struct Mapping {
+    pub from: Origin,
+    pub to: Place,
+    pub when: When,
+}
+
+pub(super) enum Origin {
+    /// An input of the loop.
+    Outer(Name),
+    /// What an inner node gave in the iteration before.
+    Previous(Place),
+    /// `iteration_count`.
+    Iteration,
+}
+
+/// In which iterations a mapping holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    First,
+    Subsequent,
+    All,
+}
+
+impl When {
+    pub const ALL: [Self; 3] = [Self::First, Self::Subsequent, Self::All];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Subsequent => "subsequent",
+            Self::All => "all",
+        }
+    }
+
+    pub fn first(self) -> bool {
+        self != Self::Subsequent
+    }
+
+    pub fn later(self) -> bool {
+        self != Self::First
+    }
+}
+
+/// Where an output of the loop comes from.
+pub(super) struct Outcome {
+    pub from: Option<Place>,
+    /// Without a place: `iteration_count` or `status`.
+    pub builtin: &'static str,
+    pub target: Name,
+    pub take: Take,
+}
+
+impl Graph {
+    pub fn find(&self, id: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| *node.id == *id)
+    }
+
+    /// The edges that lead to a node.
+    pub fn into(&self, node: usize) -> impl Iterator<Item = &Edge> {
+        self.edges.iter().filter(move |edge| edge.to == node)
+    }
+
+    /// Whether an edge gives this input its value.
+    pub fn is_fed(&self, node: usize, input: &str) -> bool {
+        self.into(node)
+            .any(|edge| matches!(&edge.ports, Some((_, to)) if **to == *input))
+    }
+
+    /// The nodes from which edges lead to this one, over any number of others.
+    pub fn upstream(&self, node: usize) -> Vec<usize> {
+        let mut seen = vec![false; self.nodes.len()];
+        let mut open = vec![node];
+        let mut found = Vec::new();
+        while let Some(at) = open.pop() {
+            for edge in self.into(at) {
+                if let Some(seen) = seen.get_mut(edge.from)
+                    && !std::mem::replace(seen, true)
+                {
+                    found.push(edge.from);
+                    open.push(edge.from);
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Ports {
+    pub fn of(list: Vec<Socket>) -> Self {
+        Self { list, open: false }
+    }
+
+    pub fn find(&self, name: &str) -> Option<&Socket> {
+        self.list.iter().find(|socket| *socket.port.name == *name)
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(|socket| &*socket.port.name)
+    }
+
+    /// What a port takes or gives; of one that is not declared, anything.
+    pub fn kind(&self, name: &str) -> PortKind {
+        self.find(name)
+            .map_or(PortKind::Any, |socket| socket.port.kind)
+    }
+}
