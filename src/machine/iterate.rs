@@ -40,11 +40,13 @@ impl Here<'_> {
     }
 }
 
-/// Why a loop ended, in the words of its format: TEA's are those of its story TEA-PY-003.
+/// Why a loop ended, in the words of its format: TEA's are those of its story TEA-PY-003, the
+/// canvas has `limit` (spec: canvas.md).
 fn exit_reason(spec: &LoopSpec, end: LoopEnd) -> Name {
     Name::from(match (&*spec.label, end) {
         ("while_loop", LoopEnd::Condition) => "condition_false",
         ("while_loop", LoopEnd::Count) => "max_iterations_reached",
+        ("loop", LoopEnd::Count) => "limit",
         (_, end) => end.as_str(),
     })
 }

@@ -14,6 +14,7 @@ mod app;
 mod architecture;
 mod azure;
 mod azure_samples;
+mod canvas;
 mod crash;
 mod diagnostics;
 mod examples;

@@ -80,6 +80,7 @@ impl Lowerer<'_> {
             test_when_spent: true,
             survives_failure: false,
             keep: kept(repeated),
+            pages: None,
             body,
         };
         Made {

@@ -64,7 +64,10 @@ impl Scope<'_> {
                         "values come through edges: {{ name }} of an input, {{ node.output }}";
                     diagnostics.push(Diagnostic::error("unknown-name", span, what).hint(hint));
                 }
-                Reference::Scope(_) | Reference::Loop(_) | Reference::Anything => {}
+                Reference::Scope(_)
+                | Reference::Loop(_)
+                | Reference::Secret(_)
+                | Reference::Anything => {}
             }
         }
         Template::wire(Wire::Scoped(names.into(), text.template.clone()))

@@ -1,0 +1,216 @@
+//! The canvas format, case by case: each `tests/canvas/NAME` has a `workflow.yaml` (or `.json`)
+//! with the files it names, an `input.json` where it takes one, and in `expected.json` what must
+//! come of it:
+//!
+//! - `output`: what the run gives, exactly;
+//! - `failed`: `{kind, action, message}` of a run that fails, each a part of what it says;
+//! - `refused`: the diagnostics of a file that is not loaded, each `code: a part of the message`;
+//! - `warnings`: the codes of the warnings of one that is;
+//! - `events`: parts of the history, each of which must be there, in this order.
+//!
+//! Its runners are commands of this machine; `cat` answers with its prompt.
+
+use serde_json::{Value as Json, json};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use windlass::engine::{Engine, LoadError};
+use windlass::expression::Value;
+use windlass::machine::RunStatus;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/canvas")
+}
+
+fn json_of(path: &Path) -> Option<Json> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+/// What came of a case, as `expected.json` has it.
+async fn play(case: &Path) -> Json {
+    let engine = Engine::builder().in_memory().unwrap();
+    let yaml = case.join("workflow.yaml");
+    let path = if yaml.is_file() {
+        yaml
+    } else {
+        case.join("workflow.json")
+    };
+    let workflow = match engine.load_file(&path, None) {
+        Ok(workflow) => workflow,
+        Err(LoadError::Refused { diagnostics, .. }) => {
+            let all = diagnostics.sorted().into_iter();
+            let refused: Vec<String> = all
+                .map(|one| format!("{}: {}", one.code, one.message))
+                .collect();
+            return json!({ "refused": refused });
+        }
+        Err(error) => panic!("{}: {error}", case.display()),
+    };
+    let warnings = workflow.warnings().sorted().into_iter();
+    let warnings: Vec<&str> = warnings.map(|one| one.code).collect();
+    let input = json_of(&case.join("input.json")).unwrap_or_default();
+    let input = Value::from_json(&input.to_string()).unwrap();
+    let run = match engine.start(&workflow, input).await {
+        Ok(run) => run,
+        Err(error) => return json!({ "not_started": error.to_string() }),
+    };
+    let id = run.id().to_owned();
+    let outcome = run.outcome().await.unwrap();
+    let events = engine.inspector().history(&id, 0, usize::MAX).unwrap();
+    let events = events.into_iter().map(|(_, event)| {
+        let mut event = serde_json::to_value(event.what).unwrap();
+        let event = event.as_object_mut().unwrap();
+        event.remove("due_at");
+        Json::Object(event.clone()).to_string()
+    });
+    let mut came = json!({ "warnings": warnings, "events": events.collect::<Vec<_>>() });
+    let header = engine.inspector().header(&id).unwrap();
+    match (&outcome.error, header.status) {
+        (None, RunStatus::Succeeded) => {
+            came["output"] = serde_json::from_str(&outcome.output.to_json()).unwrap();
+        }
+        (Some(error), status) => {
+            came["failed"] = json!({
+                "status": status.as_str(),
+                "kind": &*error.fault.kind,
+                "action": error.action.as_deref(),
+                "iteration": error.iteration.as_ref().map(|(path, n)| format!("{path}#{n}")),
+                "message": error.fault.message,
+            });
+        }
+        (None, status) => panic!("{}: {status:?}", case.display()),
+    }
+    engine.stop().await;
+    came
+}
+
+/// What is not as it should be.
+fn differences(came: &Json, expected: &Json) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let keys = [
+        "output",
+        "failed",
+        "refused",
+        "not_started",
+        "warnings",
+        "events",
+    ];
+    for (key, _) in expected.as_object().unwrap() {
+        assert!(keys.contains(&key.as_str()), "expected.json has no `{key}`");
+    }
+    let ends = ["output", "failed", "refused", "not_started"];
+    for key in ends {
+        if came.get(key).is_some() != expected.get(key).is_some() {
+            wrong.push(format!("came: {came}"));
+            return wrong;
+        }
+    }
+    if came.get("output") != expected.get("output") {
+        wrong.push(format!("output: {}", came["output"]));
+    }
+    let warnings = expected.get("warnings").cloned().unwrap_or(json!([]));
+    if came.get("warnings").is_some_and(|told| *told != warnings) {
+        wrong.push(format!("warnings: {}", came["warnings"]));
+    }
+    let part = |whole: &Json, part: &Json| {
+        let text = |value: &Json| value.as_str().map_or(value.to_string(), str::to_owned);
+        text(whole).contains(&text(part))
+    };
+    if let Some(failed) = expected.get("failed") {
+        for (key, wanted) in failed.as_object().unwrap() {
+            if !part(&came["failed"][key], wanted) {
+                wrong.push(format!("failed.{key}: {}", came["failed"]));
+            }
+        }
+    }
+    if let Some(wanted) = expected.get("not_started")
+        && !part(&came["not_started"], wanted)
+    {
+        wrong.push(format!("not_started: {}", came["not_started"]));
+    }
+    let none = Vec::new();
+    if let Some(wanted) = expected.get("refused").map(|all| all.as_array().unwrap()) {
+        let told = came["refused"].as_array().unwrap();
+        let all = wanted.len() == told.len()
+            && wanted
+                .iter()
+                .zip(told)
+                .all(|(wanted, told)| part(told, wanted));
+        if !all {
+            wrong.push(format!("refused: {told:#?}"));
+        }
+    }
+    let mut events = came["events"].as_array().unwrap_or(&none).iter();
+    for wanted in expected
+        .get("events")
+        .map_or(&none, |all| all.as_array().unwrap())
+    {
+        if !events.any(|event| part(event, wanted)) {
+            wrong.push(format!("no event {wanted} in {:#}", came["events"]));
+            break;
+        }
+    }
+    wrong
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cases() {
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    cases.sort();
+    assert!(cases.len() >= 40, "only {} cases", cases.len());
+    let only = std::env::var("CANVAS_CASE").ok();
+    let mut wrong = String::new();
+    for case in cases {
+        let name = case.file_name().unwrap().to_str().unwrap();
+        if only.as_ref().is_some_and(|only| !name.contains(only)) {
+            continue;
+        }
+        let expected = json_of(&case.join("expected.json"));
+        let expected = expected.unwrap_or_else(|| panic!("{name} expects nothing"));
+        let came = play(&case).await;
+        for difference in differences(&came, &expected) {
+            let _ = writeln!(wrong, "{name}: {difference}");
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+/// The example of the format's document, as it stands, with the runner that comes with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_documents_code_review_loop() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(root.join("examples/canvas/code-review.yaml")).unwrap();
+    let runner = root.join("examples/canvas/runner.sh");
+    let text = text.replace("examples/canvas/runner.sh", runner.to_str().unwrap());
+    let engine = Engine::builder().in_memory().unwrap();
+    let workflow = engine.load_text("code-review.yaml", &text).unwrap();
+    assert!(workflow.warnings().is_empty());
+    let input = r#"{"task": "Write a division.", "guidelines": "Be short."}"#;
+    let run = engine
+        .start(&workflow, Value::from_json(input).unwrap())
+        .await
+        .unwrap();
+    let id = run.id().to_owned();
+    let output = run.result().await.unwrap();
+    let output: Json = serde_json::from_str(&output.to_json()).unwrap();
+    let output = &output["review-loop"];
+    assert_eq!(output["approved"], true);
+    assert_eq!(output["iterations"], 3);
+    assert!(output["final_code"].as_str().unwrap().contains("#[test]"));
+    // Each iteration's outputs stay.
+    let rows = engine.inspector().iterations(&id, None, 100).unwrap();
+    let rows: Vec<Json> = rows
+        .iter()
+        .map(|row| serde_json::from_str(&row.result.to_json()).unwrap())
+        .collect();
+    let feedback: Vec<&Json> = rows.iter().map(|row| &row["review"]["feedback"]).collect();
+    assert_eq!(
+        feedback,
+        ["It divides by zero.", "It needs a test.", "Good."]
+    );
+    engine.stop().await;
+}
