@@ -1,7 +1,10 @@
 //! Who is asked about a store: the process that owns it, or, when nobody does, the store itself.
 
+use super::args::Global;
 use super::exit::Failure;
+use super::inputs;
 use crate::engine::{Engine, EngineError, Inspector, RunStatus, StoreError};
+use crate::server::Remote;
 use crate::server::control::{Client, ControlError, RefusalKind, Request};
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -9,7 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// An owner may be about to listen, or about to leave: so long both ways are tried.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Between two tries.
 pub const PAUSE: Duration = Duration::from_millis(20);
@@ -47,16 +50,45 @@ pub fn is_gone(error: &ControlError) -> bool {
     match error {
         ControlError::Lost => true,
         ControlError::Refused(refusal) => refusal.kind == RefusalKind::Stopping,
-        ControlError::Silent | ControlError::Foreign(_) | ControlError::Socket(_) => false,
+        ControlError::Silent
+        | ControlError::Foreign(_)
+        | ControlError::Socket(_)
+        | ControlError::Unreachable(_) => false,
     }
 }
 
-/// Looks at a store: the owner makes the report, or this process does.
+/// The server that is to be asked instead of the store.
+pub fn remote(global: &Global) -> Result<Option<Remote>, Failure> {
+    let Some(url) = &global.server else {
+        return Ok(None);
+    };
+    let token = inputs::token(global.token_file.as_deref())?;
+    Remote::new(url, token).map(Some).map_err(Failure::Usage)
+}
+
+/// Asks a server elsewhere. One that is about to leave is asked again.
+async fn ask<T: DeserializeOwned>(remote: &Remote, request: &Request) -> Result<T, Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match remote.ask(request).await {
+            Err(error) if is_gone(&error) && Instant::now() < deadline => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Looks at a store: its owner or a server makes the report, or this process does.
 pub async fn look<T: DeserializeOwned>(
-    state: &Path,
+    global: &Global,
     request: &Request,
     read: impl Fn(&Inspector) -> Result<T, EngineError>,
 ) -> Result<T, Failure> {
+    if let Some(remote) = remote(global)? {
+        return ask(&remote, request).await;
+    }
+    let state = &*global.state;
     let deadline = Instant::now() + PATIENCE;
     loop {
         match reach(state, || Inspector::open(state)).await? {
@@ -73,10 +105,14 @@ pub async fn look<T: DeserializeOwned>(
 
 /// A command to a run, carried out by the owner or, without moving the run, by this process.
 pub async fn command(
-    state: &Path,
+    global: &Global,
     request: &Request,
     carry_out: impl AsyncFn(&Engine) -> Result<RunStatus, EngineError>,
 ) -> Result<RunStatus, Failure> {
+    if let Some(remote) = remote(global)? {
+        return ask(&remote, request).await;
+    }
+    let state = &*global.state;
     let deadline = Instant::now() + PATIENCE;
     let open = || Engine::builder().quiet().open_existing(state);
     loop {

@@ -30,6 +30,12 @@ pub struct Global {
         default_value = "state"
     )]
     pub state: PathBuf,
+    /// Asks the server at this URL instead of the store
+    #[arg(long, global = true, env = "WINDLASS_SERVER", value_name = "URL")]
+    pub server: Option<String>,
+    /// A file with the token of the server; WINDLASS_TOKEN has the token itself
+    #[arg(long, global = true, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     /// Tells more on standard error
     #[arg(short, long, global = true, env = "WINDLASS_VERBOSE", action = ArgAction::Count)]
     pub verbose: u8,
@@ -75,6 +81,8 @@ pub enum Command {
     Status(StatusArgs),
     /// Shows the iterations and events of a run
     History(HistoryArgs),
+    /// Tells what happened to a run, a line each
+    Logs(LogsArgs),
     /// Shows the checkpoints as they lie in the store
     Dump(DumpArgs),
     /// Pauses a run: what is in flight may end, nothing new starts
@@ -93,6 +101,8 @@ pub enum Command {
     Schema(SchemaArgs),
     /// Prints the completion script of a shell
     Completions(CompletionsArgs),
+    /// Prints the manual page, or writes one for each command
+    Man(ManArgs),
 }
 
 /// How many of something.
@@ -146,9 +156,6 @@ pub struct ServeArgs {
         default_value = "10s"
     )]
     pub grace: Grace,
-    /// A file with the token that every request must bear; WINDLASS_TOKEN has the token itself
-    #[arg(long, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
-    pub token_file: Option<PathBuf>,
     /// The certificate for TLS, with those that vouch for it, in PEM
     #[arg(
         long,
@@ -340,6 +347,33 @@ pub struct HistoryArgs {
     pub watch: WatchArgs,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// `windlass logs`.
+#[derive(Debug, Args)]
+pub struct LogsArgs {
+    /// The run
+    pub run: String,
+    /// Only what happened after the event of this number
+    #[arg(
+        long,
+        env = "WINDLASS_AFTER",
+        value_name = "NUMBER",
+        default_value = "0"
+    )]
+    pub after: u64,
+    #[command(flatten)]
+    pub watch: WatchArgs,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass man`.
+#[derive(Debug, Args)]
+pub struct ManArgs {
+    /// Writes a page for each command into this directory
+    #[arg(long, env = "WINDLASS_MAN_DIR", value_name = "DIR")]
+    pub dir: Option<PathBuf>,
 }
 
 /// `windlass dump`.

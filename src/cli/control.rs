@@ -13,10 +13,7 @@ use serde_json::json;
 pub async fn pause(global: &Global, args: &RunArg) -> Result<Exit, Failure> {
     let run = args.run.clone();
     let request = Request::Pause { run: run.clone() };
-    let status = command(&global.state, &request, async |engine| {
-        engine.pause(&run).await
-    })
-    .await?;
+    let status = command(global, &request, async |engine| engine.pause(&run).await).await?;
     print(&run, status, &args.output)
 }
 
@@ -24,10 +21,7 @@ pub async fn pause(global: &Global, args: &RunArg) -> Result<Exit, Failure> {
 pub async fn cancel(global: &Global, args: &RunArg) -> Result<Exit, Failure> {
     let run = args.run.clone();
     let request = Request::Cancel { run: run.clone() };
-    let status = command(&global.state, &request, async |engine| {
-        engine.cancel(&run).await
-    })
-    .await?;
+    let status = command(global, &request, async |engine| engine.cancel(&run).await).await?;
     print(&run, status, &args.output)
 }
 
@@ -44,7 +38,7 @@ pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure>
         name: name.clone(),
         payload: payload.clone(),
     };
-    let status = command(&global.state, &request, async |engine| {
+    let status = command(global, &request, async |engine| {
         engine.signal(&run, &name, payload.clone()).await
     });
     let status = status.await?;

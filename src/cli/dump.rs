@@ -25,7 +25,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
     let request = Request::Dump {
         filter: filter.clone(),
     };
-    let read = look(&global.state, &request, |store| dump(store, &filter, now()));
+    let read = look(global, &request, |store| dump(store, &filter, now()));
     let report: DumpReport = read.await?;
     match args.output.output {
         Format::Table => output::print(&text(&report))?,

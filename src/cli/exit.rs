@@ -143,6 +143,9 @@ impl Failure {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Control(ControlError::Unreachable(_)) => Some(String::from(
+                "is `windlass serve` running there, and is --server its address?",
+            )),
             Self::Control(ControlError::Refused(refusal)) => match refusal.kind {
                 RefusalKind::UnknownRun => Some(LIST.to_owned()),
                 RefusalKind::Exists => Some(String::from("`windlass resume` goes on with it")),

@@ -1,6 +1,7 @@
 //! Follows runs to their end, their pause, or a signal, and tells of them: progress and errors on
 //! standard error, events and results on standard output.
 
+use super::args::Global;
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
 use super::progress::Progress;
@@ -10,7 +11,6 @@ use crate::engine::report::{OutcomeReport, PauseReport};
 use crate::engine::{Notice, Value, now};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -25,8 +25,8 @@ const PAUSE_TIME: Duration = Duration::from_secs(5);
 
 /// How runs are shown.
 pub struct View {
-    /// The store's directory, for the commands that are printed.
-    pub state: PathBuf,
+    /// The flag that says where the runs are, for the commands that are printed.
+    pub place: String,
     /// The screen.
     pub screen: Screen,
     /// The format of results.
@@ -160,7 +160,7 @@ impl Following<'_> {
             screen.say(&format!(
                 "  {} windlass status{} {run}",
                 screen.tint("34", "see"),
-                self.state()
+                self.view.place
             ));
         } else if screen.verbose > 0 {
             screen.say(&format!("{} {run}", screen.tint("1;32", "Succeeded")));
@@ -205,11 +205,7 @@ impl Following<'_> {
     }
 
     fn command(&self, verb: &str, run: &str) -> String {
-        format!("windlass {verb}{} {run}", self.state())
-    }
-
-    fn state(&self) -> String {
-        state_flag(&self.view.state)
+        format!("windlass {verb}{} {run}", self.view.place)
     }
 
     /// The first Ctrl-C pauses; a second one leaves at once.
@@ -257,16 +253,19 @@ fn to_line(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| String::from("null"))
 }
 
-/// ` --state DIR`, unless it is the default; quoted for a shell.
-pub fn state_flag(state: &Path) -> String {
-    let shown = state.display().to_string();
+/// ` --state DIR` or ` --server URL`, unless it is the default; quoted for a shell.
+pub fn place_flag(global: &Global) -> String {
+    let (flag, shown) = match &global.server {
+        Some(url) => ("--server", url.clone()),
+        None => ("--state", global.state.display().to_string()),
+    };
     if shown == "state" {
         return String::new();
     }
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,".contains(c);
     if shown.chars().all(plain) {
-        format!(" --state {shown}")
+        format!(" {flag} {shown}")
     } else {
-        format!(" --state '{}'", shown.replace('\'', "'\\''"))
+        format!(" {flag} '{}'", shown.replace('\'', "'\\''"))
     }
 }

@@ -24,9 +24,7 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
     };
     let format = args.output.output;
     show(screen, format, args.watch.watch, async || {
-        let read = look(&global.state, &request, |store| {
-            history(store, &args.run, &filter)
-        });
+        let read = look(global, &request, |store| history(store, &args.run, &filter));
         let report: HistoryReport = read.await?;
         Ok(Shown {
             text: match format {

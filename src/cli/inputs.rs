@@ -222,6 +222,30 @@ pub fn run_id(id: &str) -> Result<String, Failure> {
     Ok(id.to_owned())
 }
 
+/// The environment variable that holds the token itself.
+const TOKEN: &str = "WINDLASS_TOKEN";
+
+/// The token of a file, or of the environment; an empty one is none.
+pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
+    let text = match file {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| Failure::Unreadable {
+            path: path.display().to_string(),
+            error,
+        })?,
+        None => std::env::var(TOKEN).unwrap_or_default(),
+    };
+    let token = text.trim();
+    let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
+    match (token.is_empty(), file) {
+        (true, None) => Ok(None),
+        (true, Some(path)) => Err(Failure::Usage(format!("{} holds no token", path.display()))),
+        (false, _) if !visible => Err(Failure::Usage(String::from(
+            "a token has no spaces and nothing but ASCII",
+        ))),
+        (false, _) => Ok(Some(token.to_owned())),
+    }
+}
+
 /// A file's text; `-` is standard input.
 pub fn read(path: &Path) -> Result<String, Failure> {
     match read_file(path) {

@@ -28,7 +28,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
     };
     let format = args.output.output;
     show(screen, format, args.watch.watch, async || {
-        let report = match look(&global.state, &request, |store| list(store, &filter)).await {
+        let report = match look(global, &request, |store| list(store, &filter)).await {
             // A store that is not there has no runs.
             Err(Failure::Engine(EngineError::NoStore(_))) => ListReport {
                 runs: Vec::new(),

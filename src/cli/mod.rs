@@ -13,6 +13,8 @@ mod history;
 mod human;
 mod inputs;
 mod list;
+mod logs;
+mod man;
 mod output;
 mod progress;
 mod resume;
@@ -57,6 +59,8 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::List(args) => block_on(&mut alone(), list::run(global, screen, args)),
         Command::Status(args) => block_on(&mut alone(), status::run(global, screen, args)),
         Command::History(args) => block_on(&mut alone(), history::run(global, screen, args)),
+        Command::Logs(args) => block_on(&mut alone(), logs::logs(global, screen, args)),
+        Command::Man(args) => man::man(args),
         Command::Dump(args) => block_on(&mut alone(), dump::run(global, screen, args)),
         Command::Pause(args) => block_on(&mut alone(), control::pause(global, args)),
         Command::Cancel(args) => block_on(&mut alone(), control::cancel(global, args)),

@@ -1,8 +1,9 @@
 //! `windlass resume`: goes on with one run, or with every unfinished run of the store.
 
+use super::access::remote;
 use super::args::{Global, LoadArgs, ResumeArgs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, follow};
+use super::follow::{View, follow, place_flag};
 use super::inputs;
 use super::output::Screen;
 use super::session::{Session, Setup};
@@ -12,13 +13,14 @@ use super::signals::Signals;
 pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Result<Exit, Failure> {
     let setup = Setup {
         state: global.state.clone(),
+        server: remote(global)?,
         create: false,
         recover: false,
         options: inputs::options(&LoadArgs::default(), &args.handlers)?,
         screen,
     };
     let view = View {
-        state: global.state.clone(),
+        place: place_flag(global),
         screen,
         format: args.output.output,
         events: args.events.events.is_some(),

@@ -1,8 +1,9 @@
 //! `windlass run`: validates, starts and follows a run.
 
+use super::access::remote;
 use super::args::{Global, RunArgs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, follow};
+use super::follow::{View, follow, place_flag};
 use super::inputs;
 use super::output::{self, Format, Screen};
 use super::session::{NewRun, Session, Setup};
@@ -28,12 +29,13 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     };
     let setup = Setup {
         state: global.state.clone(),
+        server: remote(global)?,
         create: true,
         recover: true,
         options,
         screen,
     };
-    if args.detach {
+    if args.detach && setup.server.is_none() {
         require_server(&global.state).await?;
     }
     let mut session = Session::attach(setup).await?;
@@ -47,15 +49,15 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         return detach(session, &new, args).await;
     }
     if screen.live || screen.verbose > 0 {
-        let how = if session.is_joined() {
-            ", in the process that owns the store"
-        } else {
-            ""
+        let how = match (&global.server, session.is_joined()) {
+            (Some(url), _) => format!(" at {url}"),
+            (None, true) => String::from(", in the process that owns the store"),
+            (None, false) => String::new(),
         };
         screen.say(&format!("run {id}{how}"));
     }
     let view = View {
-        state: global.state.clone(),
+        place: place_flag(global),
         screen,
         format: args.output.output,
         events: args.events.events.is_some(),

@@ -8,17 +8,17 @@ use super::output::Screen;
 use super::signals::Signals;
 use crate::engine::{Engine, EngineError, LoadOptions};
 use crate::server::{Options, TlsFiles};
-use std::path::Path;
 use std::sync::Arc;
-
-/// The environment variable that holds the token itself.
-const TOKEN: &str = "WINDLASS_TOKEN";
 
 /// The command.
 pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<Exit, Failure> {
+    if global.server.is_some() {
+        let message = "`serve` is a server: --server asks another one";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let options = Options {
         listen: args.listen,
-        token: token(args.token_file.as_deref())?,
+        token: inputs::token(global.token_file.as_deref())?,
         tls: match (&args.tls_cert, &args.tls_key) {
             (Some(cert), Some(key)) => Some(TlsFiles {
                 cert: cert.clone(),
@@ -67,25 +67,4 @@ fn open(global: &Global, options: &LoadOptions) -> Result<Engine, EngineError> {
         builder = builder.max_timeout(timeout);
     }
     builder.open(&global.state)
-}
-
-/// The token of a file, or of the environment; an empty one is none.
-pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
-    let text = match file {
-        Some(path) => std::fs::read_to_string(path).map_err(|error| Failure::Unreadable {
-            path: path.display().to_string(),
-            error,
-        })?,
-        None => std::env::var(TOKEN).unwrap_or_default(),
-    };
-    let token = text.trim();
-    let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
-    match (token.is_empty(), file) {
-        (true, None) => Ok(None),
-        (true, Some(path)) => Err(Failure::Usage(format!("{} holds no token", path.display()))),
-        (false, _) if !visible => Err(Failure::Usage(String::from(
-            "a token has no spaces and nothing but ASCII",
-        ))),
-        (false, _) => Ok(Some(token.to_owned())),
-    }
 }

@@ -1,7 +1,7 @@
 //! The store that runs go on in: this process owns it, or has joined the one that does. When the
 //! owner goes away, a process that joined it takes its place, so that its runs go on.
 
-use super::access::{PAUSE, Reach, is_gone, reach};
+use super::access::{PATIENCE, PAUSE, Reach, is_gone, reach};
 use super::exit::Failure;
 use super::output::Screen;
 use super::signals::Signals;
@@ -13,14 +13,19 @@ use crate::server::control::{
     Client, ControlError, ControlSocket, FileEntry, HandlerEntry, RefusalKind, Request,
     StartRequest,
 };
+use crate::server::{Peer, Remote};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
 
 /// How long effects in flight may take to end when the process leaves.
 const GRACE: Duration = Duration::from_secs(3);
+
+/// A server elsewhere that is away is looked for again after this time.
+const AWAY: Duration = Duration::from_millis(500);
 
 /// So many runs of another process are followed at a time.
 const MAX_FOLLOWED: usize = 64;
@@ -42,6 +47,8 @@ pub type Feed = mpsc::Sender<(String, Told)>;
 pub struct Setup {
     /// The directory.
     pub state: PathBuf,
+    /// The server that is asked instead.
+    pub server: Option<Remote>,
     /// Whether one is made when there is none.
     pub create: bool,
     /// What a crash left goes on too.
@@ -106,6 +113,10 @@ impl Session {
     }
 
     async fn place(setup: &Setup) -> Result<Place, Failure> {
+        if setup.server.is_some() {
+            let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
+            return Ok(Place::Joined { connections });
+        }
         let engine = match reach(&setup.state, || setup.open()).await? {
             Reach::Owner(_) => {
                 let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
@@ -152,25 +163,23 @@ impl Session {
         Ok(())
     }
 
-    /// A connection to the owner.
-    async fn client(&self) -> Result<Client, Failure> {
-        let client = Client::connect(&self.setup.state).await?;
-        client.ok_or(Failure::Control(ControlError::Lost))
-    }
-
     /// Asks the owner; should it be gone, whoever owns the store then.
     async fn ask<T: serde::de::DeserializeOwned>(
         &mut self,
         request: &Request,
     ) -> Result<Asked<T>, Failure> {
         let mut lost = false;
+        let patience = Instant::now() + PATIENCE;
         while self.is_joined() {
-            let answer = match self.client().await {
-                Ok(mut client) => client.ask(request).await.map_err(Failure::from),
+            let answer = match peer(&self.setup.state, self.setup.server.as_ref()).await {
+                Ok(mut peer) => peer.ask(request).await.map_err(Failure::from),
                 Err(error) => Err(error),
             };
             match answer {
-                Err(Failure::Control(error)) if is_gone(&error) => {
+                Err(Failure::Control(error))
+                    if is_gone(&error)
+                        && (self.setup.server.is_none() || Instant::now() < patience) =>
+                {
                     lost = true;
                     tokio::time::sleep(PAUSE).await;
                     self.renew(&[]).await?;
@@ -320,11 +329,17 @@ impl Session {
             }
             Place::Joined { connections } => {
                 let (run, state) = (run.to_owned(), self.setup.state.clone());
-                let connections = Arc::clone(connections);
+                let (server, connections) = (self.setup.server.clone(), Arc::clone(connections));
                 tokio::spawn(async move {
                     let permit = connections.acquire_owned().await;
-                    let told = match follow_owner(&state, &run, events, &feed).await {
+                    let following = follow_owner(&state, server.as_ref(), &run, events, &feed);
+                    let told = match following.await {
                         Err(Failure::Control(error)) if is_gone(&error) => Told::Lost,
+                        Err(Failure::Control(ControlError::Unreachable(_))) => {
+                            // It may be on its way back.
+                            tokio::time::sleep(AWAY).await;
+                            Told::Lost
+                        }
                         Err(failure) => Told::Failed(failure),
                         Ok(()) => Told::Lost,
                     };
@@ -363,20 +378,26 @@ enum Asked<T> {
     Owned,
 }
 
+/// Who is asked instead of this process.
+async fn peer(state: &Path, server: Option<&Remote>) -> Result<Peer, Failure> {
+    if let Some(remote) = server {
+        return Ok(Peer::Server(remote.clone(), None));
+    }
+    let client = Client::connect(state).await?;
+    let client = client.ok_or(Failure::Control(ControlError::Lost))?;
+    Ok(Peer::Owner(client))
+}
+
 async fn follow_owner(
-    state: &std::path::Path,
+    state: &Path,
+    server: Option<&Remote>,
     run: &str,
     events: Option<u64>,
     feed: &Feed,
 ) -> Result<(), Failure> {
-    let client = Client::connect(state).await?;
-    let mut client = client.ok_or(Failure::Control(ControlError::Lost))?;
-    let request = Request::Follow {
-        run: run.to_owned(),
-        events,
-    };
-    client.ask::<serde_json::Value>(&request).await?;
-    while let Some(notice) = client.notice().await? {
+    let mut peer = peer(state, server).await?;
+    peer.follow(run, events).await?;
+    while let Some(notice) = peer.notice().await? {
         if feed
             .send((run.to_owned(), Told::Notice(notice)))
             .await

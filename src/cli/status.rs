@@ -3,7 +3,7 @@
 use super::access::look;
 use super::args::{Global, StatusArgs};
 use super::exit::{Exit, Failure};
-use super::follow::state_flag;
+use super::follow::place_flag;
 use super::human;
 use super::output::{self, Format, Screen, paint};
 use super::watch::{Shown, show};
@@ -11,7 +11,6 @@ use crate::engine::report::{Doing, LoopReport, StatusReport, status};
 use crate::engine::{RunStatus, Timestamp, now};
 use crate::server::control::Request;
 use std::fmt::Write as _;
-use std::path::Path;
 
 /// The most characters of a value on a line.
 const VALUE: usize = 100;
@@ -25,10 +24,9 @@ pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<E
         run: args.run.clone(),
     };
     let format = args.output.output;
+    let place = place_flag(global);
     show(screen, format, args.watch.watch, async || {
-        let read = look(&global.state, &request, |store| {
-            status(store, &args.run, now())
-        });
+        let read = look(global, &request, |store| status(store, &args.run, now()));
         let report: StatusReport = read.await?;
         let key = StatusReport {
             at: Timestamp(0),
@@ -36,7 +34,7 @@ pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<E
         };
         Ok(Shown {
             text: match format {
-                Format::Table => text(&report, &global.state, screen.colour),
+                Format::Table => text(&report, &place, screen.colour),
                 format => output::text(format, &report),
             },
             key: output::text(Format::Json, &key),
@@ -47,7 +45,7 @@ pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<E
 }
 
 /// The screen.
-pub fn text(report: &StatusReport, state: &Path, colour: bool) -> String {
+pub fn text(report: &StatusReport, place: &str, colour: bool) -> String {
     let now = report.at;
     let mut out = String::new();
     let word = paint(
@@ -113,7 +111,7 @@ pub fn text(report: &StatusReport, state: &Path, colour: bool) -> String {
         human::ago(report.updated_at, now),
         report.commit
     );
-    let _ = writeln!(out, "next        {}", next(report, state));
+    let _ = writeln!(out, "next        {}", next(report, place));
     out
 }
 
@@ -251,9 +249,8 @@ fn name(doing: &Doing) -> String {
     format!("{} ({})", doing.action, words.join(" "))
 }
 
-fn next(report: &StatusReport, state: &Path) -> String {
-    let flag = state_flag(state);
-    let command = |verb: &str| format!("windlass {verb}{flag} {}", report.run);
+fn next(report: &StatusReport, place: &str) -> String {
+    let command = |verb: &str| format!("windlass {verb}{place} {}", report.run);
     let verbs: &[&str] = match report.status {
         RunStatus::Running | RunStatus::Waiting => &["pause", "dump"],
         RunStatus::Paused => &["resume", "dump"],

@@ -4,6 +4,10 @@
 
 pub mod control;
 pub mod http;
+mod peer;
+mod remote;
 mod serve;
 
+pub use peer::Peer;
+pub use remote::Remote;
 pub use serve::{Options, ServeError, TlsFiles, serve};

@@ -29,6 +29,9 @@ pub enum ControlError {
     /// It is of a version that speaks differently.
     #[error("the process that owns the store says what this version does not understand: {0}")]
     Foreign(String),
+    /// A server elsewhere does not answer.
+    #[error("the server cannot be reached: {0}")]
+    Unreachable(String),
     /// The socket cannot be used.
     #[error("control.sock cannot be used: {0}")]
     Socket(#[source] io::Error),

@@ -33,6 +33,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(super) struct EventsQuery {
     /// The last event that is known, where no `Last-Event-ID` can be sent; 0, or none: all events.
     after: Option<String>,
+    /// `false`: only what it does, not what it did.
+    history: Option<bool>,
 }
 
 /// The events of a run from the beginning, or after `Last-Event-ID`, and then as they happen.
@@ -65,7 +67,8 @@ pub(super) async fn events(
         let detail = format!("`{known}` is no event's id");
         return Err(Problem::new(Kind::BadRequest, detail));
     };
-    let follower = app.engine.follow(&run, Some(after)).await?;
+    let events = query.history.unwrap_or(true).then_some(after);
+    let follower = app.engine.follow(&run, events).await?;
     if ended {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }

@@ -4,6 +4,7 @@ mod api;
 mod events;
 mod life;
 mod metrics;
+mod remote;
 mod security;
 
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -79,6 +80,7 @@ impl<'a> Start<'a> {
             .arg(self.state)
             .args(&self.args)
             .env("WINDLASS_LISTEN", "127.0.0.1:0")
+            .env_remove("WINDLASS_SERVER")
             .env_remove("WINDLASS_TOKEN")
             .stdout(Stdio::null())
             .stderr(Stdio::piped());

@@ -1,0 +1,99 @@
+//! `windlass logs`: what happened to a run, a line each, and with `--watch` as it happens.
+
+use super::access::look;
+use super::args::{Global, LogsArgs};
+use super::exit::{Exit, Failure};
+use super::output::{self, Format, Screen, paint};
+use super::signals::Signals;
+use crate::engine::report::{HistoryFilter, HistoryReport, NumberedEvent, history};
+use crate::server::control::Request;
+use serde_json::Value;
+use std::time::Duration;
+
+/// So many events are read at a time.
+const PAGE: usize = 1_000;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// The longest line, in characters.
+const LINE: usize = 400;
+
+/// The command.
+pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Exit, Failure> {
+    let mut signals = Signals::new()?;
+    let mut after = args.after;
+    loop {
+        let report = page(global, &args.run, after).await?;
+        let events = report.events.unwrap_or_default();
+        if let Some(last) = events.last() {
+            after = last.sequence;
+            let text = match args.output.output {
+                Format::Table => events.iter().map(|one| line(one, screen.colour)).collect(),
+                format => output::list_text(jsonl(format), &events),
+            };
+            output::print(&text)?;
+        }
+        if events.len() == PAGE {
+            continue;
+        }
+        if !args.watch.watch || report.status.is_final() {
+            return Ok(Exit::Succeeded);
+        }
+        tokio::select! {
+            () = signals.next() => return Ok(Exit::Succeeded),
+            () = tokio::time::sleep(EVERY) => {}
+        }
+    }
+}
+
+async fn page(global: &Global, run: &str, after: u64) -> Result<HistoryReport, Failure> {
+    let filter = HistoryFilter {
+        iterations: Some(0),
+        events: true,
+        after,
+        limit: Some(PAGE),
+        ..HistoryFilter::default()
+    };
+    let request = Request::History {
+        run: run.to_owned(),
+        filter: filter.clone(),
+    };
+    look(global, &request, |store| history(store, run, &filter)).await
+}
+
+/// A log has no end, so it is no one document: JSON is a line each.
+fn jsonl(format: Format) -> Format {
+    match format {
+        Format::Json => Format::Jsonl,
+        other => other,
+    }
+}
+
+/// `2026-11-21T14:02:11.123Z  ActionEnded  fetch  status=Succeeded`.
+fn line(one: &NumberedEvent, colour: bool) -> String {
+    let told = serde_json::to_value(&one.event.what).unwrap_or_default();
+    let mut rest = told.as_object().cloned().unwrap_or_default();
+    let word = |value: Option<Value>| value.as_ref().map(plain).unwrap_or_default();
+    let name = word(rest.remove("event"));
+    let node = word(rest.remove("node_name"));
+    let bad = rest.get("error").is_some_and(|error| !error.is_null());
+    let rest = rest.iter().filter(|(_, value)| !value.is_null());
+    let parts: Vec<String> = rest
+        .map(|(key, value)| format!("{key}={}", plain(value)))
+        .collect();
+    let name = paint(
+        colour,
+        if bad { "1;31" } else { "1;36" },
+        &format!("{name:<14}"),
+    );
+    let text = format!("{node}  {}", parts.join(" "));
+    let text = output::cut(text.trim(), LINE);
+    format!("{}  {name}  {text}\n", one.event.at)
+}
+
+fn plain(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}

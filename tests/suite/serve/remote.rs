@@ -1,0 +1,272 @@
+//! The command line against a server elsewhere, over HTTP and TLS; `logs` and `man`.
+
+use super::{COUNT, SLEEP, Server, Start, windlass};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The command line with a server instead of a store.
+fn remote(server: &Server, token: &str, args: &[&str]) -> Output {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(args)
+        .args(["--server", &server.url])
+        .env("WINDLASS_TOKEN", token)
+        .current_dir(elsewhere.path())
+        .output()
+        .unwrap();
+    // Nothing is kept where the client is.
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    output
+}
+
+fn text(output: &Output) -> String {
+    let all = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    all
+}
+
+fn parsed(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn write(dir: &Path, name: &str, content: &str) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_asks_the_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let server = Start::new(&state).token("secret").spawn();
+    let count = write(dir.path(), "count.yaml", COUNT);
+    let sleep = write(dir.path(), "sleep.yaml", SLEEP);
+    let ask = |args: &[&str]| remote(&server, "secret", args);
+
+    let run = ask(&[
+        "run", &count, "--id", "one", "-i", "to:=4", "--events", "jsonl",
+    ]);
+    let lines: Vec<Value> = String::from_utf8_lossy(&run.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines[0]["event"], "RunStarted", "{}", text(&run));
+    assert_eq!(lines.last().unwrap(), &json!({ "result": 4 }));
+    let again = ask(&["run", &count, "--id", "one"]);
+    assert_eq!(again.status.code(), Some(2), "{}", text(&again));
+    let detached = ask(&["run", &sleep, "--id", "two", "--detach", "--label", "a=b"]);
+    assert_eq!(text(&detached), "two\n");
+
+    let list = parsed(&ask(&["list", "-o", "json"]));
+    assert_eq!(
+        (&list[0]["run"], &list[1]["run"]),
+        (&json!("two"), &json!("one"))
+    );
+    let some = parsed(&ask(&[
+        "list", "--label", "a=b", "--status", "waiting", "-o", "json",
+    ]));
+    assert_eq!(some.as_array().unwrap().len(), 1);
+    let status = parsed(&ask(&["status", "two", "-o", "json"]));
+    assert_eq!(status["status"], "Waiting");
+    let screen = text(&ask(&["status", "two"]));
+    assert!(screen.contains("windlass pause --server"), "{screen}");
+    let history = parsed(&ask(&[
+        "history",
+        "one",
+        "--iterations",
+        "2",
+        "--events",
+        "-o",
+        "json",
+    ]));
+    assert_eq!(history["iterations"].as_array().unwrap().len(), 2);
+    let here = parsed(&windlass(
+        &state,
+        &[
+            "history",
+            "one",
+            "--iterations",
+            "2",
+            "--events",
+            "-o",
+            "json",
+        ],
+    ));
+    assert_eq!(
+        history, here,
+        "the same report over the socket and over HTTP"
+    );
+    let dump = parsed(&ask(&["dump", "one", "-o", "json"]));
+    assert_eq!(dump["runs"][0]["header"]["run"], "one");
+    assert_eq!(ask(&["dump"]).status.code(), Some(2));
+    let paused = parsed(&ask(&["pause", "two", "-o", "json"]));
+    assert_eq!(paused, json!({ "run": "two", "status": "Paused" }));
+    let signal = ask(&["signal", "two", "go", "--payload", "[1]", "-o", "json"]);
+    assert_eq!(parsed(&signal)["status"], "Paused");
+    let resumed = ask(&["cancel", "two", "-o", "json"]);
+    assert_eq!(parsed(&resumed)["status"], "Cancelled");
+    // What has ended tells its result again.
+    let ended = ask(&["resume", "one", "-o", "json"]);
+    assert_eq!(parsed(&ended), json!(4));
+
+    let unknown = ask(&["status", "nobody"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(
+        text(&unknown).contains("no run nobody"),
+        "{}",
+        text(&unknown)
+    );
+    let stranger = remote(&server, "other", &["list"]);
+    assert_eq!(stranger.status.code(), Some(2), "{}", text(&stranger));
+    let url = server.url.clone();
+    server.kill();
+    let nobody = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["list", "--server", &url])
+        .output()
+        .unwrap();
+    assert_eq!(nobody.status.code(), Some(8), "{}", text(&nobody));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_who_follows_a_run_survives_the_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let server = Server::start(&state);
+    let port = server.url.rsplit(':').next().unwrap().to_owned();
+    let slow = COUNT.replace("limit:", "delay: PT0.1S\n    limit:");
+    let file = write(dir.path(), "slow.yaml", &slow);
+    let following = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args([
+            "run", &file, "--id", "slow", "-i", "to:=40", "--events", "jsonl",
+        ])
+        .args(["--server", &server.url])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut begun = false;
+    for _ in 0..1_000 {
+        let (_, status) = server.get("/v1/runs/slow").await;
+        begun = status["commit"].as_u64().is_some_and(|commit| commit > 5);
+        if begun {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(begun);
+    server.kill();
+    let listen = format!("127.0.0.1:{port}");
+    let server = Start::new(&state).args(&["--listen", &listen]).spawn();
+    let output = tokio::task::spawn_blocking(|| following.wait_with_output().unwrap());
+    let output = output.await.unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(told.lines().last().unwrap(), r#"{"result":40}"#);
+    // Each event once, in order: as many as the store has.
+    let (_, history) = server
+        .get("/v1/runs/slow/history?events=true&limit=10000")
+        .await;
+    let events = history["events"].as_array().unwrap().len();
+    assert_eq!(told.lines().count(), events + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_with_a_certificate_speaks_tls() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let pem = |label: &str, der: &[u8]| {
+        let base64 = BASE64.encode(der);
+        format!("-----BEGIN {label}-----\n{base64}\n-----END {label}-----\n")
+    };
+    let cert = write(dir.path(), "cert.pem", &pem("CERTIFICATE", made.cert.der()));
+    let key = pem("PRIVATE KEY", &made.signing_key.serialize_der());
+    let key = write(dir.path(), "key.pem", &key);
+    let args = [
+        "--tls-cert",
+        &cert,
+        "--tls-key",
+        &key,
+        "--listen",
+        "0.0.0.0:0",
+    ];
+    let server = Start::new(&dir.path().join("state"))
+        .args(&args)
+        .token("secret")
+        .spawn();
+    assert!(server.url.starts_with("https://0.0.0.0:"));
+    let port = server.url.rsplit(':').next().unwrap();
+    let url = format!("https://localhost:{port}");
+    let list = |trusted: &str| {
+        Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(["list", "-o", "json", "--server", &url])
+            .env("WINDLASS_TOKEN", "secret")
+            .env("SSL_CERT_FILE", trusted)
+            .output()
+            .unwrap()
+    };
+    assert_eq!(text(&list(&cert)), "[]\n");
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let other = write(
+        dir.path(),
+        "other.pem",
+        &pem("CERTIFICATE", other.cert.der()),
+    );
+    let refused = list(&other);
+    assert_eq!(refused.status.code(), Some(8), "{}", text(&refused));
+    // Plain HTTP to the same port gets no answer that means anything.
+    let plain = super::client().get(format!("http://localhost:{port}/healthz"));
+    assert!(plain.send().await.is_err());
+    assert!(server.stop().0.success());
+
+    let state = dir.path().join("state");
+    let wrong = Start::new(&state).args(&["--tls-cert", &key, "--tls-key", &cert]);
+    let (status, said) = super::said(wrong.command().spawn().unwrap());
+    assert_eq!(status.code(), Some(2), "{said}");
+    assert!(said.contains("key.pem"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_are_lines() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let run = server.begin(COUNT, json!({ "to": 2 })).await;
+    server.end(&run).await;
+    let logs = windlass(dir.path(), &["logs", &run, "--watch"]);
+    let shown = text(&logs);
+    assert!(
+        shown.lines().next().unwrap().contains("RunStarted"),
+        "{shown}"
+    );
+    assert!(
+        shown.lines().last().unwrap().contains("RunFinished"),
+        "{shown}"
+    );
+    let count = shown.lines().count();
+    let rest = windlass(dir.path(), &["logs", &run, "--after", "3", "-o", "jsonl"]);
+    assert_eq!(text(&rest).lines().count(), count - 3);
+    let first: Value = serde_json::from_str(text(&rest).lines().next().unwrap()).unwrap();
+    assert_eq!(first["sequence"], 4);
+    // The same without a server.
+    assert!(server.stop().0.success());
+    assert_eq!(text(&windlass(dir.path(), &["logs", &run])), shown);
+}
+
+#[test]
+fn the_manual_has_a_page_for_each_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let pages = dir.path().join("man");
+    let output = windlass(dir.path(), &["man", "--dir", pages.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output));
+    let serve = std::fs::read_to_string(pages.join("windlass-serve.1")).unwrap();
+    assert!(serve.contains("\\-\\-tls\\-cert"), "{serve}");
+    let page = windlass(dir.path(), &["man"]);
+    assert!(text(&page).starts_with(".ie"), "{}", text(&page));
+}
