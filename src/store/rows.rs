@@ -24,6 +24,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuar
 
 /// The version of the format: which families there are and how their keys look.
 pub const FORMAT: u32 = 1;
+/// A group with more bytes than this is made durable in several: see `SEGMENT` of `sled`, which
+/// writes a few times as many.
+const MAX_UNSYNCED: usize = 128 * 1024;
 const MAGIC: &str = "windlass store";
 
 /// How much of what is only for looking at is kept; a run never needs it to go on.
@@ -415,15 +418,22 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
-        let mut writer = lock(&self.writer);
-        self.usable()?;
-        writer.stage.clear();
-        let outcomes: Vec<_> = group
-            .iter()
-            .map(|commit| self.stage(&mut writer, commit))
-            .collect();
-        if outcomes.iter().any(Result::is_ok) {
-            self.make_durable(writer)?;
+        let mut outcomes = Vec::with_capacity(group.len());
+        while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
+            let mut writer = lock(&self.writer);
+            self.usable()?;
+            writer.stage.clear();
+            let before = outcomes.len();
+            for commit in rest {
+                outcomes.push(self.stage(&mut writer, commit));
+                if writer.stage.len() > MAX_UNSYNCED {
+                    break;
+                }
+            }
+            let staged = outcomes.get(before..).unwrap_or_default();
+            if staged.iter().any(Result::is_ok) {
+                self.make_durable(writer)?;
+            }
         }
         Ok(outcomes)
     }

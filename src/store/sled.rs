@@ -2,7 +2,8 @@
 //!
 //! What sled does not do: its `flush` is no fsync, so every group is followed by `sync_data` on
 //! a second handle of its file; it syncs no directory, so that is done when a store is created;
-//! it panics on some damaged files, so every call into it is guarded; and a damaged end of its
+//! it panics on some damaged files, so every call into it is guarded; it reads the unfinished
+//! index of a process that was killed, so that is removed; and a damaged end of its
 //! log looks to it like a crash, so the number of the last durable group is kept beside it.
 //! Nothing here knows what a row means.
 
@@ -10,6 +11,7 @@ use super::StoreError;
 use super::kv::{Kv, KvError, KvRow, Range};
 use super::rows::{Retention, Rows};
 use super::stage::Stage;
+use nix::fcntl::{Flock, FlockArg};
 use sled::IVec;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,6 +21,12 @@ use std::path::{Path, PathBuf};
 
 /// The directory of the database inside the state directory.
 const DIRECTORY: &str = "store";
+/// The log is written in segments of so many bytes. What is written between two syncs must lie in
+/// two of them at most: of three, a power cut that keeps the last and loses the one before it
+/// leaves a log that sled refuses.
+const SEGMENT: usize = 2 << 20;
+/// What a directory is called in which a store is made, before the number of the process.
+const FRESH: &str = "store.new-";
 /// The file that remembers the last durable group.
 const MARK: &str = "mark";
 
@@ -81,28 +89,14 @@ pub struct Sled {
 impl Sled {
     fn open(dir: &Path, options: SledOptions, name: &str) -> Result<Self, StoreError> {
         let path = dir.join(DIRECTORY);
-        let created = create_directories(&path).map_err(StoreError::Io)?;
-        let config = sled::Config::new()
-            .path(&path)
-            .cache_capacity(options.cache_bytes)
-            .flush_every_ms(None);
-        let db = guard(|| config.open()).map_err(|error| match error {
-            KvError::Io(error) if is_lock(&error) => StoreError::Locked {
-                path: name.to_owned(),
-            },
-            KvError::Io(error) => StoreError::Io(error),
-            KvError::Corrupt(what) => StoreError::Corrupt { what },
-        })?;
-        let open = |file: &str| {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(path.join(file))
-        };
-        let file = open("db").map_err(StoreError::Io)?;
-        let mark = open(MARK).map_err(StoreError::Io)?;
+        let created = create_directories(dir).map_err(StoreError::Io)?;
+        if !path.exists() {
+            Self::create(dir, &path, name)?;
+        }
+        remove_unfinished(&path).map_err(StoreError::Io)?;
+        let db = database(&path, options.cache_bytes, name)?;
+        let file = file(&path, "db").map_err(StoreError::Io)?;
+        let mark = file_or_new(&path).map_err(StoreError::Io)?;
         let sled = Self { db, file, mark };
         if sled.synced() == 0 {
             sled.settle(&path, &created).map_err(StoreError::Io)?;
@@ -110,13 +104,25 @@ impl Sled {
         Ok(sled)
     }
 
-    /// Makes the files and directories of a new store durable: their bytes and their names.
+    /// Makes a store beside its place and moves it there when all of it is durable: a store that
+    /// a power cut left half made would look like a damaged one.
+    fn create(dir: &Path, path: &Path, name: &str) -> Result<(), StoreError> {
+        let fresh = dir.join(format!("{FRESH}{}", std::process::id()));
+        let made = database(&fresh, SledOptions::default().cache_bytes, name)
+            .and_then(|db| finished(db, &fresh).map_err(StoreError::Io));
+        let moved = made.and_then(|()| match std::fs::rename(&fresh, path) {
+            // Another process was faster.
+            Err(_) if path.exists() => Ok(()),
+            moved => moved.map_err(StoreError::Io),
+        });
+        sweep(dir, &fresh);
+        moved
+    }
+
+    /// Makes the names of a new store durable; its bytes are.
     fn settle(&self, path: &Path, created: &[PathBuf]) -> io::Result<()> {
-        self.file.sync_all()?;
         self.mark.write_all_at(&mark_bytes(0), 0)?;
         self.mark.sync_all()?;
-        File::open(path.join("conf"))?.sync_all()?;
-        File::open(path.join("blobs"))?.sync_all()?;
         File::open(path)?.sync_all()?;
         // The names of the two directories above may be as young, from a start that was cut.
         for directory in path
@@ -128,6 +134,81 @@ impl Sled {
             File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
         }
         Ok(())
+    }
+}
+
+/// sled's database in a directory.
+fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<sled::Db, StoreError> {
+    let config = sled::Config::new()
+        .path(path)
+        .cache_capacity(cache_bytes)
+        .segment_size(SEGMENT)
+        .flush_every_ms(None);
+    guard(|| config.open()).map_err(|error| match error {
+        KvError::Io(error) if is_lock(&error) => StoreError::Locked {
+            path: name.to_owned(),
+        },
+        KvError::Io(error) => StoreError::Io(error),
+        KvError::Corrupt(what) => StoreError::Corrupt { what },
+    })
+}
+
+/// Removes indexes that sled was writing when its process ended. It takes one for the newest whole
+/// one and refuses the store, for ever; its log is all that it needs.
+fn remove_unfinished(path: &Path) -> io::Result<()> {
+    let entries = std::fs::read_dir(path)?.flatten();
+    let unfinished: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "generating"))
+        .collect();
+    if unfinished.is_empty() {
+        return Ok(());
+    }
+    // The lock that sled takes: who holds it may be writing one right now.
+    let Ok(_alone) = Flock::lock(file(path, "db")?, FlockArg::LockExclusiveNonblock) else {
+        return Ok(());
+    };
+    unfinished.iter().try_for_each(std::fs::remove_file)
+}
+
+/// Closes a new database and makes all of its files durable.
+fn finished(db: sled::Db, path: &Path) -> io::Result<()> {
+    drop(db);
+    file_or_new(path)?.write_all_at(&mark_bytes(0), 0)?;
+    for entry in std::fs::read_dir(path)? {
+        File::open(entry?.path())?.sync_all()?;
+    }
+    File::open(path)?.sync_all()
+}
+
+fn file(path: &Path, name: &str) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path.join(name))
+}
+
+fn file_or_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path.join(MARK))
+}
+
+/// Removes stores that were never finished: this process's, and those of processes that are gone.
+fn sweep(dir: &Path, own: &Path) {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some(process) = name.and_then(|name| name.strip_prefix(FRESH)) else {
+            continue;
+        };
+        if path == own || !Path::new("/proc").join(process).exists() {
+            // What cannot be removed is in nobody's way.
+            let _ = std::fs::remove_dir_all(path);
+        }
     }
 }
 

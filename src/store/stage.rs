@@ -54,6 +54,11 @@ impl Stage {
         }
     }
 
+    /// How many bytes it has: keys and values.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Forgets what came after `mark`.
     pub fn rollback(&mut self, mark: Mark) {
         self.bytes.truncate(mark.bytes);

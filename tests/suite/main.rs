@@ -33,3 +33,4 @@ mod store_contract;
 mod store_damage;
 mod store_format;
 mod store_kill;
+mod store_power;

@@ -1,0 +1,630 @@
+//! Power cuts. Two ways: the system calls of a writer are recorded (with strace) and replayed up
+//! to any point with what was not synced dropped, kept, torn or reordered; and the image of an ext4
+//! file system is copied the moment a commit is acknowledged, and mounted again. Either way every
+//! store opens, and every acknowledged commit is there.
+//!
+//! `WINDLASS_POWER_CUTS` cuts at more points. Where there is no strace, or no right to mount, the
+//! test says so and ends.
+
+use super::store_contract::{commit, iteration};
+use super::store_damage::Dice;
+use super::support::this_test_binary;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use windlass::expression::Value;
+use windlass::machine::{Change, Happening, HistoryEvent, RunState};
+use windlass::store::{Placement, SledStore, Store};
+use windlass::time::Timestamp;
+
+const DIR: &str = "WINDLASS_TEST_POWER_DIR";
+const GROUPS: &str = "WINDLASS_TEST_POWER_GROUPS";
+const RUNS: u64 = 24;
+
+fn id(n: u64) -> String {
+    format!("run-{n}")
+}
+
+/// A text that says what it is, short, long, or longer than a page of the database.
+fn text(run: u64, revision: u64) -> String {
+    let size = match (run + revision) % 9 {
+        0 => 20_000,
+        1 => 150_000,
+        2 => 3_000,
+        _ => 60,
+    };
+    format!("{run}:{revision} ").repeat(size / 6)
+}
+
+fn next(state: &mut RunState, run: u64, revision: u64) -> windlass::store::Commit {
+    let number = i64::try_from(revision + 1).unwrap();
+    let mut commit = commit(&id(run), revision);
+    commit.changes = vec![
+        Change::VariableSet("revision".into(), Value::from(number)),
+        Change::VariableSet("text".into(), Value::text(text(run, revision + 1))),
+    ];
+    commit.changes.iter().for_each(|change| state.apply(change));
+    commit.iterations = vec![iteration("loop", revision, number)];
+    commit.history = vec![HistoryEvent {
+        at: Timestamp(number),
+        what: Happening::RunStarted,
+    }];
+    if run % 2 == 0 {
+        commit.header.placement = Placement::Due(Timestamp(number));
+    }
+    commit.snapshot = (number % 7 == 0).then(|| state.clone());
+    commit
+}
+
+/// Commits groups of some runs, says of each that it is acknowledged, and goes on when told.
+#[test]
+#[ignore = "the process whose power is cut"]
+fn writer() {
+    let Some(dir) = std::env::var_os(DIR) else {
+        return;
+    };
+    let groups: u64 = std::env::var(GROUPS).unwrap().parse().unwrap();
+    let store = SledStore::open(Path::new(&dir)).unwrap();
+    let mut states: Vec<(u64, RunState)> = (0..RUNS)
+        .map(|run| {
+            let hash = super::store_contract::hash(1);
+            (0, RunState::new(id(run).as_str().into(), hash))
+        })
+        .collect();
+    let mut told = BufReader::new(std::io::stdin());
+    for group in 0..groups {
+        let those: Vec<u64> = match group % 4 {
+            0 => (0..RUNS).collect(),
+            1 => vec![group % RUNS],
+            _ => (0..RUNS).filter(|run| (run + group) % 5 == 0).collect(),
+        };
+        let commits: Vec<_> = those
+            .iter()
+            .map(|run| {
+                let (revision, state) = &mut states[usize::try_from(*run).unwrap()];
+                let commit = next(state, *run, *revision);
+                *revision += 1;
+                commit
+            })
+            .collect();
+        for outcome in store.commit(&commits).unwrap() {
+            outcome.unwrap();
+        }
+        let revisions: Vec<String> = states.iter().map(|(n, _)| n.to_string()).collect();
+        // One write, so that no line is torn.
+        let line = format!("ACK {}\n", revisions.join(" "));
+        std::io::stdout().write_all(line.as_bytes()).unwrap();
+        told.read_line(&mut String::new()).unwrap();
+    }
+}
+
+/// The store of a directory opens, and what was acknowledged is in it.
+fn verify(dir: &Path, acknowledged: &[u64], when: &str) {
+    if acknowledged.is_empty() && !SledStore::exists(dir) {
+        return;
+    }
+    let store = SledStore::open(dir).unwrap_or_else(|error| panic!("{when}: {error}"));
+    for (run, least) in (0..).zip(acknowledged) {
+        if *least == 0 {
+            continue;
+        }
+        let name = id(run);
+        let stored = store
+            .load(&name)
+            .unwrap_or_else(|error| panic!("{when}: {name}: {error}"));
+        let revision = stored.header.revision;
+        assert!(
+            revision >= *least,
+            "{when}: {name} is at {revision}, not {least}"
+        );
+        let found = stored.state.variables.get("text").and_then(Value::as_str);
+        assert_eq!(found, Some(text(run, revision).as_str()), "{when}: {name}");
+        let history = store.history(&name, 0, usize::MAX).unwrap();
+        assert_eq!(history.len() as u64, revision, "{when}: {name}");
+        let rows = store.iterations(&name, None, usize::MAX).unwrap();
+        assert_eq!(rows.len() as u64, revision, "{when}: {name}");
+    }
+    // And it goes on.
+    let mut fresh = commit("after-the-cut", 0);
+    fresh.header.revision = match store.header("after-the-cut") {
+        Ok(header) => header.revision + 1,
+        Err(_) => 1,
+    };
+    store.commit(&[fresh]).unwrap()[0].as_ref().unwrap();
+}
+
+fn acknowledged(line: &str) -> Option<Vec<u64>> {
+    let (_, numbers) = line.split_once("ACK ")?;
+    numbers.split_whitespace().map(|n| n.parse().ok()).collect()
+}
+
+fn cuts(default: usize) -> usize {
+    let given = std::env::var("WINDLASS_POWER_CUTS").ok();
+    given.and_then(|n| n.parse().ok()).unwrap_or(default)
+}
+
+// ── recorded system calls ───────────────────────────────────────────────────────────────────
+
+/// What a process did to its files.
+#[derive(Debug)]
+enum Done {
+    /// The name came to be; its directory is not synced.
+    Made(PathBuf),
+    MadeDirectory(PathBuf),
+    Wrote(PathBuf, u64, Vec<u8>),
+    Cut(PathBuf, u64),
+    Renamed(PathBuf, PathBuf),
+    Removed(PathBuf),
+    /// Everything that was done to this file or directory before the event of that number is
+    /// durable.
+    Synced(PathBuf, usize),
+    Acknowledged(Vec<u64>),
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digit = |byte: u8| (byte as char).to_digit(16).unwrap() as u8;
+    text.split("\\x")
+        .skip(1)
+        .map(|pair| digit(pair.as_bytes()[0]) * 16 + digit(pair.as_bytes()[1]))
+        .collect()
+}
+
+/// The parts of `…"\x61\x62"…` that are in quotes.
+fn quoted(text: &str) -> Vec<Vec<u8>> {
+    text.split('"').skip(1).step_by(2).map(unhex).collect()
+}
+
+/// The path of a descriptor that is written `3<\x2f…>`.
+fn path_of(text: &str) -> PathBuf {
+    let inner = text.split_once('<').map_or("", |(_, rest)| rest);
+    let inner = inner.split_once('>').map_or("", |(inner, _)| inner);
+    PathBuf::from(String::from_utf8(unhex(inner)).unwrap())
+}
+
+fn last_number(arguments: &str) -> u64 {
+    let last = arguments.rsplit(',').next().unwrap().trim();
+    last.trim_end_matches(')').parse().unwrap()
+}
+
+/// Reads what strace wrote, in the order in which calls ended; what a sync covers is what had
+/// ended when it began.
+fn recorded(log: &str, dir: &Path) -> Vec<Done> {
+    let mut done: Vec<Done> = Vec::new();
+    // By thread: the call that has begun, and how much was done then.
+    let mut begun: BTreeMap<&str, (String, usize)> = BTreeMap::new();
+    for line in log.lines() {
+        let Some((thread, call)) = line.split_once(' ') else {
+            continue;
+        };
+        let call = call.trim_start();
+        let (call, before) = if let Some(head) = call.strip_suffix("<unfinished ...>") {
+            begun.insert(thread, (head.trim_end().to_owned(), done.len()));
+            continue;
+        } else if call.starts_with("<...") {
+            let tail = call.split_once("resumed>").unwrap().1;
+            let (head, before) = begun.remove(thread).unwrap();
+            (head + tail, before)
+        } else {
+            (call.to_owned(), done.len())
+        };
+        let Some((call, result)) = call.rsplit_once(" = ") else {
+            continue;
+        };
+        let Some((name, arguments)) = call.split_once('(') else {
+            continue;
+        };
+        if result.starts_with('-') || result.starts_with('?') {
+            continue;
+        }
+        let quoted = || quoted(arguments);
+        let named = |n: usize| {
+            let bytes = quoted().into_iter().nth(n).unwrap();
+            let path = PathBuf::from(String::from_utf8(bytes).unwrap());
+            if path.is_absolute() {
+                path
+            } else {
+                path_of(arguments).join(path)
+            }
+        };
+        let event = match name {
+            "openat" if arguments.contains("O_CREAT") => Done::Made(named(0)),
+            "mkdir" | "mkdirat" => Done::MadeDirectory(named(0)),
+            "pwrite64" => {
+                let data = quoted().remove(0);
+                Done::Wrote(path_of(arguments), last_number(arguments), data)
+            }
+            "write" => {
+                let data = quoted().remove(0);
+                let text = String::from_utf8_lossy(&data).into_owned();
+                match text.contains("ACK ") {
+                    true => Done::Acknowledged(acknowledged(&text).unwrap()),
+                    // Files written from their beginning, once: sled's configuration and index.
+                    false => {
+                        let path = path_of(arguments);
+                        let end = done.iter().map(|one| match one {
+                            Done::Wrote(other, at, data) if *other == path => {
+                                at + data.len() as u64
+                            }
+                            _ => 0,
+                        });
+                        let end = end.max().unwrap_or(0);
+                        Done::Wrote(path, end, data)
+                    }
+                }
+            }
+            "ftruncate" => Done::Cut(path_of(arguments), last_number(arguments)),
+            "rename" | "renameat" | "renameat2" => Done::Renamed(named(0), named(1)),
+            "unlink" | "unlinkat" => Done::Removed(named(0)),
+            // sync_file_range is none.
+            "fsync" | "fdatasync" => Done::Synced(path_of(arguments), before),
+            _ => continue,
+        };
+        let inside = match &event {
+            Done::Made(path)
+            | Done::MadeDirectory(path)
+            | Done::Wrote(path, ..)
+            | Done::Cut(path, _)
+            | Done::Renamed(path, _)
+            | Done::Removed(path)
+            | Done::Synced(path, _) => path.starts_with(dir),
+            Done::Acknowledged(_) => true,
+        };
+        if inside {
+            done.push(event);
+        }
+    }
+    done
+}
+
+/// What a power cut does to what was not synced.
+#[derive(Clone, Copy, Debug)]
+enum Fate {
+    Dropped,
+    Kept,
+    /// Only what came last is there.
+    Last,
+    /// Each sector for itself.
+    Torn,
+}
+
+/// The files as they are after a power cut behind so many events.
+fn after_cut(done: &[Done], fate: Fate, dice: &mut Dice) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    // How far each path is durable: the event number.
+    let mut synced: BTreeMap<&Path, usize> = BTreeMap::new();
+    for event in done {
+        if let Done::Synced(path, before) = event {
+            let known = synced.entry(path).or_default();
+            *known = (*known).max(*before);
+        }
+    }
+    let upto = |path: &Path| synced.get(path).copied().unwrap_or(0);
+    // Names come and go in order, as a journal keeps them: up to some point behind the last one
+    // that is durable.
+    let names_durable = done.iter().enumerate().filter(|(at, event)| match event {
+        Done::Made(path) | Done::MadeDirectory(path) | Done::Removed(path) => {
+            path.parent().is_some_and(|parent| upto(parent) > *at) || upto(path) > *at
+        }
+        Done::Renamed(_, path) => path.parent().is_some_and(|parent| upto(parent) > *at),
+        _ => false,
+    });
+    let names_durable = names_durable.map(|(at, _)| at + 1).max().unwrap_or(0);
+    let names = match fate {
+        Fate::Dropped => names_durable,
+        Fate::Kept | Fate::Last => done.len(),
+        Fate::Torn => {
+            let more = done.len() - names_durable;
+            names_durable + usize::try_from(dice.roll(more as u64 + 1)).unwrap()
+        }
+    };
+    let mut files: BTreeMap<PathBuf, Option<Vec<u8>>> = BTreeMap::new();
+    for (at, event) in done.iter().enumerate() {
+        match event {
+            Done::Made(path) if at < names => {
+                files
+                    .entry(path.clone())
+                    .or_insert_with(|| Some(Vec::new()));
+            }
+            Done::MadeDirectory(path) if at < names => {
+                files.insert(path.clone(), None);
+            }
+            Done::Renamed(from, to) if at < names => {
+                let those: Vec<PathBuf> = files
+                    .keys()
+                    .filter(|path| path.starts_with(from))
+                    .cloned()
+                    .collect();
+                for path in those {
+                    let inside = path.strip_prefix(from).unwrap();
+                    // `join` of nothing would end in a slash.
+                    let new = match inside.as_os_str().is_empty() {
+                        true => to.clone(),
+                        false => to.join(inside),
+                    };
+                    let file = files.remove(&path).unwrap();
+                    files.insert(new, file);
+                }
+            }
+            Done::Removed(path) if at < names => {
+                files.remove(path);
+            }
+            Done::Cut(path, length) => {
+                if let Some(Some(file)) = files.get_mut(path)
+                    && (at < upto(path) || !matches!(fate, Fate::Dropped))
+                {
+                    file.resize(usize::try_from(*length).unwrap(), 0);
+                }
+            }
+            Done::Wrote(path, offset, data) => {
+                let Some(Some(file)) = files.get_mut(path) else {
+                    continue;
+                };
+                let durable = at < upto(path);
+                let last = !done[at + 1..]
+                    .iter()
+                    .any(|later| matches!(later, Done::Wrote(other, ..) if other == path));
+                let kept = |dice: &mut Dice| match fate {
+                    _ if durable => true,
+                    Fate::Dropped => false,
+                    Fate::Kept => true,
+                    Fate::Last => last,
+                    Fate::Torn => dice.roll(2) == 0,
+                };
+                write_sectors(file, *offset, data, dice, kept);
+            }
+            _ => {}
+        }
+    }
+    files
+}
+
+/// Writes the sectors of a write that are kept.
+fn write_sectors(
+    file: &mut Vec<u8>,
+    offset: u64,
+    data: &[u8],
+    dice: &mut Dice,
+    mut kept: impl FnMut(&mut Dice) -> bool,
+) {
+    const SECTOR: usize = 512;
+    let mut at = usize::try_from(offset).unwrap();
+    let mut rest = data;
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at((SECTOR - at % SECTOR).min(rest.len()));
+        if kept(dice) {
+            if file.len() < at + now.len() {
+                file.resize(at + now.len(), 0);
+            }
+            file[at..at + now.len()].copy_from_slice(now);
+        }
+        at += now.len();
+        rest = later;
+    }
+}
+
+/// Lays files out in a directory of their own.
+fn lay_out(files: &BTreeMap<PathBuf, Option<Vec<u8>>>, from: &Path, to: &Path) {
+    for (path, content) in files {
+        let place = to.join(path.strip_prefix(from).unwrap());
+        match content {
+            None => fs::create_dir_all(place).unwrap(),
+            Some(content) => {
+                fs::create_dir_all(place.parent().unwrap()).unwrap();
+                fs::write(place, content).unwrap();
+            }
+        }
+    }
+}
+
+/// The last events before a cut, for people.
+fn tell(done: &[Done]) {
+    for (at, one) in done.iter().enumerate().skip(done.len().saturating_sub(40)) {
+        match one {
+            Done::Wrote(path, offset, data) => {
+                println!(
+                    "{at} wrote {} at {offset}: {} bytes",
+                    path.display(),
+                    data.len()
+                );
+            }
+            Done::Acknowledged(_) => println!("{at} acknowledged"),
+            other => println!("{at} {other:?}"),
+        }
+    }
+}
+
+fn strace_works() -> bool {
+    let tried = Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
+/// Records a writer of so many groups in `dir`.
+fn record(dir: &Path, log: &Path, groups: u64) -> Vec<Done> {
+    let plain = this_test_binary("store_power::writer");
+    let status = Command::new("strace")
+        .args(["-f", "-y", "-xx", "-s", "4000000", "-e"])
+        .arg(
+            "trace=openat,mkdir,mkdirat,pwrite64,write,ftruncate,rename,renameat,renameat2,\
+             unlink,unlinkat,fsync,fdatasync",
+        )
+        .arg("-o")
+        .arg(log)
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .env(DIR, dir)
+        .env(GROUPS, groups.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    recorded(&fs::read_to_string(log).unwrap(), dir)
+}
+
+#[test]
+fn what_was_synced_is_there_whatever_became_of_the_rest() {
+    if !strace_works() {
+        println!("skipped: there is no strace here that may trace");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("state");
+    let done = record(&dir, &place.path().join("log"), 40);
+    let acks = done
+        .iter()
+        .filter(|one| matches!(one, Done::Acknowledged(_)));
+    assert_eq!(acks.count(), 40);
+    // Behind each sync and each acknowledgement, and just before it.
+    let mut points: Vec<usize> = done
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| matches!(one, Done::Synced(..) | Done::Acknowledged(_)))
+        .flat_map(|(at, _)| [at, at + 1])
+        .collect();
+    points.dedup();
+    let all = points.len() * 4;
+    let every = all.div_ceil(cuts(120)).max(1);
+    let mut dice = Dice(0xC07);
+    let mut tried = 0;
+    for (number, point) in points.into_iter().enumerate() {
+        let before = &done[..point];
+        let known = before.iter().rev().find_map(|one| match one {
+            Done::Acknowledged(revisions) => Some(revisions.as_slice()),
+            _ => None,
+        });
+        let fates = [Fate::Dropped, Fate::Kept, Fate::Last, Fate::Torn];
+        for (turn, fate) in fates.into_iter().enumerate() {
+            if !(number * 4 + turn).is_multiple_of(every) {
+                continue;
+            }
+            let files = after_cut(before, fate, &mut dice);
+            let cut = place.path().join("cut");
+            lay_out(&files, &dir, &cut);
+            let when = format!("cut behind event {point} of {}, {fate:?}", done.len());
+            let told = std::panic::catch_unwind(|| verify(&cut, known.unwrap_or_default(), &when));
+            if told.is_err() {
+                tell(before);
+                panic!("{when}");
+            }
+            let _ = fs::remove_dir_all(&cut);
+            tried += 1;
+        }
+    }
+    let writes = done
+        .iter()
+        .filter(|one| matches!(one, Done::Wrote(..)))
+        .count();
+    let syncs = done
+        .iter()
+        .filter(|one| matches!(one, Done::Synced(..)))
+        .count();
+    println!("{writes} writes and {syncs} syncs recorded, {tried} of {all} power cuts tried");
+}
+
+#[test]
+fn a_power_cut_that_is_replayed_drops_what_was_not_synced() {
+    let path = PathBuf::from("/d/f");
+    let done = [
+        Done::Made(path.clone()),
+        Done::Synced(PathBuf::from("/d"), 1),
+        Done::Wrote(path.clone(), 0, vec![1; 1024]),
+        Done::Synced(path.clone(), 3),
+        Done::Wrote(path.clone(), 512, vec![2; 1024]),
+    ];
+    let mut dice = Dice(1);
+    let file = |fate: Fate, dice: &mut Dice| after_cut(&done, fate, dice)[&path].clone().unwrap();
+    assert_eq!(file(Fate::Dropped, &mut dice), vec![1; 1024]);
+    let kept = file(Fate::Kept, &mut dice);
+    assert_eq!((kept.len(), kept[511], kept[512]), (1536, 1, 2));
+    let torn: Vec<usize> = (0..20).map(|_| file(Fate::Torn, &mut dice).len()).collect();
+    assert!(torn.contains(&1024) && torn.contains(&1536));
+}
+
+// ── an ext4 file system ─────────────────────────────────────────────────────────────────────
+
+/// A mounted image; unmounted when it is dropped.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn new(image: &Path, at: &Path) -> Option<Self> {
+        fs::create_dir_all(at).unwrap();
+        let done = Command::new("mount")
+            .args(["-o", "loop"])
+            .args([image, at])
+            .output();
+        done.is_ok_and(|output| output.status.success())
+            .then(|| Self(at.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+/// Ended when it is dropped, whatever became of the test.
+struct Writer(Child);
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_ext4_image_copied_at_an_acknowledgement_has_what_was_acknowledged() {
+    let place = tempfile::tempdir().unwrap();
+    let image = place.path().join("image");
+    fs::File::create(&image).unwrap().set_len(96 << 20).unwrap();
+    let made = Command::new("mkfs.ext4")
+        .args(["-q", "-F"])
+        .arg(&image)
+        .output();
+    if !made.is_ok_and(|output| output.status.success()) {
+        println!("skipped: there is no mkfs.ext4 here");
+        return;
+    }
+    let Some(mounted) = Mounted::new(&image, &place.path().join("mount")) else {
+        println!("skipped: no right to mount an image here");
+        return;
+    };
+    let groups = u64::try_from(cuts(40)).unwrap().min(400);
+    let mut writer = Writer(
+        this_test_binary("store_power::writer")
+            .env(DIR, mounted.0.join("state"))
+            .env(GROUPS, (groups + 1).to_string())
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let mut go_on = writer.0.stdin.take().unwrap();
+    let lines = BufReader::new(writer.0.stdout.take().unwrap());
+    let mut tried = 0;
+    for line in lines.lines() {
+        let Some(revisions) = acknowledged(&line.unwrap()) else {
+            continue;
+        };
+        // What the file system has not written yet is in no image: the power is gone.
+        let cut = place.path().join("cut");
+        fs::copy(&image, &cut).unwrap();
+        let again = Mounted::new(&cut, &place.path().join("again")).expect("it mounts again");
+        verify(
+            &again.0.join("state"),
+            &revisions,
+            &format!("image {tried}"),
+        );
+        tried += 1;
+        if tried == groups {
+            break;
+        }
+        go_on.write_all(b"\n").unwrap();
+    }
+    assert_eq!(tried, groups);
+    println!("{tried} images copied at an acknowledgement and mounted again");
+}
