@@ -51,7 +51,7 @@ fn next(state: &mut RunState, run: u64, revision: u64) -> windlass::store::Commi
         at: Timestamp(number),
         what: Happening::RunStarted,
     }];
-    if run % 2 == 0 {
+    if run.is_multiple_of(2) {
         commit.header.placement = Placement::Due(Timestamp(number));
     }
     commit.snapshot = (number % 7 == 0).then(|| state.clone());
@@ -78,7 +78,7 @@ fn writer() {
         let those: Vec<u64> = match group % 4 {
             0 => (0..RUNS).collect(),
             1 => vec![group % RUNS],
-            _ => (0..RUNS).filter(|run| (run + group) % 5 == 0).collect(),
+            _ => (0..RUNS).filter(|run| (run + group).is_multiple_of(5)).collect(),
         };
         let commits: Vec<_> = those
             .iter()

@@ -107,6 +107,7 @@ fn what_dies_anywhere_comes_to_the_same_end() {
     for seed in seeds() {
         let tried = catch_unwind(AssertUnwindSafe(|| simulate(seed, &mut tally)));
         if tried.is_err() {
+            println!("seed {seed} failed");
             failed.push(seed);
         }
         if failed.len() >= 20 {
