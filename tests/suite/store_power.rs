@@ -78,7 +78,9 @@ fn writer() {
         let those: Vec<u64> = match group % 4 {
             0 => (0..RUNS).collect(),
             1 => vec![group % RUNS],
-            _ => (0..RUNS).filter(|run| (run + group).is_multiple_of(5)).collect(),
+            _ => (0..RUNS)
+                .filter(|run| (run + group).is_multiple_of(5))
+                .collect(),
         };
         let commits: Vec<_> = those
             .iter()
