@@ -257,3 +257,99 @@ async fn ended(child: &mut Child) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+const AGENT: &str = r#"
+name: agent
+initial_state: { seen: [], tries: 0 }
+nodes:
+  - name: ask
+    type: while_loop
+    max_iterations: 40
+    condition: "state.get('status') != 'complete'"
+    body:
+      - name: poll
+        uses: http.get
+        with: { url: "{{ state.base }}/poll" }
+      - name: note
+        run: |
+          state["seen"].append(state.pop("poll"))
+  - name: check
+    uses: retry.loop
+    with:
+      validate: http.get
+      validate_args: { url: "{{ state.base }}/valid" }
+      correct: fix
+      max_retries: 30
+    output: { count: "{{ result._retry_count }}", exhausted: "{{ result._retry_exhausted }}", tries: "{{ result.tries }}" }
+  - { name: end, goto: __end__ }
+  - { name: fix, run: "return {'tries': state['tries'] + 1}" }
+"#;
+
+/// What is never valid.
+async fn invalid(State(polls): State<Polls>, headers: HeaderMap) -> Json<Value> {
+    let key = headers["idempotency-key"].to_str().unwrap().to_owned();
+    polls.keys.lock().unwrap().push(key);
+    polls.count.send_modify(|count| *count += 1);
+    Json(json!({ "valid": false, "errors": ["no"] }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn budgets_of_an_agent_survive_kills() {
+    let (count, mut counted) = watch::channel(0);
+    let polls = Polls {
+        keys: Arc::default(),
+        count: count.clone(),
+    };
+    let checks = Polls {
+        keys: Arc::default(),
+        count,
+    };
+    let router = Router::new()
+        .route("/poll", get(poll))
+        .with_state(polls.clone())
+        .merge(
+            Router::new()
+                .route("/valid", get(invalid))
+                .with_state(checks.clone()),
+        );
+    let base = format!("base={}", serve(router).await);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("agent.yaml");
+    std::fs::write(&file, AGENT).unwrap();
+    let state = dir.path().join("state");
+    let file = file.to_str().unwrap();
+    let run = ["run", file, "--id", "agent", "-i", &base, "-o", "json"];
+    let resume = ["resume", "agent", "-o", "json"];
+    let (output, kills) = disturbed(&run, &resume, &state, &mut counted, 20).await;
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(kills, 20, "the run ended before all kills");
+
+    // Forty iterations and not one more, whatever was killed: the server would have said
+    // `complete` only at the two hundredth poll.
+    let asked = |polls: &Polls| {
+        let mut keys = polls.keys.lock().unwrap().clone();
+        let all = keys.len();
+        keys.dedup();
+        assert!(
+            all - keys.len() <= kills,
+            "{all} requests for {}",
+            keys.len()
+        );
+        keys
+    };
+    let wanted: Vec<String> = (0..40).map(|n| format!("agent/ask#{n}/poll")).collect();
+    assert_eq!(asked(&polls), wanted);
+    // Thirty corrections are thirty-one validations.
+    let wanted: Vec<String> = (0..31)
+        .map(|n| format!("agent/check.loop#{n}/check.validate"))
+        .collect();
+    assert_eq!(asked(&checks), wanted);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let seen: Vec<usize> = (1..=40).collect();
+    assert_eq!(result["seen"], json!(seen));
+    assert_eq!(result["status"], "running");
+    assert_eq!(
+        (&result["count"], &result["exhausted"], &result["tries"]),
+        (&json!(30), &json!(true), &json!(30))
+    );
+}
