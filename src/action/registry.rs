@@ -1,5 +1,5 @@
 //! The executors and handlers by name, and the one place where an attempt is bounded: in time, in
-//! panics, in the depth of what it gives. It never retries; that is the machine's.
+//! panics, in the size of what it gives. It never retries; that is the machine's.
 
 use super::append::AppendFile;
 use super::handler::{ActivityContext, Handlers};
@@ -12,6 +12,7 @@ use super::{Attempt, Executor};
 use crate::diagnostic::nearest;
 use crate::expression::{MAX_RESULT_DEPTH, Value};
 use crate::model::{Fault, Handler, HandlerTarget, Name, Request, fault_kind};
+use reqwest::Url;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,6 +21,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+
+/// The largest result of an action, in bytes.
+const MAX_RESULT_BYTES: usize = 16 << 20;
 
 /// Executors and handlers by name. A clone shares them and costs two counters.
 #[derive(Clone)]
@@ -151,13 +155,24 @@ impl Registry {
     /// # Errors
     /// The executor's fault; `timeout` when the attempt took longer than the request, or else the
     /// executor, allows; `input` when there is no such executor; `handler` when it panicked;
-    /// `too_large` when what it gave nests too deep to be stored; `secret` when one that the action
+    /// `too_large` when what it gave is too large or nests too deep to be stored; `secret` when one that the action
     /// names is not there.
     pub async fn execute(&self, request: &Request) -> Result<Value, Fault> {
         match self.secrets.open(request)? {
             None => self.attempt(request).await,
             Some(opened) => opened.mask.outcome(self.attempt(&opened.request).await),
         }
+    }
+
+    /// The host and port that a request goes to, as far as that is known before.
+    #[must_use]
+    pub fn host(&self, request: &Request) -> Option<Name> {
+        if &*request.executor != "http" {
+            return None;
+        }
+        let url = Url::parse(request.inputs.get("uri")?.as_str()?).ok()?;
+        let port = url.port_or_known_default()?;
+        Some(Name::from(format!("{}:{port}", url.host_str()?)))
     }
 
     async fn attempt(&self, request: &Request) -> Result<Value, Fault> {
@@ -176,7 +191,7 @@ impl Registry {
                 .await
                 .unwrap_or_else(|_| Err(timed_out(limit))),
         };
-        bound_depth(outcome)
+        bounded(outcome)
     }
 
     fn executor(&self, name: &str) -> Option<&dyn Executor> {
@@ -246,19 +261,29 @@ fn panicked(action: &str, payload: &(dyn Any + Send)) -> Fault {
     Fault::new(fault_kind::HANDLER, format!("`{action}` panicked: {text}")).transient()
 }
 
-fn bound_depth(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
-    let fits = |value: &Value| value.nests_at_most(MAX_RESULT_DEPTH);
+/// What an action gave, if it can be kept.
+fn bounded(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
     match outcome {
-        Ok(value) if !fits(&value) => Err(Fault::new(
-            fault_kind::TOO_LARGE,
-            format!("what the action gave nests deeper than {MAX_RESULT_DEPTH} levels"),
-        )),
+        Ok(value) => match unfit(&value) {
+            Some(why) => Err(Fault::new(
+                fault_kind::TOO_LARGE,
+                format!("what the action gave {why}"),
+            )),
+            None => Ok(value),
+        },
         Err(fault) => Err(Fault {
-            output: fault.output.filter(fits),
+            output: fault.output.filter(|output| unfit(output).is_none()),
             ..fault
         }),
-        fine => fine,
     }
+}
+
+fn unfit(value: &Value) -> Option<String> {
+    if !value.nests_at_most(MAX_RESULT_DEPTH) {
+        return Some(format!("nests deeper than {MAX_RESULT_DEPTH} levels"));
+    }
+    let too_large = !value.weighs_at_most(MAX_RESULT_BYTES);
+    too_large.then(|| format!("has more than {MAX_RESULT_BYTES} bytes"))
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ fn of_control(error: &ControlError) -> Exit {
         | RefusalKind::Ended
         | RefusalKind::Input => Exit::Usage,
         RefusalKind::Workflow => Exit::Invalid,
-        RefusalKind::Store | RefusalKind::Stopping => Exit::Store,
+        RefusalKind::Store | RefusalKind::Stopping | RefusalKind::Busy => Exit::Store,
         RefusalKind::Internal => Exit::Failed,
     }
 }
@@ -210,7 +210,7 @@ fn of_schedule(error: &ScheduleError) -> Exit {
         ScheduleError::Store(error) => of_store(error),
         ScheduleError::Unloadable { .. } => Exit::Invalid,
         ScheduleError::Ended { .. } | ScheduleError::Exists(_) => Exit::Usage,
-        ScheduleError::Stopped => Exit::Store,
+        ScheduleError::Stopped | ScheduleError::Busy | ScheduleError::Broken { .. } => Exit::Store,
     }
 }
 

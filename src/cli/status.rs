@@ -8,7 +8,7 @@ use super::human;
 use super::output::{self, Format, Screen, paint};
 use super::watch::{Shown, show};
 use crate::engine::report::{Doing, LoopReport, StatusReport, status};
-use crate::engine::{RunStatus, Timestamp, now};
+use crate::engine::{PARKED_LABEL, RunStatus, Timestamp, now};
 use crate::server::control::Request;
 use std::fmt::Write as _;
 
@@ -76,6 +76,9 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> String {
     if let Some(pause) = &report.pause {
         let since = human::time(pause.since, now);
         let _ = writeln!(out, "paused    since {since}: {}", pause.pause.text());
+    }
+    if let Some(reason) = report.labels.get(PARKED_LABEL) {
+        let _ = writeln!(out, "parked    {reason}");
     }
     outcome(&mut out, report);
     for one in &report.loops {

@@ -61,9 +61,9 @@ pub use crate::expression::{Context, Object, Subject, TryError, Value, evaluate_
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use crate::model::{Answer, Dialect, HandlerTarget, Status};
 pub use crate::program::{Program, dot, mermaid};
-pub use crate::scheduler::{Metrics, ScheduleError, Step, Update, now};
+pub use crate::scheduler::{Limits, Metrics, ScheduleError, Step, Update, now};
 pub use crate::source::{Bundle, SourceFile};
-pub use crate::store::StoreError;
+pub use crate::store::{PARKED_LABEL, StoreError};
 pub use crate::time::{Timestamp, format_duration, parse_duration};
 
 use crate::dialect::Caps;
@@ -86,6 +86,7 @@ use ulid::Ulid;
 pub struct EngineBuilder {
     registry: Registry,
     caps: Caps,
+    limits: Limits,
     quiet: bool,
 }
 
@@ -127,6 +128,13 @@ impl EngineBuilder {
     #[must_use]
     pub fn max_timeout(mut self, timeout: Duration) -> Self {
         self.caps.timeout = Some(timeout);
+        self
+    }
+
+    /// How much goes on at a time, and how large things may get.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -178,8 +186,14 @@ impl EngineBuilder {
             parameters: None,
         });
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
-        let scheduler = Scheduler::new(store.clone(), workflows.clone(), tasks, self.quiet)
-            .map_err(EngineError::Thread)?;
+        let scheduler = Scheduler::new(
+            store.clone(),
+            workflows.clone(),
+            tasks,
+            self.limits,
+            self.quiet,
+        )
+        .map_err(EngineError::Thread)?;
         Ok(Engine {
             inspector: Inspector::new(store.clone()),
             scheduler,

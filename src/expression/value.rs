@@ -173,6 +173,32 @@ impl Value {
         serde_json::to_string_pretty(self).unwrap_or_else(|_| String::from("null"))
     }
 
+    /// Whether it has no more than about so many bytes, as text and numbers are stored.
+    #[must_use]
+    pub fn weighs_at_most(&self, bytes: usize) -> bool {
+        let mut left = Some(bytes);
+        let mut open = vec![self];
+        while let Some(value) = open.pop() {
+            let own = match value {
+                Self::String(text) => text.len(),
+                Self::Array(items) => {
+                    open.extend(items.iter());
+                    items.len()
+                }
+                Self::Object(members) => {
+                    open.extend(members.values());
+                    members.keys().map(|key| key.len()).sum()
+                }
+                _ => 8,
+            };
+            left = left.and_then(|left| left.checked_sub(own));
+            if left.is_none() {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Reads JSON text.
     ///
     /// # Errors

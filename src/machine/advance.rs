@@ -8,7 +8,7 @@ use super::state::{
     TimerId, TimerPurpose, Wait,
 };
 use crate::expression::Value;
-use crate::model::{Fault, Name, Status};
+use crate::model::{Fault, Name, Status, fault_kind};
 use crate::program::{Outputs, Program, ScopeId};
 use crate::time::Timestamp;
 use rand::rngs::StdRng;
@@ -109,8 +109,21 @@ impl Stepper<'_> {
             Event::PauseRequested => self.pause(PauseReason::Requested),
             Event::Resumed => self.resumed(),
             Event::CancelRequested => self.finish(Status::Cancelled, Value::Null, None),
+            Event::Outgrown { bytes, limit } => self.outgrown(bytes, limit),
             Event::Continued => {}
         }
+    }
+
+    /// Nothing of the run could make it smaller, so nothing catches this.
+    fn outgrown(&mut self, bytes: u64, limit: u64) {
+        let message = format!("the state of the run has {bytes} bytes; it may have {limit}");
+        let error = RunError {
+            fault: Fault::new(fault_kind::TOO_LARGE, message),
+            action: None,
+            iteration: None,
+            place: None,
+        };
+        self.finish(Status::Failed, Value::Null, Some(error));
     }
 
     fn started(&mut self, input: Value) {

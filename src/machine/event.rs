@@ -44,6 +44,13 @@ pub enum Event {
     Resumed,
     /// Someone asked for the end.
     CancelRequested,
+    /// The run's state is larger than it may be: it cannot go on.
+    Outgrown {
+        /// How large it is, as it is stored.
+        bytes: u64,
+        /// How large it may be.
+        limit: u64,
+    },
     /// The last transition stopped before it was done; its step is durable now.
     Continued,
 }

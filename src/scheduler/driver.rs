@@ -1,23 +1,22 @@
 //! The driver's thread: gather, advance, commit, release.
 
+use super::gates::Limits;
 use super::live::{Live, Watchers};
-use super::metrics::Metrics;
+use super::recovery::{Outage, Setbacks};
+use super::tasks::{Completion, Workshop};
 use super::timers::Timers;
-use super::{
-    Loaded, Loader, Message, Reply, ScheduleError, Start, Step, Update,
-    clock::Clock,
-    tasks::{Completion, Job},
-};
+use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Step, Update, clock::Clock};
 use crate::machine::{Effect, Event, PauseReason, RunStatus, TimerId, Transition, advance};
 use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::store::{Commit, Committed, Placement, RunHeader, Store, StoreError};
 use crate::time::Timestamp;
+use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 /// As many messages are gathered into one group at most.
@@ -26,30 +25,30 @@ const GROUP: usize = 4_096;
 /// The wall clock may jump: with timers armed it is looked at this often at least.
 const CLOCK_CHECK: Duration = Duration::from_secs(1);
 
-/// So many due runs are loaded at a time.
-const DUE_PAGE: usize = 1_024;
-
 pub(super) struct Driver {
-    store: Arc<dyn Store>,
-    loader: Arc<dyn Loader>,
-    clock: Clock,
-    handle: Handle,
-    messages: Sender<Message>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) loader: Arc<dyn Loader>,
+    pub(super) clock: Clock,
+    workshop: Workshop,
     inbox: Receiver<Message>,
-    runs: HashMap<Name, Live>,
-    programs: HashMap<ProgramHash, Loaded>,
-    watchers: Watchers,
-    timers: Timers,
+    limits: Limits,
+    pub(super) runs: HashMap<Name, Live>,
+    pub(super) programs: HashMap<ProgramHash, Loaded>,
+    pub(super) watchers: Watchers,
+    pub(super) timers: Timers,
     /// When the first run in the store's index of waiting ones is due.
-    stored_due: Option<Timestamp>,
+    pub(super) stored_due: Option<Timestamp>,
     /// Runs with something in their inbox.
-    busy: BTreeSet<Name>,
+    pub(super) busy: BTreeSet<Name>,
+    /// Runs that could not go on.
+    pub(super) setbacks: Setbacks,
+    /// While the store takes no writes.
+    pub(super) outage: Option<Outage>,
     stopping: Option<oneshot::Sender<()>>,
     /// Steps are stored, but nothing new starts: whoever recovers the store goes on.
-    quiet: bool,
+    pub(super) quiet: bool,
     /// Those who wait until nothing is in flight.
     draining: Vec<oneshot::Sender<()>>,
-    metrics: Metrics,
 }
 
 /// A step that waits for its commit.
@@ -67,34 +66,30 @@ impl Driver {
     pub fn new(
         store: Arc<dyn Store>,
         loader: Arc<dyn Loader>,
-        handle: Handle,
-        messages: Sender<Message>,
+        workshop: Workshop,
         inbox: Receiver<Message>,
+        limits: Limits,
         quiet: bool,
     ) -> Self {
         Self {
             store,
             loader,
             clock: Clock::wall(),
-            handle,
-            messages,
+            workshop,
             inbox,
+            limits,
             runs: HashMap::new(),
             programs: HashMap::new(),
             watchers: Watchers::default(),
             timers: Timers::default(),
             stored_due: None,
             busy: BTreeSet::new(),
+            setbacks: Setbacks::default(),
+            outage: None,
             stopping: None,
             quiet,
             draining: Vec::new(),
-            metrics: Metrics::default(),
         }
-    }
-
-    /// What it counts.
-    pub fn metrics(&self) -> Metrics {
-        self.metrics.clone()
     }
 
     /// The same on another clock.
@@ -124,17 +119,22 @@ impl Driver {
         self.fire_timers();
         self.turn();
         self.drained();
-        self.metrics.held(self.runs.len(), self.timers.len());
+        self.workshop
+            .metrics
+            .held(self.runs.len(), self.timers.len());
     }
 
-    /// Whether runs have something in their inbox.
+    /// Whether runs have something in their inbox that can be done now.
     pub fn is_busy(&self) -> bool {
-        !self.busy.is_empty()
+        !self.busy.is_empty() && self.outage.is_none()
     }
 
     /// When something happens by itself.
     pub fn due_at(&self) -> Option<Timestamp> {
-        let due = [self.timers.first(), self.stored_due];
+        if let Some(outage) = &self.outage {
+            return Some(outage.again_at);
+        }
+        let due = [self.timers.first(), self.stored_due, self.setbacks.first()];
         due.into_iter().flatten().min()
     }
 
@@ -214,7 +214,7 @@ impl Driver {
                 let _ = reply.send(self.in_flight());
             }
             Message::Recover(paused, reply) => {
-                let _ = reply.send(self.recover(paused));
+                let _ = reply.send(self.recover_now(paused));
             }
             Message::Drain(reply) => {
                 self.quiet = true;
@@ -224,7 +224,7 @@ impl Driver {
         }
     }
 
-    fn post(&mut self, run: &Name, event: Event, reply: Option<Reply<RunStatus>>) {
+    pub(super) fn post(&mut self, run: &Name, event: Event, reply: Option<Reply<RunStatus>>) {
         if let Some(live) = self.runs.get_mut(run) {
             live.inbox.push_back((event, reply));
             self.busy.insert(run.clone());
@@ -234,8 +234,8 @@ impl Driver {
     // ── commands ────────────────────────────────────────────────────────────────────────────
 
     fn start(&mut self, start: Start, reply: Reply<()>) {
-        if self.quiet {
-            let _ = reply.send(Err(ScheduleError::Stopped));
+        if let Some(error) = self.refuses_starts() {
+            let _ = reply.send(Err(error));
             return;
         }
         let Start {
@@ -261,13 +261,29 @@ impl Driver {
         let (durable, told) = oneshot::channel();
         self.post(&run, Event::Started(input), Some(durable));
         // The reply goes out when the first step is durable.
-        self.handle.spawn(async move {
+        self.workshop.handle.spawn(async move {
             let outcome = told.await.unwrap_or(Err(ScheduleError::Stopped));
             let _ = reply.send(outcome.map(|_| ()));
         });
     }
 
+    /// Why no run can be started now.
+    fn refuses_starts(&self) -> Option<ScheduleError> {
+        if self.quiet {
+            return Some(ScheduleError::Stopped);
+        }
+        if let Some(outage) = &self.outage {
+            return Some(outage.error.clone());
+        }
+        let full = self.runs.len() >= self.limits.live_runs;
+        full.then_some(ScheduleError::Busy)
+    }
+
     fn deliver(&mut self, run: &Name, event: Event, reply: Reply<RunStatus>) {
+        if let Some(outage) = &self.outage {
+            let _ = reply.send(Err(outage.error.clone()));
+            return;
+        }
         match self.bring(run) {
             Err(error) => {
                 let _ = reply.send(Err(error));
@@ -289,91 +305,6 @@ impl Driver {
         }
     }
 
-    fn recover(&mut self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
-        let mut found = Vec::new();
-        for run in self.store.runnable()? {
-            match self.bring(&run) {
-                Ok(_) => found.push(run),
-                Err(error) => self.stuck(&run, error),
-            }
-        }
-        self.stored_due = self.store.next_due_at()?;
-        let waiting = self.store.due(Timestamp(i64::MAX), DUE_PAGE)?;
-        found.extend(waiting.into_iter().map(|(_, run)| run));
-        if paused {
-            found.extend(self.resume_paused()?);
-        }
-        Ok(found)
-    }
-
-    fn resume_paused(&mut self) -> Result<Vec<Name>, ScheduleError> {
-        let mut found = Vec::new();
-        let mut after: Option<Name> = None;
-        loop {
-            let page = self.store.list(after.as_deref(), DUE_PAGE)?;
-            let Some(last) = page.last() else {
-                return Ok(found);
-            };
-            after = Some(last.id.clone());
-            for header in page
-                .iter()
-                .filter(|header| header.status == RunStatus::Paused)
-            {
-                if self.bring(&header.id).is_ok() {
-                    self.post(&header.id, Event::Resumed, None);
-                    found.push(header.id.clone());
-                }
-            }
-        }
-    }
-
-    /// Brings a run into memory and starts what a crash or its absence left outstanding.
-    fn bring(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
-        if let Some(live) = self.runs.get(run) {
-            return Ok(live.state.status());
-        }
-        let stored = self.store.load(run)?;
-        let status = stored.state.status();
-        if status.is_final() {
-            return Ok(status);
-        }
-        let loaded = self
-            .program(stored.header.program)
-            .map_err(|error| match error {
-                ScheduleError::Unloadable { reason, .. } => ScheduleError::Unloadable {
-                    run: run.clone(),
-                    reason,
-                },
-                other => other,
-            })?;
-        let live = Live::stored(stored, loaded);
-        let outstanding: Vec<Effect> = live.state.outstanding().collect();
-        self.runs.insert(run.clone(), live);
-        self.release(run, outstanding);
-        Ok(status)
-    }
-
-    fn program(&mut self, hash: ProgramHash) -> Result<Loaded, ScheduleError> {
-        if let Some(loaded) = self.programs.get(&hash) {
-            return Ok(loaded.clone());
-        }
-        let source = self.store.program(hash)?;
-        let loaded =
-            self.loader
-                .load(hash, &source)
-                .map_err(|reason| ScheduleError::Unloadable {
-                    run: Name::from(""),
-                    reason,
-                })?;
-        self.programs.insert(hash, loaded.clone());
-        Ok(loaded)
-    }
-
-    fn stuck(&mut self, run: &Name, error: ScheduleError) {
-        tracing::error!(%run, %error, "the run cannot go on");
-        self.watchers.tell(run, &Update::Stuck(error));
-    }
-
     // ── timers ──────────────────────────────────────────────────────────────────────────────
 
     fn fire_timers(&mut self) {
@@ -381,51 +312,25 @@ impl Driver {
             return;
         }
         let now = self.clock.now();
+        self.try_again(now);
+        if self.outage.is_some() {
+            return;
+        }
         if self.stored_due.is_some_and(|due| due <= now) {
             self.bring_due(now);
         }
         while let Some((due_at, run, id)) = self.timers.pop_due(now) {
-            self.metrics.fired(due_at, now);
+            self.workshop.metrics.fired(due_at, now);
             self.post(&run, Event::TimerFired { id }, None);
         }
-    }
-
-    /// Runs whose wait is over come back; bringing them arms their timers, which are due.
-    fn bring_due(&mut self, now: Timestamp) {
-        let due = match self.store.due(now, DUE_PAGE) {
-            Ok(due) => due,
-            Err(error) => {
-                tracing::error!(%error, "the index of waiting runs cannot be read");
-                self.stored_due = Some(now.plus(CLOCK_CHECK));
-                return;
-            }
-        };
-        let full = due.len() == DUE_PAGE;
-        for (_, run) in due {
-            if let Err(error) = self.bring(&run) {
-                self.stuck(&run, error);
-            }
-        }
-        let after = if full {
-            Some(now)
-        } else {
-            self.next_stored_due(now)
-        };
-        self.stored_due = after;
-    }
-
-    /// The next due time behind those that are in memory now.
-    fn next_stored_due(&self, now: Timestamp) -> Option<Timestamp> {
-        let waiting = self.store.due(Timestamp(i64::MAX), DUE_PAGE).ok()?;
-        let away = waiting
-            .into_iter()
-            .find(|(due, run)| *due > now || !self.runs.contains_key(run));
-        away.map(|(due, _)| due.max(now.plus(Duration::from_millis(1))))
     }
 
     // ── one turn: advance, commit, release ──────────────────────────────────────────────────
 
     fn turn(&mut self) {
+        if self.outage.is_some() {
+            return;
+        }
         let busy = std::mem::take(&mut self.busy);
         let mut group = Vec::new();
         let mut waiting = Vec::new();
@@ -442,7 +347,9 @@ impl Driver {
             Ok(Vec::new())
         } else {
             let size = group.len();
-            self.metrics.group(size, || self.store.commit(&group))
+            self.workshop
+                .metrics
+                .group(size, || self.store.commit(&group))
         };
         match outcome {
             Ok(results) => {
@@ -471,9 +378,19 @@ impl Driver {
                 self.busy.insert(run.clone());
                 break;
             }
-            let program = live.loaded.program.clone();
-            step.join(advance(&program, &mut live.state, now, event));
             replies.extend(reply);
+            let program = live.loaded.program.clone();
+            // Unwind safety: what a panic leaves of the run is thrown away.
+            let next = catch_unwind(AssertUnwindSafe(|| {
+                advance(&program, &mut live.state, now, event)
+            }));
+            match next {
+                Ok(next) => step.join(next),
+                Err(panic) => {
+                    self.panicked(run, replies, &*panic);
+                    return None;
+                }
+            }
             if alone {
                 break;
             }
@@ -497,6 +414,20 @@ impl Driver {
         ))
     }
 
+    /// A run that the engine itself stumbles over is no matter of the others.
+    fn panicked(&mut self, run: &Name, replies: Vec<Reply<RunStatus>>, panic: &(dyn Any + Send)) {
+        let said = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        let error = ScheduleError::Broken {
+            run: run.clone(),
+            reason: said.unwrap_or("it does not say why").to_owned(),
+        };
+        reply_all(replies, &Err(error.clone()));
+        self.throw_away(run, error);
+    }
+
     fn settled(&mut self, done: InCommit, result: Option<Result<Committed, StoreError>>) {
         let InCommit {
             run,
@@ -518,7 +449,9 @@ impl Driver {
             }
             Some(Ok(committed)) => {
                 live.committed(committed.change_bytes, committed.snapshot_bytes);
-                self.metrics.step(&step.history, iterations);
+                let grown = live.outgrown(self.limits.state_bytes);
+                self.setbacks.overcome(&run);
+                self.workshop.metrics.step(&step.history, iterations);
                 if self.watchers.any(&run) {
                     let update = Update::Step(Box::new(Step {
                         history: step.history.clone(),
@@ -533,6 +466,10 @@ impl Driver {
                 let effects = step.release(&committed.receipt);
                 self.release(&run, effects);
                 reply_all(replies, &Ok(status));
+                if let Some(bytes) = grown.filter(|_| !status.is_final()) {
+                    let limit = self.limits.state_bytes;
+                    self.post(&run, Event::Outgrown { bytes, limit }, None);
+                }
                 self.let_go(&run);
             }
         }
@@ -554,26 +491,15 @@ impl Driver {
     fn refused(&mut self, waiting: Vec<InCommit>, error: StoreError) {
         tracing::error!(%error, "the store refused a group of commits");
         let error = ScheduleError::from(error);
+        self.outage_of(&error);
         for InCommit { run, replies, .. } in waiting {
             reply_all(replies, &Err(error.clone()));
             self.throw_away(&run, error.clone());
         }
     }
 
-    fn throw_away(&mut self, run: &Name, error: ScheduleError) {
-        if let Some(mut live) = self.runs.remove(run) {
-            live.tasks.abort_all();
-            live.state
-                .timers
-                .keys()
-                .for_each(|id| self.timers.disarm(run, *id));
-        }
-        self.busy.remove(run);
-        self.stuck(run, error);
-    }
-
     /// Does what a durable step asks for.
-    fn release(&mut self, run: &Name, effects: Vec<Effect>) {
+    pub(super) fn release(&mut self, run: &Name, effects: Vec<Effect>) {
         if self.stopping.is_some() {
             // Whoever recovers the store starts what is outstanding.
             return;
@@ -591,14 +517,7 @@ impl Driver {
             };
             match effect {
                 Effect::Start { id, request } => {
-                    let job = Job {
-                        run: run.clone(),
-                        id,
-                        request,
-                        registry: live.loaded.registry.clone(),
-                        to: self.messages.clone(),
-                    };
-                    live.tasks.start(&self.handle, &self.metrics, job);
+                    live.start(&self.workshop, id, request);
                 }
                 Effect::Abort { id } => live.tasks.abort(id),
                 Effect::Arm { id, due_at } => self.timers.arm(run, id, due_at),
@@ -621,6 +540,7 @@ impl Driver {
         if !live.may_leave() || self.busy.contains(run) {
             return;
         }
+        self.watchers.forget_gone(run);
         if let Placement::Due(due) = live.header.placement {
             self.stored_due = Some(self.stored_due.map_or(due, |first| first.min(due)));
         }

@@ -1,9 +1,9 @@
 //! A run in memory: its state, its place in the store, and what waits to be done with it.
 
-use super::tasks::Tasks;
+use super::tasks::{Of, Tasks, Workshop};
 use super::{Loaded, Reply, Update};
-use crate::machine::{Event, RunState, RunStatus, Transition};
-use crate::model::Name;
+use crate::machine::{EffectId, Event, RunState, RunStatus, Transition};
+use crate::model::{Name, Request};
 use crate::store::{Commit, Placement, ProgramSource, RunHeader, StoredRun};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
@@ -102,6 +102,22 @@ impl Live {
         }
     }
 
+    /// Carries out a request, unless it is being carried out.
+    pub fn start(&mut self, on: &Workshop, id: EffectId, request: Request) {
+        let of = Of {
+            run: &self.header.id,
+            workflow: &self.header.workflow,
+            registry: &self.loaded.registry,
+        };
+        self.tasks.start(on, of, id, request);
+    }
+
+    /// How large its state is, when that is more than it may be. Known whenever it is stored as a
+    /// whole, which is at the latest when it has doubled.
+    pub fn outgrown(&self, limit: u64) -> Option<u64> {
+        (self.snapshot_bytes > limit).then_some(self.snapshot_bytes)
+    }
+
     pub fn committed(&mut self, change_bytes: u64, snapshot_bytes: Option<u64>) {
         match snapshot_bytes {
             Some(bytes) => {
@@ -114,7 +130,7 @@ impl Live {
 
     /// Which index leads here after a restart. A run that sleeps only briefly stays among the
     /// runnable ones: moving it twice an iteration would cost more than loading it.
-    fn placement(&self, now: Timestamp) -> Placement {
+    pub fn placement(&self, now: Timestamp) -> Placement {
         match (self.state.status(), self.state.next_due_at()) {
             (RunStatus::Running, _) => Placement::Runnable,
             (RunStatus::Waiting, Some(due)) if due > now.plus(STAYS_IN_MEMORY) => {
@@ -156,6 +172,16 @@ impl Watchers {
         watchers.retain(|watcher| watcher.send(update.clone()).is_ok());
         if watchers.is_empty() {
             self.of.remove(run);
+        }
+    }
+
+    /// Forgets those who have gone.
+    pub fn forget_gone(&mut self, run: &Name) {
+        if let Some(watchers) = self.of.get_mut(run) {
+            watchers.retain(|watcher| !watcher.is_closed());
+            if watchers.is_empty() {
+                self.of.remove(run);
+            }
         }
     }
 

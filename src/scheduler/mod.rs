@@ -14,15 +14,21 @@
 
 mod clock;
 mod driver;
+mod gates;
 mod live;
 mod metrics;
+mod recovery;
 mod stepped;
 mod tasks;
 mod timers;
 
 pub use clock::now;
+pub use gates::Limits;
 pub use metrics::Metrics;
 pub use stepped::{Answer, Stepped};
+
+use gates::Gates;
+use tasks::Workshop;
 
 use crate::action::Registry;
 use crate::expression::Value;
@@ -31,6 +37,7 @@ use crate::model::Name;
 use crate::program::{Program, ProgramHash};
 use crate::store::{ProgramSource, RunHeader, Store, StoreError};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
@@ -78,6 +85,17 @@ pub enum ScheduleError {
     /// There is a run of this name already.
     #[error("there is a run {0} already")]
     Exists(Name),
+    /// The engine stumbled over this run.
+    #[error("the engine failed at run {run}: {reason}")]
+    Broken {
+        /// The run.
+        run: Name,
+        /// What it said.
+        reason: String,
+    },
+    /// There is as much to do as the operator allows: later there may be room.
+    #[error("the engine has as many runs or requests as it takes at a time")]
+    Busy,
     /// The scheduler has stopped.
     #[error("the engine has stopped")]
     Stopped,
@@ -147,6 +165,9 @@ enum Message {
 pub struct Scheduler {
     messages: Sender<Message>,
     metrics: Metrics,
+    /// Commands that wait for their answer, and how many may.
+    pending: AtomicUsize,
+    max_pending: usize,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
@@ -161,17 +182,26 @@ impl Scheduler {
         store: Arc<dyn Store>,
         loader: Arc<dyn Loader>,
         tasks: tokio::runtime::Handle,
+        limits: Limits,
         quiet: bool,
     ) -> std::io::Result<Self> {
         let (messages, inbox) = std::sync::mpsc::channel();
-        let driver = driver::Driver::new(store, loader, tasks, messages.clone(), inbox, quiet);
-        let metrics = driver.metrics();
+        let metrics = Metrics::default();
+        let workshop = Workshop {
+            handle: tasks,
+            gates: Gates::new(limits),
+            metrics: metrics.clone(),
+            messages: messages.clone(),
+        };
+        let driver = driver::Driver::new(store, loader, workshop, inbox, limits, quiet);
         let thread = std::thread::Builder::new()
             .name(String::from("windlass-scheduler"))
             .spawn(move || driver.run())?;
         Ok(Self {
             messages,
             metrics,
+            pending: AtomicUsize::new(0),
+            max_pending: limits.pending,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -185,8 +215,9 @@ impl Scheduler {
     /// Starts a run; on return its first step is durable.
     ///
     /// # Errors
-    /// [`ScheduleError::Exists`], [`ScheduleError::Store`].
+    /// [`ScheduleError::Exists`], [`ScheduleError::Busy`], [`ScheduleError::Store`].
     pub async fn start(&self, start: Start) -> Result<(), ScheduleError> {
+        let _place = self.place()?;
         self.ask(|reply| Message::Start(Box::new(start), reply))
             .await
     }
@@ -205,6 +236,7 @@ impl Scheduler {
     /// # Errors
     /// [`ScheduleError`].
     pub async fn deliver(&self, run: &str, event: Event) -> Result<RunStatus, ScheduleError> {
+        let _place = self.place()?;
         self.ask(|reply| Message::Deliver(Name::from(run), event, reply))
             .await
     }
@@ -258,6 +290,26 @@ impl Scheduler {
             .send(message(reply))
             .map_err(|_| ScheduleError::Stopped)?;
         answer.await.unwrap_or(Err(ScheduleError::Stopped))
+    }
+}
+
+impl Scheduler {
+    /// A place among the commands that wait for their answer.
+    fn place(&self) -> Result<Place<'_>, ScheduleError> {
+        let place = Place(&self.pending);
+        if self.pending.fetch_add(1, Ordering::Relaxed) >= self.max_pending {
+            return Err(ScheduleError::Busy);
+        }
+        Ok(place)
+    }
+}
+
+/// Given back when it is dropped, also by one who does not wait for the answer any more.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

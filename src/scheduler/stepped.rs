@@ -4,6 +4,9 @@
 
 use super::clock::Clock;
 use super::driver::Driver;
+use super::gates::{Gates, Limits};
+use super::metrics::Metrics;
+use super::tasks::Workshop;
 use super::{Loader, Message, Reply, ScheduleError, Start};
 use crate::machine::{Event, RunStatus};
 use crate::model::Name;
@@ -33,7 +36,14 @@ impl Stepped {
     ) -> Self {
         let (messages, inbox) = std::sync::mpsc::channel();
         let clock = Clock::of(clock);
-        let driver = Driver::new(store, loader, tasks, messages.clone(), inbox, false);
+        let limits = Limits::default();
+        let workshop = Workshop {
+            handle: tasks,
+            gates: Gates::new(limits),
+            metrics: Metrics::default(),
+            messages: messages.clone(),
+        };
+        let driver = Driver::new(store, loader, workshop, inbox, limits, false);
         Self {
             driver: driver.on(clock),
             messages,

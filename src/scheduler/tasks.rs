@@ -1,6 +1,7 @@
 //! Effects in flight: one task each. Aborting a task drops the attempt, which cuts it.
 
 use super::Message;
+use super::gates::Gates;
 use super::metrics::Metrics;
 use crate::action::Registry;
 use crate::expression::Value;
@@ -11,20 +12,26 @@ use std::sync::mpsc::Sender;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
+/// Where effects are carried out.
+pub(super) struct Workshop {
+    pub handle: Handle,
+    pub gates: Gates,
+    pub metrics: Metrics,
+    /// Where they report.
+    pub messages: Sender<Message>,
+}
+
 /// An effect's end.
 pub(super) struct Completion {
     pub id: EffectId,
     pub result: Result<Value, Fault>,
 }
 
-/// An effect to be carried out.
-pub(super) struct Job {
-    pub run: Name,
-    pub id: EffectId,
-    pub request: Request,
-    pub registry: Registry,
-    /// Who hears of its end.
-    pub to: Sender<Message>,
+/// Whose effect it is.
+pub(super) struct Of<'a> {
+    pub run: &'a Name,
+    pub workflow: &'a Name,
+    pub registry: &'a Registry,
 }
 
 /// The tasks of one run.
@@ -52,22 +59,20 @@ impl Tasks {
         self.running.drain().for_each(|(_, task)| task.abort());
     }
 
-    /// Carries out a request, unless it is being carried out.
-    pub fn start(&mut self, on: &Handle, metrics: &Metrics, job: Job) {
-        let Job {
-            run,
-            id,
-            request,
-            registry,
-            to,
-        } = job;
+    /// Carries out a request when its turn comes, unless it is being carried out.
+    pub fn start(&mut self, on: &Workshop, of: Of<'_>, id: EffectId, request: Request) {
         if self.running.contains_key(&id) {
             return;
         }
-        let in_flight = metrics.effect();
-        let task = on.spawn(async move {
+        let (run, workflow) = (of.run.clone(), of.workflow.clone());
+        let registry = of.registry.clone();
+        let (gates, to) = (on.gates.clone(), on.messages.clone());
+        let metrics = on.metrics.clone();
+        let task = on.handle.spawn(async move {
+            let pass = gates.pass(&workflow, registry.host(&request)).await;
+            let in_flight = metrics.effect();
             let result = registry.execute(&request).await;
-            drop(in_flight);
+            drop((pass, in_flight));
             // Without a receiver the engine is going down: the effect is repeated later.
             let _ = to.send(Message::EffectDone(run, Completion { id, result }));
         });

@@ -39,6 +39,9 @@ pub trait Kv: Send + Sync + 'static {
     /// number are.
     fn sync(&self, group: u64) -> Result<(), KvError>;
 
+    /// Opens it again after a write that failed: what was not synced may be there or not.
+    fn reopen(&self) -> Result<(), KvError>;
+
     /// The last group that `sync` remembered, as far as it is known: 0 when it is not.
     fn synced(&self) -> u64;
 }

@@ -34,7 +34,7 @@ impl MemoryStore {
     #[must_use]
     pub fn new(retention: Retention) -> Self {
         Self::recover(Memory::default(), retention, NAME)
-            .unwrap_or_else(|_| Self::fresh(Memory::default(), retention))
+            .unwrap_or_else(|_| Self::fresh(Memory::default(), retention, NAME))
     }
 
     /// What is found by a process that opens this store when the one that wrote it, and the power,
@@ -44,12 +44,7 @@ impl MemoryStore {
     /// [`StoreError::Corrupt`].
     pub fn after_power_cut(&self) -> Result<Self, StoreError> {
         let mut held = self.kv.read().clone();
-        for (key, value) in held.before.drain(..).rev() {
-            match value {
-                Some(value) => held.rows.insert(key, value),
-                None => held.rows.remove(&key),
-            };
-        }
+        held.forget_unsynced();
         let held = RwLock::new(held);
         Self::recover(Memory { held }, self.retention, NAME)
     }
@@ -61,6 +56,17 @@ const NAME: &str = "memory";
 impl Default for MemoryStore {
     fn default() -> Self {
         Self::new(Retention::default())
+    }
+}
+
+impl Held {
+    fn forget_unsynced(&mut self) {
+        for (key, value) in self.before.drain(..).rev() {
+            match value {
+                Some(value) => self.rows.insert(key, value),
+                None => self.rows.remove(&key),
+            };
+        }
     }
 }
 
@@ -117,6 +123,11 @@ impl Kv for Memory {
         let mut held = self.write();
         held.before.clear();
         held.synced = group;
+        Ok(())
+    }
+
+    fn reopen(&self) -> Result<(), KvError> {
+        self.write().forget_unsynced();
         Ok(())
     }
 

@@ -9,6 +9,7 @@ mod keys;
 mod kv;
 pub mod memory;
 mod named;
+mod park;
 mod rows;
 pub mod sled;
 mod stage;
@@ -26,6 +27,9 @@ use crate::source::Bundle;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
+
+/// The label of a run that was parked: why.
+pub const PARKED_LABEL: &str = "windlass.parked";
 
 /// What a run was compiled from; stored once per hash, so that a run is pinned to it even when
 /// the files change.
@@ -224,11 +228,35 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Corrupt`].
     fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError>;
 
+    /// When the first run that waits for longer than until `after` is due.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`].
+    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError>;
+
     /// When the first waiting run is due.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`].
-    fn next_due_at(&self) -> Result<Option<Timestamp>, StoreError>;
+    fn next_due_at(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.next_due_after(Timestamp(i64::MIN))
+    }
+
+    /// Moves a run to another index without a step of its own. With a reason, which its label
+    /// [`PARKED_LABEL`] keeps, for one that cannot go on: no recovery looks at it before somebody
+    /// asks for it. Durable when this returns.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`], [`StoreError::Corrupt`], [`StoreError::Io`].
+    fn park(&self, run: &str, placement: Placement, reason: Option<&str>)
+    -> Result<(), StoreError>;
+
+    /// Opens the store again after a write that failed. Whether the groups that failed are there
+    /// must be read: runs are loaded anew.
+    ///
+    /// # Errors
+    /// What opening it fails with; it can be tried again.
+    fn reopen(&self) -> Result<(), StoreError>;
 
     /// The runs that go on at once.
     ///

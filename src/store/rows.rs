@@ -11,7 +11,8 @@ use super::head::{Root, StoredHead};
 use super::keys::{self, Family, LoopPath};
 use super::kv::{Kv, KvError, prefixed};
 use super::{
-    Commit, Committed, ProgramSource, RunHeader, Store, StoreError, StoredRun, StoredWorkflow,
+    Commit, Committed, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
+    StoredWorkflow,
 };
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
 use crate::model::Name;
@@ -20,7 +21,8 @@ use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 /// The version of the format: which families there are and how their keys look.
 pub const FORMAT: u32 = 1;
@@ -70,41 +72,34 @@ pub struct Rows<K: Kv> {
     gate: RwLock<()>,
     /// The last group that is durable.
     synced: Mutex<u64>,
-    /// Why nothing can be written any more.
-    failed: OnceLock<String>,
+    /// Why nothing can be written any more, before it is opened again.
+    failed: Mutex<Option<String>>,
+    /// How often it was opened again: a group that is under way meanwhile is not known to be
+    /// durable.
+    openings: AtomicU64,
+    /// What errors call it.
+    name: String,
 }
 
 impl<K: Kv> Rows<K> {
-    pub(super) fn fresh(kv: K, retention: Retention) -> Self {
+    pub(super) fn fresh(kv: K, retention: Retention, name: &str) -> Self {
         Self {
             kv,
             retention,
             writer: Mutex::new(Writer::default()),
             gate: RwLock::new(()),
             synced: Mutex::new(0),
-            failed: OnceLock::new(),
+            failed: Mutex::new(None),
+            openings: AtomicU64::new(0),
+            name: name.to_owned(),
         }
     }
 
     /// Goes on with what the map holds, after checking it; makes it a store when it is empty.
     pub(super) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
-        let mut rows = Self::fresh(kv, retention);
-        let root = match rows.root(path)? {
-            Some(root) => {
-                let acknowledged = rows.kv.synced();
-                if root.group < acknowledged {
-                    let last = root.group;
-                    return Err(corrupt(&format!(
-                        "group {acknowledged} was acknowledged, and the last one found is {last}"
-                    )));
-                }
-                if rows.digest(None)? != root.digest {
-                    return Err(corrupt(
-                        "heads or indexes of runs are not those of the last group",
-                    ));
-                }
-                root
-            }
+        let mut rows = Self::fresh(kv, retention, path);
+        let root = match rows.checked_root()? {
+            Some(root) => root,
             None => {
                 let mut writer = lock(&rows.writer);
                 writer.stage_meta(&Meta {
@@ -123,10 +118,48 @@ impl<K: Kv> Rows<K> {
         Ok(rows)
     }
 
+    /// The root, if it vouches for what is there; none in an empty map.
+    fn checked_root(&self) -> Result<Option<Root>, StoreError> {
+        let Some(root) = self.root()? else {
+            return Ok(None);
+        };
+        let acknowledged = self.kv.synced();
+        if root.group < acknowledged {
+            let last = root.group;
+            return Err(corrupt(&format!(
+                "group {acknowledged} was acknowledged, and the last one found is {last}"
+            )));
+        }
+        if self.digest(None)? != root.digest {
+            return Err(corrupt(
+                "heads or indexes of runs are not those of the last group",
+            ));
+        }
+        Ok(Some(root))
+    }
+
+    /// Opens the database again after a write that failed, and goes on with what is in it.
+    fn open_again(&self) -> Result<(), StoreError> {
+        let mut writer = lock(&self.writer);
+        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let mut synced = lock(&self.synced);
+        self.openings.fetch_add(1, Ordering::SeqCst);
+        self.kv.reopen()?;
+        // What is not synced yet, though it is there, must be before anything builds on it.
+        let root = self.checked_root()?;
+        let root = root.ok_or_else(|| corrupt("all that was acknowledged is missing"))?;
+        self.kv.flush()?;
+        self.kv.sync(root.group)?;
+        *writer = Writer::new(root);
+        *synced = root.group;
+        *lock(&self.failed) = None;
+        Ok(())
+    }
+
     /// The root of a store of this format; none in an empty map.
-    fn root(&self, path: &str) -> Result<Option<Root>, StoreError> {
+    fn root(&self) -> Result<Option<Root>, StoreError> {
         let foreign = |reason: String| StoreError::Foreign {
-            path: path.to_owned(),
+            path: self.name.clone(),
             reason,
         };
         let meta = self.read(|key| keys::single(key, Family::Meta), codec::decode::<Meta>)?;
@@ -176,7 +209,7 @@ impl<K: Kv> Rows<K> {
 
     /// Fails when a write failed before.
     pub(super) fn usable(&self) -> Result<(), StoreError> {
-        match self.failed.get() {
+        match &*lock(&self.failed) {
             Some(reason) => Err(StoreError::Failed {
                 reason: reason.clone(),
             }),
@@ -186,7 +219,7 @@ impl<K: Kv> Rows<K> {
 
     /// Nothing is acknowledged any more after this.
     fn fail(&self, error: KvError) -> StoreError {
-        let _ = self.failed.set(error.to_string());
+        lock(&self.failed).get_or_insert_with(|| error.to_string());
         error.into()
     }
 
@@ -197,6 +230,7 @@ impl<K: Kv> Rows<K> {
         mut writer: MutexGuard<'_, Writer>,
     ) -> Result<(), StoreError> {
         let group = writer.next_group()?;
+        let opening = self.openings.load(Ordering::SeqCst);
         {
             let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
             self.kv.apply(&writer.stage).map_err(|e| self.fail(e))?;
@@ -206,6 +240,10 @@ impl<K: Kv> Rows<K> {
         let mut synced = lock(&self.synced);
         // The sync of an earlier group may have failed meanwhile; this group builds on it.
         self.usable()?;
+        if self.openings.load(Ordering::SeqCst) != opening {
+            let reason = String::from("it was opened again meanwhile");
+            return Err(StoreError::Failed { reason });
+        }
         // A later group's flush and sync cover this one's: the log is one.
         if *synced < group {
             self.kv.sync(group).map_err(|e| self.fail(e))?;
@@ -457,10 +495,29 @@ impl<K: Kv> Store for Rows<K> {
             .collect()
     }
 
-    fn next_due_at(&self) -> Result<Option<Timestamp>, StoreError> {
+    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
         self.usable()?;
-        let first = self.rows(prefixed(&[Family::Due.byte()])).next();
+        let Some(from) = after.0.checked_add(1) else {
+            return Ok(None);
+        };
+        let mut key = Vec::new();
+        keys::due_from(&mut key, Timestamp(from));
+        let (_, end) = prefixed(&[Family::Due.byte()]);
+        let first = self.rows((Bound::Included(key), end)).next();
         first.map(|row| Ok(due_row(row?.0.as_ref())?.0)).transpose()
+    }
+
+    fn park(
+        &self,
+        run: &str,
+        placement: Placement,
+        reason: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.park_run(run, placement, reason)
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        self.open_again()
     }
 
     fn runnable(&self) -> Result<Vec<Name>, StoreError> {

@@ -18,6 +18,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
 
 /// The directory of the database inside the state directory.
 const DIRECTORY: &str = "store";
@@ -80,6 +81,15 @@ impl SledStore {
 
 /// sled, guarded and made durable.
 pub struct Sled {
+    dir: PathBuf,
+    name: String,
+    options: SledOptions,
+    /// None while it is opened again, and for as long as that fails.
+    open: RwLock<Option<Opened>>,
+}
+
+/// An open database.
+struct Opened {
     db: sled::Db,
     /// A second handle of sled's file: its first is not reachable.
     file: File,
@@ -87,6 +97,27 @@ pub struct Sled {
 }
 
 impl Sled {
+    fn open(dir: &Path, options: SledOptions, name: &str) -> Result<Self, StoreError> {
+        let opened = Opened::open(dir, options, name)?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            name: name.to_owned(),
+            options,
+            open: RwLock::new(Some(opened)),
+        })
+    }
+
+    /// Does something with the open database.
+    fn with<T>(&self, call: impl FnOnce(&Opened) -> Result<T, KvError>) -> Result<T, KvError> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        match &*open {
+            Some(opened) => call(opened),
+            None => Err(KvError::Io(io::Error::other("it is not open"))),
+        }
+    }
+}
+
+impl Opened {
     fn open(dir: &Path, options: SledOptions, name: &str) -> Result<Self, StoreError> {
         let path = dir.join(DIRECTORY);
         let created = create_directories(dir).map_err(StoreError::Io)?;
@@ -97,11 +128,19 @@ impl Sled {
         let db = database(&path, options.cache_bytes, name)?;
         let file = file(&path, "db").map_err(StoreError::Io)?;
         let mark = file_or_new(&path).map_err(StoreError::Io)?;
-        let sled = Self { db, file, mark };
-        if sled.synced() == 0 {
-            sled.settle(&path, &created).map_err(StoreError::Io)?;
+        let opened = Self { db, file, mark };
+        if opened.synced() == 0 {
+            opened.settle(&path, &created).map_err(StoreError::Io)?;
         }
-        Ok(sled)
+        Ok(opened)
+    }
+
+    fn synced(&self) -> u64 {
+        let mut bytes = [0; 12];
+        match self.mark.read_exact_at(&mut bytes, 0) {
+            Ok(()) => read_mark(bytes).unwrap_or(0),
+            Err(_) => 0,
+        }
     }
 
     /// Makes a store beside its place and moves it there when all of it is durable: a store that
@@ -216,51 +255,75 @@ impl Kv for Sled {
     type Bytes = IVec;
 
     fn get(&self, key: &[u8]) -> Result<Option<IVec>, KvError> {
-        guard(|| self.db.get(key))
+        self.with(|open| guard(|| open.db.get(key)))
     }
 
     fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<IVec>> + '_ {
-        Rows1 {
-            iter: Some(self.db.range(range)),
+        match self.with(|open| Ok(open.db.range(range))) {
+            Ok(iter) => Rows1 {
+                iter: Some(iter),
+                failed: None,
+            },
+            Err(error) => Rows1 {
+                iter: None,
+                failed: Some(error),
+            },
         }
     }
 
     fn apply(&self, stage: &Stage) -> Result<(), KvError> {
-        guard(|| {
-            let mut batch = sled::Batch::default();
-            for (key, value) in stage.ops() {
-                match value {
-                    Some(value) => batch.insert(key, value),
-                    None => batch.remove(key),
+        self.with(|open| {
+            guard(|| {
+                let mut batch = sled::Batch::default();
+                for (key, value) in stage.ops() {
+                    match value {
+                        Some(value) => batch.insert(key, value),
+                        None => batch.remove(key),
+                    }
                 }
-            }
-            self.db.apply_batch(batch)
+                open.db.apply_batch(batch)
+            })
         })
     }
 
     fn flush(&self) -> Result<(), KvError> {
-        guard(|| self.db.flush()).map(drop)
+        self.with(|open| guard(|| open.db.flush()).map(drop))
     }
 
     fn sync(&self, group: u64) -> Result<(), KvError> {
-        self.file.sync_data()?;
-        // Never synced itself: after a power cut it may be older, which only makes it say less.
-        let _ = self.mark.write_all_at(&mark_bytes(group), 0);
+        self.with(|open| {
+            open.file.sync_data()?;
+            // Never synced itself: after a power cut it may be older, which only makes it say
+            // less.
+            let _ = open.mark.write_all_at(&mark_bytes(group), 0);
+            Ok(())
+        })
+    }
+
+    /// sled holds its file's lock until every handle of it is dropped: a reader that still has an
+    /// iterator makes this fail, and it is tried again.
+    fn reopen(&self) -> Result<(), KvError> {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        drop(open.take());
+        let opened = Opened::open(&self.dir, self.options, &self.name);
+        *open = Some(opened.map_err(|error| match error {
+            StoreError::Corrupt { what } => KvError::Corrupt(what),
+            StoreError::Io(error) => KvError::Io(error),
+            other => KvError::Io(io::Error::other(other.to_string())),
+        })?);
         Ok(())
     }
 
     fn synced(&self) -> u64 {
-        let mut bytes = [0; 12];
-        match self.mark.read_exact_at(&mut bytes, 0) {
-            Ok(()) => read_mark(bytes).unwrap_or(0),
-            Err(_) => 0,
-        }
+        self.with(|open| Ok(open.synced())).unwrap_or(0)
     }
 }
 
 /// The iterator of sled, guarded; it ends with its first error.
 struct Rows1 {
     iter: Option<sled::Iter>,
+    /// There was none from the start.
+    failed: Option<KvError>,
 }
 
 impl Rows1 {
@@ -268,6 +331,9 @@ impl Rows1 {
         &mut self,
         step: impl FnOnce(&mut sled::Iter) -> Option<sled::Result<(IVec, IVec)>>,
     ) -> Option<KvRow<IVec>> {
+        if let Some(error) = self.failed.take() {
+            return Some(Err(error));
+        }
         let iter = self.iter.as_mut()?;
         match guard(|| step(iter).transpose()) {
             Ok(Some(row)) => Some(Ok(row)),

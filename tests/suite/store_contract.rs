@@ -55,6 +55,8 @@ contract!(
     a_wrong_revision_is_refused_and_the_others_stand,
     a_commit_that_does_not_fit_leaves_nothing,
     due_runs_come_in_order,
+    a_parked_run_is_in_no_index,
+    a_store_that_was_opened_again_goes_on,
     placements_move_a_run_between_the_indexes,
     runs_are_listed_in_pages,
     ten_thousand_runs_are_listed,
@@ -747,4 +749,40 @@ fn store_revisions(store: &dyn Store) -> BTreeMap<String, u64> {
     runs.into_iter()
         .map(|head| (head.id.to_string(), head.revision))
         .collect()
+}
+
+fn a_parked_run_is_in_no_index(bench: &Bench) {
+    let store = &*bench.store;
+    ok(store, at("a", 0, Placement::Runnable));
+    ok(store, at("b", 0, Placement::Due(Timestamp(70))));
+    for run in ["a", "b"] {
+        store.park(run, Placement::Resting, Some("why")).unwrap();
+    }
+    assert!(store.runnable().unwrap().is_empty());
+    assert_eq!(store.next_due_at().unwrap(), None);
+    let header = store.header("a").unwrap();
+    assert_eq!(header.labels["windlass.parked"], "why");
+    assert_eq!((header.revision, header.placement), (1, Placement::Resting));
+    // Back again, and it goes on from there.
+    store.park("a", Placement::Runnable, None).unwrap();
+    assert_eq!(store.runnable().unwrap(), ["a".into()]);
+    assert_eq!(store.header("a").unwrap().labels.len(), 1);
+    ok(store, at("a", 1, Placement::Due(Timestamp(90))));
+    assert_eq!(store.next_due_at().unwrap(), Some(Timestamp(90)));
+    assert_eq!(store.next_due_after(Timestamp(90)).unwrap(), None);
+    let unknown = store.park("c", Placement::Resting, None);
+    assert!(
+        matches!(unknown, Err(StoreError::UnknownRun(_))),
+        "{unknown:?}"
+    );
+}
+
+fn a_store_that_was_opened_again_goes_on(bench: &Bench) {
+    let store = &*bench.store;
+    ok(store, commit("a", 0));
+    store.reopen().unwrap();
+    assert_eq!(store.load("a").unwrap().header.revision, 1);
+    ok(store, commit("a", 1));
+    store.reopen().unwrap();
+    assert_eq!(store.header("a").unwrap().revision, 2);
 }

@@ -206,6 +206,8 @@ pub enum RefusalKind {
     Workflow,
     /// The store.
     Store,
+    /// The owner has as much to do as it takes: later there may be room.
+    Busy,
     /// The owner is about to leave: ask again whoever owns the store then.
     Stopping,
     /// Anything else.

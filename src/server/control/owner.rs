@@ -343,6 +343,8 @@ fn kind(error: &EngineError) -> RefusalKind {
         EngineError::Schedule(ScheduleError::Ended { .. }) => RefusalKind::Ended,
         EngineError::Schedule(ScheduleError::Exists(_)) => RefusalKind::Exists,
         EngineError::Schedule(ScheduleError::Stopped) => RefusalKind::Stopping,
+        EngineError::Schedule(ScheduleError::Busy) => RefusalKind::Busy,
+        EngineError::Schedule(ScheduleError::Broken { .. }) => RefusalKind::Internal,
         EngineError::Schedule(ScheduleError::Unloadable { .. }) | EngineError::Load(_) => {
             RefusalKind::Workflow
         }

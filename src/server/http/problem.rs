@@ -61,6 +61,8 @@ pub(super) enum Kind {
     RefusedWorkflow,
     /// The input is not what the workflow declares.
     RefusedInput,
+    /// It has as much to do as it takes.
+    Busy,
     /// It is about to leave, or not there yet.
     Unavailable,
     /// The store.
@@ -115,6 +117,11 @@ impl Kind {
                 S::UNPROCESSABLE_ENTITY,
                 "refused-input",
                 "The input is refused",
+            ),
+            Self::Busy => (
+                S::TOO_MANY_REQUESTS,
+                "busy",
+                "The server has as much to do as it takes",
             ),
             Self::Unavailable => (
                 S::SERVICE_UNAVAILABLE,
@@ -205,7 +212,8 @@ impl From<EngineError> for Problem {
 fn of_schedule(error: &ScheduleError) -> Kind {
     match error {
         ScheduleError::Store(error) => of_store(error),
-        ScheduleError::Unloadable { .. } => Kind::Internal,
+        ScheduleError::Unloadable { .. } | ScheduleError::Broken { .. } => Kind::Internal,
+        ScheduleError::Busy => Kind::Busy,
         ScheduleError::Ended { .. } => Kind::RunEnded,
         ScheduleError::Exists(_) => Kind::RunExists,
         ScheduleError::Stopped => Kind::Unavailable,

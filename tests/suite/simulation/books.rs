@@ -8,8 +8,8 @@ use windlass::machine::{Change, EffectId, HistoryEvent, IterationRow, LoopState,
 use windlass::model::{Name, Request};
 use windlass::program::ProgramHash;
 use windlass::store::{
-    Commit, Committed, MemoryStore, ProgramSource, RunHeader, Store, StoreError, StoredRun,
-    StoredWorkflow,
+    Commit, Committed, MemoryStore, Placement, ProgramSource, RunHeader, Store, StoreError,
+    StoredRun, StoredWorkflow,
 };
 use windlass::time::Timestamp;
 
@@ -227,8 +227,21 @@ impl Store for Disk {
         self.store.due(now, limit)
     }
 
-    fn next_due_at(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.store.next_due_at()
+    fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError> {
+        self.store.next_due_after(after)
+    }
+
+    fn park(
+        &self,
+        run: &str,
+        placement: Placement,
+        reason: Option<&str>,
+    ) -> Result<(), StoreError> {
+        self.store.park(run, placement, reason)
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        self.store.reopen()
     }
 
     fn runnable(&self) -> Result<Vec<Name>, StoreError> {

@@ -1,0 +1,208 @@
+//! How much goes on at a time and how large things may get; and that a run which cannot go on
+//! keeps nobody else from it.
+
+use super::process::Place;
+use crate::serve::{COUNT, Server};
+use crate::store_contract::{commit, ok};
+use crate::support::serve;
+use axum::Router;
+use axum::extract::State;
+use axum::routing::get;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+use windlass::engine::{Engine, EngineError, Limits, RunFailure, ScheduleError, Value};
+use windlass::store::SledStore;
+
+/// How many are inside at a time, and how many were at most.
+#[derive(Default)]
+struct Crowd {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+async fn slow(State(crowd): State<Arc<Crowd>>) -> &'static str {
+    let now = crowd.now.fetch_add(1, Ordering::SeqCst) + 1;
+    crowd.most.fetch_max(now, Ordering::SeqCst);
+    // Long enough for all that may come to come.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    crowd.now.fetch_sub(1, Ordering::SeqCst);
+    "done"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_gets_so_many_calls_at_a_time() {
+    let crowd = Arc::<Crowd>::default();
+    let router = Router::new()
+        .route("/", get(slow))
+        .with_state(crowd.clone());
+    let base = serve(router).await;
+    let limits = Limits {
+        effects_per_host: 3,
+        ..Limits::default()
+    };
+    let engine = Engine::builder().limits(limits).in_memory().unwrap();
+    let text = format!(
+        "actions:\n\
+         \x20 all:\n\
+         \x20   type: foreach\n\
+         \x20   foreach: \"@range(0, 40)\"\n\
+         \x20   concurrency: 40\n\
+         \x20   actions: {{ call: {{ type: http, uri: \"{base}/\" }} }}\n\
+         outputs: \"@length(body('all'))\""
+    );
+    let workflow = engine.load_text("host.yaml", &text).unwrap();
+    let run = engine.start(&workflow, Value::Null).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), Value::from(40_i64));
+    assert_eq!(crowd.most.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_runs_only_for_what_has_begun() {
+    let limits = Limits {
+        effects: 1,
+        ..Limits::default()
+    };
+    let engine = Engine::builder()
+        .register_activity("long", |_| async {
+            tokio::time::sleep(Duration::from_millis(900)).await;
+            Ok(Value::Null)
+        })
+        .register_activity("short", |_| async { Ok(Value::from(1_i64)) })
+        .limits(limits)
+        .in_memory()
+        .unwrap();
+    let text = "
+actions:
+  both:
+    type: parallel
+    branches:
+      a: { actions: { long: { type: activity, inputs: { activityType: long } } } }
+      b: { actions: { short: { type: activity, timeout: PT0.3S, inputs: { activityType: short } } } }
+outputs: \"@outputs('short')\"
+";
+    let workflow = engine.load_text("time.yaml", text).unwrap();
+    let run = engine.start(&workflow, Value::Null).await.unwrap();
+    assert_eq!(run.result().await.unwrap(), Value::from(1_i64));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beyond_what_is_taken_a_start_is_refused() {
+    let release = Arc::new(Notify::new());
+    let waits = release.clone();
+    let limits = Limits {
+        live_runs: 1,
+        ..Limits::default()
+    };
+    let engine = Engine::builder()
+        .register_activity("wait", move |_| {
+            let waits = waits.clone();
+            async move {
+                waits.notified().await;
+                Ok(Value::Null)
+            }
+        })
+        .limits(limits)
+        .in_memory()
+        .unwrap();
+    let text = "actions: { a: { type: activity, inputs: { activityType: wait } } }";
+    let workflow = engine.load_text("busy.yaml", text).unwrap();
+    let first = engine.start(&workflow, Value::Null).await.unwrap();
+    let refused = engine.start(&workflow, Value::Null).await;
+    let busy = EngineError::Schedule(ScheduleError::Busy);
+    assert_eq!(refused.err().unwrap().to_string(), busy.to_string());
+    release.notify_one();
+    first.result().await.unwrap();
+    let second = engine.start(&workflow, Value::Null).await.unwrap();
+    release.notify_one();
+    second.result().await.unwrap();
+}
+
+fn fault_of(failure: &RunFailure) -> String {
+    match failure {
+        RunFailure::Ended {
+            error: Some(error), ..
+        } => format!("{}: {}", error.fault.kind, error.fault.message),
+        other => panic!("{other}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_and_a_state_are_bounded() {
+    let limits = Limits {
+        state_bytes: 2 << 20,
+        ..Limits::default()
+    };
+    let engine = Engine::builder()
+        .register_activity("large", |context| async move {
+            let bytes = usize::try_from(context.input.as_int().unwrap()).unwrap();
+            Ok(Value::text("x".repeat(bytes)))
+        })
+        .limits(limits)
+        .in_memory()
+        .unwrap();
+    let one =
+        "actions: { a: { type: activity, inputs: { activityType: large, input: 17000000 } } }";
+    let workflow = engine.load_text("result.yaml", one).unwrap();
+    let run = engine.start(&workflow, Value::Null).await.unwrap();
+    let failed = fault_of(&run.result().await.unwrap_err());
+    assert!(
+        failed.starts_with("too_large: what the action gave"),
+        "{failed}"
+    );
+
+    let many = "
+variables: { all: [] }
+actions:
+  grow:
+    type: until
+    condition: '@false'
+    limit: { count: 1000 }
+    actions:
+      a: { type: activity, inputs: { activityType: large, input: 100000 } }
+      keep: { type: appendToArrayVariable, name: all, value: \"@outputs('a')\" }
+";
+    let workflow = engine.load_text("state.yaml", many).unwrap();
+    let run = engine.start(&workflow, Value::Null).await.unwrap();
+    let failed = fault_of(&run.result().await.unwrap_err());
+    assert!(
+        failed.starts_with("too_large: the state of the run has"),
+        "{failed}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_cannot_be_loaded_is_parked_and_the_others_go_on() {
+    let place = Place::new();
+    {
+        // A program that no version of the engine can read.
+        let store = SledStore::open(&place.state()).unwrap();
+        ok(&store, commit("broken", 0));
+    }
+    let server = Server::start(&place.state());
+    let run = server.begin(COUNT, json!({})).await;
+    assert_eq!(server.end(&run).await["status"], "Succeeded");
+
+    let mut reason = serde_json::Value::Null;
+    for _ in 0..600 {
+        let status = place.json(&["status", "broken", "-o", "json"]);
+        reason = status["labels"]["windlass.parked"].clone();
+        if reason.is_string() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let said = reason.as_str().unwrap_or_default();
+    let (_, told) = server.stop();
+    assert!(said.contains("cannot be loaded"), "{reason} {told}");
+
+    // Nothing looks at it after a restart, before somebody asks.
+    let store = SledStore::open(&place.state()).unwrap();
+    use windlass::store::Store;
+    assert!(store.runnable().unwrap().is_empty());
+    drop(store);
+    let resumed = place.run(&["resume", "broken"]);
+    assert_eq!(resumed.status.code(), Some(3), "{resumed:?}");
+}
