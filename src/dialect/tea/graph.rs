@@ -1,6 +1,7 @@
 //! Nodes and edges: the order in which nodes run. A graph in which nothing branches and nothing
 //! comes back is a plain sequence.
 
+use super::fan::{Wired, Wish};
 use super::{Place, Tea, make};
 use crate::expression::Condition;
 use crate::hir::{Block, Edge, Graph, Node as GraphNode, Step, StepKind};
@@ -32,9 +33,19 @@ impl<'n> Tea<'_, 'n> {
             return Block::Sequence(Vec::new());
         };
         let places = self.declare(list, owner);
-        let edges = self.edges(edges);
-        let steps: Vec<(Step, Vec<Edge>)> = self.steps_and_edges(list, &places, edges.clone());
-        self.whole(steps, &edges, owner, max_steps)
+        let mut wishes = BTreeMap::new();
+        let edges = self.edges(edges, &mut wishes);
+        let fans = self.fans(&edges, &wishes);
+        let first = places.iter().flatten().next();
+        let first = first.map(|place| place.name.clone());
+        let mut steps = self.steps_and_edges(list, &places, edges.clone());
+        for fan in fans {
+            self.fold(fan, &mut steps, max_steps);
+        }
+        let Some(entry) = self.entry(&mut steps, first, &edges, owner) else {
+            return Block::Sequence(Vec::new());
+        };
+        in_order(steps, &entry, max_steps)
     }
 
     /// The names of the nodes at the top: all known before anything refers to them.
@@ -79,14 +90,16 @@ impl<'n> Tea<'_, 'n> {
         list: &'n [Node],
         places: &[Option<Place>],
         mut written: Edges,
-    ) -> Vec<(Step, Vec<Edge>)> {
+    ) -> Vec<Wired> {
         let named = |place: &Option<Place>| place.as_ref().map(|place| place.name.clone());
         let mut steps = Vec::with_capacity(list.len());
         for (index, node) in list.iter().enumerate() {
             let Some(place) = places.get(index).and_then(Option::as_ref) else {
                 continue;
             };
+            self.joining = self.joins.get(&*place.name).cloned();
             let step = self.node(node, place);
+            self.joining = None;
             let mut edges = self.goto(node);
             edges.extend(written.remove(&*place.name).unwrap_or_default());
             if edges.is_empty() {
@@ -103,7 +116,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// `edges`, checked.
-    fn edges(&mut self, entry: Option<&'n Entry>) -> Edges {
+    fn edges(&mut self, entry: Option<&'n Entry>, wishes: &mut BTreeMap<String, Wish>) -> Edges {
         let mut edges = Edges::new();
         let Some(entry) = entry else { return edges };
         let list = match &entry.value.kind {
@@ -116,26 +129,45 @@ impl<'n> Tea<'_, 'n> {
             }
         };
         for edge in list {
-            if let Some((from, edge)) = self.edge(edge) {
+            if let Some((from, edge)) = self.edge(edge, wishes) {
                 edges.entry(from.to_owned()).or_default().push(edge);
             }
         }
         edges
     }
 
-    fn edge(&mut self, node: &'n Node) -> Option<(&'n str, Edge)> {
+    fn edge(
+        &mut self,
+        node: &'n Node,
+        wishes: &mut BTreeMap<String, Wish>,
+    ) -> Option<(&'n str, Edge)> {
         let mut fields = self.reader.fields(node, "an edge", EDGE)?;
         let from = fields.need(&mut self.reader, "from", node.span, EDGE);
         let to = fields.need(&mut self.reader, "to", node.span, EDGE);
         let condition = fields.some(&mut self.reader, "condition");
         let when = fields.some(&mut self.reader, "when");
         fields.allow(&["description", "metadata", "label"]);
-        for key in ["type", "fan_in"] {
-            if let Some(entry) = fields.get(key)
-                && entry.value.as_str() != Some("simple")
-            {
-                self.not_supported(entry);
+        let kind = fields.some(&mut self.reader, "type");
+        let fan_in = fields.some(&mut self.reader, "fan_in");
+        if let Some(kind) = kind {
+            let known = ["simple", "conditional", "parallel"];
+            let hint = "simple, conditional or parallel";
+            let word = self.reader.text(kind, hint).unwrap_or("simple");
+            if !known.contains(&word) {
+                let what = format!("`{word}` is no type of edge");
+                self.unknown("unknown-type", what, kind.value.span, word, known);
             }
+        }
+        let parallel = kind.and_then(|kind| kind.value.as_str()) == Some("parallel");
+        if let Some(from) = from.and_then(|from| from.value.as_str())
+            && (parallel || fan_in.is_some())
+        {
+            let wish = wishes.entry(from.to_owned()).or_insert(Wish {
+                fan_in: None,
+                span: node.span,
+            });
+            let named = fan_in.and_then(|entry| entry.value.as_str());
+            wish.fan_in = named.map(str::to_owned).or(wish.fan_in.take());
         }
         fields.finish(&mut self.reader);
         let when = self.edge_condition(condition, when);
@@ -235,7 +267,7 @@ impl<'n> Tea<'_, 'n> {
                     let when = fields.some(&mut self.reader, "if");
                     let to = fields.need(&mut self.reader, "to", rule.span, GOTO);
                     fields.finish(&mut self.reader);
-                    let when = when.and_then(|when| self.condition(when));
+                    let when = when.and_then(|when| self.goto_condition(when));
                     let to = to.filter(|to| self.reader.text(to, GOTO).is_some());
                     edges.extend(to.and_then(|to| target(self, &to.value, when)));
                 }
@@ -249,18 +281,28 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// The steps in the order their edges say.
-    fn whole(
+    /// The condition of a rule of `goto`: of a template, its text counts, and some words are false
+    /// (spec: tea-observed.md, "goto").
+    fn goto_condition(&mut self, entry: &Entry) -> Option<Condition> {
+        let is_template = |text: &str| text.contains("{{") || text.contains("{%");
+        if !entry.value.as_str().is_some_and(is_template) {
+            return self.condition(entry);
+        }
+        let text = self.reader.template(&entry.value);
+        let word = "{{ (result | string | trim | lower) not in ['', 'false', '0', 'no', 'none'] }}";
+        let word = make::with_result(&text, make::jinja(word));
+        Condition::from_template(word).ok()
+    }
+
+    /// The step to begin with.
+    fn entry(
         &mut self,
-        steps: Vec<(Step, Vec<Edge>)>,
+        steps: &mut Vec<Wired>,
+        first: Option<Name>,
         edges: &Edges,
         owner: &Name,
-        max_steps: u32,
-    ) -> Block {
-        let first = steps.first().map(|(step, _)| step.name.clone());
-        let start = edges.get(START).map(Vec::as_slice).unwrap_or_default();
-        let mut steps = steps;
-        let entry = match start {
+    ) -> Option<Name> {
+        match edges.get(START).map(Vec::as_slice).unwrap_or_default() {
             [] => first,
             [only] if only.when.is_none() => only.to.clone(),
             several => {
@@ -272,32 +314,33 @@ impl<'n> Tea<'_, 'n> {
                 steps.insert(0, (choice, several.to_vec()));
                 Some(name)
             }
-        };
-        let Some(entry) = entry else {
-            return Block::Sequence(Vec::new());
-        };
-        match line(&steps, &entry) {
-            Some(order) => {
-                let mut steps: Vec<Option<Step>> =
-                    steps.into_iter().map(|(step, _)| Some(step)).collect();
-                let in_order = order.into_iter();
-                let taken = in_order.filter_map(|index| steps.get_mut(index)?.take());
-                Block::Sequence(taken.collect())
-            }
-            None => Block::Graph(Graph {
-                entry: Some(entry),
-                nodes: steps
-                    .into_iter()
-                    .map(|(step, edges)| GraphNode { step, edges })
-                    .collect(),
-                max_steps,
-            }),
         }
     }
 }
 
+/// The steps as their edges say: one after the other where that is all there is to it.
+pub(super) fn in_order(steps: Vec<Wired>, entry: &Name, max_steps: u32) -> Block {
+    match line(&steps, entry) {
+        Some(order) => {
+            let mut steps: Vec<Option<Step>> =
+                steps.into_iter().map(|(step, _)| Some(step)).collect();
+            let in_order = order.into_iter();
+            let taken = in_order.filter_map(|index| steps.get_mut(index)?.take());
+            Block::Sequence(taken.collect())
+        }
+        None => Block::Graph(Graph {
+            entry: Some(entry.clone()),
+            nodes: steps
+                .into_iter()
+                .map(|(step, edges)| GraphNode { step, edges })
+                .collect(),
+            max_steps,
+        }),
+    }
+}
+
 /// The order of the steps, when each leads to one other and none comes twice; none: it is a graph.
-fn line(steps: &[(Step, Vec<Edge>)], entry: &Name) -> Option<Vec<usize>> {
+fn line(steps: &[Wired], entry: &Name) -> Option<Vec<usize>> {
     let index_of = |name: &Name| steps.iter().position(|(step, _)| step.name == *name);
     let mut order = Vec::with_capacity(steps.len());
     let mut next = Some(entry.clone());

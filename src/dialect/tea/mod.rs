@@ -5,8 +5,10 @@
 //! are called here; nothing of this format runs by itself.
 
 mod action;
+mod constants;
 mod correct;
 mod evaluate;
+mod fan;
 mod graph;
 mod make;
 mod node;
@@ -28,7 +30,7 @@ use crate::expression::{Condition, Syntax, Template, Value};
 use crate::hir::Workflow;
 use crate::model::{Dialect, Name};
 use crate::source::{Bundle, Entry, Kind, Node, SourceFile, Span};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Reads a file as tea. The workflow means something only when no error was reported.
 pub(super) fn read(
@@ -39,6 +41,7 @@ pub(super) fn read(
     diagnostics: &mut Diagnostics,
 ) -> Workflow {
     let schemas = schemas::documents(bundle, node, diagnostics);
+    let node = &constants::replaced(node);
     let mut tea = Tea {
         reader: Reader::new(file, Syntax::Jinja, diagnostics),
         max_count: caps.count(Dialect::Tea),
@@ -47,6 +50,8 @@ pub(super) fn read(
         llm: Vec::new(),
         correcting: Vec::new(),
         schemas,
+        joins: BTreeMap::new(),
+        joining: None,
     };
     tea.workflow(node, &stem(&file.path))
 }
@@ -66,6 +71,10 @@ struct Tea<'d, 'n> {
     correcting: Vec<&'n str>,
     /// The documents that schemas refer to, by path.
     schemas: Value,
+    /// The nodes that join branches, each with the step whose output are their states.
+    joins: BTreeMap<String, Name>,
+    /// That step, while the node is read.
+    joining: Option<Name>,
 }
 
 /// Where a step stands.

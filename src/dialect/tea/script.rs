@@ -136,6 +136,9 @@ impl<'n> Tea<'_, 'n> {
         let mut globals = globals;
         let variables = Template::wire(Wire::Root(Name::from("variables")));
         globals.push(("variables", variables));
+        if let Some(branches) = &self.joining {
+            globals.push(("parallel_results", make::output_of(branches)));
+        }
         let mut members = vec![("code", template), ("globals", object(globals))];
         if language == Language::Python {
             members.push(("live", make::text("state")));

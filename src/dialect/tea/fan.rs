@@ -1,0 +1,181 @@
+//! Edges that start several nodes at once, and the node that joins them (spec: tea.md, "Edges").
+//!
+//! Each branch works on a copy of the state, and nothing of it is merged: the joining node gets the
+//! states that the branches came to, as `parallel_results`. The branches run one after the other,
+//! because there is one state to work on.
+
+use super::make::{assign, helper, output_of, replace, state};
+use super::{Place, Tea, make};
+use crate::expression::Template;
+use crate::hir::{Edge, Step, StepKind};
+use crate::model::Name;
+use crate::source::{Kind, Node, Span};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A step of the graph and the edges out of it.
+pub(super) type Wired = (Step, Vec<Edge>);
+
+/// The edges out of one node that are meant to start several.
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    /// The joining node, when an edge names it.
+    pub fan_in: Option<String>,
+    pub span: Span,
+}
+
+/// A node that starts several.
+#[derive(Clone, Debug)]
+pub(super) struct Fan {
+    from: Name,
+    targets: Vec<Name>,
+    join: Name,
+    /// The step that runs the branches.
+    place: Place,
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// The nodes that start several: those whose edges say so, and those with several edges
+    /// without a condition when a node joins them.
+    pub(super) fn fans(
+        &mut self,
+        edges: &BTreeMap<String, Vec<Edge>>,
+        wishes: &BTreeMap<String, Wish>,
+    ) -> Vec<Fan> {
+        let flagged = |(name, node): &(&'n str, &'n Node)| {
+            let flag = node.get("fan_in").map(|flag| &flag.kind);
+            matches!(flag, Some(Kind::Bool(true))).then_some(*name)
+        };
+        let joins: Vec<&str> = self.nodes.iter().filter_map(flagged).collect();
+        let mut fans = Vec::new();
+        for (from, edges) in edges {
+            let mut targets: Vec<Name> = Vec::new();
+            let open = edges.iter().filter(|edge| edge.when.is_none());
+            for to in open.filter_map(|edge| edge.to.as_ref()) {
+                if !targets.contains(to) {
+                    targets.push(to.clone());
+                }
+            }
+            let wish = wishes.get(from);
+            if targets.len() < 2 || (wish.is_none() && joins.is_empty()) {
+                continue;
+            }
+            let span = edges.first().map_or_else(Span::default, |edge| edge.span);
+            let span = wish.map_or(span, |wish| wish.span);
+            let named = wish.and_then(|wish| wish.fan_in.as_deref());
+            let join = match (named, joins.as_slice()) {
+                (Some(named), _) => Some(named),
+                (None, [only]) => Some(*only),
+                (None, _) => None,
+            };
+            let known = join.filter(|join| self.nodes.iter().any(|(name, _)| name == join));
+            let Some(join) = known else {
+                let what = format!("which node joins what '{from}' starts is not said");
+                let hint = "for example { from: a, to: b, type: parallel, fan_in: join }";
+                self.reader.error("fan-in-undefined", span, what, hint);
+                continue;
+            };
+            let join = Name::from(join);
+            let owner = Name::from(from.as_str());
+            let place = self.place(&format!("{from}.parallel"), &owner, span, true);
+            self.joins.insert(join.to_string(), place.name.clone());
+            fans.push(Fan {
+                from: owner,
+                targets,
+                join,
+                place,
+            });
+        }
+        fans
+    }
+
+    /// Takes the branches of a fan out of the graph and puts one step in their place.
+    pub(super) fn fold(&mut self, fan: Fan, steps: &mut Vec<Wired>, max_steps: u32) {
+        let mut branches = Vec::new();
+        let mut taken = BTreeSet::new();
+        for target in &fan.targets {
+            let inside = closure(target, &fan.join, steps);
+            if inside.iter().any(|name| taken.contains(name)) || inside.contains(&fan.from) {
+                let what = format!(
+                    "the branches that '{}' starts have nodes in common",
+                    fan.from
+                );
+                let hint = "a branch has its own nodes up to the node that joins them";
+                self.reader
+                    .error("fan-out-overlap", fan.place.span, what, hint);
+                return;
+            }
+            taken.extend(inside.iter().cloned());
+            let mut branch = Vec::new();
+            let mut rest = Vec::new();
+            for (step, edges) in std::mem::take(steps) {
+                if inside.contains(&step.name) {
+                    let edges = edges.into_iter().map(|edge| ends_at(edge, &fan.join));
+                    branch.push((step, edges.collect()));
+                } else {
+                    rest.push((step, edges));
+                }
+            }
+            *steps = rest;
+            branches.push((target.clone(), branch));
+        }
+        let step = self.branches(&fan, branches, max_steps);
+        let name = step.name.clone();
+        let span = fan.place.span;
+        let edge = |to: &Name| Edge {
+            when: None,
+            to: Some(to.clone()),
+            span,
+        };
+        for (from, edges) in steps.iter_mut() {
+            if from.name == fan.from {
+                edges.retain(|edge| edge.when.is_some());
+                edges.push(edge(&name));
+            }
+        }
+        steps.push((step, vec![edge(&fan.join)]));
+    }
+
+    fn branches(&mut self, fan: &Fan, branches: Vec<(Name, Vec<Wired>)>, max_steps: u32) -> Step {
+        let place = &fan.place;
+        let before = self.part(place, "before");
+        let saved = output_of(&before.name);
+        let mut steps = vec![helper(before, "compose", StepKind::Compose(state()))];
+        let mut results = Vec::new();
+        for (target, branch) in branches {
+            let inside = self.part(place, &target);
+            let body = super::graph::in_order(branch, &target, max_steps);
+            steps.push(helper(inside, "branch", StepKind::Block(body)));
+            let result = self.part(place, &format!("{target}.state"));
+            results.push(output_of(&result.name));
+            steps.push(helper(result, "compose", StepKind::Compose(state())));
+            let back = vec![replace(saved.clone(), place.span)];
+            let restored = self.part(place, &format!("{target}.restored"));
+            steps.push(helper(restored, "assign", assign(back, None)));
+        }
+        Step {
+            output: Some(Template::array(results)),
+            ..helper(place.clone(), "parallel", make::block(steps))
+        }
+    }
+}
+
+/// The nodes that a branch may come to before it is joined.
+fn closure(first: &Name, join: &Name, steps: &[Wired]) -> BTreeSet<Name> {
+    let mut inside = BTreeSet::new();
+    let mut open = vec![first.clone()];
+    while let Some(name) = open.pop() {
+        if name == *join || !inside.insert(name.clone()) {
+            continue;
+        }
+        let found = steps.iter().find(|(step, _)| step.name == name);
+        let edges = found.map(|(_, edges)| edges.as_slice()).unwrap_or_default();
+        open.extend(edges.iter().filter_map(|edge| edge.to.clone()));
+    }
+    inside
+}
+
+/// In a branch, the node that joins is the end.
+fn ends_at(edge: Edge, join: &Name) -> Edge {
+    let to = edge.to.filter(|to| to != join);
+    Edge { to, ..edge }
+}
