@@ -5,7 +5,7 @@ use super::append::AppendFile;
 use super::handler::{ActivityContext, Handlers};
 use super::http::{Client, Http};
 use super::process::Processes;
-use super::script::{Lua, Python};
+use super::script::{Lua, Prolog, Python};
 use super::secrets::{SecretSources, Secrets};
 use super::shell::Shell;
 use super::{Attempt, Executor};
@@ -35,15 +35,16 @@ pub struct Registry {
 
 impl Registry {
     /// The executors that Windlass brings: `http`, `shell`, `appendFile`, `python`, `lua`,
-    /// `activity`, `actor`, `connector`, `runner`. No handlers.
+    /// `prolog`, `activity`, `actor`, `connector`, `runner`. No handlers.
     #[must_use]
     pub fn new() -> Self {
         let client = Arc::new(Client::default());
         let processes = Arc::new(Processes::default());
-        let executors: [(&str, Arc<dyn Executor>); 5] = [
+        let executors: [(&str, Arc<dyn Executor>); 6] = [
             ("appendFile", Arc::new(AppendFile::default())),
             ("http", Arc::new(Http::new(Arc::clone(&client)))),
             ("lua", Arc::new(Lua::default())),
+            ("prolog", Arc::new(Prolog::new(Arc::clone(&processes)))),
             ("python", Arc::new(Python::new(Arc::clone(&processes)))),
             ("shell", Arc::new(Shell::new(Arc::clone(&processes)))),
         ];

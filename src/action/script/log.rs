@@ -11,6 +11,9 @@ pub(super) const MAX_LOG: usize = 1 << 20;
 /// A line is cut into pieces of so many bytes.
 const MAX_LINE: usize = 8 << 10;
 
+/// Lines of a script's output that are logged when it is read at its end.
+pub(super) const MAX_LINES: usize = 10_000;
+
 /// Bytes that are kept to tell why a process ended.
 const LAST_WORDS: usize = 4 << 10;
 

@@ -25,10 +25,11 @@ const LOOK_EVERY: u32 = 1000;
 
 /// What catches errors must not catch the one that ends a script, and nothing may run where no hook
 /// can end it: in a finalizer, in the handler of an error that a hook raised, in what closes a
-/// coroutine that died so.
+/// variable while a hook raises one.
 const PRELUDE: &str = r#"
 local check = ...
-local pcall0, error0, rawget0, setmetatable0 = pcall, error, rawget, setmetatable
+local pcall0, error0, ipairs0 = pcall, error, ipairs
+local rawget0, setmetatable0 = rawget, setmetatable
 local create0, resume0, close0 = coroutine.create, coroutine.resume, coroutine.close
 local function handled(handler, ok, ...)
     if ok then return ok, ... end
@@ -52,8 +53,10 @@ function coroutine.wrap(f)
     return function(...) return unwrapped(thread, check(resume0(thread, ...))) end
 end
 function setmetatable(table, meta)
-    if meta ~= nil and rawget0(meta, "__gc") ~= nil then
-        error0("__gc is not available", 2)
+    for _, name in ipairs0({"__gc", "__close"}) do
+        if meta ~= nil and rawget0(meta, name) ~= nil then
+            error0(name .. " is not available", 2)
+        end
     end
     return setmetatable0(table, meta)
 end

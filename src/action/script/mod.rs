@@ -4,9 +4,11 @@
 
 mod log;
 mod lua;
+mod prolog;
 mod python;
 
 pub(super) use lua::Lua;
+pub(super) use prolog::Prolog;
 pub(super) use python::Python;
 
 use super::inputs::{Inputs, invalid, mismatch};

@@ -4,6 +4,7 @@ mod handler;
 mod http;
 mod http_faults;
 mod script;
+mod script_prolog;
 mod shell;
 mod tls;
 

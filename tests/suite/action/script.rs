@@ -562,6 +562,11 @@ async fn what_goes_wrong_in_lua() {
             "TypeError: `result` is text that is not valid UTF-8",
         ),
         (
+            "local t <close> = setmetatable({}, {__close = print})",
+            "RuntimeError",
+            "RuntimeError: __close is not available (line 1)",
+        ),
+        (
             "setmetatable({}, {__gc = print})",
             "RuntimeError",
             "RuntimeError: __gc is not available (line 1)",
@@ -606,7 +611,6 @@ fn lua_is_cut_wherever_it_loops() {
         "while true do pcall(function() while true do end end) end",
         "while true do xpcall(function() while true do end end, function() while true do end end) end",
         "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
-        "local t <close> = setmetatable({}, {__close = function() while true do end end})",
         "local s = setmetatable({}, {__index = function(t, k) return t[k + 1] end}) return pcall(function() while true do pcall(function() return s[1] end) end end)",
         "coroutine.wrap(function() while true do pcall(coroutine.wrap(function() while true do end end)) end end)()",
         "table.sort({3, 2, 1}, function() while true do end end)",

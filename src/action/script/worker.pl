@@ -1,0 +1,241 @@
+% Runs one script: a job as JSON on standard input, an answer as JSON on standard output. What the
+% script prints goes to standard error. The terms of a script are taken one after the other: a rule
+% or a ground fact is kept, anything else is a goal.
+:- module(windlass, [main/0]).
+:- use_module(library(http/json)).
+:- use_module(library(sandbox)).
+:- use_module(library(lists)).
+:- use_module(library(occurs)).
+:- use_module(library(strings)).
+
+:- dynamic returned_key/2, returned_value/1.
+
+store(Key, Value) :-
+    to_json(Value, Json, 0),
+    ( atom(Key) -> Name = Key ; term_to_atom(Key, Name) ),
+    retractall(returned_key(Name, _)),
+    assertz(returned_key(Name, Json)).
+
+store(Value) :-
+    to_json(Value, Json, 0),
+    retractall(returned_value(_)),
+    assertz(returned_value(Json)).
+
+:- multifile sandbox:safe_primitive/1.
+sandbox:safe_primitive(windlass:store(_, _)).
+sandbox:safe_primitive(windlass:store(_)).
+
+main :-
+    current_output(Out),
+    set_stream(Out, encoding(utf8)),
+    set_stream(user_input, encoding(utf8)),
+    set_stream(user_error, encoding(utf8)),
+    set_stream(user_error, alias(user_output)),
+    set_output(user_error),
+    json_read_dict(user_input, Job, [value_string_as_atom(true)]),
+    nb_setval(windlass_line, 0),
+    catch(( prepare(Job), ignore(run(Job.code)), answer(Answer) ), Error, fault(Error, Answer)),
+    json_write_dict(Out, Answer, [width(0)]),
+    nl(Out),
+    flush_output(Out),
+    halt.
+
+prepare(Job) :-
+    assertz((script:return(Key, Value) :- windlass:store(Key, Value))),
+    assertz((script:return(Value) :- windlass:store(Value))),
+    dynamic(script:state/2),
+    forall(get_dict(Key, Job.state, Value), assertz(script:state(Key, Value))),
+    Code = Job.code,
+    (   ( sub_atom(Code, _, _, _, '#') ; sub_atom(Code, _, _, _, 'clpfd') )
+    ->  use_module(script:library(clpfd))
+    ;   true
+    ).
+
+run(Code) :-
+    '$set_source_module'(script),
+    with_end(Code, Text),
+    setup_call_cleanup(open_string(Text, Stream), terms(Stream), close(Stream)).
+
+% The last term may lack its full stop; what follows it may be comments.
+with_end(Code, Text) :-
+    split_string(Code, "\n", "", Lines),
+    reverse(Lines, Backwards),
+    without_comments(Backwards, [Last|More]), !,
+    normalize_space(atom(Trimmed), Last),
+    ( sub_atom(Trimmed, _, 1, 0, '.') -> End = Last ; string_concat(Last, "\n.", End) ),
+    reverse([End|More], Forwards),
+    atomics_to_string(Forwards, Text).
+with_end(_, "").
+
+without_comments([Line|More], Rest) :-
+    normalize_space(atom(Trimmed), Line),
+    ( Trimmed == '' ; sub_atom(Trimmed, 0, 1, _, '%') ), !,
+    without_comments(More, Rest).
+without_comments(Lines, Lines).
+
+atomics_to_string(Lines, Text) :-
+    atomic_list_concat(Lines, '\n', Atom),
+    atom_string(Atom, Text).
+
+terms(Stream) :-
+    read_term(Stream, Term, [module(script), term_position(Position)]),
+    stream_position_data(line_count, Position, Line),
+    nb_setval(windlass_line, Line),
+    ( Term == end_of_file -> true ; term(Term), terms(Stream) ).
+
+term((:- Goal)) :- !, directive(Goal).
+term((?- Goal)) :- !, goal(Goal).
+term(use_module(Library)) :- !, directive(use_module(Library)).
+term((Head :- Body)) :- !, keep((Head :- Body), Head).
+term((Head --> Body)) :- !, dcg_translate_rule((Head --> Body), Rule), Rule = (New :- _), keep(Rule, New).
+term(Term) :- is_fact(Term), !, keep(Term, Term).
+term(Goal) :- goal(Goal).
+
+is_fact(Term) :-
+    compound(Term),
+    ground(Term),
+    functor(Term, Name, Arity),
+    \+ memberchk(Name/Arity, [return/1, return/2, state/2]),
+    \+ is_given(Term).
+
+% Whether somebody else than the script defines it.
+is_given(Term) :- predicate_property(system:Term, defined), !.
+is_given(Term) :- predicate_property(script:Term, imported_from(_)), !.
+is_given(Term) :-
+    \+ predicate_property(script:Term, dynamic),
+    predicate_property(script:Term, autoload(_)), !.
+
+keep(Clause, Head) :-
+    callable(Head),
+    ( predicate_property(system:Head, defined) -> refuse(redefine, Head) ; true ),
+    functor(Head, Name, Arity),
+    ( is_reserved(Name/Arity) -> refuse(redefine, Head) ; true ),
+    ( predicate_property(script:Head, dynamic) -> true ; dynamic(script:Name/Arity) ),
+    declare(Clause),
+    expand_term(Clause, Expanded),
+    ( is_list(Expanded) -> Clauses = Expanded ; Clauses = [Expanded] ),
+    forall(member(Each, Clauses), assertz(script:Each)).
+
+% What is ours, and what Prolog itself would call where no sandbox looks.
+is_reserved(return/_).
+is_reserved((:)/_).
+is_reserved(goal_expansion/_).
+is_reserved(term_expansion/_).
+is_reserved(Name/_) :- sub_atom(Name, 0, 1, _, $).
+
+refuse(Action, Head) :-
+    functor(Head, Name, Arity),
+    throw(error(permission_error(Action, procedure, Name/Arity), _)).
+
+directive(use_module(library(Library))) :- !, library(Library).
+directive(use_module(library(Library), _)) :- !, library(Library).
+directive(ensure_loaded(library(Library))) :- !, library(Library).
+directive(dynamic(Names)) :- !, dynamic(script:Names).
+directive(discontiguous(_)) :- !.
+directive(table(Names)) :- !, table(script:Names).
+directive(initialization(Goal)) :- !, goal(Goal).
+directive(initialization(Goal, _)) :- !, goal(Goal).
+directive(set_prolog_flag(double_quotes, Value)) :- !, set_prolog_flag(script:double_quotes, Value).
+directive(op(Priority, Type, Names)) :- !, op(Priority, Type, script:Names).
+directive(Goal) :- goal(Goal).
+
+library(Library) :-
+    memberchk(Library, [
+        aggregate, apply, apply_macros, assoc, clpb, clpfd, clpr, clpq, dcg/basics, dcg/high_order,
+        dicts, error, gensym, heaps, lambda, lists, nb_set, option, ordsets, pairs, random, rbtrees,
+        solution_sequences, strings, tabling, terms, ugraphs, varnumbers, yall
+    ]),
+    !,
+    use_module(script:library(Library)).
+library(Library) :-
+    throw(error(permission_error(load, library, Library), _)).
+
+% A goal that fails ends the script; what it has given until then stands.
+goal(Written) :-
+    expand_goal(Written, Goal),
+    declare(Goal),
+    safe_goal(script:Goal),
+    (   script:Goal
+    ->  true
+    ;   nb_getval(windlass_line, Line),
+        format(user_error, "the goal of line ~w failed~n", [Line]),
+        fail
+    ).
+
+% What code adds or removes is there before it is called: the sandbox looks at everything first.
+declare(Code) :-
+    forall(( sub_term(Part, Code), changed(Part, Head) ), declare_head(Head)).
+
+changed(Part, Head) :-
+    compound(Part),
+    compound_name_arguments(Part, Name, [Clause|_]),
+    memberchk(Name, [assert, asserta, assertz, retract, retractall]),
+    callable(Clause),
+    ( Clause = (Head :- _) -> true ; Head = Clause ),
+    callable(Head).
+
+declare_head(Head) :- predicate_property(script:Head, defined), !.
+declare_head(_:_) :- !.
+declare_head(Head) :- functor(Head, Name, Arity), dynamic(script:Name/Arity).
+
+answer(_{returned: true, result: Json}) :- returned_value(Json), !.
+answer(_{returned: true, result: Result}) :-
+    findall(Key-Json, returned_key(Key, Json), [First|More]), !,
+    dict_pairs(Result, _, [First|More]).
+answer(_{returned: false, result: null}).
+
+% Terms as JSON: atoms are text but for null, true and false, whole floats are integers.
+to_json(Term, _, _) :- var(Term), !, throw(error(instantiation_error, _)).
+to_json(_, _, Depth) :- Depth > 96, !, throw(error(resource_error(nesting), _)).
+to_json(Term, Term, _) :-
+    integer(Term), !,
+    ( Term >= -9223372036854775808, Term =< 9223372036854775807
+    -> true
+    ;  throw(error(type_error(integer_of_64_bits, Term), _))
+    ).
+to_json(Term, Json, _) :-
+    float(Term), !,
+    ( Term =:= Term, abs(Term) < inf -> true ; throw(error(type_error(finite_number, Term), _)) ),
+    ( Term =:= truncate(Term), abs(Term) < 9.0e15 -> Json is truncate(Term) ; Json = Term ).
+to_json(Term, Json, _) :- rational(Term), !, Json is float(Term).
+to_json(Term, Term, _) :- ( string(Term) ; atom(Term) ), !.
+to_json([], [], _) :- !.
+to_json(Term, Json, Depth) :-
+    is_list(Term), !,
+    Next is Depth + 1,
+    findall(Item, ( member(Part, Term), to_json(Part, Item, Next) ), Json).
+to_json(Term, Json, Depth) :-
+    is_dict(Term), !,
+    Next is Depth + 1,
+    dict_pairs(Term, _, Pairs),
+    findall(Key-Item, ( member(Key-Part, Pairs), to_json(Part, Item, Next) ), Items),
+    dict_pairs(Json, _, Items).
+to_json(Term, Json, _) :- format(string(Json), "~q", [Term]).
+
+fault(Error, _{fault: _{class: Class, message: Message, line: Line}}) :-
+    class(Error, Class),
+    line(Error, Line),
+    message(Error, Message).
+
+class(error(Formal, _), Class) :- nonvar(Formal), !, functor(Formal, Class, _).
+class(Error, Class) :- callable(Error), !, functor(Error, Class, _).
+class(_, error).
+
+line(error(syntax_error(_), Where), Line) :-
+    nonvar(Where),
+    ( Where = stream(_, Line, _, _) ; Where = string(_, _), fail ),
+    integer(Line), !.
+line(_, Line) :- nb_getval(windlass_line, Line).
+
+message(error(syntax_error(What), _), Message) :- !, format(string(Message), "~w", [What]).
+message(error(resource_error(What), _), Message) :- !,
+    format(string(Message), "not enough ~w", [What]).
+message(error(Raw, _), Message) :-
+    copy_term(Raw, Formal),
+    numbervars(Formal, 0, _),
+    catch(phrase(prolog:translate_message(error(Formal, _)), Lines), _, fail), !,
+    with_output_to(string(Text), print_message_lines(current_output, '', Lines)),
+    atomic_list_concat(Parts, 'script:', Text),
+    atomic_list_concat(Parts, Plain),
+    normalize_space(string(Message), Plain).
+message(Error, Message) :- format(string(Message), "~p", [Error]).

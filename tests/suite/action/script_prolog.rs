@@ -1,0 +1,149 @@
+//! `prolog` scripts: what they see and give, and what they cannot do.
+
+use super::{attempt, gist, request, soon};
+use serde_json::{Value as Json, json};
+use windlass::action::Registry;
+use windlass::model::Fault;
+
+async fn prolog(code: &str, state: Json) -> Result<Json, Fault> {
+    let inputs =
+        json!({ "code": code, "globals": { "state": state, "limit": 3 }, "live": "state" });
+    soon(attempt("prolog", inputs)).await
+}
+
+#[tokio::test]
+async fn a_script_reads_state_and_returns() {
+    let state = json!({ "n": 20, "list": [1, null, true, "e\u{e9}"], "person": { "name": "Ann" } });
+    let cases = [
+        (
+            "state(n, N), R is N * 2 + 2.0, return(result, R).",
+            json!({ "result": 42 }),
+        ),
+        ("state(limit, L), return(l, L)", json!({ "l": 3 })),
+        (
+            "state(list, L), return(L)",
+            json!([1, null, true, "e\u{e9}"]),
+        ),
+        (
+            "name_of(X) :- state(person, P), X = P.name.\nname_of(X), return(X).",
+            json!("Ann"),
+        ),
+        (
+            "parent(tom, bob).\nparent(bob, ann).\nancestor(X, Y) :- parent(X, Y).\n\
+             ancestor(X, Y) :- parent(X, Z), ancestor(Z, Y).\n\
+             findall(Y, ancestor(tom, Y), All), return(all, All).",
+            json!({ "all": ["bob", "ann"] }),
+        ),
+        (
+            ":- use_module(library(clpfd)).\nX #> 3, X #< 5, return(x, X).",
+            json!({ "x": 4 }),
+        ),
+        (
+            "return(_{a: [1.5, \"s\", f(x)], b: _{}}).",
+            json!({ "a": [1.5, "s", "f(x)"], "b": {} }),
+        ),
+        ("return(x, 1), return(x, 2).", json!({ "x": 2 })),
+        ("return(x, 1).\nfail.\nreturn(x, 2).", json!({ "x": 1 })),
+        (
+            ":- dynamic(seen/1).\nassertz(seen(a)), seen(X), return(X)",
+            json!("a"),
+        ),
+        (
+            "assertz(count(1)), retract(count(N)), M is N + 1, return(M), writeln(printed).",
+            json!(2),
+        ),
+    ];
+    for (code, result) in cases {
+        let given = prolog(code, state.clone()).await.unwrap();
+        let expected = json!({ "result": result, "returned": true, "state": state, "locals": {} });
+        assert_eq!(given, expected, "{code}");
+    }
+    for code in ["true.", "fail.", "% nothing"] {
+        let given = prolog(code, json!({})).await.unwrap();
+        let expected = json!({ "result": null, "returned": false, "state": {}, "locals": {} });
+        assert_eq!(given, expected, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn what_goes_wrong_in_prolog() {
+    let cases = [
+        (
+            "true.\nfoo(1), bar(X).",
+            "existence_error",
+            "existence_error: procedure `foo(A)' does not exist (line 2)",
+        ),
+        (
+            "X is 1 + a, return(X).",
+            "type_error",
+            "type_error: Arithmetic: `a/0' is not a function (line 1)",
+        ),
+        (
+            "true.\nstate(n, N) X",
+            "syntax_error",
+            "syntax_error: operator_expected (line 2)",
+        ),
+        (
+            "return(x, Y)",
+            "instantiation_error",
+            "instantiation_error: Arguments are not sufficiently instantiated (line 1)",
+        ),
+        (
+            "throw(no_luck(1))",
+            "no_luck",
+            "no_luck: no_luck(1) (line 1)",
+        ),
+        (
+            "loop :- more, loop.\nmore :- loop, more.\nloop.",
+            "resource_error",
+            "resource_error: not enough stack (line 3)",
+        ),
+    ];
+    for (code, class, message) in cases {
+        let fault = prolog(code, json!({})).await.unwrap_err();
+        assert_eq!(gist(&fault), json!(["script", class, true, null]), "{code}");
+        assert_eq!(fault.message, message, "{code}");
+    }
+    let large = "length(L, 2000000), maplist(=(abcdefghijk), L), return(L).";
+    let fault = prolog(large, json!({})).await.unwrap_err();
+    assert_eq!(gist(&fault), json!(["too_large", null, false, null]));
+}
+
+#[tokio::test]
+async fn prolog_cannot_reach_out() {
+    for code in [
+        "shell(ls).",
+        "halt.",
+        "open('/etc/passwd', read, S), return(S).",
+        "use_module(library(process)).",
+        ":- use_module(library(process)).",
+        ":- use_module('/tmp/x.pl').",
+        "goal_expansion(x, y) :- shell(ls).",
+        "term_expansion(x, y) :- shell(ls).",
+        "user:goal_expansion(x, y) :- shell(ls).",
+        "assertz(user:portray(x)).",
+        "windlass:goal(shell(ls)).",
+        "attr_unify_hook(_, _) :- shell(ls).\nput_attr(X, script, 1), X = 2.",
+        "return(_, _) :- shell(ls).",
+        "G = shell(ls), call(G).",
+        ":- initialization(shell(ls)).",
+        "x :- shell(ls).\nx.",
+    ] {
+        let fault = prolog(code, json!({})).await.unwrap_err();
+        assert_eq!(&*fault.kind, "script", "{code}");
+        let code_of = fault.code.as_deref();
+        assert!(
+            matches!(code_of, Some("permission_error" | "instantiation_error")),
+            "{code}: {fault:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn prolog_is_cut_and_bounded() {
+    let registry = Registry::new();
+    let mut forever = request("prolog", json!({ "code": "repeat, fail." }));
+    forever.timeout_ms = Some(1500);
+    let fault = soon(registry.execute(&forever)).await.unwrap_err();
+    assert_eq!(gist(&fault), json!(["timeout", null, true, null]));
+}
