@@ -381,6 +381,8 @@ pub mod fault_kind {
     pub const SHELL: &str = "shell";
     /// A script failed, or what runs it.
     pub const SCRIPT: &str = "script";
+    /// A model's answer that cannot be used.
+    pub const AI: &str = "ai";
     /// A handler failed.
     pub const HANDLER: &str = "handler";
     /// `terminate`.

@@ -7,12 +7,17 @@
 //! are the registry's care, so that an executor has only its own work to do.
 
 mod append;
+mod data;
+mod extraction;
 mod handler;
 mod http;
 mod inputs;
+mod llm;
 mod process;
+mod reflection;
 mod registry;
 mod runner;
+mod schema;
 mod script;
 mod secrets;
 mod shell;

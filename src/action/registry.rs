@@ -2,9 +2,14 @@
 //! panics, in the size of what it gives. It never retries; that is the machine's.
 
 use super::append::AppendFile;
+use super::data::{DataMerge, JsonParse};
+use super::extraction::Extraction;
 use super::handler::{ActivityContext, Handlers};
 use super::http::{Client, Http};
+use super::llm::Ai;
 use super::process::Processes;
+use super::reflection::Evaluate;
+use super::schema::{DataValidate, ValidateSchema};
 use super::script::{Lua, Prolog, Python};
 use super::secrets::{SecretSources, Secrets};
 use super::shell::Shell;
@@ -34,19 +39,33 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The executors that Windlass brings: `http`, `shell`, `appendFile`, `python`, `lua`,
-    /// `prolog`, `activity`, `actor`, `connector`, `runner`. No handlers.
+    /// The executors that Windlass brings: `http`, `shell`, `appendFile`, `ai`, `python`, `lua`,
+    /// `prolog`, `data.merge`, `data.validate`, `json.parse`, `reflection.evaluate`,
+    /// `validate.extraction`, `validate.schema`, `activity`, `actor`, `connector`,
+    /// `runner`. No handlers.
     #[must_use]
     pub fn new() -> Self {
         let client = Arc::new(Client::default());
         let processes = Arc::new(Processes::default());
-        let executors: [(&str, Arc<dyn Executor>); 6] = [
+        let ai = Arc::new(Ai::new(Arc::clone(&client), Arc::clone(&processes)));
+        let prolog = Arc::new(Prolog::new(Arc::clone(&processes)));
+        let executors: [(&str, Arc<dyn Executor>); 13] = [
+            ("ai", Arc::clone(&ai) as _),
             ("appendFile", Arc::new(AppendFile::default())),
+            ("data.merge", Arc::new(DataMerge)),
+            ("data.validate", Arc::new(DataValidate)),
             ("http", Arc::new(Http::new(Arc::clone(&client)))),
+            ("json.parse", Arc::new(JsonParse)),
             ("lua", Arc::new(Lua::default())),
-            ("prolog", Arc::new(Prolog::new(Arc::clone(&processes)))),
+            ("prolog", Arc::clone(&prolog) as _),
             ("python", Arc::new(Python::new(Arc::clone(&processes)))),
+            (
+                "reflection.evaluate",
+                Arc::new(Evaluate::new(Arc::clone(&ai))),
+            ),
             ("shell", Arc::new(Shell::new(Arc::clone(&processes)))),
+            ("validate.extraction", Arc::new(Extraction::new(prolog, ai))),
+            ("validate.schema", Arc::new(ValidateSchema)),
         ];
         Self {
             executors: Arc::new(

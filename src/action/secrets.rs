@@ -210,7 +210,7 @@ pub struct Mask {
 }
 
 impl Mask {
-    fn of<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
+    pub fn of<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
         let mut forms: Vec<String> = secrets
             .filter(|secret| !secret.is_empty())
             .flat_map(forms)

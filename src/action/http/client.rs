@@ -6,6 +6,7 @@ use super::request;
 use crate::expression::Value;
 use crate::model::{Fault, Request, fault_kind};
 use reqwest::Url;
+use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use std::error::Error;
 use std::time::Duration;
@@ -54,6 +55,22 @@ impl Client {
         request: &Request,
     ) -> Result<Reply, Fault> {
         self.call(request::post_json(url, body, request)?).await
+    }
+
+    /// Posts a value as JSON with these headers.
+    ///
+    /// # Errors
+    /// Those of [`Client::post_json`].
+    pub(in crate::action) async fn post(
+        &self,
+        url: &str,
+        headers: Vec<(HeaderName, HeaderValue)>,
+        body: &Value,
+        request: &Request,
+    ) -> Result<Reply, Fault> {
+        let mut call = request::post_json(url, body, request)?;
+        call.headers_mut().extend(headers);
+        self.call(call).await
     }
 
     async fn send(&self, call: reqwest::Request) -> reqwest::Result<reqwest::Response> {

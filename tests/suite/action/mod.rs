@@ -1,5 +1,6 @@
 //! The executors against real servers and real processes.
 
+mod ai;
 mod handler;
 mod http;
 mod http_faults;
@@ -7,6 +8,7 @@ mod script;
 mod script_prolog;
 mod shell;
 mod tls;
+mod validators;
 
 use serde_json::{Value as Json, json};
 use std::future::Future;
