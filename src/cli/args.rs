@@ -260,6 +260,9 @@ pub struct CompileArgs {
         value_enum
     )]
     pub output: Drawing,
+    /// Draws what is inside of a canvas's loops, maps and components
+    #[arg(long, env = "WINDLASS_EXPAND", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub expand: bool,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]
@@ -329,7 +332,7 @@ pub struct StatusArgs {
 pub struct HistoryArgs {
     /// The run
     pub run: String,
-    /// Only the loop with this path, such as `outer#2/inner`
+    /// Only the loop with this path, such as `outer#2/inner`, or all loops of this name
     #[arg(long = "loop", env = "WINDLASS_LOOP", value_name = "PATH")]
     pub loop_path: Option<String>,
     /// The last so many iterations: a number or `all`

@@ -108,6 +108,22 @@ fn a_run(run: &RunDump) -> String {
     if let Some(state) = &run.state {
         a_state(&mut out, state);
     }
+    if !run.links.is_empty() {
+        let _ = writeln!(out, "  mappings");
+    }
+    for link in &run.links {
+        let from = link.from.as_deref().unwrap_or("inputs");
+        let when = link.when.as_ref().map(|when| format!(", {when}"));
+        let _ = writeln!(
+            out,
+            "    {from}.{} → {}.{}  ({}{})",
+            link.output,
+            link.to,
+            link.input,
+            link.kind,
+            when.unwrap_or_default()
+        );
+    }
     if !run.loops.is_empty() {
         let _ = writeln!(out, "  loop rows");
         run.loops
@@ -234,9 +250,12 @@ fn a_cursor(out: &mut String, cursor: &CursorDump) {
                     "graph  {steps} nodes entered, visit {visit} of this one"
                 );
             }
-            FrameKindDump::Loop { state, last } => {
+            FrameKindDump::Loop { state, last, kept } => {
                 out.push_str("loop\n");
                 a_loop(out, "      ", state);
+                for (name, value) in kept.as_object().into_iter().flatten() {
+                    let _ = writeln!(out, "      kept {name} = {}", output::short(value, VALUE));
+                }
                 last.iter().for_each(|one| a_record(out, "      last", one));
             }
             FrameKindDump::Try {

@@ -33,6 +33,8 @@ pub struct View {
     pub format: Format,
     /// Whether events are printed.
     pub events: bool,
+    /// What people call actions, where that is not their name.
+    pub titles: BTreeMap<String, String>,
 }
 
 /// Follows runs that were started or resumed; gives the worst exit code.
@@ -46,7 +48,7 @@ pub async fn follow(
     let mut following = Following {
         view,
         open: BTreeMap::new(),
-        progress: Progress::new(view.screen, runs.len() > 1),
+        progress: Progress::new(view.screen, runs.len() > 1, view.titles.clone()),
         worst: Exit::Succeeded,
     };
     for run in runs {
@@ -98,8 +100,8 @@ impl Following<'_> {
         };
         open.lost = 0;
         match told {
-            Told::Notice(Notice::Step { loops, .. }) => {
-                self.progress.update(run, loops, now());
+            Told::Notice(Notice::Step { loops, began, .. }) => {
+                self.progress.update(run, loops, began, now());
                 Ok(())
             }
             Told::Notice(Notice::Event { sequence, event }) => {

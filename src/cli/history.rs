@@ -71,8 +71,11 @@ fn table(report: &HistoryReport, now: Timestamp) -> String {
             output::short(&row.result, 80),
         ]
     });
+    let canvas = report.dialect.as_deref() == Some("canvas");
     let mut text = if report.iterations.is_empty() {
         String::from("no iterations")
+    } else if let Some(table) = one_loop(report, now).filter(|_| canvas) {
+        table
     } else {
         output::table(&head, rows)
     };
@@ -97,6 +100,56 @@ fn table(report: &HistoryReport, now: Timestamp) -> String {
     text.push_str("\n\n");
     text.push_str(&output::table(&["EVENT", "AT", "WHAT", ""], rows));
     text
+}
+
+/// The iterations of one loop of a canvas, a column for each output of its nodes; none for more
+/// than one loop, or for more columns than anyone reads.
+fn one_loop(report: &HistoryReport, now: Timestamp) -> Option<String> {
+    const COLUMNS: usize = 12;
+    let path = &report.iterations.first()?.path;
+    if report.iterations.iter().any(|row| row.path != *path) {
+        return None;
+    }
+    let mut outputs: Vec<(String, String)> = Vec::new();
+    for row in &report.iterations {
+        for (node, ports) in row.result.as_object().into_iter().flatten() {
+            for port in ports
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(port, _)| port)
+            {
+                let output = (node.to_string(), port.to_string());
+                if !outputs.contains(&output) {
+                    outputs.push(output);
+                }
+            }
+        }
+    }
+    if outputs.len() > COLUMNS {
+        return None;
+    }
+    let mut head: Vec<String> = ["ITERATION", "STATUS", "CONDITION", "ENDED", "TOOK"]
+        .map(str::to_owned)
+        .to_vec();
+    head.extend(outputs.iter().map(|(node, port)| format!("{node}.{port}")));
+    let rows = report.iterations.iter().map(|row| {
+        let mut cells = vec![
+            row.iteration.saturating_add(1).to_string(),
+            row.status.as_str().to_owned(),
+            row.condition
+                .map_or_else(|| String::from("-"), |value| value.to_string()),
+            human::time(row.ended_at, now),
+            human::duration(row.ended_at.since(row.started_at)),
+        ];
+        cells.extend(outputs.iter().map(|(node, port)| {
+            let value = row.result.get(node).and_then(|node| node.get(port));
+            value.map_or_else(|| String::from("-"), |value| output::short(value, 40))
+        }));
+        cells
+    });
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    Some(format!("{path}\n{}", output::table(&head, rows)))
 }
 
 fn plain(value: &serde_json::Value) -> String {

@@ -3,7 +3,7 @@
 
 use super::human;
 use super::output::Screen;
-use crate::engine::{LoopState, Timestamp};
+use crate::engine::{Began, LoopState, Timestamp};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 
@@ -17,6 +17,10 @@ pub struct Progress {
     loops: BTreeMap<(String, String), LoopState>,
     /// The iteration last told of, by run and path.
     told: BTreeMap<(String, String), u64>,
+    /// What a loop with a title does right now, by run and path.
+    doing: BTreeMap<(String, String), String>,
+    /// What people call an action.
+    titles: BTreeMap<String, String>,
     screen: Screen,
     /// Whether lines begin with the run.
     several: bool,
@@ -30,7 +34,7 @@ enum Mode {
 
 impl Progress {
     /// For one run, or for several.
-    pub fn new(screen: Screen, several: bool) -> Self {
+    pub fn new(screen: Screen, several: bool, titles: BTreeMap<String, String>) -> Self {
         let mode = if screen.live {
             let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
             Mode::Bars(bars, Vec::new())
@@ -43,6 +47,8 @@ impl Progress {
             mode,
             loops: BTreeMap::new(),
             told: BTreeMap::new(),
+            doing: BTreeMap::new(),
+            titles,
             screen,
             several,
         }
@@ -53,18 +59,36 @@ impl Progress {
         matches!(self.mode, Mode::Bars(..))
     }
 
-    /// Loops of a run have changed.
-    pub fn update(&mut self, run: &str, rows: Vec<LoopState>, now: Timestamp) {
+    /// Loops of a run have changed, and actions in them have begun.
+    pub fn update(&mut self, run: &str, rows: Vec<LoopState>, began: Vec<Began>, now: Timestamp) {
         if matches!(self.mode, Mode::Nothing) {
             return;
         }
         for row in rows {
-            self.take(run, row, now);
+            let goes_on = began.iter().any(|began| began.path == row.path);
+            self.take(run, row, goes_on, now);
+        }
+        for Began { path, action } in began {
+            let key = (run.to_owned(), path);
+            let Some(row) = self
+                .loops
+                .get(&key)
+                .filter(|row| row.title.is_some())
+                .cloned()
+            else {
+                continue;
+            };
+            let action = self.titles.get(&action).cloned().unwrap_or(action);
+            self.doing.insert(key, action);
+            if matches!(self.mode, Mode::Lines) {
+                self.screen.say(&self.line(run, &row, now));
+            }
         }
         self.draw(now);
     }
 
-    fn take(&mut self, run: &str, row: LoopState, now: Timestamp) {
+    /// `goes_on`: an action of it begins at the same time, and is told of with it.
+    fn take(&mut self, run: &str, row: LoopState, goes_on: bool, now: Timestamp) {
         // Loops inside another iteration than the current one are gone, ended or not.
         let inside = format!("{}#", row.path);
         let current = format!("{}#{}/", row.path, row.iteration);
@@ -73,7 +97,11 @@ impl Progress {
             of != run || !path.starts_with(&inside) || (!ended && path.starts_with(&current))
         });
         let key = (run.to_owned(), row.path.clone());
-        if matches!(self.mode, Mode::Lines) {
+        if row.iteration_started_at.is_none() {
+            self.doing.remove(&key);
+        }
+        let told_later = goes_on && row.title.is_some() && !ended;
+        if matches!(self.mode, Mode::Lines) && !told_later {
             self.tell(&key, &row, now);
         }
         if ended {
@@ -91,19 +119,29 @@ impl Progress {
         self.screen.say(&self.line(&key.0, row, now));
     }
 
-    /// `wait_for_job  iteration 15/500  next check in 8s  deadline in 5h12m`.
+    /// `wait_for_job  iteration 15/500  next check in 8s  deadline in 5h12m`, or
+    /// `Code Review Loop  iteration 3/5  reviewer`.
     fn line(&self, run: &str, row: &LoopState, now: Timestamp) -> String {
         let mut parts = Vec::new();
         if self.several {
             parts.push(run.to_owned());
         }
-        parts.push(row.path.clone());
+        parts.push(match &row.title {
+            // Of one in another, also which iteration of that.
+            Some(title) => match row.path.rsplit_once('/') {
+                Some((around, _)) => format!("{around}/{title}"),
+                None => title.to_string(),
+            },
+            None => row.path.clone(),
+        });
         parts.push(format!("iteration {}/{}", number(row), row.max_iterations));
         match (row.ended, row.next_due_at) {
             (Some(end), _) => parts.push(format!("ended: {}", end.as_str())),
             (None, Some(due)) => parts.push(format!("next check {}", human::until(due, now))),
             (None, None) => {}
         }
+        let doing = self.doing.get(&(run.to_owned(), row.path.clone()));
+        parts.extend(doing.filter(|_| row.ended.is_none()).cloned());
         if let (None, Some(deadline)) = (row.ended, row.deadline) {
             parts.push(format!("deadline {}", human::until(deadline, now)));
         }
@@ -156,6 +194,7 @@ impl Progress {
     pub fn forget(&mut self, run: &str, now: Timestamp) {
         self.loops.retain(|(of, _), _| of != run);
         self.told.retain(|(of, _), _| of != run);
+        self.doing.retain(|(of, _), _| of != run);
         self.draw(now);
     }
 

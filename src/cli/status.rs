@@ -82,12 +82,10 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> String {
     }
     outcome(&mut out, report);
     for one in &report.loops {
-        a_loop(&mut out, one, now);
-        for doing in report
-            .doing
-            .iter()
-            .filter(|doing| doing.loop_path.as_ref() == Some(&one.path))
-        {
+        let inside = |doing: &&Doing| doing.loop_path.as_ref() == Some(&one.path);
+        let doing: Vec<&Doing> = report.doing.iter().filter(inside).collect();
+        a_loop(&mut out, one, &doing, now);
+        for doing in doing {
             let _ = writeln!(out, "  doing      {}", doing_text(doing, now));
         }
     }
@@ -152,16 +150,24 @@ fn outcome(out: &mut String, report: &StatusReport) {
     }
 }
 
-fn a_loop(out: &mut String, one: &LoopReport, now: Timestamp) {
+fn a_loop(out: &mut String, one: &LoopReport, doing: &[&Doing], now: Timestamp) {
     let deadline = one
         .deadline
         .map(|deadline| format!("   deadline {}", human::until(deadline, now)))
         .unwrap_or_default();
-    let _ = writeln!(
-        out,
-        "loop      {} ({})  iteration {}/{}{deadline}",
-        one.path, one.kind, one.iteration, one.max_iterations
-    );
+    let numbers = format!("iteration {}/{}", one.iteration, one.max_iterations);
+    if let Some(title) = &one.title {
+        let inside = doing.iter().map(|doing| match &doing.title {
+            Some(title) => title.as_str(),
+            None => doing.action.as_str(),
+        });
+        let inside = inside.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(out, "loop      {title}  {numbers}  {inside}{deadline}");
+        let _ = writeln!(out, "  path       {} ({})", one.path, one.kind);
+    } else {
+        let (path, kind) = (&one.path, &one.kind);
+        let _ = writeln!(out, "loop      {path} ({kind})  {numbers}{deadline}");
+    }
     if let Some(condition) = &one.condition {
         let read = |read: &crate::engine::report::Read| {
             format!("{} = {}", read.name, output::short(&read.value, VALUE))

@@ -3,7 +3,7 @@
 
 use super::report::{OutcomeReport, PauseReport};
 use super::{EngineError, Inspector, RunHandle};
-use crate::machine::{HistoryEvent, LoopState, Outcome, RunStatus};
+use crate::machine::{Happening, HistoryEvent, LoopState, Outcome, RunStatus};
 use crate::scheduler::Update;
 use crate::source::Bundle;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,9 @@ pub enum Notice {
         status: RunStatus,
         /// The loops that changed.
         loops: Vec<LoopState>,
+        /// The actions that began, those in a loop.
+        #[serde(default)]
+        began: Vec<Began>,
     },
     /// The history went on; only for those who asked for it.
     Event {
@@ -48,6 +51,36 @@ pub enum Notice {
         /// Why.
         message: String,
     },
+}
+
+/// An action of a loop that began.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Began {
+    /// The path of the innermost loop around it.
+    pub path: String,
+    /// Its name.
+    pub action: String,
+}
+
+impl Began {
+    /// The action that an event tells of. Its key is `run/loop#iteration/…/action`.
+    fn of(event: &HistoryEvent) -> Option<Self> {
+        let Happening::ActionStarted { node_name, key, .. } = &event.what else {
+            return None;
+        };
+        let place = percent_encoding::percent_decode_str(key)
+            .decode_utf8()
+            .ok()?;
+        let (_, path) = place.split_once('/')?;
+        let (path, _) = path
+            .strip_suffix(&**node_name)?
+            .strip_suffix('/')?
+            .rsplit_once('#')?;
+        Some(Self {
+            path: path.to_owned(),
+            action: node_name.to_string(),
+        })
+    }
 }
 
 /// Follows one run.
@@ -137,7 +170,11 @@ impl Follower {
         }
         let loops = state.loops().map(|(_, _, row)| row.row()).collect();
         let status = state.status();
-        self.ready.push_back(Notice::Step { status, loops });
+        self.ready.push_back(Notice::Step {
+            status,
+            loops,
+            began: Vec::new(),
+        });
         Ok(())
     }
 
@@ -148,6 +185,7 @@ impl Follower {
                 self.ready.push_back(Notice::Step {
                     status: step.header.status,
                     loops: step.loops,
+                    began: step.history.iter().filter_map(Began::of).collect(),
                 });
                 Ok(())
             }

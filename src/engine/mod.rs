@@ -46,7 +46,7 @@ pub mod report;
 mod run;
 
 pub use error::{EngineError, LoadError};
-pub use follow::{Follower, Notice};
+pub use follow::{Began, Follower, Notice};
 pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, read_file};
 pub use once::{REQUEST_LABEL, Started};

@@ -7,6 +7,7 @@
 use super::advance::Stepper;
 use super::change::Change;
 use super::evaluate::Faulty;
+use super::event::IterationRow;
 use super::fault::{Raised, status_of};
 use super::movement::narrow;
 use super::record::{Output, Reading, Records};
@@ -200,6 +201,7 @@ impl<'a> Stepper<'a> {
             return;
         };
         let depth = narrow(depth);
+        self.map_row(parent, index, outcome.status);
         self.emit(Change::BranchEnded {
             cursor: parent,
             depth,
@@ -207,6 +209,43 @@ impl<'a> Stepper<'a> {
             outcome,
         });
         self.pump(parent);
+    }
+
+    /// The iterations of a map stay in the history as those of a loop do (spec: canvas.md).
+    fn map_row(&mut self, parent: CursorId, index: u32, status: Status) {
+        let program = self.program;
+        let scope = self.top(parent).map(|(_, frame)| frame.scope);
+        let Some(scope) = scope.and_then(|scope| program.scope(scope)) else {
+            return;
+        };
+        let label = scope.action.and_then(|action| program.action(action));
+        let is_map = label.is_some_and(|action| &*action.label == "map");
+        let Some(BranchState::Running(branch)) = self.branch(parent, index).filter(|_| is_map)
+        else {
+            return;
+        };
+        let Some(branch) = self.run.cursors.get(branch) else {
+            return;
+        };
+        let reading = Reading {
+            program,
+            variables: &self.run.variables,
+            records: &branch.records,
+            row: true,
+        };
+        let row = IterationRow {
+            path: self.view(parent).path_of(&scope.name),
+            iteration: u64::from(index),
+            condition: None,
+            status,
+            result: reading.bounded(&scope.children),
+            started_at: branch
+                .frames
+                .first()
+                .map_or(self.now, |frame| frame.entered_at),
+            ended_at: self.now,
+        };
+        self.out.iterations.push(row);
     }
 
     // ── DAGs ────────────────────────────────────────────────────────────────────────────────

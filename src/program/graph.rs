@@ -1,7 +1,9 @@
 //! A program as a diagram: one box a step, one frame a scope, as an author thinks of them. The
-//! machine's own states (the end of a body, a visit) are drawn as the lines they stand for.
+//! machine's own states (the end of a body, a visit) are drawn as the lines they stand for. Of a
+//! canvas, lines bear the ports they go between, and what lies in a node is only drawn on demand.
 
-use super::{Op, Program, ScopeId, ScopeKind, State, StateId};
+use super::{DagNode, Op, Program, Scope, ScopeId, ScopeKind, State, StateId};
+use crate::model::{Dialect, Link, LinkKind, Name};
 use std::fmt::Write;
 
 /// Labels are cut to so many characters: a diagram is no listing.
@@ -36,39 +38,43 @@ struct Line {
     label: String,
 }
 
-/// A Mermaid state diagram.
+/// A Mermaid state diagram. `expand` draws what is inside of a canvas's nodes, too.
 #[must_use]
-pub fn mermaid(program: &Program) -> String {
+pub fn mermaid(program: &Program, expand: bool) -> String {
     let mut out = String::from("stateDiagram-v2\n");
-    mermaid_inside(&inside(program, ScopeId(0)), 1, &mut out);
+    mermaid_inside(&inside((program, expand), ScopeId(0)), 1, &mut out);
     out
 }
 
-/// A Graphviz digraph.
+/// A Graphviz digraph. `expand` draws what is inside of a canvas's nodes, too.
 #[must_use]
-pub fn dot(program: &Program) -> String {
+pub fn dot(program: &Program, expand: bool) -> String {
     let mut out = String::from("digraph windlass {\n");
     out.push_str("  compound=true; rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n");
-    dot_inside("root", &inside(program, ScopeId(0)), 1, &mut out);
+    dot_inside("root", &inside((program, expand), ScopeId(0)), 1, &mut out);
     out.push_str("}\n");
     out
 }
 
 // ── the drawing ─────────────────────────────────────────────────────────────────────────────
 
-fn inside(program: &Program, id: ScopeId) -> Inside {
+/// What is drawn, and whether nodes of a canvas show their inside.
+type Subject<'p> = (&'p Program, bool);
+
+fn inside(subject: Subject<'_>, id: ScopeId) -> Inside {
+    let program = subject.0;
     let mut drawn = Inside::default();
     let Some(scope) = program.scope(id) else {
         return drawn;
     };
     match &scope.kind {
-        ScopeKind::ForEach { branch, .. } => return inside(program, *branch),
+        ScopeKind::ForEach { branch, .. } => return inside(subject, *branch),
         ScopeKind::Parallel { branches } => {
             for (name, branch) in branches {
                 drawn.boxes.push(Drawn::Frame {
                     id: branch.to_string(),
                     label: name.to_string(),
-                    inside: inside(program, *branch),
+                    inside: inside(subject, *branch),
                 });
                 drawn.line(None, Some(branch.to_string()), "");
                 drawn.line(Some(branch.to_string()), None, "");
@@ -82,10 +88,13 @@ fn inside(program: &Program, id: ScopeId) -> Inside {
                     .and_then(|scope| end(program, scope.body))
             };
             for node in nodes {
-                let part = inside(program, node.branch);
+                let part = inside(subject, node.branch);
                 drawn.boxes.extend(part.boxes);
                 let through = |line: &Line| line.from.is_some() && line.to.is_some();
                 drawn.lines.extend(part.lines.into_iter().filter(through));
+                if program.dialect == Dialect::Canvas {
+                    continue;
+                }
                 if node.after.is_empty() {
                     drawn.line(None, entry(node.branch), "");
                 }
@@ -95,6 +104,9 @@ fn inside(program: &Program, id: ScopeId) -> Inside {
                     drawn.line(before, entry(node.branch), &words.join(", "));
                 }
             }
+            if program.dialect == Dialect::Canvas {
+                wires(program, nodes, &entry, &mut drawn);
+            }
             return drawn;
         }
         _ => {}
@@ -102,13 +114,96 @@ fn inside(program: &Program, id: ScopeId) -> Inside {
     drawn.line(None, end(program, scope.body), "");
     for (index, state) in program.states.iter().enumerate() {
         if state.scope == id {
-            draw(program, StateId::from_index(index), state, &mut drawn);
+            draw(subject, StateId::from_index(index), state, &mut drawn);
         }
     }
     drawn
 }
 
-fn draw(program: &Program, id: StateId, state: &State, drawn: &mut Inside) {
+/// The lines of a canvas: between nodes, from what is around them, from the iteration before and
+/// to what is around them, each with the ports it goes between.
+fn wires(
+    program: &Program,
+    nodes: &[DagNode],
+    entry: &dyn Fn(ScopeId) -> Option<String>,
+    drawn: &mut Inside,
+) {
+    let named = |node: &DagNode| {
+        program
+            .action(node.action)
+            .map(|action| action.name.clone())
+    };
+    let names: Vec<Option<Name>> = nodes.iter().map(named).collect();
+    let find = |name: &Name| names.iter().position(|own| own.as_ref() == Some(name));
+    let ports = |links: &[&Link]| {
+        let one = |link: &&Link| {
+            let when = link.when.as_ref().map(|when| format!(" ({when})"));
+            format!(
+                "{} → {}{}",
+                link.output,
+                link.input,
+                when.unwrap_or_default()
+            )
+        };
+        links.iter().map(one).collect::<Vec<_>>().join(", ")
+    };
+    let links = |kind: LinkKind, from: Option<&Name>, to: Option<&Name>| -> Vec<&Link> {
+        let same = |link: &&Link| {
+            let from = from.is_none_or(|from| link.from.as_ref() == Some(from));
+            link.kind == kind && from && to.is_none_or(|to| link.to == *to)
+        };
+        program.links.iter().filter(same).collect()
+    };
+    for (index, node) in nodes.iter().enumerate() {
+        let Some(Some(name)) = names.get(index) else {
+            continue;
+        };
+        let me = entry(node.branch);
+        let outer = links(LinkKind::Outer, None, Some(name));
+        if node.after.is_empty() || !outer.is_empty() {
+            drawn.line(None, me.clone(), &ports(&outer));
+        }
+        for (before, _) in &node.after {
+            let (Some(from), Some(Some(other))) = (nodes.get(*before), names.get(*before)) else {
+                continue;
+            };
+            let edges = links(LinkKind::Edge, Some(other), Some(name));
+            drawn.line(entry(from.branch), me.clone(), &ports(&edges));
+        }
+        for link in links(LinkKind::Previous, None, Some(name)) {
+            let from = link.from.as_ref().and_then(find);
+            if let Some(from) = from.and_then(|from| nodes.get(from)) {
+                let label = format!("previous {}", ports(&[link]));
+                drawn.line(entry(from.branch), me.clone(), &label);
+            }
+        }
+        let results = links(LinkKind::Result, Some(name), None);
+        if !results.is_empty() {
+            drawn.line(me, None, &ports(&results));
+        }
+    }
+}
+
+/// A node of a canvas whose inside is not drawn: its name and what it does.
+fn collapsed((program, expand): Subject<'_>, scope: &Scope) -> Option<String> {
+    let action = program.action(scope.action?)?;
+    let holds = matches!(&*action.label, "loop" | "map" | "component");
+    let own = !matches!(
+        scope.kind,
+        ScopeKind::Deadline { .. } | ScopeKind::Try { .. }
+    );
+    if expand || program.dialect != Dialect::Canvas || !holds || !own {
+        return None;
+    }
+    let name = action.title.as_ref().unwrap_or(&action.name);
+    Some(match &scope.kind {
+        ScopeKind::Block => format!("{name}: component"),
+        _ => format!("{name}: {}", scope.title()),
+    })
+}
+
+fn draw(subject: Subject<'_>, id: StateId, state: &State, drawn: &mut Inside) {
+    let program = subject.0;
     let me = id.to_string();
     match &state.op {
         // Drawn as the lines that lead to them.
@@ -132,10 +227,19 @@ fn draw(program: &Program, id: StateId, state: &State, drawn: &mut Inside) {
                 return;
             };
             let frame = scope.to_string();
-            drawn.boxes.push(Drawn::Frame {
-                id: frame.clone(),
-                label: format!("{}: {}", inner.name, inner.title()),
-                inside: inside(program, *scope),
+            drawn.boxes.push(match collapsed(subject, inner) {
+                Some(label) => Drawn::Step {
+                    id: frame.clone(),
+                    label,
+                },
+                None => Drawn::Frame {
+                    id: frame.clone(),
+                    label: match (&inner.kind, program.dialect) {
+                        (ScopeKind::Dag { .. }, Dialect::Canvas) => inner.name.to_string(),
+                        _ => format!("{}: {}", title(program, inner), inner.title()),
+                    },
+                    inside: inside(subject, *scope),
+                },
             });
             drawn.lead(program, &frame, state.next, "");
             if let ScopeKind::Try {
@@ -149,7 +253,7 @@ fn draw(program: &Program, id: StateId, state: &State, drawn: &mut Inside) {
         Op::Raise { .. } | Op::Terminate { .. } => {
             drawn.boxes.push(Drawn::Step {
                 id: me,
-                label: label(state),
+                label: label(program, state),
             });
         }
         Op::Call(_)
@@ -160,15 +264,30 @@ fn draw(program: &Program, id: StateId, state: &State, drawn: &mut Inside) {
         | Op::Respond(_) => {
             drawn.boxes.push(Drawn::Step {
                 id: me.clone(),
-                label: label(state),
+                label: label(program, state),
             });
             drawn.lead(program, &me, state.next, "");
         }
     }
 }
 
-fn label(state: &State) -> String {
-    format!("{}: {}", state.name, state.title())
+fn label(program: &Program, state: &State) -> String {
+    let action = state.action.and_then(|action| program.action(action));
+    match action.filter(|_| program.dialect == Dialect::Canvas) {
+        Some(action) => {
+            let name = action.title.as_ref().unwrap_or(&action.name);
+            format!("{name}: {}", action.label)
+        }
+        None => format!("{}: {}", state.name, state.title()),
+    }
+}
+
+/// The name of a scope for people.
+fn title<'p>(program: &'p Program, scope: &'p Scope) -> &'p Name {
+    let action = scope.action.and_then(|action| program.action(action));
+    action
+        .and_then(|action| action.title.as_ref())
+        .unwrap_or(&scope.name)
 }
 
 /// The box a line to this state ends at; none: the end of the scope.

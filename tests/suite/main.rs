@@ -15,6 +15,7 @@ mod architecture;
 mod azure;
 mod azure_samples;
 mod canvas;
+mod canvas_cli;
 mod crash;
 mod diagnostics;
 mod examples;

@@ -129,8 +129,12 @@ impl Canvas<'_> {
         let items = match &entry.value.kind {
             Kind::Array(items) if !items.is_empty() => items,
             _ => {
-                self.reader
-                    .wrong_type(&entry.value, "`commands`", "a list of commands", SCRIPT);
+                self.reader.wrong_type(
+                    &entry.value,
+                    "`commands`",
+                    "a list of at least one command",
+                    SCRIPT,
+                );
                 return None;
             }
         };

@@ -35,6 +35,9 @@ const DRAWING: [&str; 15] = [
     "interactionWidth",
 ];
 
+/// What cannot be read, and was reported.
+struct Refused;
+
 impl Canvas<'_> {
     /// A workflow with its nodes and edges.
     pub(super) fn graph(&mut self, node: &source::Node, what: &str) -> Option<Graph> {
@@ -147,6 +150,9 @@ impl Canvas<'_> {
             let (Some((from, span)), Some((to, _))) = (from, to) else {
                 continue;
             };
+            let (Ok(output), Ok(input)) = (output, input) else {
+                continue;
+            };
             let ports = match (output, input) {
                 (Some(output), Some(input)) => {
                     let output = self.known_port(graph, from, Side::Output, output);
@@ -202,18 +208,18 @@ impl Canvas<'_> {
         found.map(|found| (found, entry.value.span))
     }
 
-    /// `output:x` or `x`.
+    /// `output:x` or `x`, when there is one; what is none is reported.
     fn handle(
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,
         side: Side,
-    ) -> Option<(Name, Span)> {
-        let entry = fields.get(key)?;
-        if matches!(entry.value.kind, Kind::Null) {
-            return None;
-        }
-        let text = self.reader.text(entry, EDGE)?;
+    ) -> Result<Option<(Name, Span)>, Refused> {
+        let given = fields.get(key);
+        let Some(entry) = given.filter(|entry| !matches!(entry.value.kind, Kind::Null)) else {
+            return Ok(None);
+        };
+        let text = self.reader.text(entry, EDGE).ok_or(Refused)?;
         let name = match text.split_once(':') {
             None => text,
             Some((word, name)) if word == side.word() => name,
@@ -222,10 +228,10 @@ impl Canvas<'_> {
                 let what = format!("`{key}` names an {word}, as `{word}:name`");
                 self.reader
                     .error("bad-handle", entry.value.span, what, EDGE);
-                return None;
+                return Err(Refused);
             }
         };
-        Some((Name::from(name), entry.value.span))
+        Ok(Some((Name::from(name), entry.value.span)))
     }
 
     pub(super) fn unknown_node(&mut self, graph: &Graph, id: &str, span: Span) {

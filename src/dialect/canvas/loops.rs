@@ -200,9 +200,17 @@ impl Canvas<'_> {
         };
         given.unwrap_or_else(|| {
             let hint = "how many items at a time: for example concurrency: 5";
-            let wanted = "a whole number from 1";
-            self.reader
-                .wrong_type(&entry.value, "`concurrency`", wanted, hint);
+            let value = &entry.value;
+            match value.kind {
+                Kind::Int(given) => {
+                    let what = format!("{given} items at a time are none, or too many");
+                    self.reader.error("out-of-range", value.span, what, hint);
+                }
+                _ => {
+                    let what = "`concurrency`";
+                    self.reader.wrong_type(value, what, "a whole number", hint);
+                }
+            }
             CONCURRENCY
         })
     }

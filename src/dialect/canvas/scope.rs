@@ -189,7 +189,9 @@ fn unknown<'a>(
     known: impl Iterator<Item = &'a str>,
     diagnostics: &mut Diagnostics,
 ) {
-    let known: Vec<&str> = known.collect();
+    let mut known: Vec<&str> = known.collect();
+    known.sort_unstable();
+    known.dedup();
     let hint = match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => String::from("there is nothing that it could read"),

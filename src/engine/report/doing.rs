@@ -33,6 +33,8 @@ pub struct Doing {
     pub loop_path: Option<String>,
     /// The action.
     pub action: String,
+    /// What people call it, where that is not the name.
+    pub title: Option<String>,
     /// Its authored type.
     #[serde(rename = "type")]
     pub kind: Option<String>,
@@ -137,6 +139,7 @@ fn at_place(view: &RunView, id: CursorId) -> Option<Doing> {
     Some(Doing {
         loop_path: around,
         action: state.map_or_else(|| cursor.at.to_string(), |state| state.name.to_string()),
+        title: action.and_then(|action| Some(action.title.as_ref()?.to_string())),
         kind: action.map(|action| action.label.to_string()),
         waits_for: String::from("next"),
         since: None,
@@ -200,7 +203,7 @@ fn waits(view: &RunView, id: CursorId, place: Doing, wait: &Wait) -> Option<Doin
                 key: Some(request.key.clone()),
                 method: http.then(|| text("method").unwrap_or_else(|| word("GET"))),
                 uri: http.then(|| text("uri")).flatten(),
-                detail: ["run", "command", "activityType", "actorType"]
+                detail: ["run", "command", "activityType", "actorType", "runnerType"]
                     .into_iter()
                     .find_map(text)
                     .filter(|_| !http),

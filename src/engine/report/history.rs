@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HistoryFilter {
-    /// Only the loop with this path.
+    /// Only the loop with this path; or else, wherever they are, the loops of this name.
     #[serde(rename = "loop")]
     pub loop_path: Option<String>,
     /// The last so many iterations; none: all that are kept.
@@ -30,6 +30,8 @@ pub struct HistoryReport {
     pub run: String,
     /// What it is doing.
     pub status: RunStatus,
+    /// The format of its workflow.
+    pub dialect: Option<String>,
     /// The iterations that ended, in the order they ended.
     pub iterations: Vec<IterationRow>,
     /// The events; none when they were not asked for.
@@ -58,6 +60,13 @@ pub fn history(
     let header = inspector.header(run)?;
     let limit = filter.iterations.unwrap_or(usize::MAX);
     let mut iterations = inspector.iterations(run, filter.loop_path.as_deref(), limit)?;
+    if let (true, Some(name)) = (iterations.is_empty(), &filter.loop_path) {
+        let own = |path: &str| path.rsplit('/').next() == Some(name);
+        iterations = inspector.iterations(run, None, usize::MAX)?;
+        iterations.retain(|row| own(&row.path));
+        iterations.sort_by_key(|row| row.ended_at);
+        iterations.drain(..iterations.len().saturating_sub(limit));
+    }
     iterations.sort_by_key(|row| row.ended_at);
     iterations
         .iter_mut()
@@ -74,6 +83,10 @@ pub fn history(
     Ok(HistoryReport {
         run: header.id.to_string(),
         status: header.status,
+        dialect: inspector
+            .source(header.program)
+            .ok()
+            .map(|source| source.dialect.as_str().to_owned()),
         iterations,
         events,
     })

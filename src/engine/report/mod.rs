@@ -18,8 +18,8 @@ pub use change::Changed;
 pub use doing::{Doing, ForkReport, LastError};
 pub use dump::{
     BranchDump, ChecksumsDump, CursorDump, DumpFilter, DumpReport, EffectDump, FaultDump,
-    FrameDump, FrameKindDump, HeaderDump, RecordDump, RunDump, SignalDump, SizesDump, StateDump,
-    TimerDump, Unreadable, WaitDump, dump,
+    FrameDump, FrameKindDump, HeaderDump, LinkDump, RecordDump, RunDump, SignalDump, SizesDump,
+    StateDump, TimerDump, Unreadable, WaitDump, dump,
 };
 pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
 pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};

@@ -74,6 +74,8 @@ pub struct LoopReport {
     pub path: String,
     /// Its name.
     pub name: String,
+    /// What people call it, where that is not the name.
+    pub title: Option<String>,
     /// Its authored type.
     #[serde(rename = "type")]
     pub kind: String,
@@ -188,6 +190,7 @@ fn loops(
         reports.push(LoopReport {
             path: state.path.clone(),
             name: view.scope_name(scope),
+            title: state.title.as_ref().map(ToString::to_string),
             kind: state.kind.to_string(),
             iteration: state.iteration.saturating_add(running),
             iterations_completed: state.iteration,

@@ -125,7 +125,7 @@ impl Telling {
                 .event("history")
                 .id(sequence.to_string())
                 .data(line(happened)),
-            Notice::Step { status, loops } => event
+            Notice::Step { status, loops, .. } => event
                 .event("step")
                 .data(line(&json!({ "status": status, "loops": loops }))),
             Notice::Paused { pause } => event.event("paused").data(line(pause)),

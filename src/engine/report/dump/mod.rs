@@ -6,8 +6,8 @@ mod types;
 
 pub use types::{
     BranchDump, ChecksumsDump, CursorDump, DumpReport, EffectDump, FaultDump, FrameDump,
-    FrameKindDump, HeaderDump, RecordDump, RunDump, SignalDump, SizesDump, StateDump, TimerDump,
-    Unreadable, WaitDump,
+    FrameKindDump, HeaderDump, LinkDump, RecordDump, RunDump, SignalDump, SizesDump, StateDump,
+    TimerDump, Unreadable, WaitDump,
 };
 
 use super::view::{RunView, shown};
@@ -131,6 +131,7 @@ impl DumpReport {
             },
             loops,
             iterations,
+            links: view.as_ref().map(state::links).unwrap_or_default(),
             sizes: SizesDump {
                 snapshot_bytes: view.as_ref().map_or(0, |view| view.stored.snapshot_bytes),
                 tail_bytes: view.as_ref().map_or(0, |view| view.stored.tail_bytes),

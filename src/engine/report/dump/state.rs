@@ -4,7 +4,7 @@
 use super::super::view::{RunView, shown};
 use super::super::{ErrorReport, OutcomeReport, PauseReport, PausedSince};
 use super::types::{
-    BranchDump, CursorDump, EffectDump, FaultDump, FrameDump, FrameKindDump, RecordDump,
+    BranchDump, CursorDump, EffectDump, FaultDump, FrameDump, FrameKindDump, LinkDump, RecordDump,
     SignalDump, StateDump, TimerDump, WaitDump,
 };
 use crate::expression::Value;
@@ -12,6 +12,7 @@ use crate::machine::{
     ActionRecord, BranchState, Cursor, CursorId, Frame, FrameKind, Output, PendingEffect, Records,
     RunState, TimerPurpose, Wait,
 };
+use crate::model::LinkKind;
 use crate::program::ActionId;
 use sha2::{Digest, Sha256};
 
@@ -80,6 +81,27 @@ pub(super) fn state(view: &RunView) -> StateDump {
     }
 }
 
+/// Which values go from where to where, as its program says.
+pub(super) fn links(view: &RunView) -> Vec<LinkDump> {
+    let links = view.program.iter().flat_map(|program| &program.links);
+    let word = |kind: LinkKind| match kind {
+        LinkKind::Edge => "edge",
+        LinkKind::Outer => "outer",
+        LinkKind::Previous => "previous",
+        LinkKind::Result => "result",
+    };
+    links
+        .map(|link| LinkDump {
+            from: link.from.as_ref().map(ToString::to_string),
+            output: link.output.to_string(),
+            to: link.to.to_string(),
+            input: link.input.to_string(),
+            kind: word(link.kind).to_owned(),
+            when: link.when.as_ref().map(ToString::to_string),
+        })
+        .collect()
+}
+
 fn cursor(view: &RunView, id: CursorId, cursor: &Cursor) -> CursorDump {
     CursorDump {
         id: id.0,
@@ -115,6 +137,7 @@ fn frame(view: &RunView, frame: &Frame) -> FrameDump {
         FrameKind::Loop(state) => FrameKindDump::Loop {
             state: Box::new(state.row()),
             last: records(view, &state.last),
+            kept: shown(&state.kept),
         },
         FrameKind::Try(state) => FrameKindDump::Try {
             attempt: state.attempt,

@@ -43,10 +43,29 @@ pub struct RunDump {
     pub loops: Vec<LoopState>,
     /// Its last iterations, in the order they ended.
     pub iterations: Vec<IterationRow>,
+    /// Which values go from where to where (canvas).
+    pub links: Vec<LinkDump>,
     /// How much room it takes.
     pub sizes: SizesDump,
     /// What it hashes to.
     pub checksums: ChecksumsDump,
+}
+
+/// A value that goes from one node to another, or in or out of one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkDump {
+    /// The node it comes from; none: the run's inputs.
+    pub from: Option<String>,
+    /// Which of its outputs, or of the inputs around it.
+    pub output: String,
+    /// The node it goes to.
+    pub to: String,
+    /// Which of its inputs; for a `result`, of its outputs.
+    pub input: String,
+    /// `edge`, `outer`, `previous` or `result`.
+    pub kind: String,
+    /// In which iterations, or of which: `first`, `subsequent`, `last`, `all`.
+    pub when: Option<String>,
 }
 
 /// A run's head.
@@ -189,6 +208,8 @@ pub enum FrameKindDump {
         state: Box<LoopState>,
         /// What the iteration before the current one left behind.
         last: Vec<RecordDump>,
+        /// What is kept of its iterations for its outputs, by their names (canvas).
+        kept: Value,
     },
     /// A retry or a catch.
     Try {
