@@ -102,6 +102,33 @@ fn the_reference_gives_what_it_says() {
     assert!(missing.is_empty(), "no example of {missing:?}");
 }
 
+#[test]
+fn jinja_gives_what_python_gives() {
+    let mut base = Value::Null;
+    let mut count = 0;
+    let mut wrong = Vec::new();
+    for line in include_str!("../expressions/jinja.txt").lines() {
+        if let Some(state) = line.strip_prefix("state ") {
+            base = Value::from_pairs([("state", Value::from_json(state).unwrap())]);
+        }
+        let Some((template, expected)) = line.split_once(" => ") else {
+            continue;
+        };
+        count += 1;
+        // With text before it, one single expression gives text too.
+        let text = Value::text(format!("x{template}"));
+        let expected = Value::from_json(expected).unwrap();
+        let expected = format!("x{}", expected.as_str().unwrap());
+        match context(&base, None).evaluate(Subject::Template, &text) {
+            Ok(value) if value.as_str() == Some(&*expected) => {}
+            Ok(value) => wrong.push(format!("{template}\n    gives {}", value.to_json())),
+            Err(error) => wrong.push(format!("{template}\n    {}", error.report())),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count > 300, "only {count} templates were found");
+}
+
 /// What the examples of docs/expressions.md see.
 const WORLD: &str = r#"{
     "now": "2024-01-01T00:00:00Z",

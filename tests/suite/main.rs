@@ -21,6 +21,7 @@ mod diagnostics;
 mod examples;
 mod expressions;
 mod files;
+mod fuzz;
 mod life;
 mod loom;
 mod loom_cli;

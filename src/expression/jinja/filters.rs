@@ -3,7 +3,7 @@
 
 use super::operators::size;
 use super::python::{self, Json};
-use super::{object, session};
+use super::{object, session, text};
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 use sha2::{Digest, Sha256};
@@ -29,6 +29,23 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     });
     engine.add_filter("string", |value: Value| python::str(&value));
     engine.add_filter("center", center);
+    engine.add_filter("truncate", truncate);
+    engine.add_filter("int", int);
+    engine.add_filter("float", float);
+    for name in ["escape", "e"] {
+        engine.add_filter(name, |value: Value| {
+            let text = python::str(given(Some(&value))?)?;
+            session::bytes(text.len().saturating_mul(5))?;
+            Ok::<_, Error>(text::escape(&text))
+        });
+    }
+    engine.add_filter("dictsort", dictsort);
+    engine.add_test("sequence", |value: Value| {
+        matches!(
+            value.kind(),
+            ValueKind::Seq | ValueKind::String | ValueKind::Map
+        )
+    });
     engine.add_filter("wordcount", |text: &str| text.split_whitespace().count());
     for name in ["replace", "join", "indent", "format", "batch", "slice"] {
         engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
@@ -37,7 +54,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     }
     // Filters that make a list keep it: it counts.
     for name in [
-        "list", "sort", "unique", "reverse", "dictsort", "items", "split", "lines",
+        "list", "sort", "unique", "reverse", "items", "split", "lines",
     ] {
         engine.add_filter(name, move |args: Rest<Value>, kwargs: Kwargs| {
             charge_list(args.first())?;
@@ -118,6 +135,82 @@ fn text_length(value: Option<&Value>) -> usize {
     value.and_then(Value::as_str).map_or(0, str::len)
 }
 
+/// As Jinja2 has it, also with its arguments in their order: case_sensitive, by, reverse.
+fn dictsort(args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    charge_list(args.first())?;
+    let mut named: Vec<(&str, Value)> = Vec::new();
+    for name in kwargs.args() {
+        named.push((name, kwargs.get(name)?));
+    }
+    let order = ["case_sensitive", "by", "reverse"];
+    for (name, value) in order.into_iter().zip(args.iter().skip(1)) {
+        named.push((name, value.clone()));
+    }
+    let first = args.first().cloned().into_iter().collect();
+    call("dictsort", first, Kwargs::from_iter(named))
+}
+
+/// Its arguments are in this order or named: length, killwords, end, leeway.
+fn truncate(args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
+    let text = python::str(given(args.first())?)?;
+    let argument = |index: usize, name: &str| match args.get(index) {
+        Some(value) => Ok(Some(value.clone())),
+        None => kwargs.get::<Option<Value>>(name),
+    };
+    let number = |value: Option<Value>, default: usize| match value {
+        Some(value) => usize::try_from(value),
+        None => Ok(default),
+    };
+    let length = number(argument(1, "length")?, 255)?;
+    let kill = argument(2, "killwords")?.is_some_and(|kill| kill.is_true());
+    let end = argument(3, "end")?;
+    let end = end.as_ref().and_then(Value::as_str).unwrap_or("...");
+    let leeway = number(argument(4, "leeway")?, 5)?;
+    kwargs.assert_all_used()?;
+    session::bytes(text.len().saturating_mul(4))?;
+    Ok(text::truncate(&text, length, kill, end, leeway))
+}
+
+/// What a filter is given: an absent name or member is an error here as well.
+fn given(value: Option<&Value>) -> Result<&Value, Error> {
+    value
+        .filter(|value| !value.is_undefined())
+        .ok_or_else(|| Error::from(ErrorKind::UndefinedError))
+}
+
+/// A whole number of what is one, of text that begins as one, else the default.
+fn int(
+    value: Value,
+    default: Option<Value>,
+    base: Option<u32>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let default = default.or(kwargs.get("default")?);
+    let base = base.or(kwargs.get("base")?).unwrap_or(10);
+    kwargs.assert_all_used()?;
+    given(Some(&value))?;
+    let otherwise = || default.unwrap_or_else(|| Value::from(0));
+    match value.kind() {
+        ValueKind::String => {
+            let number = value.as_str().and_then(|text| text::int(text, base));
+            Ok(number.map_or_else(otherwise, Value::from))
+        }
+        _ => Ok(call("int", vec![value], no_kwargs()).unwrap_or_else(|_| otherwise())),
+    }
+}
+
+fn float(value: Value, default: Option<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    let default = default.or(kwargs.get("default")?);
+    kwargs.assert_all_used()?;
+    given(Some(&value))?;
+    let otherwise = |_| default.unwrap_or_else(|| Value::from(0.0));
+    Ok(call("float", vec![value], no_kwargs()).unwrap_or_else(otherwise))
+}
+
+fn no_kwargs() -> Kwargs {
+    Kwargs::from_iter(Vec::<(&str, Value)>::new())
+}
+
 /// What a filter may make at most is counted before it is made.
 fn bounded(name: &str, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     let length = text_length(args.first());
@@ -145,6 +238,17 @@ fn bounded(name: &str, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error
         }
     };
     session::bytes(most)?;
+    if let ("replace", [text, old, new, count]) = (name, &*args.0)
+        && let (Some(text), Some(old), Some(new)) = (text.as_str(), old.as_str(), new.as_str())
+    {
+        let count = if count.is_none() {
+            None
+        } else {
+            Some(usize::try_from(count.clone())?)
+        };
+        let count = count.unwrap_or(usize::MAX);
+        return Ok(Value::from(text.replacen(old, new, count)));
+    }
     call(name, args.0, kwargs)
 }
 
@@ -218,9 +322,17 @@ fn method(
         (ValueKind::String, "join") => joined(args.first(), text_length(Some(value)))?,
         (ValueKind::String, "format") => formatted(value.as_str().unwrap_or_default(), Some(args)),
         (ValueKind::String, "split" | "splitlines") => text_length(Some(value)).saturating_mul(8),
-        (ValueKind::String, _) => text_length(Some(value)),
+        (ValueKind::String, _) => text::grows_to(value.as_str().unwrap_or_default(), name, args),
         _ => 0,
     };
     session::bytes(most)?;
+    let own = match value.kind() {
+        ValueKind::String => text::method(value.as_str().unwrap_or_default(), name, args),
+        ValueKind::Seq => text::list_method(value, name, args),
+        _ => None,
+    };
+    if let Some(outcome) = own {
+        return outcome;
+    }
     minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)
 }

@@ -11,6 +11,7 @@ mod python;
 mod rewrite;
 mod roots;
 mod session;
+mod text;
 
 use self::engine::{ENGINE, SOURCE_NAME};
 use super::{Env, EvalError, ParseError, Reference, Value};

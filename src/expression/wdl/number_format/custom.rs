@@ -206,6 +206,7 @@ fn write(
         ""
     };
     let total = whole.len();
+    let mut digits = whole.chars();
     let mut written = 0;
     let mut place = 0;
     let mut decimals = fraction.chars();
@@ -219,7 +220,7 @@ fn write(
                 let left = shape.places_whole - place;
                 let until = total.saturating_sub(left);
                 while written < until {
-                    out.extend(whole.chars().nth(written));
+                    out.extend(digits.next());
                     written += 1;
                     let rest = total - written;
                     if rest > 0 && rest.is_multiple_of(3) {

@@ -1,0 +1,282 @@
+//! Methods of Python's text and filters of Jinja2 that the engine lacks or does otherwise. Pure
+//! functions of text; what they make is bounded by whoever calls them, from [`grows_to`].
+
+use minijinja::value::{Tuple, Value};
+use minijinja::{Error, ErrorKind};
+
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.into())
+}
+
+fn string<'a>(args: &'a [Value], index: usize, method: &str) -> Result<&'a str, Error> {
+    let text = args.get(index).and_then(Value::as_str);
+    text.ok_or_else(|| invalid(format!("`{method}` takes text as argument {}", index + 1)))
+}
+
+fn width(args: &[Value], method: &str) -> Result<usize, Error> {
+    let width = args.first().map(|width| i64::try_from(width.clone()));
+    match width {
+        Some(Ok(width)) => Ok(usize::try_from(width).unwrap_or(0)),
+        _ => Err(invalid(format!("`{method}` takes a width"))),
+    }
+}
+
+/// So long may the result of a method be that makes more text than it has; of the others the text
+/// itself is the measure.
+pub(super) fn grows_to(text: &str, name: &str, args: &[Value]) -> usize {
+    let first = args.first().and_then(Value::as_usize);
+    match name {
+        "center" | "ljust" | "rjust" | "zfill" => first.unwrap_or(0).saturating_mul(4),
+        "expandtabs" => text.len().saturating_mul(first.unwrap_or(8).max(1)),
+        "casefold" => text.len().saturating_mul(3),
+        _ => 0,
+    }
+    .saturating_add(text.len())
+}
+
+/// A method of text; none when it is not one of these.
+pub(super) fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Value, Error>> {
+    Some(match name {
+        "swapcase" => Ok(Value::from(
+            text.chars().flat_map(swapped).collect::<String>(),
+        )),
+        "casefold" => Ok(Value::from(text.to_lowercase().replace('ß', "ss"))),
+        "istitle" => Ok(Value::from(is_title(text))),
+        "removeprefix" => string(args, 0, name)
+            .map(|prefix| Value::from(text.strip_prefix(prefix).unwrap_or(text))),
+        "removesuffix" => string(args, 0, name)
+            .map(|suffix| Value::from(text.strip_suffix(suffix).unwrap_or(text))),
+        "partition" => string(args, 0, name).map(|separator| {
+            let (before, after) = text.split_once(separator).unwrap_or((text, ""));
+            let found = text.contains(separator);
+            parts([before, if found { separator } else { "" }, after])
+        }),
+        "rpartition" => string(args, 0, name).map(|separator| {
+            let (before, after) = text.rsplit_once(separator).unwrap_or(("", text));
+            let found = text.contains(separator);
+            parts([before, if found { separator } else { "" }, after])
+        }),
+        "rsplit" => from_the_end(text, args),
+        "index" => position(text, args, |text, part| text.find(part)),
+        "rindex" => position(text, args, |text, part| text.rfind(part)),
+        "zfill" => width(args, name).map(|width| Value::from(zfill(text, width))),
+        "ljust" => padded(text, args, name, |_| 0),
+        "rjust" => padded(text, args, name, |missing| missing),
+        // As Python does: the odd one goes to the left when the width is odd.
+        "center" => {
+            let odd = width(args, name).unwrap_or(0) % 2;
+            padded(text, args, name, move |missing| {
+                missing / 2 + (missing & odd & 1)
+            })
+        }
+        "expandtabs" => {
+            let size = args.first().and_then(Value::as_usize).unwrap_or(8);
+            Ok(Value::from(expanded(text, size)))
+        }
+        _ => return None,
+    })
+}
+
+/// A method of a list that the engine lacks.
+pub(super) fn list_method(
+    list: &Value,
+    name: &str,
+    args: &[Value],
+) -> Option<Result<Value, Error>> {
+    let ("index", Some(wanted)) = (name, args.first()) else {
+        return None;
+    };
+    let found = list
+        .try_iter()
+        .map(|mut items| items.position(|item| item == *wanted));
+    Some(match found {
+        Ok(Some(index)) => Ok(Value::from(index)),
+        Ok(None) => Err(invalid(format!("{wanted} is not in the list"))),
+        Err(error) => Err(error),
+    })
+}
+
+fn swapped(letter: char) -> Vec<char> {
+    if letter.is_uppercase() {
+        letter.to_lowercase().collect()
+    } else {
+        letter.to_uppercase().collect()
+    }
+}
+
+fn is_title(text: &str) -> bool {
+    let mut cased = false;
+    let mut previous = false;
+    for letter in text.chars() {
+        if letter.is_uppercase() && previous || letter.is_lowercase() && !previous {
+            return false;
+        }
+        previous = letter.is_uppercase() || letter.is_lowercase();
+        cased |= previous;
+    }
+    cased
+}
+
+fn parts(parts: [&str; 3]) -> Value {
+    let parts: Vec<Value> = parts.into_iter().map(Value::from).collect();
+    Value::from(Tuple::from(parts))
+}
+
+fn from_the_end(text: &str, args: &[Value]) -> Result<Value, Error> {
+    let most = args.get(1).and_then(Value::as_usize);
+    let most = most.map_or(usize::MAX, |most| most.saturating_add(1));
+    let mut pieces: Vec<Value> = match args.first().filter(|given| !given.is_none()) {
+        Some(separator) => {
+            let separator = separator.as_str().filter(|separator| !separator.is_empty());
+            let separator =
+                separator.ok_or_else(|| invalid("`rsplit` takes text that is not empty"))?;
+            text.rsplitn(most, separator).map(Value::from).collect()
+        }
+        None => {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let cut = words.len().saturating_sub(most.saturating_sub(1));
+            let (head, tail) = words.split_at_checked(cut).unwrap_or((&[], &words));
+            let head = match (head.first(), head.last()) {
+                (Some(first), Some(last)) => {
+                    let start = first.as_ptr().addr() - text.as_ptr().addr();
+                    let end = last.as_ptr().addr() - text.as_ptr().addr() + last.len();
+                    text.get(start..end)
+                }
+                _ => None,
+            };
+            tail.iter()
+                .rev()
+                .copied()
+                .chain(head)
+                .map(Value::from)
+                .collect()
+        }
+    };
+    pieces.reverse();
+    Ok(Value::from(pieces))
+}
+
+/// Where a text is in another, in characters; an error when it is not there.
+fn position(
+    text: &str,
+    args: &[Value],
+    find: impl Fn(&str, &str) -> Option<usize>,
+) -> Result<Value, Error> {
+    let wanted = string(args, 0, "index")?;
+    let at = find(text, wanted).and_then(|at| text.get(..at));
+    at.map(|before| Value::from(before.chars().count()))
+        .ok_or_else(|| invalid(format!("`{wanted}` is not in the text")))
+}
+
+fn zfill(text: &str, width: usize) -> String {
+    let missing = width.saturating_sub(text.chars().count());
+    let (sign, digits) = match text.strip_prefix(['+', '-']) {
+        Some(digits) => text.split_at(text.len() - digits.len()),
+        None => ("", text),
+    };
+    format!("{sign}{}{digits}", "0".repeat(missing))
+}
+
+/// Text filled up to a width; `left` says how much of what is missing goes before it.
+fn padded(
+    text: &str,
+    args: &[Value],
+    name: &str,
+    left: impl Fn(usize) -> usize,
+) -> Result<Value, Error> {
+    let width = width(args, name)?;
+    let fill = match args.get(1) {
+        None => " ",
+        Some(fill) => fill
+            .as_str()
+            .filter(|fill| fill.chars().count() == 1)
+            .ok_or_else(|| invalid(format!("`{name}` fills with one character")))?,
+    };
+    let missing = width.saturating_sub(text.chars().count());
+    let left = left(missing).min(missing);
+    let (before, after) = (fill.repeat(left), fill.repeat(missing - left));
+    Ok(Value::from(format!("{before}{text}{after}")))
+}
+
+fn expanded(text: &str, size: usize) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for letter in text.chars() {
+        match letter {
+            '\t' if size == 0 => {}
+            '\t' => {
+                let spaces = size - column % size;
+                out.extend(std::iter::repeat_n(' ', spaces));
+                column += spaces;
+            }
+            '\n' | '\r' => {
+                out.push(letter);
+                column = 0;
+            }
+            other => {
+                out.push(other);
+                column += 1;
+            }
+        }
+    }
+    out
+}
+
+// ── filters ─────────────────────────────────────────────────────────────────────────────────
+
+/// `truncate(length=255, killwords=false, end='...', leeway=5)`, as Jinja2 has it.
+pub(super) fn truncate(text: &str, length: usize, kill: bool, end: &str, leeway: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= length.saturating_add(leeway) {
+        return text.to_owned();
+    }
+    let room = length.saturating_sub(end.chars().count());
+    let cut: String = letters.iter().take(room).collect();
+    let cut = match cut.rsplit_once(' ') {
+        Some((words, _)) if !kill => words.to_owned(),
+        _ => cut,
+    };
+    cut + end
+}
+
+/// `&`, `<`, `>` and quotes as entities, as Jinja2 writes them.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\'' => out.push_str("&#39;"),
+            '"' => out.push_str("&#34;"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// A whole number from text, or what Jinja2's `int` makes of it: text of a number with a fraction
+/// loses it, anything else is none.
+#[allow(clippy::cast_possible_truncation)] // Within the bounds that are checked.
+pub(super) fn int(text: &str, base: u32) -> Option<i64> {
+    let text = text.trim().replace('_', "");
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text.strip_prefix('+').unwrap_or(&text)),
+    };
+    let prefix = match base {
+        2 => "0b",
+        8 => "0o",
+        16 => "0x",
+        _ => "",
+    };
+    let lower = digits.to_ascii_lowercase();
+    let bare = lower.strip_prefix(prefix).unwrap_or(&lower);
+    if !bare.starts_with(['+', '-'])
+        && let Ok(number) = i64::from_str_radix(bare, base.clamp(2, 36))
+    {
+        return Some(if negative { -number } else { number });
+    }
+    let float: f64 = text.parse().ok()?;
+    (float.abs() < 9e18).then_some(float.trunc() as i64)
+}
