@@ -13,7 +13,10 @@ async fn run(example: &str, inputs: Json) -> (Json, Json) {
     let path = format!("{}/examples/{example}.yaml", env!("CARGO_MANIFEST_DIR"));
     let workflow = engine.load_file(&path, None).unwrap();
     let mut inputs = inputs;
-    inputs["base"] = json!(base);
+    let declared = &workflow.program().inputs;
+    if declared.iter().any(|input| &*input.name == "base") {
+        inputs["base"] = json!(base);
+    }
     let input = Value::from_json(&inputs.to_string()).unwrap();
     let run = engine.start(&workflow, input).await.unwrap();
     let result = run.result().await.unwrap();
@@ -43,6 +46,53 @@ async fn polling_until_complete() {
     assert_eq!(outputs["polls"], 6);
     assert!(outputs["url"].as_str().unwrap().ends_with("/jobs/x/result"));
     assert_eq!(requests(&log, "/jobs/x"), 6);
+}
+
+#[tokio::test]
+async fn polling_with_retry() {
+    let given = json!({ "job": "x", "fails": 2, "after": 1, "pause": "PT0.01S" });
+    let begin = std::time::Instant::now();
+    let (outputs, log) = run("polling-with-retry", given).await;
+    assert_eq!(outputs["calls"], 3);
+    assert_eq!(outputs["polls"], 6);
+    assert_eq!(requests(&log, "/flaky"), 3);
+    // The server asked for a second, twice; the policy alone would have waited 0.3 seconds.
+    assert!(begin.elapsed() >= std::time::Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn polling_with_retry_gives_up() {
+    let base = support::serve(app::router(app::Options::default())).await;
+    let engine = Engine::builder().in_memory().unwrap();
+    let path = format!(
+        "{}/examples/polling-with-retry.yaml",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let workflow = engine.load_file(&path, None).unwrap();
+    let given = json!({ "base": base, "fails": 0, "pause": "PT0S", "most": 3 });
+    let input = Value::from_json(&given.to_string()).unwrap();
+    let run = engine.start(&workflow, input).await.unwrap();
+    let outcome = run.outcome().await.unwrap();
+    let fault = outcome.error.unwrap().fault;
+    assert_eq!(fault.code.as_deref(), Some("NotDone"));
+    assert_eq!(fault.message, "nightly is not complete after 3 polls");
+}
+
+#[tokio::test]
+async fn react_agent() {
+    let (outputs, _) = run("react-agent", json!({})).await;
+    assert_eq!(
+        outputs,
+        json!({
+            "answer": "it is 42",
+            "steps": 3,
+            "observations": [
+                { "action": "SEARCH", "result": "to multiply" },
+                { "action": "CALCULATE", "result": 42 },
+                { "action": "FINAL_ANSWER", "result": "it is 42" },
+            ],
+        })
+    );
 }
 
 #[tokio::test]
