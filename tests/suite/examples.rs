@@ -49,6 +49,7 @@ async fn polling_until_complete() {
 }
 
 #[tokio::test]
+#[allow(clippy::disallowed_methods)] // It measures what the server asked for.
 async fn polling_with_retry() {
     let given = json!({ "job": "x", "fails": 2, "after": 1, "pause": "PT0.01S" });
     let begin = std::time::Instant::now();

@@ -160,6 +160,7 @@ fn evaluate(world: &Value, text: &str) {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods)] // It measures how long an input takes.
 fn mutated_expressions_neither_panic_nor_take_long() {
     let number = |name: &str, default: u64| {
         let given = std::env::var(name).ok();
