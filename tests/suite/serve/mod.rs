@@ -6,6 +6,7 @@ mod life;
 mod metrics;
 mod remote;
 mod security;
+mod soak;
 
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};
@@ -74,7 +75,7 @@ impl<'a> Start<'a> {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        let mut command = Command::new(binary());
         command
             .args(["serve", "--state"])
             .arg(self.state)
@@ -187,6 +188,11 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The binary of this build, unless another one is to be looked at.
+fn binary() -> std::ffi::OsString {
+    std::env::var_os("WINDLASS_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_windlass").into())
 }
 
 pub fn client() -> Client {
