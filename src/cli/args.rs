@@ -91,6 +91,8 @@ pub enum Command {
     Cancel(RunArg),
     /// Sends a signal to a run
     Signal(SignalArgs),
+    /// Starts a run that ended badly once more, as a new run
+    Retry(RetryArgs),
     /// Checks workflows and shows the limits of their loops
     Validate(ValidateArgs),
     /// Shows a workflow's state machine
@@ -401,6 +403,25 @@ pub struct DumpArgs {
 pub struct RunArg {
     /// The run
     pub run: String,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass retry`.
+#[derive(Debug, Args)]
+pub struct RetryArgs {
+    /// The run
+    pub run: String,
+    /// From an iteration or an action; refused, a run is retried as a whole
+    #[arg(long, env = "WINDLASS_FROM", value_name = "PLACE")]
+    pub from: Option<String>,
+    /// The new run's id instead of one made from the workflow's name
+    #[arg(long, env = "WINDLASS_ID", value_name = "ID")]
+    pub id: Option<String>,
+    #[command(flatten)]
+    pub handlers: HandlerArgs,
+    #[command(flatten)]
+    pub events: EventArgs,
     #[command(flatten)]
     pub output: Output,
 }

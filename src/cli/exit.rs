@@ -199,7 +199,10 @@ fn of_engine(error: &EngineError) -> Exit {
     match error {
         EngineError::Store(error) => of_store(error),
         EngineError::Schedule(error) => of_schedule(error),
-        EngineError::Input(_) | EngineError::KeyReused(_) | EngineError::NoStore(_) => Exit::Usage,
+        EngineError::Input(_)
+        | EngineError::KeyReused(_)
+        | EngineError::NotRetried { .. }
+        | EngineError::NoStore(_) => Exit::Usage,
         EngineError::Load(error) => of_load(error),
         EngineError::Thread(_) | EngineError::NoRuntime => Exit::Failed,
     }

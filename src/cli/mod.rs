@@ -18,6 +18,7 @@ mod man;
 mod output;
 mod progress;
 mod resume;
+mod retry;
 mod run;
 mod schema;
 mod serve;
@@ -64,6 +65,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Dump(args) => block_on(&mut alone(), dump::run(global, screen, args)),
         Command::Pause(args) => block_on(&mut alone(), control::pause(global, args)),
         Command::Cancel(args) => block_on(&mut alone(), control::cancel(global, args)),
+        Command::Retry(args) => block_on(&mut workers(), retry::retry(global, screen, args)),
         Command::Signal(args) => block_on(&mut alone(), control::signal(global, args)),
         Command::Validate(args) => validate::validate(screen, args),
         Command::Compile(args) => compile::compile(screen, args),

@@ -248,6 +248,20 @@ impl Session {
         }
     }
 
+    /// Starts a run that ended badly once more, as the run `id`.
+    pub async fn retry(&mut self, run: &str, id: &str) -> Result<(), Failure> {
+        let request = Request::Retry {
+            run: run.to_owned(),
+            id: id.to_owned(),
+        };
+        if let Asked::Owned = self.ask::<String>(&request).await?
+            && let Place::Owned { engine, .. } = &self.place
+        {
+            engine.retry(run, Some(id.to_owned())).await?;
+        }
+        Ok(())
+    }
+
     /// Goes on with one run; one that has ended is left as it is.
     pub async fn resume(&mut self, run: &str) -> Result<(), Failure> {
         let request = Request::Resume {

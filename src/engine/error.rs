@@ -20,6 +20,17 @@ pub enum EngineError {
     /// The caller's key began another run.
     #[error("the idempotency key began run {0} with another input or other labels")]
     KeyReused(crate::model::Name),
+    /// A run that is not started again.
+    #[error(
+        "run {run} is {}: only one that failed, timed out or was cancelled is started again",
+        status.as_str()
+    )]
+    NotRetried {
+        /// The run.
+        run: crate::model::Name,
+        /// What it is doing.
+        status: crate::machine::RunStatus,
+    },
     /// The workflow.
     #[error(transparent)]
     Load(#[from] LoadError),

@@ -89,7 +89,7 @@ fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
 pub struct Workflow {
     pub(super) loaded: Loaded,
     pub(super) source: ProgramSource,
-    warnings: Diagnostics,
+    pub(super) warnings: Diagnostics,
 }
 
 impl Workflow {

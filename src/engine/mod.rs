@@ -43,6 +43,7 @@ mod load;
 mod named;
 mod once;
 pub mod report;
+mod retry;
 mod run;
 
 pub use error::{EngineError, LoadError};
@@ -50,6 +51,7 @@ pub use follow::{Began, Follower, Notice};
 pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, read_file};
 pub use once::{REQUEST_LABEL, Started};
+pub use retry::RETRY_LABEL;
 pub use run::{RunFailure, RunHandle};
 
 pub use crate::action::{ActivityContext, Registry, SecretSources};

@@ -2,7 +2,7 @@
 //! requests, the same answers, the same refusals.
 
 use super::control::{ControlError, Refusal, RefusalKind, Request, StartRequest};
-use super::http::{FileText, Problem, Signal, StartRun};
+use super::http::{FileText, Problem, RetryRun, Signal, StartRun};
 use crate::engine::report::{HistoryFilter, ListFilter, ListReport, OutcomeReport};
 use crate::engine::{HistoryEvent, Notice, RunStatus};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -109,6 +109,15 @@ impl Remote {
                 self.command(run, "/signal", Some(json(&signal)?)).await?
             }
             Request::Start(start) => self.start(start).await?,
+            Request::Retry { run, id } => {
+                let body = RetryRun {
+                    run: Some(id.clone()),
+                    from: None,
+                };
+                let path = of_run(run, "/retry");
+                let summary = self.post(&path, Some(json(&body)?)).await?;
+                summary.get("run").cloned().unwrap_or_default()
+            }
             Request::Recover => return Err(only_local("resume without a run")),
             Request::Ping | Request::Follow { .. } => return Err(only_local("that")),
         };

@@ -10,6 +10,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -139,13 +140,17 @@ async fn run(
     let api = listen(tcp, tls, settings, Arc::clone(engine), watched);
     let mut api = tokio::spawn(api);
     let watchdog = tokio::spawn(watchdog(Arc::clone(engine)));
+    let mut stop = pin!(stop);
     let outcome = async {
-        engine.recover(false).await?;
+        tokio::select! {
+            recovered = engine.recover(false) => recovered?,
+            () = &mut stop => return Ok(()),
+        };
         phase.send_replace(Phase::Ready);
         notify(NotifyState::Ready);
         ready(&url);
         tokio::select! {
-            () = stop => Ok(()),
+            () = &mut stop => Ok(()),
             ended = &mut api => Err(ServeError::Api(match ended {
                 Ok(Ok(())) => String::from("it ended"),
                 Ok(Err(error)) => error.to_string(),

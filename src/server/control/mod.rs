@@ -82,6 +82,13 @@ pub enum Request {
     },
     /// Go on with every run that is not at its end, paused ones too. Gives their ids.
     Recover,
+    /// Start a run that ended badly once more. Gives the new one's id.
+    Retry {
+        /// The run.
+        run: String,
+        /// The new one's id; the client chooses it, so that a request can be repeated.
+        id: String,
+    },
     /// Start a run. When it is answered, the run's first step is durable.
     Start(Box<StartRequest>),
     /// Follow a run: notices until it has ended or stands still.

@@ -250,6 +250,10 @@ async fn answer(engine: &Arc<Engine>, request: Request) -> Answer {
                 .map_err(|error| refusal(&error))?;
             json(&runs)
         }
+        Request::Retry { run, id } => {
+            let retried = engine.retry(&run, Some(id)).await;
+            json(&retried.map_err(|error| refusal(&error))?.run)
+        }
         Request::Start(start) => begin(engine, *start).await,
         Request::Ping | Request::Follow { .. } => Err(Refusal {
             kind: RefusalKind::Internal,
@@ -349,6 +353,7 @@ fn kind(error: &EngineError) -> RefusalKind {
             RefusalKind::Workflow
         }
         EngineError::Input(_) | EngineError::KeyReused(_) => RefusalKind::Input,
+        EngineError::NotRetried { .. } => RefusalKind::BadRequest,
         EngineError::NoStore(_) | EngineError::Thread(_) | EngineError::NoRuntime => {
             RefusalKind::Internal
         }

@@ -15,7 +15,7 @@ mod workflows;
 
 pub use body::MAX_BODY;
 pub use problem::{MEDIA_TYPE, Problem};
-pub use runs::{FileText, IDEMPOTENCY_KEY, RunState, Signal, StartRun};
+pub use runs::{FileText, IDEMPOTENCY_KEY, RetryRun, RunState, Signal, StartRun};
 pub use workflows::{Validation, WorkflowList, WorkflowText};
 
 use crate::engine::{Engine, EngineError, Inspector};
@@ -147,6 +147,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{run}/resume", post(runs::resume))
         .route("/v1/runs/{run}/cancel", post(runs::cancel))
         .route("/v1/runs/{run}/signal", post(runs::signal))
+        .route("/v1/runs/{run}/retry", post(runs::retry))
         .route("/openapi.json", get(openapi::openapi))
         .route("/metrics", get(metrics::metrics))
         .route("/healthz", get(health::healthz))

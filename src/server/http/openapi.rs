@@ -18,7 +18,7 @@ use utoipa::{Modify, OpenApi};
         workflows::list, workflows::put, workflows::get, workflows::remove, workflows::validate,
         runs::list, runs::start, runs::status, runs::result, runs::history, runs::dump,
         events::events,
-        runs::pause, runs::resume, runs::cancel, runs::signal,
+        runs::pause, runs::resume, runs::cancel, runs::signal, runs::retry,
         health::healthz, health::readyz, metrics::metrics,
     ),
     tags(

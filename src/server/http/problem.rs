@@ -49,6 +49,8 @@ pub(super) enum Kind {
     RunExists,
     /// The run has ended, and does not go on.
     RunEnded,
+    /// The run has not ended badly.
+    NotRetried,
     /// The idempotency key was used for something else.
     KeyReused,
     /// The body is too large.
@@ -96,6 +98,7 @@ impl Kind {
             ),
             Self::RunExists => (S::CONFLICT, "run-exists", "There is a run of this id"),
             Self::RunEnded => (S::CONFLICT, "run-ended", "The run has ended"),
+            Self::NotRetried => (S::CONFLICT, "not-retried", "The run did not end badly"),
             Self::KeyReused => (
                 S::UNPROCESSABLE_ENTITY,
                 "key-reused",
@@ -195,6 +198,7 @@ impl From<EngineError> for Problem {
             EngineError::Schedule(error) => of_schedule(error),
             EngineError::Input(_) => Kind::RefusedInput,
             EngineError::KeyReused(_) => Kind::KeyReused,
+            EngineError::NotRetried { .. } => Kind::NotRetried,
             EngineError::Load(_) => {
                 let EngineError::Load(error) = error else {
                     return Self::new(Kind::Internal, error.to_string());

@@ -90,6 +90,18 @@ pub struct RunState {
     pub status: RunStatus,
 }
 
+/// How a run is started again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryRun {
+    /// The new run's id, instead of one made from the workflow's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The iteration or action from which it would go on; refused, a run is retried as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+}
+
 /// A signal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -145,6 +157,11 @@ pub(super) async fn start(
             Started { run, fresh: true }
         }
     };
+    told(&app, started).await
+}
+
+/// The run that a request led to.
+async fn told(app: &App, started: Started) -> Result<Response, Problem> {
     let run = started.run.to_string();
     let location = format!("/v1/runs/{run}");
     let summary = app.look(move |store| Ok(RunSummary::new(&store.header(&run)?)));
@@ -479,4 +496,29 @@ pub(super) async fn signal(
     let told = app.engine.signal(&run, &signal.name, signal.payload);
     let status = told.await?;
     Ok(axum::Json(RunState { run, status }))
+}
+
+/// Starts a run that failed, timed out or was cancelled once more: a new run of the same program
+/// with the same input, marked with `windlass.retry_of`. The old one stays as it ended.
+#[utoipa::path(post, path = "/v1/runs/{run}/retry", operation_id = "retry_run", tag = "runs", request_body = RetryRun, params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 201, description = "The new run was started", body = RunSummary, headers(("Location" = String, description = "The new run"))),
+        (status = "4XX", description = "404 unknown run, 409 it did not end badly", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn retry(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+    Json(retry): Json<RetryRun>,
+) -> Result<Response, Problem> {
+    app.takes_work()?;
+    if let Some(from) = retry.from {
+        let detail = format!(
+            "`{from}`: a run is retried from its beginning; what its steps did is done again \
+             under other keys"
+        );
+        return Err(Problem::new(Kind::BadRequest, detail));
+    }
+    let id = retry.run.map(run_id).transpose()?;
+    let started = app.engine.retry(&run, id).await?;
+    told(&app, started).await
 }

@@ -159,3 +159,49 @@ async fn next(socket: &tokio::net::UnixDatagram) -> String {
     let length = read.expect("the server says nothing").unwrap();
     String::from_utf8_lossy(&bytes[..length]).trim().to_owned()
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_badly_is_started_once_more() {
+    let gate = Gate::new();
+    gate.open.send_replace(true);
+    let uri = gate.serve().await;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    // Nobody is there the first time.
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}/", closed.local_addr().unwrap());
+    drop(closed);
+    let effect = EFFECT.replace("body: {} }", "body: {} }, retry: { type: none }");
+    let failed = server.begin(&effect, json!({ "uri": address })).await;
+    assert_eq!(server.end(&failed).await["status"], "Failed");
+    let path = format!("/v1/runs/{failed}/retry");
+    let (status, again) = server.post(&path, &json!({ "run": "again" })).await;
+    assert_eq!(status, 201, "{again}");
+    assert_eq!(again["labels"]["windlass.retry_of"], json!(failed));
+    assert_eq!(server.end("again").await["status"], "Failed");
+
+    let good = server.begin(EFFECT, json!({ "uri": uri })).await;
+    assert_eq!(server.end(&good).await["status"], "Succeeded");
+    let (status, problem) = server
+        .post(&format!("/v1/runs/{good}/retry"), &json!({}))
+        .await;
+    assert_eq!(
+        (status, &problem["type"]),
+        (409, &json!("urn:windlass:not-retried"))
+    );
+    let (status, _) = server.post(&path, &json!({ "from": "work" })).await;
+    assert_eq!(status, 400);
+
+    // On the command line, with the server and without one.
+    for stop in [false, true] {
+        if stop {
+            server.signal(nix::sys::signal::Signal::SIGTERM);
+        }
+        let retried = super::windlass(dir.path(), &["retry", &failed, "-o", "json"]);
+        assert_eq!(retried.status.code(), Some(1), "{retried:?}");
+        let outcome: Value = serde_json::from_slice(&retried.stdout).unwrap();
+        assert_eq!(outcome["error"]["kind"], "connection", "{outcome}");
+    }
+    let from = super::windlass(dir.path(), &["retry", &failed, "--from", "work"]);
+    assert_eq!(from.status.code(), Some(2));
+}

@@ -1,0 +1,54 @@
+//! `windlass retry`: starts a run that ended badly once more, as a new run, and follows it.
+
+use super::access::{look, remote};
+use super::args::{Global, LoadArgs, RetryArgs};
+use super::exit::{Exit, Failure};
+use super::follow::{View, follow, place_flag};
+use super::inputs;
+use super::output::Screen;
+use super::session::{Session, Setup};
+use super::signals::Signals;
+use crate::engine::report::{StatusReport, status};
+use crate::engine::{new_id, now};
+use crate::server::control::Request;
+
+/// The command.
+pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<Exit, Failure> {
+    if args.from.is_some() {
+        return Err(Failure::Usage(String::from(
+            "--from is not there yet: a run is retried from its beginning, as a new run; what its \
+             steps did is done again under other idempotency keys",
+        )));
+    }
+    let request = Request::Status {
+        run: args.run.clone(),
+    };
+    let old: StatusReport = look(global, &request, |store| status(store, &args.run, now())).await?;
+    let id = match &args.id {
+        Some(id) => inputs::run_id(id)?,
+        None => new_id(&old.workflow),
+    };
+    let setup = Setup {
+        state: global.state.clone(),
+        server: remote(global)?,
+        create: false,
+        recover: true,
+        options: inputs::options(&LoadArgs::default(), &args.handlers)?,
+        screen,
+    };
+    let view = View {
+        place: place_flag(global),
+        screen,
+        format: args.output.output,
+        events: args.events.events.is_some(),
+    };
+    let mut session = Session::attach(setup).await?;
+    let mut signals = Signals::new()?;
+    screen.say(&format!("run {id}, {} once more", args.run));
+    let exit = match session.retry(&args.run, &id).await {
+        Ok(()) => follow(&mut session, &[id], &view, &mut signals).await,
+        Err(failure) => Err(failure),
+    };
+    session.leave(&mut signals).await;
+    exit
+}
