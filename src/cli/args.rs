@@ -201,6 +201,18 @@ pub struct ServeArgs {
         default_value = "1024"
     )]
     pub max_connections: usize,
+    /// So many effects at a time: calls, commands and the like
+    #[arg(long, env = "WINDLASS_MAX_EFFECTS", value_name = "N")]
+    pub max_effects: Option<usize>,
+    /// Of them, so many of one workflow
+    #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_WORKFLOW", value_name = "N")]
+    pub max_effects_per_workflow: Option<usize>,
+    /// Of them, so many towards one host
+    #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_HOST", value_name = "N")]
+    pub max_effects_per_host: Option<usize>,
+    /// So many runs under way at a time, without those that sleep; beyond that no run is started
+    #[arg(long, env = "WINDLASS_MAX_RUNS", value_name = "N")]
+    pub max_runs: Option<usize>,
     /// The most iterations a loop may ask for
     #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N")]
     pub max_count: Option<u64>,

@@ -6,7 +6,7 @@ use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::Screen;
 use super::signals::Signals;
-use crate::engine::{Engine, EngineError, LoadOptions};
+use crate::engine::{Engine, EngineError, Limits, LoadOptions};
 use crate::server::{Options, TlsFiles};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         ..LoadArgs::default()
     };
     let read = inputs::options(&load, &args.handlers)?;
-    let engine = match reach(&global.state, || open(global, &read)).await? {
+    let engine = match reach(&global.state, || open(global, args, &read)).await? {
         Reach::Here(engine) => Arc::new(engine),
         Reach::Owner(client) => {
             let pid = client.owner().map_or(0, |owner| owner.pid);
@@ -55,8 +55,18 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     Ok(Exit::Succeeded)
 }
 
-fn open(global: &Global, options: &LoadOptions) -> Result<Engine, EngineError> {
-    let mut builder = Engine::builder();
+fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engine, EngineError> {
+    let usual = Limits::default();
+    let limits = Limits {
+        effects: args.max_effects.unwrap_or(usual.effects),
+        effects_per_workflow: args
+            .max_effects_per_workflow
+            .unwrap_or(usual.effects_per_workflow),
+        effects_per_host: args.max_effects_per_host.unwrap_or(usual.effects_per_host),
+        live_runs: args.max_runs.unwrap_or(usual.live_runs),
+        ..usual
+    };
+    let mut builder = Engine::builder().limits(limits);
     for (name, target) in &options.handlers {
         builder = builder.register_handler(name, target.clone());
     }

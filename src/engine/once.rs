@@ -49,6 +49,18 @@ impl Engine {
         let mut marked = labels;
         marked.insert(REQUEST_LABEL.to_owned(), request.clone());
         for _ in 0..TRIES {
+            // First, so that what is there is found also when nothing more is started.
+            match self.inspector().header(&id) {
+                Ok(header) if header.labels.get(REQUEST_LABEL) == Some(&request) => {
+                    return Ok(Started {
+                        run: header.id,
+                        fresh: false,
+                    });
+                }
+                Ok(header) => return Err(EngineError::KeyReused(header.id)),
+                Err(EngineError::Store(StoreError::UnknownRun(_))) => {}
+                Err(error) => return Err(error),
+            }
             let options = StartOptions {
                 id: Some(id.clone()),
                 labels: marked.clone(),
@@ -60,18 +72,9 @@ impl Engine {
                         fresh: true,
                     });
                 }
-                Err(EngineError::Schedule(ScheduleError::Exists(run))) => {
-                    match self.inspector().header(&run) {
-                        Ok(header) if header.labels.get(REQUEST_LABEL) == Some(&request) => {
-                            return Ok(Started { run, fresh: false });
-                        }
-                        Ok(_) => return Err(EngineError::KeyReused(run)),
-                        // The other request is still on its way into the store.
-                        Err(EngineError::Store(StoreError::UnknownRun(_))) => {
-                            tokio::time::sleep(PAUSE).await;
-                        }
-                        Err(error) => return Err(error),
-                    }
+                // An equal request is on its way into the store.
+                Err(EngineError::Schedule(ScheduleError::Exists(_))) => {
+                    tokio::time::sleep(PAUSE).await;
                 }
                 Err(error) => return Err(error),
             }

@@ -314,6 +314,7 @@ fn refusal(problem: &Problem) -> Refusal {
         "refused-input" | "key-reused" => RefusalKind::Input,
         "refused-workflow" => RefusalKind::Workflow,
         "unavailable" => RefusalKind::Stopping,
+        "busy" => RefusalKind::Busy,
         "store" => RefusalKind::Store,
         "internal" => RefusalKind::Internal,
         _ => RefusalKind::BadRequest,

@@ -205,3 +205,34 @@ async fn what_ended_badly_is_started_once_more() {
     let from = super::windlass(dir.path(), &["retry", &failed, "--from", "work"]);
     assert_eq!(from.status.code(), Some(2));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_server_says_so() {
+    let gate = Gate::new();
+    let uri = gate.serve().await;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path()).args(&["--max-runs", "2"]).spawn();
+    let body = json!({ "text": EFFECT, "input": { "uri": uri } });
+    let keyed = || {
+        let request = server.ask(reqwest::Method::POST, "/v1/runs");
+        super::answer(super::with(request.header("idempotency-key", "k"), &body))
+    };
+    assert_eq!(server.post("/v1/runs", &body).await.0, 201);
+    assert_eq!(keyed().await.0, 201);
+    gate.called(2).await;
+    assert_eq!(keyed().await.0, 200, "what is there is found all the same");
+    let request = server.ask(reqwest::Method::POST, "/v1/runs");
+    let response = super::with(request, &body).send().await.unwrap();
+    assert_eq!(response.headers()["retry-after"], "1");
+    let (status, problem) = super::parts(response).await;
+    assert_eq!(
+        (status, &problem["type"]),
+        (429, &json!("urn:windlass:busy"))
+    );
+    gate.open.send_replace(true);
+    let (_, list) = server.get("/v1/runs").await;
+    for run in list["runs"].as_array().unwrap() {
+        server.end(run["run"].as_str().unwrap()).await;
+    }
+    assert_eq!(server.post("/v1/runs", &body).await.0, 201);
+}
