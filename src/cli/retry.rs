@@ -38,6 +38,7 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
     };
     let view = View {
         place: place_flag(global),
+        titles: std::collections::BTreeMap::new(),
         screen,
         format: args.output.output,
         events: args.events.events.is_some(),

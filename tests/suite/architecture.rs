@@ -89,7 +89,10 @@ const TOOLS: [(&str, &[&str]); 9] = [
     ("clap::", &["cli", "main"]),
     ("std::fs", &["store", "action", "engine", "server", "cli"]),
     ("std::net", &["action", "server", "cli"]),
-    ("std::process", &["action", "server", "cli", "main"]),
+    (
+        "std::process",
+        &["store", "action", "server", "cli", "main"],
+    ),
 ];
 
 struct File {
