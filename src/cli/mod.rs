@@ -13,6 +13,7 @@ mod history;
 mod human;
 mod inputs;
 mod list;
+mod log;
 mod logs;
 mod man;
 mod output;
@@ -41,6 +42,7 @@ use tokio::runtime::Builder;
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let screen = Screen::new(arguments.global.color, arguments.global.verbose);
+    log::begin(screen);
     match dispatch(&arguments, screen) {
         Ok(exit) => exit.into(),
         Err(failure) => {

@@ -1,6 +1,7 @@
 //! The executors against real servers and real processes.
 
 mod ai;
+mod cli;
 mod handler;
 mod http;
 mod http_faults;
