@@ -2,6 +2,9 @@
 //! queue to drain, an endpoint that fails and one that hangs. It lives in memory and never
 //! reaches for anything of Windlass.
 
+#[path = "model.rs"]
+mod model;
+
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Path, Query, Request, State};
@@ -51,6 +54,7 @@ impl Default for Options {
 /// | `GET /queue` (`?name=Q&size=N`) | `{length, next}`; `next` is null when it is empty |
 /// | `POST /process` (`?name=Q`) | takes the message with the body's `id` off the queue: `{processed, remaining, total}` |
 /// | any `/echo` | `{method, query, headers, body}` |
+/// | `POST /v1/chat/completions` | what a model says, see `model.rs` |
 /// | `GET /hang` | nothing, ever |
 /// | `GET /log` | `{total, requests: [{method, path, key, count}]}`: every other request so far, the same ones counted together |
 pub fn router(options: Options) -> Router {
@@ -69,6 +73,7 @@ pub fn router(options: Options) -> Router {
         .route("/queue", get(queue))
         .route("/process", post(process))
         .route("/echo", any(echo))
+        .route("/v1/chat/completions", post(model::chat))
         .route("/hang", any(std::future::pending::<()>))
         .layer(from_fn_with_state(app.clone(), record))
         .route("/log", get(log))

@@ -178,3 +178,40 @@ async fn append_keeps_what_is_in_a_file() {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
     }
 }
+
+#[tokio::test]
+async fn an_extraction_is_corrected() {
+    let (state, log) = run("tea/extraction-with-retry", json!({})).await;
+    assert_eq!(state["people"], json!(["Ada", "Charles"]));
+    assert_eq!(state["_retry_count"], 1);
+    assert_eq!(requests(&log, "/v1/chat"), 2);
+}
+
+#[tokio::test]
+async fn generated_json_fits_its_schema() {
+    let (state, log) = run("tea/json-generation-with-reflection", json!({})).await;
+    assert_eq!(state["rounds"], 2);
+    let wanted = json!({ "name": "Ada Lovelace", "born": "1815", "email": "ada@example.org" });
+    assert_eq!(state["profile"], wanted);
+    assert_eq!(requests(&log, "/v1/chat"), 2);
+}
+
+#[tokio::test]
+async fn generated_code_passes_its_tests() {
+    let (state, log) = run("tea/code-generation-with-tests", json!({})).await;
+    assert_eq!(state["passed"], true);
+    assert_eq!(state["scores"], json!([0.33, 1.0]));
+    assert!(state["code"].as_str().unwrap().contains("split()"));
+    assert_eq!(requests(&log, "/v1/chat"), 2);
+}
+
+#[tokio::test]
+async fn a_model_judges_a_model() {
+    let (state, log) = run("tea/llm-as-judge", json!({})).await;
+    assert_eq!(
+        (&state["accepted"], &state["score"]),
+        (&json!(true), &json!(0.9))
+    );
+    assert!(state["text"].as_str().unwrap().contains("for example"));
+    assert_eq!(requests(&log, "/v1/chat"), 4);
+}

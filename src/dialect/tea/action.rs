@@ -230,10 +230,8 @@ impl<'n> Tea<'_, 'n> {
                 "params" | "queries" => "queries",
                 "json" | "data" | "body" => "body",
                 "headers" | "authentication" => &entry.key,
-                other => {
-                    let what = format!("{name} has no argument `{other}`");
-                    let known = ["url", "params", "json", "data", "headers"];
-                    self.unknown("unknown-key", what, entry.key_span, other, known);
+                _ => {
+                    self.ignored(entry, "known are url, params, json, data and headers");
                     continue;
                 }
             };

@@ -48,12 +48,13 @@ impl<'n> Tea<'_, 'n> {
             set("reflection_errors", errors, span),
         ];
         let good = object(vec![
-            ("corrected_output", worker.value),
+            ("corrected_output", worker.value.clone()),
             ("success", Template::constant(Value::Bool(true))),
         ]);
         let then = vec![set(RESULT, good, span)];
         let call = make::call(&worker.executor, worker.inputs, worker.timeout, then);
         let correct = helper(self.part(place, "corrector"), &worker.label, call);
+        let correct = make::recording(correct, &worker.value);
         let bad = object(vec![
             ("corrected_output", jinja("{{ state.reflection_output }}")),
             ("success", Template::constant(Value::Bool(false))),

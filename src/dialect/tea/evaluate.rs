@@ -117,23 +117,25 @@ impl<'n> Tea<'_, 'n> {
     pub(super) fn evaluation(&mut self, evaluator: Evaluator, place: &Place) -> Option<Vec<Step>> {
         let span = place.span;
         let judge = self.part(place, "evaluator");
-        let (label, call, failed) = match evaluator {
+        let (label, call, value, failed) = match evaluator {
             Evaluator::Call { inputs, .. } => {
                 let mut inputs = inputs;
                 inputs.push((text("data"), jinja("{{ state.reflection_output }}")));
                 let then = vec![set(EVALUATION, make::given(), span)];
                 let inputs = Template::object(inputs);
                 let call = make::call("reflection.evaluate", inputs, None, then);
-                ("reflection.evaluate", call, "Evaluation failed: ")
+                let given = make::given();
+                ("reflection.evaluate", call, given, "Evaluation failed: ")
             }
             Evaluator::Custom {
                 language,
                 inputs,
                 timeout,
             } => {
-                let then = vec![set(EVALUATION, normal(language), span)];
+                let value = normal(language);
+                let then = vec![set(EVALUATION, value.clone(), span)];
                 let call = make::call(language.executor(), inputs, timeout, then);
-                ("run", call, "Custom evaluator error: ")
+                ("run", call, value, "Custom evaluator error: ")
             }
         };
         let error = object(vec![
@@ -150,7 +152,7 @@ impl<'n> Tea<'_, 'n> {
         let failed = vec![set(EVALUATION, error, span), forget_fault(span)];
         let handled = self.part(place, "evaluator_failed");
         let tried = StepKind::Catch {
-            body: sequence(helper(judge, label, call)),
+            body: sequence(make::recording(helper(judge, label, call), &value)),
             error: Name::from(FAULT),
             handler: sequence(helper(handled, "assign", assign(failed, None))),
         };

@@ -123,6 +123,13 @@ pub(super) fn helper(place: Place, label: &str, kind: StepKind) -> Step {
     }
 }
 
+/// The same with what its record holds, where that is not what the executor gave: a script's answer
+/// holds the whole state.
+pub(super) fn recording(step: Step, value: &Template) -> Step {
+    let output = (*value != given()).then(|| value.clone());
+    Step { output, ..step }
+}
+
 pub(super) fn step(place: Place, label: &str, kind: StepKind) -> Step {
     Step {
         name: place.name,

@@ -7,7 +7,7 @@
 use super::evaluate::Evaluator;
 use super::make::{
     FAULT, assign, assignment, condition, forget_fault, helper, jinja, merge, object, output_of,
-    replace, set, state,
+    recording, replace, set, state,
 };
 use super::node::{Made, Sink};
 use super::retry_loop::sequence;
@@ -198,7 +198,7 @@ impl<'n> Tea<'_, 'n> {
             } if generator.is_llm => make::with_result(&generator.value, jinja(JSON_OF_CONTENT)),
             _ => generator.value,
         };
-        then.push(set("reflection_output", value, span));
+        then.push(set("reflection_output", value.clone(), span));
         let call = make::call(
             &generator.executor,
             generator.inputs,
@@ -221,7 +221,7 @@ impl<'n> Tea<'_, 'n> {
         ];
         let handled = self.part(place, "generator_failed");
         let tried = StepKind::Catch {
-            body: sequence(helper(generate, &generator.label, call)),
+            body: sequence(recording(helper(generate, &generator.label, call), &value)),
             error: Name::from(FAULT),
             handler: Block::Sequence(vec![
                 self.unless_broken(place)?,
@@ -313,7 +313,8 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<Step> {
         let span = place.span;
         let mut then = corrector.then;
-        then.push(merge(corrector.value, span));
+        let value = corrector.value;
+        then.push(merge(value.clone(), span));
         let call = make::call(
             &corrector.executor,
             corrector.inputs,
@@ -321,6 +322,7 @@ impl<'n> Tea<'_, 'n> {
             then,
         );
         let correct = helper(self.part(place, "corrector"), &corrector.label, call);
+        let correct = recording(correct, &value);
         let failed = vec![
             set(
                 "reflection_errors",

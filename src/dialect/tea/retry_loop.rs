@@ -6,8 +6,8 @@
 
 use super::action::action_names;
 use super::make::{
-    FAULT, assign, condition, forget_fault, helper, jinja, merge, output_of, replace, set, state,
-    text, with_result,
+    FAULT, assign, condition, forget_fault, helper, jinja, merge, output_of, recording, replace,
+    set, state, text, with_result,
 };
 use super::node::{Made, Sink};
 use super::{Place, Tea, make};
@@ -146,9 +146,8 @@ impl<'n> Tea<'_, 'n> {
                     arms: vec![(wrong, sequence(helper(raised, "raise", raise)))],
                     otherwise: Block::Sequence(Vec::new()),
                 };
-                let one = Template::constant(Value::Int(1));
                 Some(Retries {
-                    count: Template::call("add", vec![value, one]).ok()?,
+                    count: with_result(&value, jinja("{{ result + 1 }}")),
                     before: vec![
                         helper(computed, "compose", StepKind::Compose(template)),
                         helper(guard, "if", refuse),
@@ -185,7 +184,8 @@ impl<'n> Tea<'_, 'n> {
         let span = place.span;
         let inner = self.part(place, "validate");
         let invocation = self.invocation(&name, validate, &arguments, &inner)?;
-        let then = vec![set("_retry_result", invocation.value, span)];
+        let value = invocation.value;
+        let then = vec![set("_retry_result", value.clone(), span)];
         let call = make::call(&invocation.executor, invocation.inputs, None, then);
         let failed = "{{ {'valid': false, 'errors': \
                       [{'message': state._windlass_fault.message, 'type': 'validation_error'}]} }}";
@@ -195,7 +195,7 @@ impl<'n> Tea<'_, 'n> {
         ];
         let handled = self.part(place, "validation_failed");
         let tried = StepKind::Catch {
-            body: sequence(helper(inner, &name, call)),
+            body: sequence(recording(helper(inner, &name, call), &value)),
             error: Name::from(FAULT),
             handler: sequence(helper(handled, "assign", assign(failed, None))),
         };

@@ -2,7 +2,7 @@
 
 use super::Tea;
 use crate::dialect::reader::constant;
-use crate::expression::{Object, Template, Value};
+use crate::expression::{Object, Reference, Template, Value};
 use crate::hir::{Block, Outputs, Workflow};
 use crate::model::{Dialect, Name};
 use crate::source::{Entry, Kind, Node};
@@ -78,7 +78,19 @@ impl<'n> Tea<'_, 'n> {
         if let Some(nodes) = nodes {
             workflow.body = self.nodes(nodes, edges, &workflow.name, max_steps);
         }
+        self.check_environment();
         workflow
+    }
+
+    /// The environment is no part of a run: it may be another one when the run goes on.
+    fn check_environment(&mut self) {
+        let mentions = std::mem::take(&mut self.reader.mentions);
+        let env = Reference::Root(String::from("env"));
+        for mention in mentions.iter().filter(|mention| mention.reference == env) {
+            let what = "`env` is empty: a run does not see the environment";
+            let hint = "give the value as input, or as a secret: secrets.NAME";
+            self.reader.warning("empty-env", mention.span, what, hint);
+        }
     }
 
     /// What would change the result may not be passed over in silence.

@@ -1,0 +1,83 @@
+//! A model of the examples: it speaks the chat protocol of OpenAI and knows a few prompts by their
+//! words. It is wrong at first and better when it is told what was wrong.
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Json, Response};
+use serde_json::{Value, json};
+
+/// `POST /v1/chat/completions`.
+pub async fn chat(Json(request): Json<Value>) -> Response {
+    let Some(messages) = request["messages"].as_array() else {
+        let error = json!({ "error": { "message": "there are no messages" } });
+        return (StatusCode::BAD_REQUEST, Json(error)).into_response();
+    };
+    let content = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
+    let said: Vec<String> = messages.iter().map(content).collect();
+    let last = said.last().map(String::as_str).unwrap_or_default();
+    let answer = answer(last);
+    let words = said.iter().map(|text| text.split_whitespace().count());
+    let asked: usize = words.sum();
+    let told = answer.split_whitespace().count();
+    Json(json!({
+        "id": "chatcmpl-example",
+        "object": "chat.completion",
+        "model": request["model"],
+        "choices": [{
+            "index": 0,
+            "message": { "role": "assistant", "content": answer },
+            "finish_reason": "stop",
+        }],
+        "usage": { "prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told },
+    }))
+    .into_response()
+}
+
+fn answer(prompt: &str) -> String {
+    let has = |words: &str| prompt.contains(words);
+    if has("Is this clear") {
+        return if has("for example") {
+            r#"{"valid": true, "score": 0.9, "reason": "clear", "suggestions": []}"#
+        } else {
+            r#"{"valid": false, "score": 0.4, "reason": "give an example", "suggestions": ["add one"]}"#
+        }
+        .to_owned();
+    }
+    if has("Explain ") {
+        let example = if has("give an example") {
+            ", for example a payment that is not made twice"
+        } else {
+            ""
+        };
+        return format!("What was done stays done after a crash{example}.");
+    }
+    if has("entities had errors") {
+        return json!({
+            "entities": [
+                { "id": "ada", "type": "person", "name": "Ada" },
+                { "id": "charles", "type": "person", "name": "Charles" },
+                { "id": "london", "type": "place", "name": "London" },
+            ],
+            "relationships": [{ "from": "ada", "to": "charles", "type": "wrote to" }],
+        })
+        .to_string();
+    }
+    if has("Extract the entities") {
+        return json!({ "entities": [{ "id": "ada", "type": "person" }] }).to_string();
+    }
+    if has("Generate JSON") {
+        let mut profile = json!({ "name": "Ada Lovelace", "born": "1815" });
+        if has("email") {
+            profile["email"] = json!("ada@example.org");
+        }
+        return profile.to_string();
+    }
+    if has("function slug") {
+        return if has("tests failed") {
+            "def slug(text):\n    return \"-\".join(text.lower().split())\n"
+        } else {
+            "def slug(text):\n    return text.lower().replace(\" \", \"-\")\n"
+        }
+        .to_owned();
+    }
+    format!("I was asked: {prompt}")
+}
