@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 
 /// `POST /v1/chat/completions`.
 pub async fn chat(Json(request): Json<Value>) -> Response {
-    let Some(messages) = request["messages"].as_array() else {
+    let Some(messages) = request.get("messages").and_then(Value::as_array) else {
         let error = json!({ "error": { "message": "there are no messages" } });
         return (StatusCode::BAD_REQUEST, Json(error)).into_response();
     };
-    let content = |message: &Value| message["content"].as_str().unwrap_or_default().to_owned();
-    let said: Vec<String> = messages.iter().map(content).collect();
-    let last = said.last().map(String::as_str).unwrap_or_default();
+    let said: Vec<&str> = messages
+        .iter()
+        .filter_map(|message| message.get("content")?.as_str())
+        .collect();
+    let last = said.last().copied().unwrap_or_default();
     let answer = answer(last);
     let words = said.iter().map(|text| text.split_whitespace().count());
     let asked: usize = words.sum();
@@ -21,7 +23,7 @@ pub async fn chat(Json(request): Json<Value>) -> Response {
     Json(json!({
         "id": "chatcmpl-example",
         "object": "chat.completion",
-        "model": request["model"],
+        "model": request.get("model"),
         "choices": [{
             "index": 0,
             "message": { "role": "assistant", "content": answer },
@@ -65,10 +67,11 @@ fn answer(prompt: &str) -> String {
         return json!({ "entities": [{ "id": "ada", "type": "person" }] }).to_string();
     }
     if has("Generate JSON") {
-        let mut profile = json!({ "name": "Ada Lovelace", "born": "1815" });
-        if has("email") {
-            profile["email"] = json!("ada@example.org");
-        }
+        let profile = if has("email") {
+            json!({ "name": "Ada Lovelace", "born": "1815", "email": "ada@example.org" })
+        } else {
+            json!({ "name": "Ada Lovelace", "born": "1815" })
+        };
         return profile.to_string();
     }
     if has("function slug") {

@@ -153,6 +153,11 @@ impl<'n> Tea<'_, 'n> {
             }
             "validate.extraction" => {
                 // Taken from the state where not given (spec: tea-observed.md, "Validators").
+                for (key, value) in &self.extraction {
+                    if !has(key) {
+                        inputs.push((text(key), Template::constant(value.clone())));
+                    }
+                }
                 for key in ["entities", "relationships", "source_text"] {
                     if !has(key) {
                         let from = jinja(&format!("{{{{ state.get('{key}') }}}}"));

@@ -7,7 +7,7 @@ use crate::expression::Condition;
 use crate::hir::{Block, Edge, Graph, Node as GraphNode, Step, StepKind};
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const START: &str = "__start__";
 const END: &str = "__end__";
@@ -45,6 +45,15 @@ impl<'n> Tea<'_, 'n> {
         let Some(entry) = self.entry(&mut steps, first, &edges, owner) else {
             return Block::Sequence(Vec::new());
         };
+        let (steps, lost) = reachable(steps, &entry);
+        for (step, _) in lost {
+            if !self.correctors.contains(&*step.name) {
+                let what = format!("nothing leads to the node `{}`", step.name);
+                let hint = "it never runs; an edge or `goto` to it is missing";
+                self.reader
+                    .warning("unreachable-node", step.span, what, hint);
+            }
+        }
         in_order(steps, &entry, max_steps)
     }
 
@@ -316,6 +325,28 @@ impl<'n> Tea<'_, 'n> {
             }
         }
     }
+}
+
+/// The steps that the edges lead to, and those they do not.
+fn reachable(steps: Vec<Wired>, entry: &Name) -> (Vec<Wired>, Vec<Wired>) {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![entry.clone()];
+    while let Some(name) = open.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let found = steps.iter().find(|(step, _)| step.name == name);
+        let edges = found.map(|(_, edges)| edges.as_slice()).unwrap_or_default();
+        // Nothing after an unconditional edge is ever looked at.
+        let always = edges.iter().position(|edge| edge.when.is_none());
+        let taken = edges
+            .iter()
+            .take(always.map_or(edges.len(), |index| index + 1));
+        open.extend(taken.filter_map(|edge| edge.to.clone()));
+    }
+    steps
+        .into_iter()
+        .partition(|(step, _)| seen.contains(&step.name))
 }
 
 /// The steps as their edges say: one after the other where that is all there is to it.

@@ -48,7 +48,9 @@ pub(super) fn read(
         nodes: Vec::new(),
         used: BTreeSet::new(),
         llm: Vec::new(),
+        extraction: Vec::new(),
         correcting: Vec::new(),
+        correctors: BTreeSet::new(),
         schemas,
         joins: BTreeMap::new(),
         joining: None,
@@ -67,8 +69,12 @@ struct Tea<'d, 'n> {
     used: BTreeSet<String>,
     /// `settings.llm`: what a call of a model that says nothing gets.
     llm: Vec<(Name, Template)>,
+    /// What `validate.extraction` takes from the top of the file when it says nothing itself.
+    extraction: Vec<(&'static str, Value)>,
     /// The correctors that are being read, innermost last.
     correcting: Vec<&'n str>,
+    /// The nodes that correct for a loop: no edge has to lead to them.
+    correctors: BTreeSet<&'n str>,
     /// The documents that schemas refer to, by path.
     schemas: Value,
     /// The nodes that join branches, each with the step whose output are their states.

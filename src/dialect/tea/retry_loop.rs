@@ -224,6 +224,7 @@ impl<'n> Tea<'_, 'n> {
             self.reader.error("corrector-cycle", span, message, hint);
             return None;
         }
+        self.correctors.insert(name);
         self.correcting.push(name);
         let inner = Place {
             in_body: false,

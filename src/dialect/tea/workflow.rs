@@ -9,6 +9,12 @@ use crate::source::{Entry, Kind, Node};
 
 /// Keys that change what a run gives, and that Windlass does not know.
 const UNSUPPORTED: [&str; 3] = ["imports", "interrupt_before", "interrupt_after"];
+/// Keys that are arguments of `validate.extraction`.
+const EXTRACTION: [(&str, &str); 3] = [
+    ("extraction_schema", "schema"),
+    ("validation_constraints", "constraints"),
+    ("validation_probes", "probes"),
+];
 /// How many nodes a run may enter when `settings.max_steps` says nothing (spec: tea.md, "Edges").
 const MAX_STEPS: u32 = 1000;
 const SETTINGS: &str = "for example settings: { max_steps: 1000 }";
@@ -61,6 +67,11 @@ impl<'n> Tea<'_, 'n> {
         }
         if let Some(config) = fields.get("config") {
             self.config(config);
+        }
+        for (key, argument) in EXTRACTION {
+            if let Some(entry) = fields.some(&mut self.reader, key) {
+                self.extraction.push((argument, constant(&entry.value)));
+            }
         }
         for key in UNSUPPORTED {
             if let Some(entry) = fields.get(key) {
