@@ -323,6 +323,55 @@ pub enum RetryOn {
     Kind(Name),
 }
 
+/// What a workflow may do to the machine that it runs on and to the network around that. It is
+/// stored with the program, so that a run keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct Policy {
+    /// Run commands: `shell`, and handlers of its own with `command`.
+    pub shell: bool,
+    /// Run scripts in languages that are not confined: Python, Prolog.
+    pub scripts: bool,
+    /// Write files of the machine.
+    pub files: bool,
+    /// Reach addresses that are not on the public internet.
+    pub private_network: bool,
+}
+
+impl Policy {
+    /// For workflows of the operator.
+    pub const TRUSTED: Self = Self {
+        shell: true,
+        scripts: true,
+        files: true,
+        private_network: true,
+    };
+
+    /// For workflows from elsewhere.
+    pub const GUEST: Self = Self {
+        shell: false,
+        scripts: false,
+        files: false,
+        private_network: false,
+    };
+
+    /// Which permission an executor needs and does not have, as the flag that gives it.
+    #[must_use]
+    pub fn denies(self, executor: &str) -> Option<&'static str> {
+        match executor {
+            "shell" if !self.shell => Some("--allow-shell"),
+            "python" | "prolog" if !self.scripts => Some("--allow-scripts"),
+            "appendFile" if !self.files => Some("--allow-files"),
+            _ => None,
+        }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::TRUSTED
+    }
+}
+
 /// What the machine asks an executor to do: one attempt of one action, fully rendered.
 ///
 /// It is stored before it starts, so that a repetition after a crash is the same request with the
@@ -387,6 +436,8 @@ pub mod fault_kind {
     pub const HANDLER: &str = "handler";
     /// `terminate`.
     pub const TERMINATED: &str = "terminated";
+    /// Something that the operator does not allow this workflow.
+    pub const DENIED: &str = "denied";
     /// A secret that is not there, or that something was to be computed from.
     pub const SECRET: &str = "secret";
     /// Something larger than the engine takes.

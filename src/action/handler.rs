@@ -9,7 +9,7 @@ use super::registry::unknown;
 use super::stub::Stubs;
 use super::{Attempt, Executor};
 use crate::expression::Value;
-use crate::model::{Fault, HandlerTarget, Name, Request, fault_kind};
+use crate::model::{Fault, HandlerTarget, Name, Policy, Request, fault_kind};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ pub(super) enum Target {
     Closure(Closure),
     Command(Vec<String>),
     Url(String),
+    /// A URL that a guest's workflow names.
+    GuestUrl(String),
 }
 
 /// The handlers by name; the executor of `activity`, `actor`, `connector` and
@@ -45,6 +47,8 @@ pub(super) struct Handlers {
     targets: BTreeMap<Name, Target>,
     stubs: Stubs,
     client: Arc<Client>,
+    /// For what guests name: it reaches the public internet only.
+    guests: Arc<Client>,
     processes: Arc<Processes>,
 }
 
@@ -52,11 +56,12 @@ impl Handlers {
     /// The executors whose work handlers do.
     pub(super) const EXECUTORS: [&'static str; 4] = ["activity", "actor", "connector", "runner"];
 
-    pub(super) fn new(client: Arc<Client>, processes: Arc<Processes>) -> Self {
+    pub(super) fn new(client: Arc<Client>, guests: Arc<Client>, processes: Arc<Processes>) -> Self {
         Self {
             targets: BTreeMap::new(),
             stubs: Stubs::default(),
             client,
+            guests,
             processes,
         }
     }
@@ -68,6 +73,17 @@ impl Handlers {
             HandlerTarget::Stub(answers) => return self.stubs.add(name, answers),
         };
         self.targets.insert(name, target);
+    }
+
+    /// Adds a handler that a workflow declares, as far as the policy lets it.
+    pub(super) fn add_declared(&mut self, name: Name, target: HandlerTarget, policy: Policy) {
+        match target {
+            HandlerTarget::Command(_) if !policy.shell => {}
+            HandlerTarget::Url(url) if !policy.private_network => {
+                self.targets.insert(name, Target::GuestUrl(url));
+            }
+            other => self.add(name, other),
+        }
     }
 
     pub(super) fn add_closure<F, Fut>(&mut self, name: &str, closure: F)
@@ -142,6 +158,10 @@ impl Handlers {
                 let reply = self.client.post_json(url, &input, request).await;
                 answer(name, reply).map_err(retried)
             }
+            Some(Target::GuestUrl(url)) => {
+                let reply = self.guests.post_json(url, &input, request).await;
+                answer(name, reply).map_err(retried)
+            }
         }
     }
 
@@ -185,7 +205,7 @@ impl Executor for Handlers {
     fn default_timeout(&self, request: &Request) -> Option<Duration> {
         let (name, _) = name_and_input(request).ok()?;
         match self.target(name)? {
-            Target::Url(_) => Some(super::http::DEFAULT_TIMEOUT),
+            Target::Url(_) | Target::GuestUrl(_) => Some(super::http::DEFAULT_TIMEOUT),
             Target::Closure(_) | Target::Command(_) => None,
         }
     }

@@ -16,7 +16,7 @@ use super::shell::Shell;
 use super::{Attempt, Executor};
 use crate::diagnostic::nearest;
 use crate::expression::{MAX_RESULT_DEPTH, Value};
-use crate::model::{Fault, Handler, HandlerTarget, Name, Request, fault_kind};
+use crate::model::{Fault, Handler, HandlerTarget, Name, Policy, Request, fault_kind};
 use reqwest::Url;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -35,7 +35,10 @@ const MAX_RESULT_BYTES: usize = 16 << 20;
 pub struct Registry {
     executors: Arc<BTreeMap<Name, Arc<dyn Executor>>>,
     handlers: Arc<Handlers>,
+    /// `http` for guests.
+    guest_http: Arc<dyn Executor>,
     secrets: Secrets,
+    policy: Policy,
 }
 
 impl Registry {
@@ -46,6 +49,7 @@ impl Registry {
     #[must_use]
     pub fn new() -> Self {
         let client = Arc::new(Client::default());
+        let guests = Arc::new(Client::public_only());
         let processes = Arc::new(Processes::default());
         let ai = Arc::new(Ai::new(Arc::clone(&client), Arc::clone(&processes)));
         let prolog = Arc::new(Prolog::new(Arc::clone(&processes)));
@@ -74,8 +78,10 @@ impl Registry {
                     .map(|(name, executor)| (Name::from(name), executor))
                     .collect(),
             ),
-            handlers: Arc::new(Handlers::new(client, processes)),
+            guest_http: Arc::new(Http::new(Arc::clone(&guests))),
+            handlers: Arc::new(Handlers::new(client, guests, processes)),
             secrets: Secrets::default(),
+            policy: Policy::TRUSTED,
         }
     }
 
@@ -110,10 +116,23 @@ impl Registry {
     pub fn with_handlers<'a>(&self, declared: impl IntoIterator<Item = &'a Handler>) -> Self {
         let mut layered = self.clone();
         for handler in declared {
-            Arc::make_mut(&mut layered.handlers)
-                .add(Arc::clone(&handler.name), handler.target.clone());
+            Arc::make_mut(&mut layered.handlers).add_declared(
+                Arc::clone(&handler.name),
+                handler.target.clone(),
+                self.policy,
+            );
         }
         layered
+    }
+
+    /// This registry for a program that may do only so much. Handlers that the operator gave
+    /// stay as they are; what a workflow declares after this is bound by the policy.
+    #[must_use]
+    pub fn restricted(&self, policy: Policy) -> Self {
+        Self {
+            policy,
+            ..self.clone()
+        }
     }
 
     /// Where secrets come from; without this, systemd's credentials and the environment.
@@ -196,6 +215,10 @@ impl Registry {
     }
 
     async fn attempt(&self, request: &Request) -> Result<Value, Fault> {
+        if let Some(flag) = self.policy.denies(&request.executor) {
+            let message = format!("`{}` is not allowed here: {flag}", request.executor);
+            return Err(Fault::new(fault_kind::DENIED, message));
+        }
         let Some(executor) = self.executor(&request.executor) else {
             let names = self.executor_names();
             return Err(unknown("executor", &request.executor, names));
@@ -215,6 +238,9 @@ impl Registry {
     }
 
     fn executor(&self, name: &str) -> Option<&dyn Executor> {
+        if name == "http" && !self.policy.private_network {
+            return Some(&*self.guest_http);
+        }
         if Handlers::EXECUTORS.contains(&name) {
             return Some(&*self.handlers);
         }

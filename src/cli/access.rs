@@ -3,7 +3,7 @@
 use super::args::Global;
 use super::exit::Failure;
 use super::inputs;
-use crate::engine::{Engine, EngineError, Inspector, RunStatus, StoreError};
+use crate::engine::{Engine, EngineError, Inspector, StoreError};
 use crate::server::Remote;
 use crate::server::control::{Client, ControlError, RefusalKind, Request};
 use serde::de::DeserializeOwned;
@@ -104,11 +104,11 @@ pub async fn look<T: DeserializeOwned>(
 }
 
 /// A command to a run, carried out by the owner or, without moving the run, by this process.
-pub async fn command(
+pub async fn command<T: DeserializeOwned>(
     global: &Global,
     request: &Request,
-    carry_out: impl AsyncFn(&Engine) -> Result<RunStatus, EngineError>,
-) -> Result<RunStatus, Failure> {
+    carry_out: impl AsyncFn(&Engine) -> Result<T, EngineError>,
+) -> Result<T, Failure> {
     if let Some(remote) = remote(global)? {
         return ask(&remote, request).await;
     }

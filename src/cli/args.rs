@@ -93,6 +93,8 @@ pub enum Command {
     Signal(SignalArgs),
     /// Starts a run that ended badly once more, as a new run
     Retry(RetryArgs),
+    /// Forgets runs that have ended
+    Prune(PruneArgs),
     /// Checks workflows and shows the limits of their loops
     Validate(ValidateArgs),
     /// Shows a workflow's state machine
@@ -105,6 +107,31 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Prints the manual page, or writes one for each command
     Man(ManArgs),
+}
+
+/// `windlass prune`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
+pub struct PruneArgs {
+    /// Those that ended longer ago than this, as an ISO 8601 duration
+    #[arg(
+        long,
+        env = "WINDLASS_OLDER_THAN",
+        value_name = "DURATION",
+        group = "which"
+    )]
+    pub older_than: Option<String>,
+    /// All but the newest N of each workflow
+    #[arg(long, env = "WINDLASS_KEEP", value_name = "N", group = "which")]
+    pub keep: Option<usize>,
+    /// Only runs of this workflow
+    #[arg(long, env = "WINDLASS_WORKFLOW", value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// Forgets nothing, and tells what would be
+    #[arg(long, env = "WINDLASS_DRY_RUN", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// How many of something.
@@ -219,8 +246,34 @@ pub struct ServeArgs {
     /// The longest timeout a loop may ask for, as an ISO 8601 duration
     #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
     pub max_timeout: Option<String>,
+    /// Runs that ended longer ago than this are forgotten, as an ISO 8601 duration
+    #[arg(long, env = "WINDLASS_PRUNE_OLDER_THAN", value_name = "DURATION")]
+    pub prune_older_than: Option<String>,
+    /// Of the runs that have ended, the newest N of each workflow are not forgotten; without
+    /// --prune-older-than all others are
+    #[arg(long, env = "WINDLASS_PRUNE_KEEP", value_name = "N")]
+    pub prune_keep: Option<usize>,
+    #[command(flatten)]
+    pub guests: GuestArgs,
     #[command(flatten)]
     pub handlers: HandlerArgs,
+}
+
+/// What workflows that come over HTTP may do.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct GuestArgs {
+    /// Workflows that come over HTTP may run commands
+    #[arg(long, env = "WINDLASS_ALLOW_SHELL", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub allow_shell: bool,
+    /// Workflows that come over HTTP may run Python and Prolog
+    #[arg(long, env = "WINDLASS_ALLOW_SCRIPTS", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub allow_scripts: bool,
+    /// Workflows that come over HTTP may write files of this machine
+    #[arg(long, env = "WINDLASS_ALLOW_FILES", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub allow_files: bool,
+    /// Workflows that come over HTTP may reach addresses that are not on the public internet
+    #[arg(long, env = "WINDLASS_ALLOW_PRIVATE_NETWORK", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub allow_private_network: bool,
 }
 
 /// A duration as people write it on a command line.

@@ -3,7 +3,7 @@
 use super::args::{HandlerArgs, LoadArgs};
 use super::exit::Failure;
 use crate::engine::{
-    Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Value, parse_duration,
+    Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Policy, Value, parse_duration,
     read_file,
 };
 use serde::Deserialize;
@@ -22,6 +22,7 @@ pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, F
         ),
     };
     Ok(LoadOptions {
+        policy: Policy::TRUSTED,
         dialect,
         max_count: load.max_count,
         max_timeout,

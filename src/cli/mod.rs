@@ -18,6 +18,7 @@ mod logs;
 mod man;
 mod output;
 mod progress;
+mod prune;
 mod resume;
 mod retry;
 mod run;
@@ -69,6 +70,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Cancel(args) => block_on(&mut alone(), control::cancel(global, args)),
         Command::Retry(args) => block_on(&mut workers(), retry::retry(global, screen, args)),
         Command::Signal(args) => block_on(&mut alone(), control::signal(global, args)),
+        Command::Prune(args) => block_on(&mut alone(), prune::prune(global, args)),
         Command::Validate(args) => validate::validate(screen, args),
         Command::Compile(args) => compile::compile(screen, args),
         Command::Eval(args) => eval::eval(screen, args),

@@ -6,7 +6,9 @@ use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::Screen;
 use super::signals::Signals;
-use crate::engine::{Engine, EngineError, Limits, LoadOptions};
+use crate::engine::{
+    Engine, EngineError, Limits, LoadOptions, Policy, PruneFilter, SecretSources, parse_duration,
+};
 use crate::server::{Options, TlsFiles};
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         origins: args.allow_origin.clone(),
         connections: args.max_connections.max(1),
         grace: args.grace.0,
+        prune: pruning(args)?,
     };
     let load = LoadArgs {
         max_count: args.max_count,
@@ -55,6 +58,24 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     Ok(Exit::Succeeded)
 }
 
+/// Which runs are forgotten while it serves.
+fn pruning(args: &ServeArgs) -> Result<Option<PruneFilter>, Failure> {
+    let age = match &args.prune_older_than {
+        None => None,
+        Some(text) => Some(
+            parse_duration(text)
+                .map_err(|error| Failure::Usage(format!("--prune-older-than: {error}")))?,
+        ),
+    };
+    let filter = PruneFilter {
+        older_than_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        keep: args.prune_keep,
+        ..PruneFilter::default()
+    };
+    let any = filter.older_than_ms.is_some() || filter.keep.is_some();
+    Ok(any.then_some(filter))
+}
+
 fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engine, EngineError> {
     let usual = Limits::default();
     let limits = Limits {
@@ -66,7 +87,16 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
         live_runs: args.max_runs.unwrap_or(usual.live_runs),
         ..usual
     };
-    let mut builder = Engine::builder().limits(limits);
+    let guests = Policy {
+        shell: args.guests.allow_shell,
+        scripts: args.guests.allow_scripts,
+        files: args.guests.allow_files,
+        private_network: args.guests.allow_private_network,
+    };
+    let mut builder = Engine::builder().limits(limits).guest_policy(guests);
+    if let Some(directory) = &options.secrets {
+        builder = builder.secrets(SecretSources::default().with_directory(directory));
+    }
     for (name, target) in &options.handlers {
         builder = builder.register_handler(name, target.clone());
     }

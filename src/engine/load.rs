@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
 use crate::expression::{MAX_RESULT_DEPTH, Object, Value};
 use crate::hir;
-use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name};
+use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Policy};
 use crate::program::{self, Op, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
 use crate::source::{Bundle, SourceFile, Span};
@@ -34,6 +34,8 @@ pub struct LoadOptions {
     pub max_timeout: Option<Duration>,
     /// Handlers besides the engine's; the workflow's own come before them.
     pub handlers: Vec<(String, HandlerTarget)>,
+    /// What its runs may do.
+    pub policy: Policy,
     /// A directory of secrets, which comes before the engine's sources.
     pub secrets: Option<PathBuf>,
     /// The file with the values of a Logic Apps definition's parameters.
@@ -50,6 +52,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
         registry: Registry::new(),
         caps: Caps::default(),
         parameters: None,
+        policy: Policy::TRUSTED,
     };
     bare.with(options).load_file(path, options.dialect)
 }
@@ -240,6 +243,8 @@ pub(super) struct Workflows {
     pub caps: Caps,
     /// The values of a definition's parameters.
     pub parameters: Option<SourceFile>,
+    /// What runs of the workflows may do.
+    pub policy: Policy,
 }
 
 impl Workflows {
@@ -260,6 +265,7 @@ impl Workflows {
                 timeout: options.max_timeout.or(self.caps.timeout),
             },
             parameters: options.parameters.clone(),
+            policy: options.policy,
         }
     }
 
@@ -300,6 +306,7 @@ impl Workflows {
         };
         self.missing_handlers(&workflow, &mut diagnostics);
         self.missing_secrets(&workflow, &mut diagnostics);
+        self.denied(&workflow, &mut diagnostics);
         missing_interpreters(&workflow, &mut diagnostics);
         if diagnostics.has_errors() {
             return Err(LoadError::Refused {
@@ -312,10 +319,11 @@ impl Workflows {
             dialect: workflow.dialect,
             max_count: self.caps.count(workflow.dialect),
             max_timeout_ms: u64::try_from(self.caps.timeout().as_millis()).unwrap_or(u64::MAX),
+            policy: self.policy,
         };
         match compile(&workflow, hash(&source), caps(&source)) {
             Ok(program) => {
-                let loaded = self.loaded(program);
+                let loaded = self.loaded(program, source.policy);
                 Ok(Workflow {
                     loaded,
                     source,
@@ -390,7 +398,27 @@ impl Workflows {
         }
     }
 
-    fn loaded(&self, program: Program) -> Loaded {
+    /// Refuses what the operator does not allow, as far as it can be seen before a run.
+    fn denied(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        let mut refuse = |span, what: String, flag: &str| {
+            let hint = format!("the operator of the server allows it with {flag}");
+            diagnostics.push(Diagnostic::error("denied", span, what).hint(hint));
+        };
+        for (step, call) in workflow.calls() {
+            if let Some(flag) = self.policy.denies(&call.executor) {
+                let what = format!("`{}` may not use `{}` here", step.name, call.executor);
+                refuse(step.span, what, flag);
+            }
+        }
+        for handler in &workflow.handlers {
+            if !self.policy.shell && matches!(handler.target, HandlerTarget::Command(_)) {
+                let what = format!("the handler `{}` may not run a command here", handler.name);
+                refuse(handler.span, what, "--allow-shell");
+            }
+        }
+    }
+
+    fn loaded(&self, program: Program, policy: Policy) -> Loaded {
         let mut secrets: BTreeMap<Name, Vec<Name>> = BTreeMap::new();
         for state in &program.states {
             if let Op::Call(call) = &state.op
@@ -400,7 +428,8 @@ impl Workflows {
                 named.extend(call.secrets.iter().cloned());
             }
         }
-        let registry = self.registry.with_handlers(&program.handlers);
+        let registry = self.registry.restricted(policy);
+        let registry = registry.with_handlers(&program.handlers);
         let registry = registry.with_secrets(secrets);
         Loaded {
             program: Arc::new(program),
@@ -438,7 +467,7 @@ fn no_parameters(dialect: Dialect) -> Diagnostic {
 
 impl Loader for Workflows {
     fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
-        Ok(self.loaded(compile_stored(hash, source)?))
+        Ok(self.loaded(compile_stored(hash, source)?, source.policy))
     }
 }
 
@@ -474,6 +503,13 @@ fn hash(source: &ProgramSource) -> ProgramHash {
     part(source.dialect.as_str().as_bytes());
     part(&source.max_count.to_be_bytes());
     part(&source.max_timeout_ms.to_be_bytes());
+    let Policy {
+        shell,
+        scripts,
+        files,
+        private_network,
+    } = source.policy;
+    part(&[shell, scripts, files, private_network].map(u8::from));
     for file in &source.bundle.files {
         part(file.path.as_bytes());
         part(file.text.as_bytes());

@@ -42,6 +42,7 @@ mod inspect;
 mod load;
 mod named;
 mod once;
+mod prune;
 pub mod report;
 mod retry;
 mod run;
@@ -51,6 +52,7 @@ pub use follow::{Began, Follower, Notice};
 pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, read_file};
 pub use once::{REQUEST_LABEL, Started};
+pub use prune::{PruneFilter, Pruned};
 pub use retry::RETRY_LABEL;
 pub use run::{RunFailure, RunHandle};
 
@@ -61,7 +63,7 @@ pub use crate::dialect::json_schema;
 pub use crate::expression;
 pub use crate::expression::{Context, Object, Subject, TryError, Value, evaluate_line};
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
-pub use crate::model::{Answer, Dialect, HandlerTarget, Status};
+pub use crate::model::{Answer, Dialect, HandlerTarget, Policy, Status};
 pub use crate::program::{Program, dot, mermaid};
 pub use crate::scheduler::{Limits, Metrics, ScheduleError, Step, Update, now};
 pub use crate::source::{Bundle, SourceFile};
@@ -89,6 +91,7 @@ pub struct EngineBuilder {
     registry: Registry,
     caps: Caps,
     limits: Limits,
+    guests: Option<Policy>,
     quiet: bool,
 }
 
@@ -130,6 +133,14 @@ impl EngineBuilder {
     #[must_use]
     pub fn max_timeout(mut self, timeout: Duration) -> Self {
         self.caps.timeout = Some(timeout);
+        self
+    }
+
+    /// What workflows from elsewhere may do, such as those that come over HTTP; without this
+    /// [`Policy::GUEST`]: nothing.
+    #[must_use]
+    pub fn guest_policy(mut self, policy: Policy) -> Self {
+        self.guests = Some(policy);
         self
     }
 
@@ -186,6 +197,7 @@ impl EngineBuilder {
             registry: self.registry,
             caps: self.caps,
             parameters: None,
+            policy: Policy::TRUSTED,
         });
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
         let scheduler = Scheduler::new(
@@ -198,6 +210,7 @@ impl EngineBuilder {
         .map_err(EngineError::Thread)?;
         Ok(Engine {
             inspector: Inspector::new(store.clone()),
+            guests: self.guests.unwrap_or(Policy::GUEST),
             scheduler,
             workflows,
             store,
@@ -208,6 +221,7 @@ impl EngineBuilder {
 
 /// An engine on one store.
 pub struct Engine {
+    guests: Policy,
     inspector: Inspector,
     scheduler: Scheduler,
     workflows: Arc<Workflows>,
@@ -372,6 +386,12 @@ impl Engine {
     pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Follower, EngineError> {
         let handle = self.handle(run).await?;
         Ok(Follower::new(handle, self.inspector.clone(), events))
+    }
+
+    /// What workflows from elsewhere may do.
+    #[must_use]
+    pub fn guest_policy(&self) -> Policy {
+        self.guests
     }
 
     /// Looks into the store, also while runs go on.

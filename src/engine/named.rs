@@ -82,6 +82,7 @@ impl Engine {
         let source = &stored.source;
         let options = LoadOptions {
             dialect: Some(source.dialect),
+            policy: source.policy,
             ..LoadOptions::default()
         };
         Ok(Arc::new(self.load_bundle(source.bundle.clone(), &options)?))

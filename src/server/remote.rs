@@ -118,6 +118,7 @@ impl Remote {
                 let summary = self.post(&path, Some(json(&body)?)).await?;
                 summary.get("run").cloned().unwrap_or_default()
             }
+            Request::Prune { .. } => return Err(only_local("prune")),
             Request::Recover => return Err(only_local("resume without a run")),
             Request::Ping | Request::Follow { .. } => return Err(only_local("that")),
         };

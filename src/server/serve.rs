@@ -4,7 +4,7 @@
 
 use super::control::ControlSocket;
 use super::http::{Phase, Settings, listen};
-use crate::engine::{Engine, EngineError};
+use crate::engine::{Engine, EngineError, PruneFilter, now};
 use sd_notify::NotifyState;
 use std::future::Future;
 use std::io;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -23,6 +24,9 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// Of the grace, what is kept for commits and answers when effects do not end in time.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Between two looks for runs to forget.
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
 /// How a server serves.
 #[derive(Clone, Debug)]
@@ -43,6 +47,8 @@ pub struct Options {
     pub connections: usize,
     /// It leaves within this time.
     pub grace: Duration,
+    /// Which runs are forgotten while it serves.
+    pub prune: Option<PruneFilter>,
 }
 
 /// The files of a TLS server, in PEM.
@@ -141,6 +147,7 @@ async fn run(
     let mut api = tokio::spawn(api);
     let watchdog = tokio::spawn(watchdog(Arc::clone(engine)));
     let mut stop = pin!(stop);
+    let mut pruning = None;
     let outcome = async {
         tokio::select! {
             recovered = engine.recover(false) => recovered?,
@@ -149,6 +156,10 @@ async fn run(
         phase.send_replace(Phase::Ready);
         notify(NotifyState::Ready);
         ready(&url);
+        pruning = options.prune.map(|filter| {
+            let engine = Arc::clone(engine);
+            tokio::spawn(prune(engine, filter))
+        });
         tokio::select! {
             () = &mut stop => Ok(()),
             ended = &mut api => Err(ServeError::Api(match ended {
@@ -174,6 +185,7 @@ async fn run(
     let _ = tokio::time::timeout(options.grace, leaving).await;
     api.abort();
     watchdog.abort();
+    pruning.iter().for_each(JoinHandle::abort);
     socket.close();
     outcome
 }
@@ -223,6 +235,21 @@ fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
 fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(%error, "the service manager cannot be told");
+    }
+}
+
+/// Forgets old runs, now and again and again.
+async fn prune(engine: Arc<Engine>, filter: PruneFilter) {
+    let mut tick = tokio::time::interval(PRUNE_EVERY);
+    loop {
+        tick.tick().await;
+        let (engine, filter) = (Arc::clone(&engine), filter.clone());
+        let pruned = tokio::task::spawn_blocking(move || engine.prune(&filter, now())).await;
+        match pruned {
+            Ok(Ok(pruned)) => tracing::info!(runs = pruned.runs.len(), "old runs are forgotten"),
+            Ok(Err(error)) => tracing::warn!(%error, "old runs cannot be forgotten"),
+            Err(error) => tracing::warn!(%error, "old runs cannot be forgotten"),
+        }
     }
 }
 

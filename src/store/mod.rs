@@ -21,7 +21,7 @@ pub use rows::{FORMAT, Retention};
 pub use sled::{SledOptions, SledStore};
 
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, Receipt, RunState, RunStatus};
-use crate::model::{Dialect, Name};
+use crate::model::{Dialect, Name, Policy};
 use crate::program::ProgramHash;
 use crate::source::Bundle;
 use crate::time::Timestamp;
@@ -43,6 +43,8 @@ pub struct ProgramSource {
     pub max_count: u64,
     /// The operator's cap on the timeout of loops when it was loaded, in milliseconds.
     pub max_timeout_ms: u64,
+    /// What its runs may do.
+    pub policy: Policy,
 }
 
 /// A workflow that is kept under a name.

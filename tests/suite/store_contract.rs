@@ -7,7 +7,7 @@ use windlass::expression::Value;
 use windlass::machine::{
     Change, Happening, HistoryEvent, IterationRow, LoopEnd, LoopState, Records, RunState, RunStatus,
 };
-use windlass::model::{Dialect, Status};
+use windlass::model::{Dialect, Policy, Status};
 use windlass::program::ProgramHash;
 use windlass::source::{Bundle, SourceFile};
 use windlass::store::{
@@ -101,6 +101,7 @@ pub fn source(text: &str) -> ProgramSource {
         dialect: Dialect::Loom,
         max_count: 5_000,
         max_timeout_ms: 1,
+        policy: Policy::TRUSTED,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The connections: shared by everything that speaks HTTP, made when first needed, because reading
 //! the machine's certificates takes longer than a whole short run.
 
+use super::egress::{self, Denied};
 use super::reply::Reply;
 use super::request;
 use crate::expression::Value;
@@ -9,6 +10,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
@@ -24,6 +26,8 @@ pub(in crate::action) struct Client {
     plain: OnceCell<reqwest::Client>,
     /// Speaks TLS as well; once it is there, it does everything.
     secure: OnceCell<reqwest::Client>,
+    /// It reaches the public internet only.
+    public_only: bool,
 }
 
 /// The plain client met a redirect to https.
@@ -32,6 +36,31 @@ pub(in crate::action) struct Client {
 struct NeedsTls;
 
 impl Client {
+    /// A client for guests: it reaches the public internet only, and uses no proxy, which would
+    /// resolve names itself.
+    pub(in crate::action) fn public_only() -> Self {
+        Self {
+            public_only: true,
+            ..Self::default()
+        }
+    }
+
+    fn builder(&self) -> reqwest::ClientBuilder {
+        let builder = builder();
+        if !self.public_only {
+            return builder;
+        }
+        let follow = Policy::default();
+        let policy = Policy::custom(move |attempt| match egress::check(attempt.url()) {
+            Err(denied) => attempt.error(denied),
+            Ok(()) => follow.redirect(attempt),
+        });
+        builder
+            .dns_resolver(Arc::new(egress::PublicOnly))
+            .no_proxy()
+            .redirect(policy)
+    }
+
     /// Calls and reads the whole reply.
     ///
     /// # Errors
@@ -39,6 +68,10 @@ impl Client {
     pub(in crate::action) async fn call(&self, call: reqwest::Request) -> Result<Reply, Fault> {
         let method = call.method().clone();
         let url = call.url().clone();
+        if self.public_only {
+            egress::check(&url)
+                .map_err(|error| Fault::new(fault_kind::DENIED, error.to_string()))?;
+        }
         let told = |error: reqwest::Error| connection_fault(&url, error);
         let response = self.send(call).await.map_err(told)?;
         Reply::read(&method, response).await
@@ -92,12 +125,17 @@ impl Client {
 
     async fn plain(&self) -> reqwest::Result<&reqwest::Client> {
         let follow = Policy::default();
+        let public_only = self.public_only;
         let policy = Policy::custom(move |attempt| match attempt.url().scheme() {
             "https" => attempt.error(NeedsTls),
+            _ if public_only => match egress::check(attempt.url()) {
+                Err(denied) => attempt.error(denied),
+                Ok(()) => follow.redirect(attempt),
+            },
             _ => follow.redirect(attempt),
         });
         let build = || async {
-            builder()
+            self.builder()
                 .tls_built_in_root_certs(false)
                 .redirect(policy)
                 .build()
@@ -108,9 +146,10 @@ impl Client {
     async fn secure(&self) -> reqwest::Result<&reqwest::Client> {
         let build = || async {
             // Reads files.
-            match tokio::task::spawn_blocking(|| builder().build()).await {
+            let builder = self.builder();
+            match tokio::task::spawn_blocking(|| builder.build()).await {
                 Ok(built) => built,
-                Err(_) => builder().build(),
+                Err(_) => self.builder().build(),
             }
         };
         self.secure.get_or_try_init(build).await
@@ -136,6 +175,9 @@ pub(super) fn shown(url: &Url) -> String {
 
 /// The fault for a call that brought no whole reply: what went wrong, down to its root.
 pub(super) fn connection_fault(url: &Url, error: reqwest::Error) -> Fault {
+    if let Some(denied) = source_of::<Denied>(&error) {
+        return Fault::new(fault_kind::DENIED, denied.to_string());
+    }
     let shown = shown(error.url().unwrap_or(url));
     let what = if error.is_redirect() {
         format!("{shown} redirects too often")
@@ -176,13 +218,17 @@ fn causes(error: &dyn Error) -> String {
     said.join(": ")
 }
 
-fn source_is<T: Error + 'static>(error: &dyn Error) -> bool {
+fn source_is<T: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
+    source_of::<T>(error).is_some()
+}
+
+fn source_of<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
     let mut next = error.source();
     while let Some(cause) = next {
-        if cause.is::<T>() {
-            return true;
+        if let Some(found) = cause.downcast_ref::<T>() {
+            return Some(found);
         }
         next = cause.source();
     }
-    false
+    None
 }

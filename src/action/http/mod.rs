@@ -2,6 +2,7 @@
 //! followed, everything else is the policy's.
 
 mod client;
+mod egress;
 mod links;
 mod reply;
 mod request;

@@ -16,6 +16,7 @@ mod owner;
 pub use client::{Client, ControlError};
 pub use owner::ControlSocket;
 
+use crate::engine::PruneFilter;
 use crate::engine::report::{DumpFilter, HistoryFilter, ListFilter};
 use crate::engine::{Answer, Notice, Value};
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,11 @@ pub enum Request {
         /// What it carries.
         #[serde(default)]
         payload: Value,
+    },
+    /// Forget runs that have ended. Gives what was forgotten.
+    Prune {
+        /// Which.
+        filter: PruneFilter,
     },
     /// Go on with every run that is not at its end, paused ones too. Gives their ids.
     Recover,

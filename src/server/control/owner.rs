@@ -243,6 +243,11 @@ async fn answer(engine: &Arc<Engine>, request: Request) -> Answer {
         Request::Resume { run } => told(engine.resume(&run).await),
         Request::Cancel { run } => told(engine.cancel(&run).await),
         Request::Signal { run, name, payload } => told(engine.signal(&run, &name, payload).await),
+        Request::Prune { filter } => {
+            let engine = Arc::clone(engine);
+            let prune = move || engine.prune(&filter, now());
+            told(tokio::task::spawn_blocking(prune).await.map_err(internal)?)
+        }
         Request::Recover => {
             let runs = engine
                 .recover(true)
@@ -324,6 +329,13 @@ fn target(entry: HandlerEntry) -> HandlerTarget {
 
 fn told<T: Serialize>(outcome: Result<T, EngineError>) -> Answer {
     json(&outcome.map_err(|error| refusal(&error))?)
+}
+
+fn internal(error: impl std::fmt::Display) -> Refusal {
+    Refusal {
+        kind: RefusalKind::Internal,
+        message: error.to_string(),
+    }
 }
 
 fn json(value: &impl Serialize) -> Answer {

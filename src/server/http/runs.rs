@@ -216,6 +216,7 @@ async fn workflow(app: &Arc<App>, start: &StartRun) -> Result<Arc<Workflow>, Pro
     };
     let options = LoadOptions {
         dialect: dialect(start.dialect.as_deref())?,
+        policy: app.engine.guest_policy(),
         ..LoadOptions::default()
     };
     let bundle = bundle(start.file.as_deref(), text, &start.files);

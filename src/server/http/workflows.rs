@@ -7,7 +7,7 @@ use super::{App, blocking};
 use crate::engine::report::{
     DiagnosticReport, LoopLimits, WorkflowReport, WorkflowSummary, diagnostics, loop_limits,
 };
-use crate::engine::{Bundle, LoadError, LoadOptions};
+use crate::engine::{Bundle, LoadError, LoadOptions, Policy};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -37,9 +37,10 @@ pub struct WorkflowText {
 }
 
 impl WorkflowText {
-    fn parts(self) -> Result<(Bundle, LoadOptions), Problem> {
+    fn parts(self, policy: Policy) -> Result<(Bundle, LoadOptions), Problem> {
         let options = LoadOptions {
             dialect: dialect(self.dialect.as_deref())?,
+            policy,
             ..LoadOptions::default()
         };
         let bundle = bundle(self.file.as_deref(), self.text, &self.files);
@@ -83,7 +84,7 @@ pub(super) async fn put(
     Source(text): Source,
 ) -> Result<Response, Problem> {
     app.takes_work()?;
-    let (bundle, options) = text.parts()?;
+    let (bundle, options) = text.parts(app.engine.guest_policy())?;
     let location = format!("/v1/workflows/{name}");
     let engine = Arc::clone(&app.engine);
     let put = blocking(move || Ok(engine.put_workflow(&name, bundle, &options)?));
@@ -173,7 +174,7 @@ pub(super) async fn validate(
     State(app): State<Arc<App>>,
     Source(text): Source,
 ) -> Result<axum::Json<Validation>, Problem> {
-    let (bundle, options) = text.parts()?;
+    let (bundle, options) = text.parts(app.engine.guest_policy())?;
     let engine = Arc::clone(&app.engine);
     let checked = blocking(move || match engine.load_bundle(bundle, &options) {
         Ok(workflow) => Ok(Validation {

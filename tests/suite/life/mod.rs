@@ -3,6 +3,8 @@
 
 mod limits;
 mod outage;
+mod policy;
 mod process;
+mod prune;
 mod secrets;
 mod signals;

@@ -81,6 +81,8 @@ impl<'a> Start<'a> {
             .arg(self.state)
             .args(&self.args)
             .env("WINDLASS_LISTEN", "127.0.0.1:0")
+            // The servers of tests are on this machine.
+            .env("WINDLASS_ALLOW_PRIVATE_NETWORK", "true")
             .env_remove("WINDLASS_SERVER")
             .env_remove("WINDLASS_TOKEN")
             .stdout(Stdio::null())

@@ -16,7 +16,7 @@ use windlass::action::Registry;
 use windlass::compile::compile;
 use windlass::expression::Value;
 use windlass::machine::{Event, Happening, LoopEnd, RunStatus, Wait};
-use windlass::model::{Dialect, Name};
+use windlass::model::{Dialect, Name, Policy};
 use windlass::program::{Caps, Program, ProgramHash};
 use windlass::scheduler::{Answer, Loaded, Loader, Start, Stepped};
 use windlass::source::Bundle;
@@ -393,6 +393,7 @@ impl Sim<'_> {
                     dialect: Dialect::Loom,
                     max_count: 1,
                     max_timeout_ms: 1,
+                    policy: Policy::TRUSTED,
                 },
                 input: Value::from_json("{\"given\": 1}").unwrap(),
                 labels: BTreeMap::new(),

@@ -1,0 +1,111 @@
+//! What workflows that come over HTTP may not do, before a run and in one.
+
+use super::process::Place;
+use crate::serve::{Server, Start};
+use crate::support::serve;
+use axum::Router;
+use axum::routing::get;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn strict(place: &Place, args: &[&str]) -> Server {
+    let state = place.state();
+    Start::new(&state).args(args).spawn_with(|command| {
+        command.env_remove("WINDLASS_ALLOW_PRIVATE_NETWORK");
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_be_seen_before_a_run_is_refused_when_it_is_loaded() {
+    let place = Place::new();
+    let server = strict(&place, &[]);
+    for (text, allowed_by) in [
+        ("actions: { a: { type: shell, run: id } }", "--allow-shell"),
+        (
+            "actions: { a: { type: appendFile, path: /tmp/x, text: x } }",
+            "--allow-files",
+        ),
+        (
+            "handlers: { h: { command: [id] } }\n\
+             actions: { a: { type: activity, inputs: { activityType: h } } }",
+            "--allow-shell",
+        ),
+    ] {
+        let (status, told) = server.post("/v1/runs", &json!({ "text": text })).await;
+        assert_eq!(status, 422, "{told}");
+        let found = &told["diagnostics"][0];
+        assert_eq!(found["code"], "denied", "{told}");
+        assert!(told.to_string().contains(allowed_by), "{told}");
+    }
+    // Each is allowed by its flag alone.
+    drop(server);
+    let server = strict(&place, &["--allow-shell"]);
+    let text = "actions: { a: { type: shell, run: 'echo 7' } }\noutputs: \"@body('a')\"";
+    let run = server.begin(text, json!({})).await;
+    assert_eq!(server.end(&run).await["output"], 7);
+    // And the operator's own commands are not bound by it.
+    let file = place.file("own.yaml", "actions: { a: { type: shell, run: 'true' } }");
+    let own = place.run(&["run", &file]);
+    assert!(own.status.success(), "{own:?}");
+}
+
+const CALL: &str = "
+inputs: { uri: { type: string } }
+actions:
+  wait: { type: waitForSignal, signal: go }
+  call: { type: http, uri: \"@inputs('uri')\" }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_reaches_no_private_address_also_after_a_restart() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let router = Router::new().route(
+        "/",
+        get(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            async { "reached" }
+        }),
+    );
+    let base = serve(router).await;
+    let port = base.rsplit(':').next().unwrap().to_owned();
+    let place = Place::new();
+    let server = strict(&place, &[]);
+    let mut runs = Vec::new();
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "0x7f.1",
+        "169.254.169.254",
+    ] {
+        let uri = format!("http://{host}:{port}/");
+        runs.push(server.begin(CALL, json!({ "uri": uri })).await);
+    }
+    server.kill();
+
+    // Another server with other rules: the runs keep those that they were started under.
+    let server = strict(&place, &["--allow-private-network"]);
+    for run in &runs {
+        let signal = json!({ "name": "go" });
+        let (status, told) = server
+            .post(&format!("/v1/runs/{run}/signal"), &signal)
+            .await;
+        assert!(status < 300, "{status} {told}");
+        let outcome = server.end(run).await;
+        assert_eq!(outcome["error"]["kind"], "denied", "{outcome}");
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    // Under the new rules it is reached.
+    let run = server
+        .begin(CALL, json!({ "uri": format!("{base}/") }))
+        .await;
+    let (status, told) = server
+        .post(&format!("/v1/runs/{run}/signal"), &json!({ "name": "go" }))
+        .await;
+    assert!(status < 300, "{status} {told}");
+    let outcome = server.end(&run).await;
+    assert_eq!(outcome["error"], Value::Null, "{outcome}");
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
