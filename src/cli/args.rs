@@ -85,6 +85,8 @@ pub enum Command {
     Logs(LogsArgs),
     /// Shows the checkpoints as they lie in the store
     Dump(DumpArgs),
+    /// Checks the store and what it needs of the machine, and repairs it
+    Doctor(DoctorArgs),
     /// Pauses a run: what is in flight may end, nothing new starts
     Pause(RunArg),
     /// Ends a run as cancelled: what is in flight is cut
@@ -459,6 +461,16 @@ pub struct DumpArgs {
         default_value = "5"
     )]
     pub iterations: Amount,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Makes a new store of what can be read; the damaged one is kept beside it
+    #[arg(long, env = "WINDLASS_REPAIR", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub repair: bool,
     #[command(flatten)]
     pub output: Output,
 }

@@ -238,8 +238,8 @@ fn advice(error: &StoreError) -> Option<String> {
         }
         StoreError::Foreign { .. } => "give another directory with --state",
         StoreError::Corrupt { .. } => {
-            "`windlass dump` shows what can still be read; a copy of the directory made before \
-             anything else keeps the evidence"
+            "`windlass dump` shows what can still be read; `windlass doctor --repair` makes a new \
+             store of that and keeps this one beside it"
         }
         StoreError::Io(_) => {
             "make room on the disk or give another directory with --state; what was acknowledged \

@@ -5,6 +5,7 @@ mod access;
 mod args;
 mod compile;
 mod control;
+mod doctor;
 mod dump;
 mod eval;
 mod exit;
@@ -66,6 +67,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Logs(args) => block_on(&mut alone(), logs::logs(global, screen, args)),
         Command::Man(args) => man::man(args),
         Command::Dump(args) => block_on(&mut alone(), dump::run(global, screen, args)),
+        Command::Doctor(args) => block_on(&mut alone(), doctor::run(global, screen, args)),
         Command::Pause(args) => block_on(&mut alone(), control::pause(global, args)),
         Command::Cancel(args) => block_on(&mut alone(), control::cancel(global, args)),
         Command::Retry(args) => block_on(&mut workers(), retry::retry(global, screen, args)),

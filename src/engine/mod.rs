@@ -35,6 +35,7 @@
 //! # }
 //! ```
 
+pub mod doctor;
 mod error;
 mod files;
 mod follow;

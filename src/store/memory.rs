@@ -70,6 +70,14 @@ impl Held {
     }
 }
 
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        Self {
+            held: RwLock::new(self.read().clone()),
+        }
+    }
+}
+
 impl Memory {
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Held> {
         self.held.read().unwrap_or_else(PoisonError::into_inner)

@@ -2,6 +2,7 @@
 //! One contract suite holds for all of them. This room never schedules anything and no type of a
 //! database leaks out of it.
 
+mod check;
 mod codec;
 mod commit;
 mod head;
@@ -10,14 +11,19 @@ mod kv;
 pub mod memory;
 mod named;
 mod park;
+mod repair;
 mod rows;
+mod salvage;
 pub mod sled;
 mod stage;
 mod tidy;
 
+pub use check::{Checkup, Wrong};
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
+pub use repair::{Repaired, repair};
 pub use rows::{FORMAT, Retention};
+pub use salvage::Salvaged;
 pub use sled::{SledOptions, SledStore};
 
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, Receipt, RunState, RunStatus};

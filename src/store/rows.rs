@@ -58,9 +58,19 @@ impl Default for Retention {
 
 /// What lies under the key `m`.
 #[derive(Debug, Encode, Decode)]
-struct Meta {
+pub(super) struct Meta {
     magic: String,
     format: u32,
+}
+
+impl Meta {
+    /// That of this version.
+    pub fn current() -> Self {
+        Self {
+            magic: MAGIC.to_owned(),
+            format: FORMAT,
+        }
+    }
 }
 
 /// A store on a sorted map.
@@ -102,10 +112,7 @@ impl<K: Kv> Rows<K> {
             Some(root) => root,
             None => {
                 let mut writer = lock(&rows.writer);
-                writer.stage_meta(&Meta {
-                    magic: MAGIC.to_owned(),
-                    format: FORMAT,
-                })?;
+                writer.stage_meta(&Meta::current())?;
                 rows.kv.apply(&writer.stage)?;
                 drop(writer);
                 rows.kv.flush()?;

@@ -12,6 +12,7 @@ use super::kv::{Kv, KvError, KvRow, Range};
 use super::rows::{Retention, Rows};
 use super::stage::Stage;
 use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::Pid;
 use sled::IVec;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 /// The directory of the database inside the state directory.
-const DIRECTORY: &str = "store";
+pub(super) const DIRECTORY: &str = "store";
 /// The log is written in segments of so many bytes. What is written between two syncs must lie in
 /// two of them at most: of three, a power cut that keeps the last and loses the one before it
 /// leaves a log that sled refuses.
@@ -97,6 +98,34 @@ struct Opened {
 }
 
 impl Sled {
+    /// How long a segment of the log is.
+    pub(super) const SEGMENT: usize = SEGMENT;
+
+    /// The database in a directory, whatever is in it.
+    pub(super) fn raw(path: &Path) -> Result<Self, StoreError> {
+        std::fs::create_dir_all(path).map_err(StoreError::Io)?;
+        let name = path.display().to_string();
+        let db = database(path, SledOptions::default().cache_bytes, &name)?;
+        let file = file(path, "db").map_err(StoreError::Io)?;
+        let mark = file_or_new(path).map_err(StoreError::Io)?;
+        Ok(Self { db, file, mark })
+    }
+
+    /// The last group that a database remembers as durable, without opening it.
+    pub(super) fn acknowledged(path: &Path) -> u64 {
+        let mut bytes = [0; 12];
+        let read = File::open(path.join(MARK)).and_then(|file| file.read_exact_at(&mut bytes, 0));
+        read.ok().and_then(|()| read_mark(bytes)).unwrap_or(0)
+    }
+
+    /// Closes it and makes all of its files durable.
+    pub(super) fn finish(self, path: &Path) -> io::Result<()> {
+        let Self { db, mark, .. } = self;
+        drop(db);
+        mark.sync_all()?;
+        sync_files(path)
+    }
+
     fn open(dir: &Path, options: SledOptions, name: &str) -> Result<Self, StoreError> {
         let opened = Opened::open(dir, options, name)?;
         Ok(Self {
@@ -146,7 +175,7 @@ impl Opened {
     /// Makes a store beside its place and moves it there when all of it is durable: a store that
     /// a power cut left half made would look like a damaged one.
     fn create(dir: &Path, path: &Path, name: &str) -> Result<(), StoreError> {
-        let fresh = dir.join(format!("{FRESH}{}", std::process::id()));
+        let fresh = dir.join(format!("{FRESH}{}", Pid::this()));
         let made = database(&fresh, SledOptions::default().cache_bytes, name)
             .and_then(|db| finished(db, &fresh).map_err(StoreError::Io));
         let moved = made.and_then(|()| match std::fs::rename(&fresh, path) {
@@ -214,6 +243,10 @@ fn remove_unfinished(path: &Path) -> io::Result<()> {
 fn finished(db: sled::Db, path: &Path) -> io::Result<()> {
     drop(db);
     file_or_new(path)?.write_all_at(&mark_bytes(0), 0)?;
+    sync_files(path)
+}
+
+fn sync_files(path: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(path)? {
         File::open(entry?.path())?.sync_all()?;
     }

@@ -94,6 +94,15 @@ impl Stage {
         })
     }
 
+    /// A row as it lies in another store.
+    pub fn copy(&mut self, key: &[u8], value: &[u8]) {
+        let key = self.key(|out| out.extend_from_slice(key));
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        let value = Some(start..self.bytes.len());
+        self.ops.push(Op { key, value });
+    }
+
     /// A row that is only a key.
     pub fn put_key(&mut self, key: impl FnOnce(&mut Vec<u8>)) {
         let key = self.key(key);

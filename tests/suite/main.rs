@@ -36,3 +36,4 @@ mod store_damage;
 mod store_format;
 mod store_kill;
 mod store_power;
+mod store_repair;

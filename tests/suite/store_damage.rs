@@ -47,14 +47,26 @@ fn everything(store: &dyn Store) -> Vec<Result<String, StoreError>> {
     out
 }
 
-const RUNS: usize = 12;
+pub const RUNS: usize = 12;
 
-fn id(n: usize) -> String {
+pub fn id(n: usize) -> String {
     format!("run-{n}")
 }
 
+/// Opens a store that was just closed. Another test that starts a process at this moment has the
+/// lock too, until that process is another program.
+pub fn open_again(dir: &Path) -> SledStore {
+    for _ in 0..100_000 {
+        match SledStore::open(dir) {
+            Err(StoreError::Locked { .. }) => std::thread::yield_now(),
+            other => return other.unwrap(),
+        }
+    }
+    panic!("{} stays locked", dir.display());
+}
+
 /// A store with some of everything, closed.
-fn sample(dir: &Path, reopen: bool) -> Vec<String> {
+pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
     let mut store = SledStore::open(dir).unwrap();
     let mut states: Vec<RunState> = (0..RUNS)
         .map(|n| RunState::new(id(n).into(), hash(1)))
@@ -63,7 +75,7 @@ fn sample(dir: &Path, reopen: bool) -> Vec<String> {
         if reopen && revision % 25 == 24 {
             // The database writes an index of its log when it opens.
             drop(store);
-            store = SledStore::open(dir).unwrap();
+            store = open_again(dir);
         }
         let group: Vec<_> = states
             .iter_mut()
@@ -102,7 +114,7 @@ fn sample(dir: &Path, reopen: bool) -> Vec<String> {
     answers.into_iter().map(Result::unwrap).collect()
 }
 
-fn copy(from: &Path, to: &Path) {
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -115,7 +127,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn files(dir: &Path) -> Vec<PathBuf> {
+pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = fs::read_dir(dir.join("store"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -125,7 +137,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn damage(path: &Path, dice: &mut Dice) -> String {
+pub fn damage(path: &Path, dice: &mut Dice) -> String {
     let mut bytes = fs::read(path).unwrap();
     let length = bytes.len() as u64;
     let at = dice.roll(length) as usize;
@@ -235,7 +247,7 @@ fn examine(place: &Path, expected: &[String], what: &str) -> (Verdict, String) {
     }
 }
 
-fn from_env(name: &str, default: u64) -> u64 {
+pub fn from_env(name: &str, default: u64) -> u64 {
     let value = std::env::var(name).ok();
     value
         .and_then(|value| value.parse().ok())

@@ -91,7 +91,11 @@ fn state_timer(store: &SledStore) -> windlass::machine::TimerId {
 
 /// Every row of the database, in the order of its keys.
 fn dump(dir: &Path) -> String {
-    let db = sled::open(dir.join("store")).unwrap();
+    let db = sled::Config::new()
+        .path(dir.join("store"))
+        .segment_size(2 << 20)
+        .open()
+        .unwrap();
     let mut out = String::new();
     for row in db.iter() {
         let (key, value) = row.unwrap();

@@ -5,6 +5,7 @@ mod census;
 mod change;
 mod doing;
 mod dump;
+mod health;
 mod history;
 mod limits;
 mod outcome;
@@ -21,6 +22,7 @@ pub use dump::{
     FrameDump, FrameKindDump, HeaderDump, LinkDump, RecordDump, RunDump, SignalDump, SizesDump,
     StateDump, TimerDump, Unreadable, WaitDump, dump,
 };
+pub use health::{RepairReport, StoreReport};
 pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
 pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
 pub use outcome::{ErrorReport, OutcomeReport, PauseReport};

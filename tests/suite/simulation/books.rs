@@ -55,6 +55,9 @@ pub struct Books {
     /// Effects that were called off at the very instant at which they were asked for: whether
     /// they were begun in between is a matter of turns.
     pub called_off: BTreeSet<(Name, EffectId)>,
+    /// Runs of which a timer was due at the instant at which they had more to do all the same:
+    /// which comes first is a matter of turns.
+    pub ties: BTreeSet<Name>,
     /// Every so many revisions of a run are stored as a snapshot.
     snapshots: u64,
 }
@@ -70,6 +73,7 @@ impl Books {
             crashes: 0,
             in_pauses,
             called_off: BTreeSet::new(),
+            ties: BTreeSet::new(),
             snapshots,
         }
     }
@@ -115,6 +119,11 @@ impl Books {
                 self.called_off.insert((run.clone(), *id));
             }
             book.state.apply(change);
+        }
+        let mut timers = book.state.timers.values();
+        if !book.state.ready.is_empty() && timers.any(|one| one.due_at <= commit.header.updated_at)
+        {
+            self.ties.insert(run.clone());
         }
         book.header = commit.header.clone();
         book.iterations.extend(commit.iterations.iter().cloned());

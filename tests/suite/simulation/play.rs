@@ -488,7 +488,7 @@ impl Sim<'_> {
         Played {
             runs: books.runs.clone(),
             asked,
-            exempt: self.exempt.clone(),
+            exempt: self.exempt.union(&books.ties).cloned().collect(),
             now: self.now,
             groups: books.groups,
             crashes: books.crashes - 1,

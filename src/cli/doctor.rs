@@ -1,0 +1,257 @@
+//! `windlass doctor`: checks of the store and of what is around it, and the repair of a store.
+
+use super::args::{DoctorArgs, Global};
+use super::exit::{Exit, Failure};
+use super::output::{self, Format, Screen};
+use crate::engine::report::{RepairReport, StoreReport};
+use crate::engine::{EngineError, StoreError, doctor};
+use crate::server::control::Client;
+use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::statvfs::statvfs;
+use serde::Serialize;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Less room than this is a warning, in bytes.
+const LITTLE: u64 = 512 << 20;
+/// With less than this no store goes on for long.
+const NOTHING: u64 = 16 << 20;
+/// Fewer open files than this are a warning: each request and each script needs some.
+const FEW_FILES: u64 = 256;
+/// A longer path of a socket needs `/proc`.
+const SOCKET_PATH: usize = 103;
+
+/// How something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Health {
+    Good,
+    Warning,
+    Bad,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Serialize)]
+struct Check {
+    check: &'static str,
+    health: Health,
+    found: String,
+}
+
+impl Check {
+    fn new(check: &'static str, health: Health, found: impl Into<String>) -> Self {
+        Self {
+            check,
+            health,
+            found: found.into(),
+        }
+    }
+}
+
+/// All that was found.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    checks: Vec<Check>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<StoreReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repair: Option<RepairReport>,
+}
+
+/// The command.
+pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<Exit, Failure> {
+    let state = &global.state;
+    let owned = Client::connect(state).await?.is_some();
+    if owned && args.repair {
+        return Err(Failure::Taken(String::from(
+            "a process owns the store: a repair waits until that has ended",
+        )));
+    }
+    let mut report = Report::default();
+    if args.repair {
+        report.repair = Some(doctor::repair(state)?);
+    }
+    let checks = &mut report.checks;
+    if owned {
+        let found = "a process owns it; its runs go on, so its rows are not read";
+        checks.push(Check::new("store", Health::Good, found));
+    } else {
+        match doctor::examine(state) {
+            Ok(found) => {
+                checks.push(of_store(&found));
+                report.store = Some(found);
+            }
+            Err(EngineError::NoStore(_)) => {
+                checks.push(Check::new("store", Health::Good, "there is none yet"));
+            }
+            Err(EngineError::Store(error @ StoreError::Locked { .. })) => {
+                checks.push(Check::new("store", Health::Warning, error.to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    around(state, &mut report.checks);
+    let worst = report.checks.iter().map(|check| check.health).max();
+    match args.output.output {
+        Format::Table => {
+            output::print(&text(&report, screen))?;
+        }
+        format => output::document(format, &report)?,
+    }
+    let lost = report.repair.is_some_and(|repair| !repair.lost.is_empty());
+    Ok(if worst == Some(Health::Bad) || lost {
+        Exit::Store
+    } else {
+        Exit::Succeeded
+    })
+}
+
+fn of_store(found: &StoreReport) -> Check {
+    if found.unreadable.is_empty() {
+        let text = format!("{} runs, all of them can be read", found.runs);
+        return Check::new("store", Health::Good, text);
+    }
+    let text = format!(
+        "{} places cannot be read; {} runs can: --repair makes a new store of what can be read, \
+         and keeps this one",
+        found.unreadable.len(),
+        found.runs
+    );
+    Check::new("store", Health::Bad, text)
+}
+
+/// What a store and its runs need of the machine.
+fn around(state: &Path, checks: &mut Vec<Check>) {
+    let place = state
+        .ancestors()
+        .map(|path| match path.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => path,
+        })
+        .find(|path| path.is_dir())
+        .unwrap_or(Path::new("/"));
+    checks.push(writes(place));
+    checks.push(room(place));
+    checks.push(socket(state));
+    checks.push(files());
+    checks.push(interpreter("python3", "scripts in Python"));
+    checks.push(interpreter("swipl", "scripts in Prolog"));
+}
+
+/// Whether a file can be written here and made durable.
+fn writes(place: &Path) -> Check {
+    let name = place.join(format!(".windlass-doctor-{}", std::process::id()));
+    let tried = std::fs::File::create_new(&name).and_then(|mut file| {
+        file.write_all(b"windlass")?;
+        file.sync_all()
+    });
+    let _ = std::fs::remove_file(&name);
+    match tried {
+        Ok(()) => Check::new("disk", Health::Good, "a file was written and synced"),
+        Err(error) => {
+            let text = format!("{} cannot be written: {error}", place.display());
+            Check::new("disk", Health::Bad, text)
+        }
+    }
+}
+
+fn room(place: &Path) -> Check {
+    match statvfs(place) {
+        Ok(found) => {
+            let free = found
+                .blocks_available()
+                .saturating_mul(found.fragment_size());
+            let health = match free {
+                0..NOTHING => Health::Bad,
+                NOTHING..LITTLE => Health::Warning,
+                _ => Health::Good,
+            };
+            Check::new("room", health, format!("{} MiB are free", free >> 20))
+        }
+        Err(error) => Check::new("room", Health::Warning, format!("not known: {error}")),
+    }
+}
+
+fn socket(state: &Path) -> Check {
+    let length = state.as_os_str().len() + "/control.new/s".len();
+    if length <= SOCKET_PATH {
+        return Check::new("socket", Health::Good, "its path is short enough");
+    }
+    if Path::new("/proc/self/fd").is_dir() {
+        let text = "its path is long; it is reached through /proc";
+        return Check::new("socket", Health::Good, text);
+    }
+    let text =
+        format!("its path has {length} bytes, and {SOCKET_PATH} fit: give a shorter --state");
+    Check::new("socket", Health::Bad, text)
+}
+
+fn files() -> Check {
+    match getrlimit(Resource::RLIMIT_NOFILE) {
+        Ok((limit, _)) => {
+            let health = if limit < FEW_FILES {
+                Health::Warning
+            } else {
+                Health::Good
+            };
+            Check::new("files", health, format!("{limit} may be open at a time"))
+        }
+        Err(error) => Check::new("files", Health::Warning, format!("not known: {error}")),
+    }
+}
+
+fn interpreter(name: &'static str, use_: &str) -> Check {
+    let tried = Command::new(name)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    match tried {
+        Ok(output) if output.status.success() => {
+            let said = String::from_utf8_lossy(&output.stdout);
+            let line = said.lines().next().unwrap_or_default().trim().to_owned();
+            Check::new(name, Health::Good, line)
+        }
+        _ => {
+            let text = format!("not found: {use_} cannot run");
+            Check::new(name, Health::Warning, text)
+        }
+    }
+}
+
+fn text(report: &Report, screen: Screen) -> String {
+    let mut lines = Vec::new();
+    for check in &report.checks {
+        let word = match check.health {
+            Health::Good => screen.tint("32", "good   "),
+            Health::Warning => screen.tint("33", "warning"),
+            Health::Bad => screen.tint("31", "bad    "),
+        };
+        lines.push(format!("{word}  {:<8} {}", check.check, check.found));
+    }
+    let of_store = report.store.iter().flat_map(|store| &store.unreadable);
+    let of_repair = report.repair.iter().flat_map(|repair| &repair.unreadable);
+    for one in of_store.chain(of_repair) {
+        let run = one.run.as_deref().map(|run| format!(" of run {run}"));
+        let run = run.unwrap_or_default();
+        lines.push(format!("unreadable  {}{run}: {}", one.what, one.error));
+    }
+    if let Some(repair) = &report.repair {
+        lines.push(format!(
+            "repaired  {} runs are in the new store; the damaged one is {}",
+            repair.kept.len(),
+            repair.old
+        ));
+        for run in &repair.lost {
+            lines.push(format!("lost      run {run}"));
+        }
+        if repair.stand_still && !repair.kept.is_empty() {
+            lines.push(String::from(
+                "hint      runs may be older than they were, so none goes on by itself: \
+                 `windlass resume RUN` repeats what it did since",
+            ));
+        }
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,64 @@
+//! The health of a store that no process owns: what of it can be read, and a new one made of that.
+
+use super::EngineError;
+use super::report::{RepairReport, StoreReport, Unreadable};
+use crate::store::{self, Checkup, SledStore, StoreError};
+use std::path::Path;
+
+/// Reads everything in a store. A store that cannot be opened is a report, not an error.
+///
+/// # Errors
+/// [`EngineError::NoStore`]; a locked store, or one that is not ours.
+pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
+    let dir = exists(dir.as_ref())?;
+    match SledStore::open(dir).and_then(|store| store.check()) {
+        Ok(found) => Ok(StoreReport {
+            runs: found.whole,
+            unreadable: unreadable(found),
+        }),
+        Err(error @ (StoreError::Corrupt { .. } | StoreError::Io(_))) => Ok(StoreReport {
+            runs: 0,
+            unreadable: vec![Unreadable {
+                run: None,
+                what: String::from("the store"),
+                error: error.to_string(),
+            }],
+        }),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes a new store of what can be read, and keeps the old one beside it.
+///
+/// # Errors
+/// [`EngineError::NoStore`]; a locked store, one of which nothing can be read, no room: nothing
+/// was changed then.
+pub fn repair(dir: impl AsRef<Path>) -> Result<RepairReport, EngineError> {
+    let dir = exists(dir.as_ref())?;
+    let repaired = store::repair(dir)?;
+    let names = |runs: &[crate::model::Name]| runs.iter().map(ToString::to_string).collect();
+    Ok(RepairReport {
+        kept: names(&repaired.salvaged.kept),
+        lost: names(&repaired.salvaged.lost),
+        stand_still: repaired.salvaged.older,
+        old: repaired.old.display().to_string(),
+        unreadable: unreadable(repaired.salvaged.wrong),
+    })
+}
+
+fn exists(dir: &Path) -> Result<&Path, EngineError> {
+    if SledStore::exists(dir) {
+        Ok(dir)
+    } else {
+        Err(EngineError::NoStore(dir.to_owned()))
+    }
+}
+
+fn unreadable(found: Checkup) -> Vec<Unreadable> {
+    let one = |wrong: store::Wrong| Unreadable {
+        run: wrong.run.map(|run| run.to_string()),
+        what: wrong.what.to_owned(),
+        error: wrong.error,
+    };
+    found.wrong.into_iter().map(one).collect()
+}

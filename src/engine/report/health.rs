@@ -1,0 +1,28 @@
+//! What `doctor` found in a store, and what came of a repair.
+
+use super::Unreadable;
+use serde::Serialize;
+
+/// A store that was read in full.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StoreReport {
+    /// So many runs can be read in full.
+    pub runs: u64,
+    /// What cannot be read.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A store that was made of a damaged one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RepairReport {
+    /// The runs in it.
+    pub kept: Vec<String>,
+    /// The runs that are not in it.
+    pub lost: Vec<String>,
+    /// The runs may be older than they were when the store was whole: none goes on by itself.
+    pub stand_still: bool,
+    /// Where the damaged store is.
+    pub old: String,
+    /// What could not be read.
+    pub unreadable: Vec<Unreadable>,
+}

@@ -1,0 +1,128 @@
+//! Reads everything that a store holds, and says what cannot be read and whose it is. It never
+//! changes a store.
+
+use super::codec;
+use super::keys::{self, Family};
+use super::kv::{Kv, prefixed};
+use super::rows::{Rows, corrupt};
+use super::{ProgramSource, Store, StoreError, StoredWorkflow};
+use crate::model::Name;
+use std::collections::BTreeSet;
+
+/// What a store holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Checkup {
+    /// So many runs can be read in full.
+    pub whole: u64,
+    /// What cannot be read.
+    pub wrong: Vec<Wrong>,
+}
+
+/// Something that cannot be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wrong {
+    /// Whose it is; none: it is no single run's.
+    pub run: Option<Name>,
+    /// What it is.
+    pub what: &'static str,
+    /// Why it cannot be read.
+    pub error: String,
+}
+
+impl Checkup {
+    pub(super) fn note(&mut self, run: Option<&Name>, what: &'static str, error: &StoreError) {
+        self.wrong.push(Wrong {
+            run: run.cloned(),
+            what,
+            error: error.to_string(),
+        });
+    }
+}
+
+impl<K: Kv> Rows<K> {
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] when a write failed before; what cannot be read is in the answer.
+    pub fn check(&self) -> Result<Checkup, StoreError> {
+        self.usable()?;
+        let mut found = Checkup::default();
+        let mut runs: BTreeSet<Name> = BTreeSet::new();
+        for row in self.rows(prefixed(&[])) {
+            let (key, value) = match row {
+                Ok(row) => row,
+                Err(error) => {
+                    found.note(None, "a page of the database", &error);
+                    break;
+                }
+            };
+            let key = key.as_ref();
+            let parsed = keys::parse(key);
+            let run = parsed.as_ref().and_then(|parsed| parsed.run.as_deref());
+            let run = run.map(Name::from);
+            let bare = parsed
+                .as_ref()
+                .is_some_and(|parsed| matches!(parsed.family, Family::Due | Family::Runnable));
+            match codec::check(key, value.as_ref()) {
+                Err(error) if !bare => {
+                    let error = corrupt(&format!("{}: {error}", keys::describe(key)));
+                    found.note(run.as_ref(), "a row", &error);
+                }
+                _ => {}
+            }
+            runs.extend(run);
+        }
+        for run in &runs {
+            self.check_run(run, &mut found);
+        }
+        self.check_shared(&mut found);
+        Ok(found)
+    }
+
+    fn check_run(&self, run: &Name, found: &mut Checkup) {
+        let before = found.wrong.len();
+        let header = match self.header(run) {
+            Ok(header) => header,
+            Err(error) => return found.note(Some(run), "its head", &error),
+        };
+        let parts: [(&'static str, Result<(), StoreError>); 5] = [
+            ("its state", self.load(run).map(drop)),
+            ("its program", self.program(header.program).map(drop)),
+            ("its loops", self.loops(run).map(drop)),
+            ("its iterations", self.iterations(run, None, 0).map(drop)),
+            ("its events", self.history(run, 0, usize::MAX).map(drop)),
+        ];
+        for (what, read) in parts {
+            if let Err(error) = read {
+                found.note(Some(run), what, &error);
+            }
+        }
+        found.whole += u64::from(found.wrong.len() == before);
+    }
+
+    /// What belongs to no run.
+    fn check_shared(&self, found: &mut Checkup) {
+        for (family, what) in [
+            (Family::Program, "a program"),
+            (Family::Workflow, "a workflow"),
+        ] {
+            for row in self.records(prefixed(&[family.byte()])) {
+                let read = row.and_then(|(key, first)| match family {
+                    Family::Program => self
+                        .value(key.as_ref(), first.as_ref(), codec::decode::<ProgramSource>)
+                        .map(drop),
+                    _ => self
+                        .value(
+                            key.as_ref(),
+                            first.as_ref(),
+                            codec::decode::<StoredWorkflow>,
+                        )
+                        .map(drop),
+                });
+                if let Err(error) = read {
+                    found.note(None, what, &error);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A damaged store is told of, with the runs that it concerns, and repaired: what is in the new
+//! store is what was written, what is not is named, and the damaged one stays as it was.
+//!
+//! `WINDLASS_REPAIR_POINTS` damages more places.
+
+use super::store_contract::{commit, hash};
+use super::store_damage::{Dice, RUNS, copy, damage, files, from_env, id, open_again, sample};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use windlass::engine::doctor::{examine, repair};
+use windlass::machine::RunState;
+use windlass::store::{Placement, Store};
+use windlass::time::Timestamp;
+
+/// Every state that a run of the sample ever had, by revision.
+fn states_of(dir: &Path) -> BTreeMap<String, (u64, RunState)> {
+    let store = open_again(dir);
+    (0..RUNS)
+        .map(|n| {
+            let stored = store.load(&id(n)).unwrap();
+            (id(n), (stored.header.revision, stored.state))
+        })
+        .collect()
+}
+
+/// The value that the sample gave to `n` at a revision.
+fn number(state: &RunState) -> i64 {
+    let number = state.variables.get("n").and_then(|n| n.as_int());
+    number.unwrap()
+}
+
+#[test]
+fn what_a_repair_keeps_is_what_was_written() {
+    let points = from_env("WINDLASS_REPAIR_POINTS", 40);
+    let mut dice = Dice(from_env("WINDLASS_DAMAGE_SEED", 1) * 104_729);
+    let dir = tempfile::tempdir().unwrap();
+    let original = dir.path().join("original");
+    sample(&original, true);
+    let expected = states_of(&original);
+    let (mut healthy, mut whole, mut kept, mut lost, mut older) = (0, 0, 0, 0, 0);
+    for point in 0..points {
+        let place = dir.path().join(format!("point-{point}"));
+        copy(&original, &place);
+        let files = files(&place);
+        let file = match dice.roll(3) {
+            0 => files[dice.roll(files.len() as u64) as usize].clone(),
+            _ => place.join("store/db"),
+        };
+        let what = format!("{} {}", file.display(), damage(&file, &mut dice));
+        let found = examine(&place).unwrap();
+        if found.unreadable.is_empty() {
+            assert_eq!(found.runs, RUNS as u64, "{what}");
+            healthy += 1;
+            fs::remove_dir_all(&place).unwrap();
+            continue;
+        }
+        let before = content(&place.join("store"));
+        let repaired = match repair(&place) {
+            Ok(repaired) => repaired,
+            Err(error) => {
+                // Nothing of it can be read: it is as it was.
+                println!("{what}: {error}");
+                assert_eq!(before, content(&place.join("store")), "{what}");
+                lost += RUNS;
+                fs::remove_dir_all(&place).unwrap();
+                continue;
+            }
+        };
+        assert_eq!(before, content(Path::new(&repaired.old)), "{what}");
+        let again = examine(&place).unwrap();
+        assert_eq!(again.unreadable, [], "{what}: the new store is whole");
+        assert_eq!(again.runs, repaired.kept.len() as u64, "{what}");
+        let store = open_again(&place);
+        let mut all: Vec<&String> = repaired.kept.iter().chain(&repaired.lost).collect();
+        all.sort();
+        all.dedup();
+        for run in &repaired.kept {
+            let stored = store.load(run).unwrap();
+            let (revision, state) = &expected[run];
+            if stored.header.revision == *revision {
+                assert_eq!(stored.state, *state, "{what}: {run}");
+            } else {
+                // An older one, whole as it was then, and it says so.
+                assert!(repaired.stand_still, "{what}: {run}");
+                let then = i64::try_from(stored.header.revision).unwrap() - 1;
+                assert_eq!(number(&stored.state), then, "{what}: {run}");
+            }
+        }
+        if repaired.stand_still {
+            assert_eq!(store.runnable().unwrap(), [], "{what}");
+            assert_eq!(store.due(Timestamp(i64::MAX), 99).unwrap(), [], "{what}");
+        }
+        whole += usize::from(repaired.kept.len() == RUNS && !repaired.stand_still);
+        older += usize::from(repaired.stand_still);
+        kept += repaired.kept.len();
+        if repaired.kept.len() < RUNS {
+            let first = repaired.unreadable.first().map(|one| &one.error);
+            println!("{what}: {} kept; {first:?}", repaired.kept.len());
+        }
+        lost += RUNS - repaired.kept.len();
+        drop(store);
+        fs::remove_dir_all(&place).unwrap();
+    }
+    println!(
+        "{points} places: {healthy} stores were healthy, {whole} came back whole, {older} perhaps \
+         older; of the runs of damaged stores {kept} are kept and {lost} lost"
+    );
+    assert!(kept > 0 && whole > 0, "{kept} kept, {lost} lost");
+}
+
+/// Every file of a directory.
+fn content(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let files = entries.filter(|entry| entry.path().is_file());
+    files
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, fs::read(entry.path()).unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn a_repaired_store_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path(), false);
+    let repaired = repair(dir.path()).unwrap();
+    assert_eq!(repaired.kept.len(), RUNS);
+    assert!(!repaired.stand_still, "nothing was wrong with it");
+    assert_eq!(repaired.unreadable, []);
+    let store = open_again(dir.path());
+    assert_eq!(store.program(hash(1)).unwrap().max_count, 5_000);
+    let header = store.header("run-0").unwrap();
+    assert!(matches!(header.placement, Placement::Due(_)));
+    assert_eq!(store.due(Timestamp(i64::MAX), 99).unwrap().len(), 4);
+    assert_eq!(store.runnable().unwrap().len(), 8);
+    let next = commit("run-0", header.revision);
+    store.commit(&[next]).unwrap()[0].as_ref().unwrap();
+    assert_eq!(store.history("run-0", 0, 999).unwrap().len(), 60);
+    drop(store);
+    drop(open_again(dir.path()));
+}
+
+fn windlass(state: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(args)
+        .arg("--state")
+        .arg(state)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn the_command_line_tells_and_repairs() {
+    let dir = tempfile::tempdir().unwrap();
+    let fine = windlass(dir.path(), &["doctor"]);
+    assert_eq!(fine.status.code(), Some(0), "{fine:?}");
+    sample(dir.path(), false);
+    let fine = windlass(dir.path(), &["doctor"]);
+    let said = String::from_utf8_lossy(&fine.stdout).into_owned();
+    assert_eq!(fine.status.code(), Some(0), "{fine:?}");
+    assert!(said.contains("12 runs, all of them can be read"), "{said}");
+    assert!(said.contains("a file was written and synced"), "{said}");
+
+    // The log is cut: what was acknowledged is not there.
+    let log = dir.path().join("store/db");
+    let length = fs::metadata(&log).unwrap().len();
+    let file = fs::OpenOptions::new().write(true).open(&log).unwrap();
+    file.set_len(length / 2).unwrap();
+    for command in [&["list"][..], &["dump"], &["resume"], &["status", "run-1"]] {
+        let refused = windlass(dir.path(), command);
+        assert_eq!(refused.status.code(), Some(8), "{command:?}: {refused:?}");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains("doctor --repair"), "{command:?}: {said}");
+    }
+    let bad = windlass(dir.path(), &["doctor", "-o", "json"]);
+    assert_eq!(bad.status.code(), Some(8), "{bad:?}");
+    let said: serde_json::Value = serde_json::from_slice(&bad.stdout).unwrap();
+    assert!(!said["store"]["unreadable"].as_array().unwrap().is_empty());
+
+    let repaired = windlass(dir.path(), &["doctor", "--repair"]);
+    let said = String::from_utf8_lossy(&repaired.stdout).into_owned();
+    assert!(said.contains("the damaged one is"), "{repaired:?}");
+    assert!(said.contains("was acknowledged"), "{said}");
+    assert!(dir.path().join("store.damaged-1/db").exists());
+    let list = windlass(dir.path(), &["list", "-o", "json"]);
+    assert_eq!(list.status.code(), Some(0), "{list:?}");
+    let dump = windlass(dir.path(), &["doctor"]);
+    assert_eq!(dump.status.code(), Some(0), "{dump:?}");
+}
