@@ -108,7 +108,12 @@ impl Sled {
         let db = database(path, SledOptions::default().cache_bytes, &name)?;
         let file = file(path, "db").map_err(StoreError::Io)?;
         let mark = file_or_new(path).map_err(StoreError::Io)?;
-        Ok(Self { db, file, mark })
+        Ok(Self {
+            dir: path.to_owned(),
+            name,
+            options: SledOptions::default(),
+            open: RwLock::new(Some(Opened { db, file, mark })),
+        })
     }
 
     /// The last group that a database remembers as durable, without opening it.
@@ -120,9 +125,7 @@ impl Sled {
 
     /// Closes it and makes all of its files durable.
     pub(super) fn finish(self, path: &Path) -> io::Result<()> {
-        let Self { db, mark, .. } = self;
-        drop(db);
-        mark.sync_all()?;
+        drop(self);
         sync_files(path)
     }
 
