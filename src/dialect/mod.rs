@@ -8,6 +8,7 @@ mod loom;
 mod reader;
 mod secrets;
 mod tea;
+mod words;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::hir::Workflow;

@@ -107,6 +107,7 @@ impl<'a> Reader<'a> {
         match &node.kind {
             Kind::String(text) => match Template::parse(&text.text, self.syntax) {
                 Ok(template) => {
+                    self.forgotten_at(node, &text.text);
                     self.mention(node, template.references());
                     template
                 }
@@ -128,6 +129,28 @@ impl<'a> Reader<'a> {
                 Template::constant(constant(node))
             }
         }
+    }
+
+    /// Text that calls a function without saying so, in the house format.
+    fn forgotten_at(&mut self, node: &Node, text: &str) {
+        let Some(forgotten) = looks_like_expression(text).filter(|_| self.syntax == Syntax::Loom)
+        else {
+            return;
+        };
+        let (offset, what, hint) = match forgotten {
+            Forgotten::At => (
+                0,
+                "this is plain text: an expression begins with `@`",
+                format!("write \"@{}\"", text.trim()),
+            ),
+            Forgotten::Braces(offset) => (
+                offset,
+                "this is plain text: inside text an expression stands in `@{…}`",
+                String::from("write @{…} around it, for example job @{inputs('job')}"),
+            ),
+        };
+        let span = node.place(self.content, offset, 1);
+        self.warning("plain-text", span, what, hint);
     }
 
     fn key(&mut self, entry: &Entry) -> Template {
@@ -192,6 +215,37 @@ impl<'a> Reader<'a> {
             self.mentions.push(Mention { reference, span });
         }
     }
+}
+
+/// How text that was meant as an expression fails to be one.
+enum Forgotten {
+    /// It has no `@`.
+    At,
+    /// Its `@` is inside of other text, at this byte, without braces.
+    Braces(usize),
+}
+
+/// Text that reads what only an expression can read, and is none.
+fn looks_like_expression(text: &str) -> Option<Forgotten> {
+    const READERS: [&str; 8] = [
+        "variables('",
+        "body('",
+        "outputs('",
+        "inputs('",
+        "actions('",
+        "parameters('",
+        "items('",
+        "item()",
+    ];
+    let is_template = text.starts_with('@') || text.contains("@{") || text.contains("{{");
+    if is_template || text.contains('\n') {
+        return None;
+    }
+    if READERS.iter().any(|reader| text.trim().starts_with(reader)) {
+        return Some(Forgotten::At);
+    }
+    let at = |reader: &&str| text.find(&format!("@{reader}"));
+    READERS.iter().find_map(at).map(Forgotten::Braces)
 }
 
 /// The value of a node, its strings as they are.
@@ -284,10 +338,11 @@ impl<'n> Fields<'n> {
         if missing {
             self.asked.push(key);
             // A misspelt key is reported as such, not as missing too.
-            let near = self
-                .entries
-                .iter()
-                .any(|entry| !self.was_asked(entry) && nearest(&entry.key, [key]).is_some());
+            let near = self.entries.iter().any(|entry| {
+                let meant = || self.meant(&entry.key, &[key]);
+                !self.was_asked(entry)
+                    && (nearest(&entry.key, [key]).is_some() || meant().is_some())
+            });
             if !near {
                 let what = format!("{} needs `{key}`", self.what);
                 reader.error("missing-key", span, what, hint);
@@ -295,6 +350,13 @@ impl<'n> Fields<'n> {
             return None;
         }
         self.some(reader, key)
+    }
+
+    /// The key that another format's word stands for. Definitions have only their own.
+    fn meant(&self, word: &str, known: &[&'static str]) -> Option<&'static str> {
+        let free = |meant: &&'static str| !self.entries.iter().any(|entry| entry.key == **meant);
+        let meant = super::words::key(word, known).filter(|_| !self.any_case);
+        meant.filter(free)
     }
 
     /// Keys that may be there and mean nothing.
@@ -312,7 +374,8 @@ impl<'n> Fields<'n> {
     pub fn finish(self, reader: &mut Reader<'_>) {
         for entry in self.rest() {
             let what = format!("{} has no key `{}`", self.what, entry.key);
-            match nearest(&entry.key, self.asked.iter().copied()) {
+            let meant = self.meant(&entry.key, &self.asked);
+            match meant.or_else(|| nearest(&entry.key, self.asked.iter().copied())) {
                 Some(near) => {
                     let hint = format!("did you mean `{near}`?");
                     reader.error("unknown-key", entry.key_span, what, hint);

@@ -274,6 +274,38 @@ fn jinja(text: &str, flavor: Flavor) -> Result<Template, ParseError> {
     )?)))))
 }
 
+/// What to do about text that follows a whole expression.
+fn after_an_expression(rest: &str) -> String {
+    let rest = rest.trim_start();
+    let instead = [
+        ("==", "equals(a, b)"),
+        ("!=", "not(equals(a, b))"),
+        (">=", "greaterOrEquals(a, b)"),
+        ("<=", "lessOrEquals(a, b)"),
+        (">", "greater(a, b)"),
+        ("<", "less(a, b)"),
+        ("&&", "and(a, b)"),
+        ("and ", "and(a, b)"),
+        ("||", "or(a, b)"),
+        ("or ", "or(a, b)"),
+        ("+", "add(a, b), or concat(a, b) for text"),
+        ("-", "sub(a, b)"),
+        ("*", "mul(a, b)"),
+        ("/", "div(a, b)"),
+        ("%", "mod(a, b)"),
+    ];
+    let found = instead
+        .iter()
+        .find(|(operator, _)| rest.starts_with(operator));
+    match found {
+        Some((operator, instead)) => format!(
+            "there is no `{}` here: write {instead}; or Jinja, without `@`",
+            operator.trim()
+        ),
+        None => "inside text an expression stands in `@{…}`".into(),
+    }
+}
+
 fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
     if let Some(literal) = text.strip_prefix('@').filter(|rest| rest.starts_with('@')) {
         return Ok(Template::constant(Value::text(literal)));
@@ -281,7 +313,9 @@ fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
     if text.starts_with('@') && !text.starts_with("@{") {
         let (expr, end) = parse_at(text, 1, nested_at).map_err(|mut error| {
             error.hint = error.hint.or_else(|| {
-                Some("text that begins with `@` is an expression; write `@@` for the letter".into())
+                let hint = "text that begins with `@` is an expression, see docs/expressions.md; \
+                            write `@@` for the letter";
+                Some(hint.into())
             });
             error
         })?;
@@ -294,7 +328,7 @@ fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
                 ),
                 offset: end,
                 length: rest.len(),
-                hint: Some("inside text an expression stands in `@{…}`".into()),
+                hint: Some(after_an_expression(rest)),
             });
         }
         return Ok(Template(Arc::new(Kind::Whole(text.into(), expr))));

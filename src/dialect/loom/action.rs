@@ -4,6 +4,7 @@ use super::Loom;
 use super::block::Placed;
 use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::{Fields, constant};
+use crate::dialect::words::action_type;
 use crate::expression::{Condition, Template};
 use crate::hir::{RetryPolicy, Step, StepKind};
 use crate::model::Name;
@@ -120,7 +121,9 @@ impl Loom<'_> {
         let Some(label) = known.find(|known| known.eq_ignore_ascii_case(text)) else {
             let what = format!("`{text}` is no type of action");
             let all: Vec<&str> = TYPES.iter().chain(azure).copied().collect();
-            let hint = did_you_mean(text, all.iter().copied())
+            let other = action_type(text).filter(|_| !self.azure());
+            let hint = other
+                .or_else(|| did_you_mean(text, all.iter().copied()))
                 .unwrap_or_else(|| format!("types are {}", all.join(", ")));
             self.reader
                 .error("unknown-type", entry.value.span, what, hint);

@@ -2,6 +2,7 @@
 
 use super::Loom;
 use crate::diagnostic::did_you_mean;
+use crate::dialect::words::loop_variable;
 use crate::expression::Reference;
 use crate::hir::Workflow;
 use crate::model::Name;
@@ -11,6 +12,23 @@ use std::collections::BTreeSet;
 /// The variables that every loop brings, in its body and condition.
 pub(super) const LOOP_VARIABLES: [&str; 4] =
     ["loopIndex", "loopCount", "loopResult", "loopStartTime"];
+
+/// What Jinja sees at the top of a run.
+const ROOTS: [&str; 13] = [
+    "inputs",
+    "variables",
+    "state",
+    "actions",
+    "loop",
+    "loops",
+    "item",
+    "workflow",
+    "parameters",
+    "trigger",
+    "env",
+    "secrets",
+    "result",
+];
 
 impl Loom<'_> {
     /// Checks everything that expressions mention.
@@ -53,10 +71,8 @@ impl Loom<'_> {
                     self.must_exist("unknown-parameter", "parameter", name, span, &parameters);
                 }
                 Reference::Variable(name) => self.may_be_set(name, span, &variables),
-                Reference::Input(_)
-                | Reference::Secret(_)
-                | Reference::Root(_)
-                | Reference::Anything => {}
+                Reference::Root(name) => self.may_be_a_root(name, span, &variables),
+                Reference::Input(_) | Reference::Secret(_) | Reference::Anything => {}
             }
         }
     }
@@ -101,6 +117,19 @@ impl Loom<'_> {
         self.reader.error(code, span, message, hint);
     }
 
+    /// Jinja: a name at the top that is none of ours and no variable.
+    fn may_be_a_root(&mut self, name: &str, span: Span, variables: &[Name]) {
+        if ROOTS.contains(&name) || variables.iter().any(|known| &**known == name) {
+            return;
+        }
+        let message = format!("nothing here is called `{name}`");
+        let own = variables.iter().map(|name| &**name);
+        let hint = did_you_mean(name, ROOTS.into_iter().chain(own)).unwrap_or_else(|| {
+            format!("templates read {}, and variables by name", ROOTS.join(", "))
+        });
+        self.reader.warning("unknown-name", span, message, hint);
+    }
+
     fn may_be_set(&mut self, name: &str, span: Span, known: &[Name]) {
         if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             return;
@@ -112,6 +141,10 @@ impl Loom<'_> {
             self.reader.error("unknown-variable", span, message, hint);
         } else {
             let message = format!("nothing in this file sets the variable `{name}`");
+            let of_a_loop = loop_variable(name).filter(|_| !self.loops.is_empty());
+            let near = of_a_loop
+                .map(|meant| format!("did you mean `{meant}`?"))
+                .or(near);
             let hint = near.unwrap_or_else(|| {
                 String::from("give it a value under `variables`, or set it with setVariable")
             });

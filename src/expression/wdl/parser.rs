@@ -243,7 +243,11 @@ impl<'t> Parser<'t> {
     fn call(&mut self, start: usize, name: &str) -> Result<Expr, ParseError> {
         let Some(function) = functions::find(name) else {
             let mut error = self.error(start, name.len(), format!("unknown function `{name}`"));
-            error.hint = did_you_mean(name, functions::names());
+            let other = functions::other_word(name);
+            error.hint = other
+                .map(|name| format!("did you mean `{name}`?"))
+                .or_else(|| did_you_mean(name, functions::names()))
+                .or_else(|| Some("docs/expressions.md lists the functions".into()));
             return Err(error);
         };
         let mut arguments = Vec::new();

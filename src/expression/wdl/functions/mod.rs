@@ -99,6 +99,49 @@ impl Function {
     }
 }
 
+/// The function that a word of another language stands for.
+pub(crate) fn other_word(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "concatenate" | "strcat" => "concat",
+        "len" | "size" | "count" => "length",
+        "upper" | "uppercase" | "toupper" => "toUpper",
+        "lower" | "lowercase" | "tolower" => "toLower",
+        "now" | "today" | "getdate" | "date" => "utcNow",
+        "str" | "tostring" | "text" | "tojson" | "stringify" => "string",
+        "number" | "parseint" | "tonumber" | "toint" => "int",
+        "parse" | "parsejson" | "fromjson" => "json",
+        "eq" | "equal" | "is" => "equals",
+        "gt" | "greaterthan" => "greater",
+        "gte" | "ge" | "greaterthanorequals" | "greaterorequal" => "greaterOrEquals",
+        "lt" | "lessthan" => "less",
+        "lte" | "le" | "lessthanorequals" | "lessorequal" => "lessOrEquals",
+        "ne" | "neq" | "notequals" | "notequal" => "not",
+        "iif" | "iff" | "case" => "if",
+        "ifnull" | "default" | "nvl" => "coalesce",
+        "isempty" | "isnull" => "empty",
+        "includes" | "has" | "in" => "contains",
+        "substr" | "mid" => "substring",
+        "random" => "rand",
+        "uuid" | "newguid" => "guid",
+        "var" | "variable" | "vars" => "variables",
+        "param" | "parameter" => "parameters",
+        "input" => "inputs",
+        "output" => "outputs",
+        "response" => "body",
+        "multiply" | "times" => "mul",
+        "divide" => "div",
+        "subtract" | "minus" => "sub",
+        "plus" | "sum" => "add",
+        "modulo" => "mod",
+        "append" | "push" | "merge" => "union",
+        "head" => "first",
+        "tail" => "skip",
+        "list" => "createArray",
+        "format" => "concat",
+        _ => return None,
+    })
+}
+
 static TABLES: &[&[Function]] = &[
     collection::TABLE,
     convert::TABLE,

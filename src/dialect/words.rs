@@ -1,0 +1,120 @@
+//! Words that other formats and languages use for what the house format calls otherwise: for
+//! hints only. A word may mean several things; what fits the place is taken.
+
+/// Keys, and what they may be meant for.
+const KEYS: [(&str, &str); 52] = [
+    ("after", "runAfter"),
+    ("args", "command"),
+    ("argv", "command"),
+    ("attempts", "count"),
+    ("backoff", "type"),
+    ("cmd", "command"),
+    ("cmd", "run"),
+    ("data", "body"),
+    ("delay", "interval"),
+    ("depends_on", "runAfter"),
+    ("dependsOn", "runAfter"),
+    ("do", "actions"),
+    ("duration", "interval"),
+    ("each", "foreach"),
+    ("in", "foreach"),
+    ("items", "foreach"),
+    ("iterations", "limit"),
+    ("json", "body"),
+    ("list", "foreach"),
+    ("max_attempts", "count"),
+    ("max_iterations", "limit"),
+    ("max_retries", "count"),
+    ("maxAttempts", "count"),
+    ("maxIterations", "limit"),
+    ("maxRetries", "count"),
+    ("needs", "runAfter"),
+    ("over", "foreach"),
+    ("parallelism", "concurrency"),
+    ("params", "queries"),
+    ("payload", "body"),
+    ("pause", "delay"),
+    ("poll_interval", "delay"),
+    ("query", "queries"),
+    ("retries", "count"),
+    ("retries", "retry"),
+    ("retryPolicy", "retry"),
+    ("script", "run"),
+    ("seconds", "interval"),
+    ("sleep", "delay"),
+    ("steps", "actions"),
+    ("tasks", "actions"),
+    ("then", "actions"),
+    ("timeout", "limit"),
+    ("until", "condition"),
+    ("value", "on"),
+    ("var", "name"),
+    ("variable", "name"),
+    ("verb", "method"),
+    ("wait", "delay"),
+    ("when", "condition"),
+    ("while", "condition"),
+    ("with", "inputs"),
+];
+
+/// Types of actions.
+const TYPES: [(&str, &str); 28] = [
+    ("append", "appendToArrayVariable"),
+    ("assign", "setVariable"),
+    ("call", "activity"),
+    ("command", "shell"),
+    ("condition", "if"),
+    ("delay", "wait"),
+    ("do", "doUntil"),
+    ("doWhile", "while"),
+    ("each", "foreach"),
+    ("exec", "shell"),
+    ("fail", "terminate"),
+    ("fetch", "http"),
+    ("file", "appendFile"),
+    ("filter", "query"),
+    ("for", "foreach"),
+    ("forEach", "foreach"),
+    ("function", "activity"),
+    ("increment", "incrementVariable"),
+    ("loop", "until"),
+    ("map", "select"),
+    ("request", "http"),
+    ("rest", "http"),
+    ("return", "terminate"),
+    ("sequence", "scope"),
+    ("set", "setVariable"),
+    ("signal", "waitForSignal"),
+    ("sleep", "wait"),
+    ("try", "scope"),
+];
+
+/// The key that is meant by one that nobody knows, among those that may stand there.
+pub(super) fn key(word: &str, known: &[&'static str]) -> Option<&'static str> {
+    let meant = KEYS.iter().filter(|(other, _)| *other == word);
+    let mut meant = meant.map(|(_, meant)| *meant);
+    meant.find(|meant| known.contains(meant))
+}
+
+/// What to do about a type that nobody knows.
+pub(super) fn action_type(word: &str) -> Option<String> {
+    if word.eq_ignore_ascii_case("break") || word.eq_ignore_ascii_case("continue") {
+        let word = word.to_ascii_lowercase();
+        return Some(format!(
+            "it is a key of an action of the loop: {word}_when: \"@…\""
+        ));
+    }
+    let mut types = TYPES.iter();
+    let (_, meant) = types.find(|(other, _)| other.eq_ignore_ascii_case(word))?;
+    Some(format!("did you mean `{meant}`?"))
+}
+
+/// The variable of a loop that is meant by its bare name.
+pub(super) fn loop_variable(word: &str) -> Option<&'static str> {
+    match word.to_ascii_lowercase().as_str() {
+        "index" | "i" | "iteration" | "n" | "loop_index" => Some("loopIndex"),
+        "count" | "loop_count" | "iterations" => Some("loopCount"),
+        "result" | "last" | "previous" | "loop_result" => Some("loopResult"),
+        _ => None,
+    }
+}
