@@ -355,3 +355,64 @@ fn the_schema_for_editors_takes_what_is_taken() {
     }
     assert!(taken >= 40 && refused >= 15, "{taken} and {refused}");
 }
+
+// ── through the binary ──────────────────────────────────────────────────────────────────────
+
+fn windlass(args: &[&str]) -> String {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(args)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_commands_know_the_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let state = state.to_str().unwrap();
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/tea/while-body-events/workflow.yaml"
+    );
+    assert!(windlass(&["validate", file]).contains("while_loop"));
+    assert!(windlass(&["compile", file]).contains("(tea)"));
+    let run = [
+        "run", file, "--id", "r", "--events", "jsonl", "--state", state,
+    ];
+    let lines: Vec<Json> = windlass(&run)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let loops: Vec<Json> = lines
+        .iter()
+        .filter(|line| {
+            line["event"]
+                .as_str()
+                .is_some_and(|name| name.starts_with("Loop"))
+        })
+        .cloned()
+        .collect();
+    let start = json!({ "event": "LoopStart", "node_name": "twice", "max_iterations": 2 });
+    let end = json!({
+        "event": "LoopEnd", "node_name": "twice", "iterations_completed": 2,
+        "exit_reason": "max_iterations_reached",
+    });
+    for (wanted, event) in [(start, &loops[0]), (end, loops.last().unwrap())] {
+        for (key, value) in wanted.as_object().unwrap() {
+            assert_eq!(&event[key], value, "{event}");
+        }
+    }
+    assert_eq!(lines.last().unwrap()["result"], json!({ "count": 2 }));
+    let history = windlass(&["history", "r", "--events", "--state", state, "-o", "json"]);
+    let history: Json = serde_json::from_str(&history).unwrap();
+    let told = history["events"].as_array().unwrap().len();
+    assert_eq!(
+        told + 1,
+        lines.len(),
+        "what was told as it happened is in the history"
+    );
+    assert!(windlass(&["status", "r", "--state", state]).contains("succeeded"));
+    assert!(windlass(&["dump", "r", "--state", state]).contains("while_loop"));
+}

@@ -41,7 +41,7 @@ pub(super) fn read(
     diagnostics: &mut Diagnostics,
 ) -> Workflow {
     let schemas = schemas::documents(bundle, node, diagnostics);
-    let node = &constants::replaced(node);
+    let node = &constants::replaced(node, diagnostics);
     let mut tea = Tea {
         reader: Reader::new(file, Syntax::Jinja, diagnostics),
         max_count: caps.count(Dialect::Tea),
@@ -51,6 +51,7 @@ pub(super) fn read(
         extraction: Vec::new(),
         correcting: Vec::new(),
         correctors: BTreeSet::new(),
+        copies: 0,
         schemas,
         joins: BTreeMap::new(),
         joining: None,
@@ -75,6 +76,8 @@ struct Tea<'d, 'n> {
     correcting: Vec<&'n str>,
     /// The nodes that correct for a loop: no edge has to lead to them.
     correctors: BTreeSet<&'n str>,
+    /// How often a corrector was read.
+    copies: usize,
     /// The documents that schemas refer to, by path.
     schemas: Value,
     /// The nodes that join branches, each with the step whose output are their states.

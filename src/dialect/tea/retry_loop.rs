@@ -18,6 +18,8 @@ use crate::source::{Entry, Kind};
 
 const HINT: &str =
     "for example with: { validate: validate.extraction, correct: fix, max_retries: 2 }";
+/// How many copies of correctors a file may come to: those of correctors multiply.
+const MAX_COPIES: usize = 1000;
 /// Whether the last validation was good.
 const VALID: &str = "state._retry_result.get('valid', false)";
 const CORRECTION_FAILED: &str = "'correction_error' in state._retry_result";
@@ -222,6 +224,14 @@ impl<'n> Tea<'_, 'n> {
             let message = format!("retry.loop: '{name}' corrects itself without end");
             let hint = "the corrector may not contain the loop that it corrects for";
             self.reader.error("corrector-cycle", span, message, hint);
+            return None;
+        }
+        self.copies += 1;
+        if self.copies > MAX_COPIES {
+            let message = format!("retry.loop: more than {MAX_COPIES} copies of correctors");
+            let hint =
+                "each loop has its corrector inside of it: correctors of correctors multiply";
+            self.reader.error("too-large", span, message, hint);
             return None;
         }
         self.correctors.insert(name);

@@ -106,6 +106,14 @@ impl<'n> Tea<'_, 'n> {
 
     /// What would change the result may not be passed over in silence.
     pub(super) fn not_supported(&mut self, entry: &Entry) {
+        let nothing = match &entry.value.kind {
+            Kind::Null | Kind::Bool(false) => true,
+            Kind::Array(items) => items.is_empty(),
+            _ => false,
+        };
+        if nothing {
+            return self.ignored(entry, "it is not supported, and empty");
+        }
         let what = format!("`{}` is not supported", entry.key);
         let hint = "it would change what a run gives, so it is not ignored; remove it";
         self.reader
