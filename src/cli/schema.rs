@@ -3,7 +3,7 @@
 use super::args::SchemaArgs;
 use super::exit::{Exit, Failure};
 use super::{inputs, output};
-use crate::engine::{Dialect, json_schema};
+use crate::engine::json_schema;
 
 /// The command.
 pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
@@ -13,13 +13,9 @@ pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
             output::print(schema.trim_end())?;
             Ok(Exit::Succeeded)
         }
-        None if dialect == Dialect::Azure => Err(Failure::Usage(String::from(
+        None => Err(Failure::Usage(String::from(
             "Logic Apps definitions name their own schema under `$schema`, which editors take: \
              https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
-        ))),
-        None => Err(Failure::Usage(format!(
-            "there is no schema of the {} format",
-            dialect.as_str()
         ))),
     }
 }

@@ -57,7 +57,8 @@ pub fn json_schema(dialect: Dialect) -> Option<&'static str> {
     match dialect {
         Dialect::Loom => Some(include_str!("../../schemas/loom.json")),
         Dialect::Tea => Some(include_str!("../../schemas/tea.json")),
-        Dialect::Azure | Dialect::Canvas => None,
+        Dialect::Canvas => Some(include_str!("../../schemas/canvas.json")),
+        Dialect::Azure => None,
     }
 }
 

@@ -179,6 +179,45 @@ async fn cases() {
     assert!(wrong.is_empty(), "\n{wrong}");
 }
 
+/// The schema for editors takes every file that is loaded.
+#[test]
+fn the_schema_takes_the_cases() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let schema = json_of(&root.join("schemas/canvas.json")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut open = vec![folder(), root.join("examples/canvas")];
+    let mut count = 0;
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(
+                std::fs::read_dir(&path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+            continue;
+        }
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let workflow = name == "workflow.json" || name.ends_with(".yaml");
+        if !workflow {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let document: Json = serde_yaml::from_str(&text).unwrap();
+        let errors = validator.iter_errors(&document);
+        let errors: Vec<String> = errors.map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{}: {errors:?}", path.display());
+        count += 1;
+    }
+    assert!(count >= 60, "only {count} files");
+    // And none of those that are refused for their shape.
+    let bad = root.join("tests/diagnostics");
+    for name in ["nodes", "ports", "loop", "component", "effects"] {
+        let text = std::fs::read_to_string(bad.join(format!("canvas-{name}.yaml"))).unwrap();
+        let document: Json = serde_yaml::from_str(&text).unwrap();
+        assert!(!validator.is_valid(&document), "{name}");
+    }
+}
+
 /// The example of the format's document, as it stands, with the runner that comes with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_documents_code_review_loop() {
@@ -213,4 +252,108 @@ async fn the_documents_code_review_loop() {
         ["It divides by zero.", "It needs a test.", "Good."]
     );
     engine.stop().await;
+}
+
+/// `http` gives status, headers and body, and what is extracted from that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_calls_a_server() {
+    let base = crate::support::serve(crate::app::router(crate::app::Options::default())).await;
+    let text = r#"
+nodes:
+  - id: call
+    type: http
+    data:
+      method: POST
+      url: "{{ base }}/echo?page={{ page }}"
+      headers: { x-word: "{{ inputs.word }}" }
+      body: { page: "{{ page }}", list: [1, "{{ word }}"] }
+      inputs: [{ name: base, type: string }, { name: page, type: number }, { name: word, type: string }]
+      outputs:
+        - { name: method, type: string }
+        - { name: second, type: string, extract: { type: json, path: "$.body.list[1]" } }
+        - { name: word, type: string, extract: { type: regex, pattern: '"x-word":"(\w+)"' } }
+        - { name: body, type: json }
+"#;
+    let engine = Engine::builder().in_memory().unwrap();
+    let workflow = engine.load_text("http.yaml", text).unwrap();
+    let input = json!({ "base": base, "page": 3, "word": "go" }).to_string();
+    let run = engine
+        .start(&workflow, Value::from_json(&input).unwrap())
+        .await
+        .unwrap();
+    let output: Json = serde_json::from_str(&run.result().await.unwrap().to_json()).unwrap();
+    let call = &output["call"];
+    assert_eq!(call["statusCode"], 200);
+    assert_eq!(call["method"], "POST");
+    assert_eq!(call["second"], "go");
+    assert_eq!(call["word"], "go");
+    assert_eq!(
+        call["body"]["body"],
+        json!({ "page": 3, "list": [1, "go"] })
+    );
+    engine.stop().await;
+}
+
+/// An agent without a runner of its own asks an OpenAI-compatible endpoint.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_asks_an_endpoint() {
+    let model =
+        crate::action::ai::Model::default().says(r#"{"approved": true, "feedback": "fine"}"#);
+    let base = model.serve().await;
+    let text = r#"
+nodes:
+  - id: review
+    type: agent
+    data:
+      runner: openai
+      model: m
+      system: "You review {{ language }}."
+      baseUrl: BASE
+      apiKey: sk-of-a-test
+      prompt: "Review {{ code }}"
+      inputs: [{ name: code, type: string }, { name: language, type: string, default: Rust }]
+      outputs: [{ name: approved, type: boolean }, { name: feedback, type: string }]
+"#;
+    let engine = Engine::builder().in_memory().unwrap();
+    let workflow = engine
+        .load_text("ai.yaml", &text.replace("BASE", &base))
+        .unwrap();
+    let input = Value::from_json(r#"{"code": "x = 1"}"#).unwrap();
+    let run = engine.start(&workflow, input).await.unwrap();
+    let output = run.result().await.unwrap().to_json();
+    assert_eq!(output, r#"{"review":{"approved":true,"feedback":"fine"}}"#);
+    let messages = model.asked()[0].body["messages"].clone();
+    assert_eq!(
+        messages,
+        json!([
+            { "role": "system", "content": "You review Rust." },
+            { "role": "user", "content": "Review x = 1" },
+        ])
+    );
+    engine.stop().await;
+}
+
+/// What is looked up for a node is found without going over all of them.
+#[test]
+fn a_large_graph_is_read() {
+    use windlass::dialect::{self, Caps};
+    use windlass::source::Bundle;
+    let mut nodes = String::from("nodes:\n");
+    let mut edges = String::from("edges:\n");
+    for n in 0..3000 {
+        let _ = writeln!(
+            nodes,
+            "  - {{ id: n{n}, type: shell, data: {{ inputs: [{{ name: a }}], script: 'echo' }} }}"
+        );
+        if n > 0 {
+            let before = n - 1;
+            let _ = writeln!(
+                edges,
+                "  - {{ source: n{before}, target: n{n}, sourceHandle: 'output:stdout', targetHandle: 'input:a' }}"
+            );
+        }
+    }
+    let bundle = Bundle::single("large.yaml", format!("{nodes}{edges}"));
+    let (workflow, diagnostics) = dialect::read(&bundle, None, &Caps::default());
+    assert!(workflow.is_some(), "{}", diagnostics.render(&bundle, false));
 }

@@ -18,7 +18,7 @@ pub(super) const EXIT_CODE: &str = "exitCode";
 const PROMPT: &str = "prompt: \"Review this code: {{ coder.code }}\"";
 const SCRIPT: &str = "script: \"cargo test\", or commands: [\"cargo build\", \"cargo test\"]";
 /// What a call of an endpoint may say besides its prompt, and the executor's names for it.
-const OPTIONS: [(&str, &str); 8] = [
+const OPTIONS: [(&str, &str); 16] = [
     ("model", "model"),
     ("system", "system"),
     ("baseUrl", "base_url"),
@@ -26,6 +26,14 @@ const OPTIONS: [(&str, &str); 8] = [
     ("temperature", "temperature"),
     ("maxTokens", "max_tokens"),
     ("max_tokens", "max_tokens"),
+    ("apiKey", "api_key"),
+    ("api_key", "api_key"),
+    ("apiKeyFile", "api_key_file"),
+    ("api_key_file", "api_key_file"),
+    ("maxRetries", "max_retries"),
+    ("max_retries", "max_retries"),
+    ("responseFormat", "response_format"),
+    ("response_format", "response_format"),
     ("provider", "provider"),
 ];
 /// The inputs of a call over HTTP, and the executor's names for them.

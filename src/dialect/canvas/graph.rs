@@ -67,10 +67,7 @@ impl Canvas<'_> {
             let runners = self.reader.handlers(entry);
             self.whole.runners.extend(runners);
         }
-        let mut graph = Graph {
-            span: node.span,
-            ..Graph::default()
-        };
+        let mut graph = Graph::at(node.span);
         if let Some(entry) = fields.need(&mut self.reader, "nodes", node.span, NODES) {
             self.nodes(entry, &mut graph);
         }
@@ -93,6 +90,7 @@ impl Canvas<'_> {
             self.reader
                 .error("empty-workflow", entry.key_span, what, NODES);
         }
+        let mut seen: HashMap<String, Span> = HashMap::new();
         for item in items {
             self.whole.nodes += 1;
             if self.whole.nodes > MAX_NODES {
@@ -104,12 +102,9 @@ impl Canvas<'_> {
             let Some(node) = self.node(item) else {
                 continue;
             };
-            let same = |other: &&Node| other.id.eq_ignore_ascii_case(&node.id);
-            if let Some(first) = graph.nodes.iter().find(same) {
-                let what = format!(
-                    "a node `{}` exists already, at line {}",
-                    node.id, first.span.line
-                );
+            if let Some(first) = seen.insert(node.id.to_lowercase(), node.span) {
+                let line = first.line;
+                let what = format!("a node `{}` exists already, at line {line}", node.id);
                 let hint = "ids are compared without case, and each is there once";
                 self.reader.error("duplicate-name", node.span, what, hint);
                 continue;
@@ -137,6 +132,7 @@ impl Canvas<'_> {
             .map(|(index, node)| (node.id.clone(), index))
             .collect();
         let mut fed: HashMap<(usize, Name), Span> = HashMap::new();
+        let mut edges = Vec::with_capacity(items.len());
         for item in items {
             let Some(mut fields) = self.reader.fields(item, "an edge", EDGE) else {
                 continue;
@@ -181,13 +177,14 @@ impl Canvas<'_> {
                     continue;
                 }
             };
-            graph.edges.push(Edge {
+            edges.push(Edge {
                 from,
                 to,
                 ports,
                 span,
             });
         }
+        graph.connect(edges);
     }
 
     /// The node at an end of an edge.
@@ -318,13 +315,7 @@ impl Canvas<'_> {
 
     /// Reports the first circle of edges; what closes it is left out.
     fn refuse_circles(&mut self, graph: &mut Graph) {
-        let mut before: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes.len()];
-        for (index, edge) in graph.edges.iter().enumerate() {
-            if let Some(edges) = before.get_mut(edge.to) {
-                edges.push(index);
-            }
-        }
-        let Some(circle) = circle(graph, &before) else {
+        let Some(circle) = circle(graph, graph.entering()) else {
             return;
         };
         let id = |index: usize| graph.nodes.get(index).map_or("", |node| &*node.id);
@@ -346,7 +337,7 @@ impl Canvas<'_> {
         let hint = "a graph has no circles: put these nodes into a node of type loop";
         self.reader
             .error("cycle", span.unwrap_or(graph.span), what, hint);
-        graph.edges.clear();
+        graph.connect(Vec::new());
     }
 
     // ── inner workflows ─────────────────────────────────────────────────────────────────────

@@ -1,7 +1,8 @@
 //! Loop and map nodes as `hir` has them: what goes in as wires, what is kept of every iteration
 //! for what comes out.
 
-use super::lower::{Around, Given, Lowerer, Made, Mapped, result};
+use super::lower::{Around, Given, Lowerer, Made, Mapped};
+use super::lower_node::result;
 use super::scope::{Scope, object};
 use super::tree::{LoopNode, Mapping, Node, Origin, Place, Test, When};
 use crate::expression::{Condition, Syntax, Template, Value, Wire};

@@ -281,3 +281,24 @@ pub(super) fn open(declared: Option<Vec<Socket>>) -> Ports {
 fn types() -> String {
     format!("types are {}", TYPES.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::TYPES;
+    use crate::expression::Value;
+
+    #[test]
+    fn the_schema_for_editors_knows_the_same_types() {
+        let schema = crate::dialect::json_schema(crate::model::Dialect::Canvas).unwrap();
+        let schema = Value::from_json(schema).unwrap();
+        let path = ["$defs", "node", "properties", "type", "enum"];
+        let known = path.iter().fold(&schema, |at, key| at.get(key).unwrap());
+        let known: Vec<&str> = known
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        assert_eq!(known, TYPES);
+    }
+}

@@ -7,13 +7,12 @@ use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::expression::{Reference, Template, Wire};
 use crate::model::Name;
 use crate::source::Span;
+use std::collections::BTreeSet;
 
 /// How many iterations of the loop around a node have begun.
 pub(super) const ITERATION: &str = "iteration_count";
 /// Names of the engine that every template may use.
-const ENGINE: [&str; 7] = [
-    "env", "secrets", "workflow", "loop", "loops", "item", "trigger",
-];
+const ENGINE: [&str; 6] = ["secrets", "workflow", "loop", "loops", "item", "trigger"];
 
 /// A node as its templates see it.
 pub(super) struct Scope<'g> {
@@ -23,6 +22,8 @@ pub(super) struct Scope<'g> {
     pub own: &'g [(Name, Template)],
     /// The innermost loop around the node.
     pub looped: Option<&'g Name>,
+    /// The nodes whose exit code a text of the graph reads.
+    pub codes: &'g BTreeSet<String>,
     /// The session that the node goes on with.
     pub session: Option<Template>,
 }
@@ -176,7 +177,7 @@ pub(super) fn object(members: impl Iterator<Item = (Name, Template)>) -> Templat
 }
 
 /// An id as a name that templates can write.
-fn identifier(id: &str) -> String {
+pub(super) fn identifier(id: &str) -> String {
     let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
     id.chars().map(letter).collect()
 }

@@ -10,8 +10,11 @@ use crate::source::Span;
 #[derive(Default)]
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
-    /// Every one leads from a node that exists to one that exists; never in a circle.
+    /// Every one leads from a node that exists to one that exists; never in a circle. See
+    /// [`Graph::connect`].
     pub edges: Vec<Edge>,
+    /// By node, the edges that lead to it.
+    entering: Vec<Vec<usize>>,
     /// Where it begins.
     pub span: Span,
 }
@@ -190,13 +193,38 @@ pub(super) struct Outcome {
 }
 
 impl Graph {
+    pub fn at(span: Span) -> Self {
+        Self {
+            span,
+            ..Self::default()
+        }
+    }
+
     pub fn find(&self, id: &str) -> Option<usize> {
         self.nodes.iter().position(|node| *node.id == *id)
     }
 
+    /// Sets the edges, once all nodes are there.
+    pub fn connect(&mut self, edges: Vec<Edge>) {
+        self.entering = vec![Vec::new(); self.nodes.len()];
+        for (index, edge) in edges.iter().enumerate() {
+            if let Some(entering) = self.entering.get_mut(edge.to) {
+                entering.push(index);
+            }
+        }
+        self.edges = edges;
+    }
+
     /// The edges that lead to a node.
     pub fn into(&self, node: usize) -> impl Iterator<Item = &Edge> {
-        self.edges.iter().filter(move |edge| edge.to == node)
+        let entering = self.entering.get(node);
+        let entering = entering.into_iter().flatten();
+        entering.filter_map(|edge| self.edges.get(*edge))
+    }
+
+    /// By node, the places of the edges that lead to it.
+    pub fn entering(&self) -> &[Vec<usize>] {
+        &self.entering
     }
 
     /// Whether an edge gives this input its value.

@@ -106,6 +106,9 @@ impl Env for Scoped<'_> {
     fn current_action(&self) -> Option<ActionView> {
         self.env.current_action()
     }
+    fn absent_is_none(&self, root: &str) -> bool {
+        self.env.absent_is_none(root)
+    }
     fn env_var(&self, name: &str) -> Option<String> {
         self.env.env_var(name)
     }

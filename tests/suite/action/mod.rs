@@ -1,6 +1,6 @@
 //! The executors against real servers and real processes.
 
-mod ai;
+pub mod ai;
 mod cli;
 mod handler;
 mod http;

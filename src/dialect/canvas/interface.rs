@@ -1,0 +1,49 @@
+//! What a graph takes and gives as a whole, when it is the inside of a component.
+
+use super::tree::{Graph, Node, Socket, What};
+
+impl Graph {
+    /// What a component of this graph takes when it does not say: what its entrances take, and
+    /// what nothing inside gives a value.
+    pub(super) fn entrances(&self) -> Vec<Socket> {
+        let mut found: Vec<Socket> = Vec::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            for socket in &node.inputs.list {
+                let name = &socket.port.name;
+                let known = found.iter().any(|other| other.port.name == *name);
+                if !known && !self.is_fed(index, name) {
+                    found.push(socket.clone());
+                }
+            }
+        }
+        found
+    }
+
+    /// What a component of this graph gives when it does not say.
+    pub(super) fn exits(&self) -> Vec<Socket> {
+        let sink = |node: &&Node| matches!(node.what, What::Sink);
+        let sinks = self.nodes.iter().filter(sink);
+        let mut sockets: Vec<&Socket> = sinks.flat_map(|node| &node.outputs.list).collect();
+        if sockets.is_empty() {
+            sockets = self
+                .nodes
+                .iter()
+                .flat_map(|node| &node.outputs.list)
+                .collect();
+            sockets.retain(|socket| self.exit(&socket.port.name).is_some());
+        }
+        sockets.into_iter().cloned().collect()
+    }
+
+    /// The node that gives an output of a component: an interface-output, or the only one that
+    /// has an output of this name.
+    pub(super) fn exit(&self, name: &str) -> Option<(usize, &Node)> {
+        let has = |(_, node): &(usize, &Node)| node.outputs.find(name).is_some();
+        let nodes = || self.nodes.iter().enumerate().filter(has);
+        let sink = nodes().find(|(_, node)| matches!(node.what, What::Sink));
+        sink.or_else(|| {
+            let mut all = nodes();
+            all.next().filter(|_| all.next().is_none())
+        })
+    }
+}
