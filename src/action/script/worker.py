@@ -254,7 +254,9 @@ def serve():
 
     def limit(memory):
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        if hard != resource.RLIM_INFINITY:
+        if memory is None:
+            memory = hard
+        elif hard != resource.RLIM_INFINITY:
             memory = min(memory, hard)
         try:
             resource.setrlimit(resource.RLIMIT_AS, (memory, hard))
@@ -281,6 +283,8 @@ def serve():
         job = loads(line)
         prepare(job)
         parts = answer(job)
+        # The next job is read without the limits of this one.
+        limit(None)
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

@@ -366,6 +366,21 @@ async fn memory_is_bounded_by_the_script() {
 }
 
 #[tokio::test]
+async fn a_limit_is_that_of_one_script() {
+    let registry = Registry::new();
+    let code = "import os\nreturn [os.getpid(), len(text)]";
+    let run = async |text: String, megabytes: i64| {
+        let inputs = json!({ "code": code, "globals": { "text": text }, "memory_mb": megabytes });
+        let request = request("python", inputs);
+        plain(&soon(registry.execute(&request)).await.unwrap())["result"].clone()
+    };
+    let small = run("x".to_owned(), 100).await;
+    let large = run("x".repeat(80 << 20), 1000).await;
+    assert_eq!(small[0], large[0], "the same worker");
+    assert_eq!(large[1], 80 << 20);
+}
+
+#[tokio::test]
 async fn two_hundred_scripts_at_once() {
     for language in ["python", "lua"] {
         let registry = Registry::new();
