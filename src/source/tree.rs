@@ -107,6 +107,15 @@ impl Node {
         Some(&entry.value)
     }
 
+    /// The same for a format whose keys are compared without case.
+    #[must_use]
+    pub fn get_any_case(&self, key: &str) -> Option<&Node> {
+        let mut entries = self.entries()?.iter();
+        let same = |entry: &&Entry| entry.key.eq_ignore_ascii_case(key);
+        let entry = self.get(key);
+        entry.or_else(|| entries.find(same).map(|entry| &entry.value))
+    }
+
     /// The place of `length` bytes at `offset` inside this text; the place of the whole value
     /// when it is no text. `content` is the file's [`super::SourceFile::content`].
     #[must_use]

@@ -223,6 +223,39 @@ async fn a_stub_answers_for_connectors_that_nobody_registered() {
 }
 
 #[tokio::test]
+async fn a_handler_of_the_connector_takes_all_its_operations() {
+    let dir = tempfile::tempdir().unwrap();
+    let handlers = r#"
+office365: { command: [sh, -c, "cat"] }
+office365/get /v2/Mail: { command: [sh, -c, "exit 9"] }
+AzureBlob/readBlob: { command: [sh, -c, "echo '{\"statusCode\": 200, \"body\": \"content\"}'"] }
+function: { command: [sh, -c, "echo 7"] }
+workflow/child-workflow: { command: [sh, -c, "true"] }
+"#;
+    let handlers = write(dir.path(), "handlers.yaml", handlers);
+    let input = write(dir.path(), "input.json", r#"{"to": "ada@example.org"}"#);
+    let state = dir.path().join("state").to_str().unwrap().to_owned();
+    let mut args = strings(&[
+        "run",
+        connectors(),
+        "--handlers",
+        &handlers,
+        "--state",
+        &state,
+    ]);
+    args.extend(strings(&["--input", &input, "-o", "json"]));
+    let output = windlass(args).await;
+    let result = document(&output);
+    // `cat` gives back what it was given: the action's inputs without the connection.
+    let mail = json!({ "To": "ada@example.org", "Subject": "hello" });
+    assert_eq!(result["Send_an_email"]["body"], mail, "{output:?}");
+    assert_eq!(result["Send_an_email"]["operation"], "post /v2/Mail");
+    assert_eq!(result["Read_blob"]["body"], "content");
+    assert_eq!(result["Call_function"]["body"], 7);
+    assert_eq!(result["Child"]["body"], json!(null));
+}
+
+#[tokio::test]
 async fn answers_of_a_stub_follow_each_other_and_a_handler_comes_first() {
     let dir = tempfile::tempdir().unwrap();
     let workflow = r#"

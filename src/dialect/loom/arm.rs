@@ -147,8 +147,12 @@ impl<'n> Deployment<'n> {
             let value = match call(raw)? {
                 ("parameters", name) => self
                     .given
-                    .and_then(|given| given.get(name)?.get("value"))
-                    .or_else(|| self.parameters?.get(name)?.get("defaultValue"))?,
+                    .and_then(|given| given.get_any_case(name)?.get_any_case("value"))
+                    .or_else(|| {
+                        self.parameters?
+                            .get_any_case(name)?
+                            .get_any_case("defaultValue")
+                    })?,
                 ("variables", name) => self.variables?.get(name)?,
                 _ => return None,
             };

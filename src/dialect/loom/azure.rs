@@ -81,7 +81,7 @@ impl Loom<'_> {
             .iter()
             .map(|entry| {
                 let name = Template::constant(Value::text(entry.key.as_str()));
-                let value = entry.value.get("value").unwrap_or(&entry.value);
+                let value = entry.value.get_any_case("value").unwrap_or(&entry.value);
                 (name, self.reader.template(value))
             })
             .collect();
@@ -101,14 +101,14 @@ impl Loom<'_> {
         let entries = declared
             .and_then(|entry| entry.value.entries())
             .unwrap_or_default();
-        let file = file.map(|file| file.get("parameters").unwrap_or(file));
+        let file = file.map(|file| file.get_any_case("parameters").unwrap_or(file));
         let mut found = Vec::new();
         for entry in entries {
             let given = [file, beside]
                 .into_iter()
                 .flatten()
-                .find_map(|values| values.get(&entry.key)?.get("value"));
-            let value = given.or_else(|| entry.value.get("defaultValue"));
+                .find_map(|values| values.get_any_case(&entry.key)?.get_any_case("value"));
+            let value = given.or_else(|| entry.value.get_any_case("defaultValue"));
             let Some(node) = value else {
                 let what = format!("the parameter `{}` has no value", entry.key);
                 let hint = format!(
@@ -125,7 +125,9 @@ impl Loom<'_> {
         }
         for values in [file, beside].into_iter().flatten() {
             for given in values.entries().unwrap_or_default() {
-                let known = entries.iter().any(|entry| entry.key == given.key);
+                let known = entries
+                    .iter()
+                    .any(|entry| entry.key.eq_ignore_ascii_case(&given.key));
                 if !known && given.key != "$schema" && given.key != "contentVersion" {
                     let what = format!("the definition has no parameter `{}`", given.key);
                     let names = entries.iter().map(|entry| entry.key.as_str());
@@ -140,7 +142,7 @@ impl Loom<'_> {
     }
 
     fn check_parameter(&mut self, declared: &Entry, value: &Node) {
-        let kind = declared.value.get("type").and_then(Node::as_str);
+        let kind = declared.value.get_any_case("type").and_then(Node::as_str);
         let kind = kind.unwrap_or_default().to_ascii_lowercase();
         let (fits, wanted) = match (kind.as_str(), &value.kind) {
             (_, Kind::Null) => (true, ""),
@@ -157,7 +159,10 @@ impl Loom<'_> {
             let hint = "the value must be of the declared type";
             self.reader.wrong_type(value, &what, wanted, hint);
         }
-        let Some(Kind::Array(allowed)) = declared.value.get("allowedValues").map(|node| &node.kind)
+        let Some(Kind::Array(allowed)) = declared
+            .value
+            .get_any_case("allowedValues")
+            .map(|node| &node.kind)
         else {
             return;
         };
@@ -218,7 +223,7 @@ fn find(node: &Node) -> Found<'_> {
     match inner.get("definition") {
         Some(definition) => Found {
             definition,
-            values: inner.get("parameters"),
+            values: inner.get_any_case("parameters"),
             name: node.get("name").and_then(Node::as_str),
         },
         None => Found {

@@ -77,7 +77,9 @@ impl Loom<'_> {
 /// The connector and the operation of an action.
 fn names(label: &str, inputs: Option<&Node>) -> (String, String) {
     let get = |path: &[&str]| {
-        let node = path.iter().try_fold(inputs?, |node, key| node.get(key))?;
+        let node = path
+            .iter()
+            .try_fold(inputs?, |node, key| node.get_any_case(key))?;
         node.as_str()
     };
     let last = |text: &str| text.rsplit('/').next().unwrap_or_default().to_owned();

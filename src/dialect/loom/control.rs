@@ -123,7 +123,8 @@ impl Loom<'_> {
 
     /// `VALUE: action`, `VALUE: {actions}` or azure's `name: {case: VALUE, actions}`.
     fn case(&mut self, entry: &Entry, made: &str) -> (Value, Block) {
-        let azure = entry.value.get("case").is_some() && entry.value.get("type").is_none();
+        let azure = entry.value.get_any_case("case").is_some()
+            && entry.value.get_any_case("type").is_none();
         if !azure {
             let value = Value::text(entry.key.as_str());
             return (value, self.action_or_actions(entry, made));
@@ -241,10 +242,10 @@ impl Loom<'_> {
     /// Loom: one at a time unless `concurrency` says more. Azure: 20, nested ones one at a time.
     fn concurrency(&mut self, act: &mut Act<'_>) -> u32 {
         let sequential = option(act, "Sequential");
-        let repetitions = act
-            .fields
-            .get("runtimeConfiguration")
-            .and_then(|entry| entry.value.get("concurrency")?.get("repetitions"));
+        let repetitions = act.fields.get("runtimeConfiguration").and_then(|entry| {
+            let concurrency = entry.value.get_any_case("concurrency")?;
+            concurrency.get_any_case("repetitions")
+        });
         let own = act.fields.some(&mut self.reader, "concurrency");
         let given = own.map(|entry| &entry.value).or(repetitions);
         if let Some(node) = given {

@@ -425,8 +425,8 @@ impl Loom<'_> {
 
     /// Azure also waits for months, which have no fixed length: until the same day of another.
     fn wait_months(&mut self, entry: &Entry) -> Option<StepKind> {
-        let unit = entry.value.get("unit").and_then(Node::as_str)?;
-        let count = entry.value.get("count")?;
+        let unit = entry.value.get_any_case("unit").and_then(Node::as_str)?;
+        let count = entry.value.get_any_case("count")?;
         if !self.azure() || !unit.eq_ignore_ascii_case("month") {
             return None;
         }
@@ -446,7 +446,10 @@ impl Loom<'_> {
     }
 
     fn wait_until(&mut self, entry: &Entry) -> StepKind {
-        let node = entry.value.get("timestamp").unwrap_or(&entry.value);
+        let node = entry
+            .value
+            .get_any_case("timestamp")
+            .unwrap_or(&entry.value);
         let hint = "an instant such as 2026-11-20T14:00:00Z, or an expression that gives one";
         if node.as_str().is_none() {
             self.reader.wrong_type(node, "`until`", "an instant", hint);

@@ -42,10 +42,10 @@ impl Loom<'_> {
         let start = start.and_then(|entry| self.start(entry));
         let zone = zone.and_then(|entry| self.reader.text(entry, "a time zone"));
         let part = |key: &str, most: i64| {
-            let node = schedule.and_then(|entry| entry.value.get(key));
+            let node = schedule.and_then(|entry| entry.value.get_any_case(key));
             numbers(node, most)
         };
-        let week_days = schedule.and_then(|entry| entry.value.get("weekDays"));
+        let week_days = schedule.and_then(|entry| entry.value.get_any_case("weekDays"));
         Some(Recurrence {
             frequency,
             interval,

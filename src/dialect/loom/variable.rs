@@ -9,7 +9,7 @@ use crate::source::{Kind, Node};
 
 /// Whether `name` of an action without a key is the name of its variable.
 pub(super) fn names_its_variable(node: &Node) -> bool {
-    let kind = node.get("type").and_then(Node::as_str);
+    let kind = node.get_any_case("type").and_then(Node::as_str);
     kind.is_some_and(|kind| kind.to_ascii_lowercase().ends_with("variable"))
 }
 
@@ -26,7 +26,7 @@ impl Loom<'_> {
         let under = act.fields.some(&mut self.reader, "inputs");
         if let Some(entry) = under
             && label == "initializeVariable"
-            && entry.value.get("variables").is_some()
+            && entry.value.get_any_case("variables").is_some()
         {
             return self.initialize(act, &entry.value);
         }
@@ -83,7 +83,7 @@ impl Loom<'_> {
     fn initialize(&mut self, act: &Act<'_>, inputs: &Node) -> StepKind {
         let hint = "for example variables: [{ name: status, type: string, value: pending }]";
         let mut assignments = Vec::new();
-        let list = inputs.get("variables");
+        let list = inputs.get_any_case("variables");
         let items = match list.map(|node| (&node.kind, node)) {
             Some((Kind::Array(items), _)) => items.as_slice(),
             Some((_, node)) => {

@@ -1,8 +1,10 @@
 //! What a checkpoint costs: what changed, never what there is.
 
 use super::play::{Case, ok};
+use std::sync::Arc;
 use std::time::Instant;
-use windlass::machine::{Change, IterationRow};
+use windlass::expression::{Env, Lookup, Value};
+use windlass::machine::{Change, IterationRow, Output, environment};
 
 fn size<T: bincode::Encode>(value: &T) -> usize {
     let config = bincode::config::standard();
@@ -54,6 +56,28 @@ fn an_append_costs_what_is_appended() {
     assert!(
         played.rows()[299].ends_with(r#"{"a":"0123456789","b":"0123456789","c":"0123456789"}"#)
     );
+}
+
+#[test]
+fn reading_a_body_copies_nothing() {
+    let body = format!(
+        r#"{{"body":{{"status":"complete","note":"{}"}}}}"#,
+        "n".repeat(10_000)
+    );
+    let case = Case::yaml("actions: { get: { type: shell, run: x } }").world(move |_| ok(&body));
+    let played = case.play();
+    let (id, cursor) = played.state.cursors.first_key_value().unwrap();
+    let env = environment(&case.program, &played.state, *id, played.now);
+    let record = cursor.records.first_key_value().unwrap().1;
+    let Lookup::Found(seen) = env.action_outputs("get") else {
+        panic!("it has run");
+    };
+    match (&record.output, &seen) {
+        (Output::Value(Value::Object(kept)), Value::Object(seen)) => {
+            assert!(Arc::ptr_eq(kept, seen), "the outputs were copied");
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
