@@ -527,6 +527,51 @@ impl Frequency {
     }
 }
 
+/// When runs of a workflow start by themselves, and what is done about a time that cannot be kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// When.
+    pub when: When,
+    /// What is done when the run of an earlier time has not ended.
+    pub overlap: Overlap,
+    /// What is done about times at which no server was there.
+    pub missed: Missed,
+}
+
+/// The times of a [`Schedule`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    /// A cron pattern, on the clock of a time zone; UTC without one.
+    Cron {
+        /// Minute, hour, day of the month, month, day of the week.
+        pattern: Name,
+        /// A Windows or IANA name.
+        zone: Option<Name>,
+    },
+    /// Every so often.
+    Recurrence(Recurrence),
+}
+
+/// What a [`Schedule`] does when the run of an earlier time has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// Nothing: the time passes.
+    Skip,
+    /// Starts one all the same.
+    Allow,
+    /// Starts one when it has ended; one at most waits.
+    Queue,
+}
+
+/// What a [`Schedule`] does about times at which no server was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// Nothing.
+    Skip,
+    /// Starts one run, however many were missed.
+    RunOnce,
+}
+
 /// When runs start by themselves (Logic Apps reference, "Recurrence trigger").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recurrence {

@@ -37,6 +37,7 @@ pub fn compile(
             .trigger
             .as_ref()
             .map(|trigger| trigger.name.clone()),
+        schedule: workflow.schedule.clone(),
         inputs: workflow.inputs.clone(),
         outputs: outputs(&workflow.outputs),
         handlers: workflow.handlers.clone(),

@@ -35,6 +35,7 @@
 //! # }
 //! ```
 
+mod calendar;
 pub mod doctor;
 mod error;
 mod files;
@@ -47,6 +48,7 @@ mod prune;
 pub mod report;
 mod retry;
 mod run;
+mod schedule;
 
 pub use error::{EngineError, LoadError};
 pub use follow::{Began, Follower, Notice};
@@ -56,6 +58,7 @@ pub use once::{REQUEST_LABEL, Started};
 pub use prune::{PruneFilter, Pruned};
 pub use retry::RETRY_LABEL;
 pub use run::{RunFailure, RunHandle};
+pub use schedule::SCHEDULE_LABEL;
 
 pub use crate::action::{ActivityContext, Registry, SecretSources};
 pub use crate::diagnostic::Diagnostics;
@@ -212,6 +215,7 @@ impl EngineBuilder {
         Ok(Engine {
             inspector: Inspector::new(store.clone()),
             guests: self.guests.unwrap_or(Policy::GUEST),
+            changed: tokio::sync::Notify::new(),
             scheduler,
             workflows,
             store,
@@ -222,6 +226,8 @@ impl EngineBuilder {
 
 /// An engine on one store.
 pub struct Engine {
+    /// A workflow was put.
+    changed: tokio::sync::Notify,
     guests: Policy,
     inspector: Inspector,
     scheduler: Scheduler,

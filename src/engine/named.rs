@@ -4,7 +4,7 @@
 use super::report::{WorkflowReport, WorkflowSummary};
 use super::{Bundle, Engine, EngineError, Inspector, LoadOptions, Workflow, now};
 use crate::model::Name;
-use crate::store::{MAX_RUN_ID, StoredWorkflow};
+use crate::store::{MAX_RUN_ID, ScheduleState, StoredWorkflow};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,15 +27,23 @@ impl Engine {
     ) -> Result<(WorkflowReport, bool), EngineError> {
         check_name(name)?;
         let workflow = Arc::new(self.load_bundle(bundle, options)?);
-        let stored = StoredWorkflow {
+        let mut stored = StoredWorkflow {
             name: Name::from(name),
             source: workflow.source.clone(),
             stored_at: now(),
+            schedule: None,
         };
         let report = WorkflowReport::new(&stored, &workflow);
         let mut compiled = self.compiled();
+        let before = self.store.workflow(name)?;
+        let last_run = before.and_then(|before| before.schedule?.last_run);
+        stored.schedule = last_run.map(|run| ScheduleState {
+            until: stored.stored_at,
+            last_run: Some(run),
+        });
         let replaced = self.store.put_workflow(&stored)?;
         compiled.insert(stored.name, workflow);
+        self.changed.notify_one();
         Ok((report, replaced))
     }
 
@@ -88,7 +96,7 @@ impl Engine {
         Ok(Arc::new(self.load_bundle(source.bundle.clone(), &options)?))
     }
 
-    fn compiled(&self) -> MutexGuard<'_, HashMap<Name, Arc<Workflow>>> {
+    pub(super) fn compiled(&self) -> MutexGuard<'_, HashMap<Name, Arc<Workflow>>> {
         self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

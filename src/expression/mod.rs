@@ -28,6 +28,7 @@ pub use reference::Reference;
 pub use secret::{is_secret_name, map_texts, replace_secret_marks, secret_mark};
 pub use template::{Syntax, Template};
 pub use value::{MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value};
+pub(crate) use wdl::time::zone::{find as time_zone, to_utc as zone_to_utc};
 pub use wire::{Comparison, Extract, Hop, Port, PortKind, Wire};
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use crate::expression::{Condition, Reference, Template, Value};
 use crate::model::{
     AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, Pages, Recurrence, RetryOn,
-    Status, Take, Test,
+    Schedule, Status, Take, Test,
 };
 use crate::source::Span;
 
@@ -23,6 +23,8 @@ pub struct Workflow {
     pub parameters: Vec<(Name, Value)>,
     /// What starts a run, when the file says (Azure).
     pub trigger: Option<Trigger>,
+    /// When runs start by themselves.
+    pub schedule: Option<Schedule>,
     /// What is done.
     pub body: Block,
     /// What the run gives.

@@ -14,8 +14,8 @@ pub use verify::verify;
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, Pages, RetryOn, Status, Take,
-    Test,
+    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, Pages, RetryOn, Schedule,
+    Status, Take, Test,
 };
 use crate::source::Span;
 use std::cmp::Ordering;
@@ -47,6 +47,8 @@ pub struct Program {
     pub parameters: Vec<(Name, Value)>,
     /// What starts a run, where the file says: its input is what that delivers.
     pub trigger: Option<Name>,
+    /// When runs start by themselves.
+    pub schedule: Option<Schedule>,
     /// What the caller gives.
     pub inputs: Vec<Input>,
     /// What a run gives.

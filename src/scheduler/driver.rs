@@ -540,7 +540,6 @@ impl Driver {
         if !live.may_leave() || self.busy.contains(run) {
             return;
         }
-        self.watchers.forget_gone(run);
         if let Placement::Due(due) = live.header.placement {
             self.stored_due = Some(self.stored_due.map_or(due, |first| first.min(due)));
         }

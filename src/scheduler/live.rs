@@ -149,15 +149,28 @@ impl Live {
     }
 }
 
+/// So many runs that nobody watches any more may be among those that are watched.
+const MANY: usize = 128;
+
 /// Those who watch a run.
 #[derive(Default)]
 pub(super) struct Watchers {
     of: BTreeMap<Name, Vec<mpsc::UnboundedSender<Update>>>,
+    /// With more runs than this it is looked for those who have gone: most who start a run do not
+    /// stay, and a channel costs some kilobytes.
+    sweep_at: usize,
 }
 
 impl Watchers {
     pub fn add(&mut self, run: &Name, watcher: mpsc::UnboundedSender<Update>) {
         self.of.entry(run.clone()).or_default().push(watcher);
+        if self.of.len() > self.sweep_at {
+            self.of.retain(|_, watchers| {
+                watchers.retain(|watcher| !watcher.is_closed());
+                !watchers.is_empty()
+            });
+            self.sweep_at = self.of.len() * 2 + MANY;
+        }
     }
 
     pub fn any(&self, run: &Name) -> bool {
@@ -172,16 +185,6 @@ impl Watchers {
         watchers.retain(|watcher| watcher.send(update.clone()).is_ok());
         if watchers.is_empty() {
             self.of.remove(run);
-        }
-    }
-
-    /// Forgets those who have gone.
-    pub fn forget_gone(&mut self, run: &Name) {
-        if let Some(watchers) = self.of.get_mut(run) {
-            watchers.retain(|watcher| !watcher.is_closed());
-            if watchers.is_empty() {
-                self.of.remove(run);
-            }
         }
     }
 

@@ -25,6 +25,9 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 /// Of the grace, what is kept for commits and answers when effects do not end in time.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// The schedules are looked at this often at least: the clock may be set.
+const LOOK: Duration = Duration::from_secs(30);
+
 /// Between two looks for runs to forget.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
@@ -147,7 +150,7 @@ async fn run(
     let mut api = tokio::spawn(api);
     let watchdog = tokio::spawn(watchdog(Arc::clone(engine)));
     let mut stop = pin!(stop);
-    let mut pruning = None;
+    let (mut pruning, mut schedules) = (None, None);
     let outcome = async {
         tokio::select! {
             recovered = engine.recover(false) => recovered?,
@@ -156,6 +159,7 @@ async fn run(
         phase.send_replace(Phase::Ready);
         notify(NotifyState::Ready);
         ready(&url);
+        schedules = Some(tokio::spawn(fire(Arc::clone(engine))));
         pruning = options.prune.map(|filter| {
             let engine = Arc::clone(engine);
             tokio::spawn(prune(engine, filter))
@@ -185,7 +189,7 @@ async fn run(
     let _ = tokio::time::timeout(options.grace, leaving).await;
     api.abort();
     watchdog.abort();
-    pruning.iter().for_each(JoinHandle::abort);
+    pruning.iter().chain(&schedules).for_each(JoinHandle::abort);
     socket.close();
     outcome
 }
@@ -235,6 +239,24 @@ fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
 fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(%error, "the service manager cannot be told");
+    }
+}
+
+/// Starts what schedules ask for.
+async fn fire(engine: Arc<Engine>) {
+    loop {
+        let next = match engine.fire_schedules(now()).await {
+            Ok(next) => next,
+            Err(error) => {
+                tracing::warn!(%error, "the schedules cannot be read");
+                None
+            }
+        };
+        let wait = next.map_or(LOOK, |next| next.since(now()).min(LOOK));
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = engine.schedules_changed() => {}
+        }
     }
 }
 

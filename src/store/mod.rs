@@ -62,6 +62,17 @@ pub struct StoredWorkflow {
     pub source: ProgramSource,
     /// When it was put there.
     pub stored_at: Timestamp,
+    /// Where its schedule stands; none before its first time.
+    pub schedule: Option<ScheduleState>,
+}
+
+/// Where the schedule of a stored workflow stands.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct ScheduleState {
+    /// All times up to this one are decided.
+    pub until: Timestamp,
+    /// The run of the last time that had one.
+    pub last_run: Option<Name>,
 }
 
 /// The head of a run: what `list` shows, and where its journal stands.

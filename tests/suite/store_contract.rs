@@ -688,6 +688,7 @@ fn workflows_are_kept_under_their_names(bench: &Bench) {
         name: name.into(),
         source: source(text),
         stored_at: Timestamp(at),
+        schedule: None,
     };
     let names = |after: Option<&str>, limit: usize| -> Vec<String> {
         let found = store.workflows(after, limit).unwrap();

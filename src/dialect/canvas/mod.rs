@@ -73,6 +73,7 @@ pub(super) fn read(
         variables: Vec::new(),
         parameters: Vec::new(),
         trigger: None,
+        schedule: None,
         body: Block::Dag(lowered.steps),
         outputs: Outputs::Actions,
         handlers: whole.runners,

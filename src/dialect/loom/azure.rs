@@ -6,7 +6,7 @@ use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::constant;
 use crate::expression::{Template, Value};
 use crate::hir::{Outputs, Trigger, Workflow};
-use crate::model::Name;
+use crate::model::{Missed, Name, Overlap, Schedule, When};
 use crate::source::{Entry, Kind, Node};
 
 /// A definition with the values of its parameters beside it.
@@ -59,6 +59,13 @@ impl Loom<'_> {
         workflow.parameters = self.parameters(declared, found.values, parameters);
         if let Some(entry) = fields.get("triggers") {
             workflow.trigger = self.trigger(entry);
+            let recurrence = workflow.trigger.as_ref();
+            let recurrence = recurrence.and_then(|trigger| trigger.recurrence.clone());
+            workflow.schedule = recurrence.map(|recurrence| Schedule {
+                when: When::Recurrence(recurrence),
+                overlap: Overlap::Skip,
+                missed: Missed::Skip,
+            });
         }
         match fields.get("actions") {
             Some(entry) => workflow.body = self.actions(entry),

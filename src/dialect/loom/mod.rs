@@ -19,6 +19,7 @@ mod loops;
 mod names;
 mod recurrence;
 mod retry;
+mod schedule;
 mod variable;
 mod workflow;
 

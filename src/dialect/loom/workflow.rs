@@ -38,6 +38,7 @@ impl Loom<'_> {
             variables: Vec::new(),
             parameters: Vec::new(),
             trigger: None,
+            schedule: None,
             body: Block::Sequence(Vec::new()),
             outputs: Outputs::Actions,
             handlers: Vec::new(),
@@ -85,6 +86,9 @@ impl Loom<'_> {
         if let Some(entry) = fields.some(&mut self.reader, "limits") {
             let (count, timeout) = (self.count.clone(), self.timeout.clone());
             (self.count, self.timeout) = self.limit(entry, count, timeout);
+        }
+        if let Some(entry) = fields.some(&mut self.reader, "schedule") {
+            workflow.schedule = self.schedule(entry);
         }
         if let Some(entry) = fields.some(&mut self.reader, "inputs") {
             workflow.inputs = self.workflow_inputs(entry);

@@ -29,6 +29,7 @@ impl<'n> Tea<'_, 'n> {
             variables: Vec::new(),
             parameters: Vec::new(),
             trigger: None,
+            schedule: None,
             body: Block::Sequence(Vec::new()),
             outputs: Outputs::State,
             handlers: Vec::new(),

@@ -11,7 +11,7 @@ mod number_parse;
 pub(crate) mod parser;
 mod print;
 pub(crate) mod text;
-mod time;
+pub(super) mod time;
 mod xml;
 
 #[cfg(test)]

@@ -6,5 +6,6 @@ mod outage;
 mod policy;
 mod process;
 mod prune;
+mod schedules;
 mod secrets;
 mod signals;

@@ -127,6 +127,7 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
         variables: variables.iter().map(variable).collect(),
         parameters: Vec::new(),
         trigger: None,
+        schedule: None,
         body,
         outputs: Outputs::State,
         handlers: Vec::new(),
