@@ -18,7 +18,11 @@ impl Handlers {
     pub(super) async fn runner(&self, request: &Request) -> Result<Value, Fault> {
         let inputs = Inputs::of(request)?;
         let name = inputs.required_text("runnerType")?;
-        let prompt = inputs.required_text("prompt")?;
+        let prompt = match inputs.get("prompt") {
+            None => return Err(invalid("`prompt` is missing")),
+            Some(Value::String(text)) => Cow::Borrowed(&***text),
+            Some(other) => Cow::Owned(other.to_json()),
+        };
         let session = session(inputs)?;
         let content = match self.target(name) {
             None => return Err(unknown("runner", name, self.names())),
@@ -31,7 +35,7 @@ impl Handlers {
             Some(_) => {
                 let session = session.as_deref().map_or(Value::Null, Value::text);
                 let input =
-                    Value::from_pairs([("prompt", Value::text(prompt)), (SESSION, session)]);
+                    Value::from_pairs([("prompt", Value::text(&*prompt)), (SESSION, session)]);
                 self.ask(name, input, request).await?
             }
         };

@@ -65,20 +65,24 @@ pub struct Began {
 impl Began {
     /// The action that an event tells of. Its key is `run/loop#iteration/…/action`.
     fn of(event: &HistoryEvent) -> Option<Self> {
-        let Happening::ActionStarted { node_name, key, .. } = &event.what else {
-            return None;
-        };
+        match &event.what {
+            Happening::ActionStarted { node_name, key, .. } => Self::at(node_name, key),
+            _ => None,
+        }
+    }
+
+    fn at(action: &str, key: &str) -> Option<Self> {
         let place = percent_encoding::percent_decode_str(key)
             .decode_utf8()
             .ok()?;
         let (_, path) = place.split_once('/')?;
         let (path, _) = path
-            .strip_suffix(&**node_name)?
+            .strip_suffix(action)?
             .strip_suffix('/')?
             .rsplit_once('#')?;
         Some(Self {
             path: path.to_owned(),
-            action: node_name.to_string(),
+            action: action.to_owned(),
         })
     }
 }
@@ -170,10 +174,12 @@ impl Follower {
         }
         let loops = state.loops().map(|(_, _, row)| row.row()).collect();
         let status = state.status();
+        let running = state.effects.values().map(|effect| &effect.request);
+        let began = running.filter_map(|request| Began::at(&request.action, &request.key));
         self.ready.push_back(Notice::Step {
             status,
             loops,
-            began: Vec::new(),
+            began: began.collect(),
         });
         Ok(())
     }

@@ -6,6 +6,7 @@
 //! - `failed`: `{kind, action, message}` of a run that fails, each a part of what it says;
 //! - `refused`: the diagnostics of a file that is not loaded, each `code: a part of the message`;
 //! - `warnings`: the codes of the warnings of one that is;
+//! - `iterations`: of every iteration `loop#number status`, and its result;
 //! - `events`: parts of the history, each of which must be there, in this order.
 //!
 //! Its runners are commands of this machine; `cat` answers with its prompt.
@@ -63,7 +64,19 @@ async fn play(case: &Path) -> Json {
         event.remove("due_at");
         Json::Object(event.clone()).to_string()
     });
-    let mut came = json!({ "warnings": warnings, "events": events.collect::<Vec<_>>() });
+    let rows = engine
+        .inspector()
+        .iterations(&id, None, usize::MAX)
+        .unwrap();
+    let rows = rows.into_iter().map(|row| {
+        let head = format!("{}#{} {}", row.path, row.iteration, row.status.as_str());
+        let result: Json = serde_json::from_str(&row.result.to_json()).unwrap();
+        json!([head, result])
+    });
+    let mut rows: Vec<Json> = rows.collect();
+    rows.sort_by_key(|row| row[0].to_string());
+    let events: Vec<String> = events.collect();
+    let mut came = json!({ "warnings": warnings, "events": events, "iterations": rows });
     let header = engine.inspector().header(&id).unwrap();
     match (&outcome.error, header.status) {
         (None, RunStatus::Succeeded) => {
@@ -94,6 +107,7 @@ fn differences(came: &Json, expected: &Json) -> Vec<String> {
         "not_started",
         "warnings",
         "events",
+        "iterations",
     ];
     for (key, _) in expected.as_object().unwrap() {
         assert!(keys.contains(&key.as_str()), "expected.json has no `{key}`");
@@ -104,6 +118,12 @@ fn differences(came: &Json, expected: &Json) -> Vec<String> {
             wrong.push(format!("came: {came}"));
             return wrong;
         }
+    }
+    if let Some(rows) = expected
+        .get("iterations")
+        .filter(|rows| came["iterations"] != **rows)
+    {
+        wrong.push(format!("iterations: {}, not {rows}", came["iterations"]));
     }
     if came.get("output") != expected.get("output") {
         wrong.push(format!("output: {}", came["output"]));

@@ -304,6 +304,32 @@ fn shown(state: &Path) {
     assert!(text.contains("last review  Succeeded"), "{text}");
 }
 
+/// The runner's path is from the folder that tests run in.
+#[test]
+fn a_run_tells_which_node_it_is_in() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/examples/canvas/code-review.yaml"
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = windlass(&["run", file, "-v", "-i", "task=divide"], dir.path());
+    let output = run
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stderr).unwrap();
+    let told: Vec<&str> = told.lines().filter(|line| line.contains("Loop")).collect();
+    assert_eq!(
+        told[told.len() - 3],
+        "Code Review Loop  iteration 3/5  Coder"
+    );
+    assert_eq!(
+        told[told.len() - 2],
+        "Code Review Loop  iteration 3/5  Reviewer"
+    );
+}
+
 #[test]
 fn drawings_show_ports_and_what_is_inside_on_demand() {
     let file = concat!(
