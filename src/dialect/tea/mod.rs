@@ -23,8 +23,8 @@ mod workflow;
 
 pub(super) use schemas::references;
 
-use super::Caps;
 use super::reader::Reader;
+use super::{Caps, stem};
 use crate::diagnostic::{Diagnostics, did_you_mean};
 use crate::expression::{Condition, Syntax, Template, Value};
 use crate::hir::Workflow;
@@ -179,16 +179,5 @@ impl<'n> Tea<'_, 'n> {
 
     fn node_names(&self) -> Vec<&'n str> {
         self.nodes.iter().map(|(name, _)| *name).collect()
-    }
-}
-
-/// A file's name without directories and ending.
-fn stem(path: &str) -> String {
-    let stem = std::path::Path::new(path)
-        .file_stem()
-        .and_then(|stem| stem.to_str());
-    match stem {
-        Some("-") | None => String::from("workflow"),
-        Some(stem) => stem.to_owned(),
     }
 }
