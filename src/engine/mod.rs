@@ -77,7 +77,7 @@ pub use crate::time::{Timestamp, format_duration, parse_duration};
 use crate::dialect::Caps;
 use crate::machine::Event;
 use crate::model::{Fault, Name};
-use crate::scheduler::{Scheduler, Start};
+use crate::scheduler::{Scheduler, Start, WATCHED};
 use crate::store::{MemoryStore, SledStore, Store};
 use load::Workflows;
 use named::Compiled;
@@ -312,7 +312,7 @@ impl Engine {
             .id
             .unwrap_or_else(|| new_id(&workflow.loaded.program.name));
         let run = Name::from(id);
-        let (watcher, updates) = mpsc::unbounded_channel();
+        let (watcher, updates) = mpsc::channel(WATCHED);
         let start = Start {
             run: run.clone(),
             loaded: workflow.loaded.clone(),
@@ -380,7 +380,7 @@ impl Engine {
     /// # Errors
     /// Store errors, an unknown run.
     pub async fn handle(&self, run: &str) -> Result<RunHandle, EngineError> {
-        let (watcher, updates) = mpsc::unbounded_channel();
+        let (watcher, updates) = mpsc::channel(WATCHED);
         let header = self.scheduler.watch(run, watcher).await?;
         Ok(RunHandle::new(header.id, updates, self.inspector.clone()))
     }

@@ -5,12 +5,12 @@ use crate::expression::Value;
 use crate::machine::{Outcome, PauseReason, RunError, RunStatus};
 use crate::model::{Name, Status};
 use crate::scheduler::{ScheduleError, Update};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 
 /// A run that was started or is watched.
 pub struct RunHandle {
     id: Name,
-    updates: UnboundedReceiver<Update>,
+    updates: Receiver<Update>,
     inspector: Inspector,
 }
 
@@ -50,7 +50,7 @@ fn because(error: Option<&RunError>) -> String {
 }
 
 impl RunHandle {
-    pub(super) fn new(id: Name, updates: UnboundedReceiver<Update>, inspector: Inspector) -> Self {
+    pub(super) fn new(id: Name, updates: Receiver<Update>, inspector: Inspector) -> Self {
         Self {
             id,
             updates,
@@ -92,8 +92,20 @@ impl RunHandle {
                 Update::Stuck(error) => return Err(error.into()),
             }
         }
-        self.ended()?
-            .ok_or(RunFailure::Stuck(ScheduleError::Stopped))
+        // The engine stopped, or this handle did not keep up: the store knows.
+        let state = self
+            .inspector
+            .load(&self.id)
+            .map_err(RunFailure::from)?
+            .state;
+        match (state.outcome, state.paused) {
+            (Some(outcome), _) => Ok(outcome),
+            (None, Some((_, reason))) => Err(RunFailure::Paused {
+                run: self.id,
+                reason,
+            }),
+            (None, None) => Err(RunFailure::Stuck(ScheduleError::Stopped)),
+        }
     }
 
     /// What the run gives, once it has succeeded.

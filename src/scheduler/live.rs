@@ -9,6 +9,7 @@ use crate::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
 /// A run that waits longer than this leaves memory (spec: architecture.md, law 9).
 const STAYS_IN_MEMORY: Duration = Duration::from_secs(5);
@@ -155,14 +156,14 @@ const MANY: usize = 128;
 /// Those who watch a run.
 #[derive(Default)]
 pub(super) struct Watchers {
-    of: BTreeMap<Name, Vec<mpsc::UnboundedSender<Update>>>,
+    of: BTreeMap<Name, Vec<mpsc::Sender<Update>>>,
     /// With more runs than this it is looked for those who have gone: most who start a run do not
     /// stay, and a channel costs some kilobytes.
     sweep_at: usize,
 }
 
 impl Watchers {
-    pub fn add(&mut self, run: &Name, watcher: mpsc::UnboundedSender<Update>) {
+    pub fn add(&mut self, run: &Name, watcher: mpsc::Sender<Update>) {
         self.of.entry(run.clone()).or_default().push(watcher);
         if self.of.len() > self.sweep_at {
             self.of.retain(|_, watchers| {
@@ -177,12 +178,17 @@ impl Watchers {
         self.of.contains_key(run)
     }
 
-    /// Tells all; those who have gone are forgotten.
+    /// Tells all; those who have gone are forgotten. One who does not keep up misses steps, which
+    /// it finds in the store; it is let go rather than left without a pause or an end.
     pub fn tell(&mut self, run: &Name, update: &Update) {
         let Some(watchers) = self.of.get_mut(run) else {
             return;
         };
-        watchers.retain(|watcher| watcher.send(update.clone()).is_ok());
+        watchers.retain(|watcher| match watcher.try_send(update.clone()) {
+            Ok(()) => true,
+            Err(TrySendError::Full(Update::Step(_))) => true,
+            Err(TrySendError::Full(_) | TrySendError::Closed(_)) => false,
+        });
         if watchers.is_empty() {
             self.of.remove(run);
         }

@@ -120,6 +120,9 @@ pub enum Update {
     Stuck(ScheduleError),
 }
 
+/// So many updates wait for one who watches a run.
+pub const WATCHED: usize = 1_024;
+
 /// One durable step, as watchers see it.
 #[derive(Clone, Debug)]
 pub struct Step {
@@ -144,7 +147,7 @@ pub struct Start {
     /// What the caller marks it with.
     pub labels: BTreeMap<String, String>,
     /// Who watches it from the start.
-    pub watcher: Option<mpsc::UnboundedSender<Update>>,
+    pub watcher: Option<mpsc::Sender<Update>>,
 }
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, ScheduleError>>;
@@ -153,7 +156,7 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, ScheduleError>>;
 enum Message {
     Start(Box<Start>, Reply<()>),
     Deliver(Name, Event, Reply<RunStatus>),
-    Watch(Name, mpsc::UnboundedSender<Update>, Reply<RunHeader>),
+    Watch(Name, mpsc::Sender<Update>, Reply<RunHeader>),
     EffectDone(Name, tasks::Completion),
     InFlight(oneshot::Sender<usize>),
     Recover(bool, Reply<Vec<Name>>),
@@ -248,7 +251,7 @@ impl Scheduler {
     pub async fn watch(
         &self,
         run: &str,
-        watcher: mpsc::UnboundedSender<Update>,
+        watcher: mpsc::Sender<Update>,
     ) -> Result<RunHeader, ScheduleError> {
         self.ask(|reply| Message::Watch(Name::from(run), watcher, reply))
             .await
