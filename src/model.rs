@@ -392,6 +392,35 @@ pub struct Request {
     pub timeout_ms: Option<u64>,
 }
 
+/// Stands for the whole state of a run at `globals.state` in the stored inputs of a script: the
+/// state is there already, and would be stored again with every script.
+pub const WHOLE_STATE: &str = "(the whole state)";
+
+impl Request {
+    /// The request as an executor gets it: with the state where [`WHOLE_STATE`] stands for it.
+    ///
+    /// The state is that of the moment: a format may use the mark only where nothing else changes
+    /// variables while a script runs, so that a repetition after a crash is the same request.
+    #[must_use]
+    pub fn with_state(&self, state: &Value) -> Self {
+        let globals = self.inputs.get("globals").and_then(Value::as_object);
+        let Some(globals) = globals.filter(|globals| {
+            let marked = globals.get("state").and_then(Value::as_str);
+            marked == Some(WHOLE_STATE)
+        }) else {
+            return self.clone();
+        };
+        let mut globals = globals.clone();
+        globals.insert(Name::from("state"), state.clone());
+        let mut inputs = self.inputs.as_object().cloned().unwrap_or_default();
+        inputs.insert(Name::from("globals"), Value::object(globals));
+        Self {
+            inputs: Value::object(inputs),
+            ..self.clone()
+        }
+    }
+}
+
 /// Something that went wrong in a run. It belongs to the run, can be caught and retried, and is
 /// never the engine's own error.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]

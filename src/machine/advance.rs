@@ -242,7 +242,7 @@ impl Stepper<'_> {
             return;
         }
         if let Some(effect) = self.run.effects.get(&id) {
-            let request = effect.request.clone();
+            let request = effect.request.with_state(&self.run.variables);
             self.effect(Effect::Start { id, request });
         }
     }

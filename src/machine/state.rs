@@ -539,7 +539,7 @@ impl RunState {
         let live = self.outcome.is_none() && self.paused.is_none();
         let starts = self.effects.iter().map(|(id, effect)| Effect::Start {
             id: *id,
-            request: effect.request.clone(),
+            request: effect.request.with_state(&self.variables),
         });
         let timers = self.timers.iter().map(|(id, timer)| Effect::Arm {
             id: *id,

@@ -138,15 +138,16 @@ impl<'a> Stepper<'a> {
             key: request.key.clone(),
         });
         let id = EffectId(self.run.next_id);
+        let asked = request.with_state(&self.run.variables);
         let pending = PendingEffect {
             cursor,
             action: state.action,
-            request: request.clone(),
+            request,
             requested_at: self.now,
         };
         self.emit(Change::EffectRequested(id, pending));
         self.emit(Change::Waits(cursor, Wait::Effect(id)));
-        self.effect(Effect::Start { id, request });
+        self.effect(Effect::Start { id, request: asked });
         Ok(())
     }
 

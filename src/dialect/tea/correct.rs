@@ -3,7 +3,8 @@
 
 use super::action::{action_names, canonical};
 use super::make::{
-    FAULT, assign, forget_fault, helper, jinja, object, output_of, replace, set, state,
+    FAULT, assign, forget_fault, helper, jinja, object, output_of, replace, script_state, set,
+    state,
 };
 use super::node::{Made, Sink};
 use super::retry_loop::sequence;
@@ -104,7 +105,7 @@ impl<'n> Tea<'_, 'n> {
             return Some(Worker {
                 executor: Name::from(language.executor()),
                 label: Name::from("run"),
-                inputs: self.code(language, &run.value, reflected(state()))?,
+                inputs: self.code(language, &run.value, reflected(script_state()))?,
                 timeout: None,
                 value: value_of(language),
                 then: Vec::new(),

@@ -3,7 +3,7 @@
 use super::Place;
 use crate::expression::{Condition, Syntax, Template, Value, Wire};
 use crate::hir::{Assign, Assignment, Block, Call, Step, StepKind};
-use crate::model::{AssignOp, Name};
+use crate::model::{AssignOp, Name, WHOLE_STATE};
 use crate::source::Span;
 
 /// The variable of a fault while it is handled; gone when the state is seen again.
@@ -30,6 +30,11 @@ pub(super) fn text(text: &str) -> Template {
 /// The whole state.
 pub(super) fn state() -> Template {
     Template::wire(Wire::Root(Name::from("state")))
+}
+
+/// The whole state, as a script gets it: it is stored once.
+pub(super) fn script_state() -> Template {
+    text(WHOLE_STATE)
 }
 
 /// What an executor gave, in the assignments of its call.

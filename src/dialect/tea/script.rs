@@ -1,6 +1,6 @@
 //! Code in a node: `run`. What the languages get and what is made of what they give.
 
-use super::make::{given, jinja, merge, object, replace, state};
+use super::make::{given, jinja, merge, object, replace, script_state};
 use super::node::{Made, Sink};
 use super::{Place, Tea, make};
 use crate::dialect::reader::Fields;
@@ -92,7 +92,7 @@ impl<'n> Tea<'_, 'n> {
         sink: &Sink,
         place: &Place,
     ) -> Option<Made> {
-        let inputs = self.code(language, code, vec![("state", state())])?;
+        let inputs = self.code(language, code, vec![("state", script_state())])?;
         let timeout = timeout.and_then(|entry| self.seconds(entry));
         let value = value_of_script();
         let span = place.span;

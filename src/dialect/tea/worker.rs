@@ -2,7 +2,7 @@
 //! return its value or set `result` (spec: tea.md, "reflection.loop").
 
 use super::action::{action_names, canonical};
-use super::make::{given, jinja, replace, state};
+use super::make::{given, jinja, replace, script_state};
 use super::script::Language;
 use super::{Place, Tea};
 use crate::expression::Template;
@@ -67,7 +67,7 @@ impl<'n> Tea<'_, 'n> {
         let timeout = timeout.and_then(|timeout| self.seconds(timeout));
         fields.finish(&mut self.reader);
         let language = self.language(language)?;
-        let inputs = self.code(language, &run.value, reflected(state()))?;
+        let inputs = self.code(language, &run.value, reflected(script_state()))?;
         Some(Worker {
             executor: Name::from(language.executor()),
             label: Name::from("run"),

@@ -63,6 +63,28 @@ fn a_while_loop_has_its_iterations_and_no_more() {
 }
 
 #[test]
+fn a_script_gets_the_state_and_the_journal_does_not() {
+    let played = Case::yaml(WHILE)
+        .input(r#"{"doc": "a long document"}"#)
+        .world(|call| {
+            let seen = call.inputs.get("globals").unwrap().get("state").unwrap();
+            assert_eq!(seen.get("doc"), Some(&json(r#""a long document""#)));
+            let n = seen.get("n").unwrap().as_int().unwrap();
+            ok(&python(&seen.to_json(), &format!(r#"{{"n": {}}}"#, n + 1)))
+        })
+        .play();
+    let told = played.steps.iter();
+    let told = told.map(|step| {
+        format!("{:?}", step.changes)
+            .matches("a long document")
+            .count()
+    });
+    // As input and as a variable; no iteration stores it again.
+    assert_eq!(told.sum::<usize>(), 2);
+    assert_eq!(asked(&played, "work"), 5);
+}
+
+#[test]
 fn a_failure_in_a_body_ends_the_run_at_once() {
     let played = Case::yaml(WHILE)
         .world(|call| match call.n {
