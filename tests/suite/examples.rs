@@ -4,6 +4,7 @@ use crate::{app, support};
 use serde_json::{Value as Json, json};
 use windlass::engine::Engine;
 use windlass::expression::Value;
+use windlass::model::Dialect;
 
 /// Runs an example with these inputs beside `base` and gives its outputs and the server's log.
 async fn run(example: &str, inputs: Json) -> (Json, Json) {
@@ -14,7 +15,8 @@ async fn run(example: &str, inputs: Json) -> (Json, Json) {
     let workflow = engine.load_file(&path, None).unwrap();
     let mut inputs = inputs;
     let declared = &workflow.program().inputs;
-    if declared.iter().any(|input| &*input.name == "base") {
+    let is_agent = workflow.program().dialect == Dialect::Tea;
+    if is_agent || declared.iter().any(|input| &*input.name == "base") {
         inputs["base"] = json!(base);
     }
     let input = Value::from_json(&inputs.to_string()).unwrap();
