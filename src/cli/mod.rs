@@ -34,6 +34,7 @@ mod watch;
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
 use exit::{Exit, Failure};
+use nix::sys::resource::{Resource, getrlimit};
 use output::Screen;
 use std::future::Future;
 use std::process::ExitCode;
@@ -56,6 +57,7 @@ pub fn main() -> ExitCode {
 
 fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     let global = &arguments.global;
+    enough_files()?;
     // Runs need a worker beside the one that follows them; everything else asks one question.
     match &arguments.command {
         Command::Run(args) => block_on(&mut workers(), run::run(global, screen, args)),
@@ -88,6 +90,23 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
             output::print(&String::from_utf8_lossy(&script))?;
             Ok(Exit::Succeeded)
         }
+    }
+}
+
+/// A store, a socket and a runtime need this many open files; without them the runtime panics.
+const FILES: u64 = 32;
+
+fn enough_files() -> Result<(), Failure> {
+    match getrlimit(Resource::RLIMIT_NOFILE) {
+        Ok((limit, _)) if limit < FILES => {
+            let message = format!(
+                "only {limit} files may be open at a time, and {FILES} are needed: `ulimit -n` \
+                 raises that"
+            );
+            Err(Failure::Machine(std::io::Error::other(message)))
+        }
+        // Where the limit is not known, whatever needs a file says so.
+        _ => Ok(()),
     }
 }
 

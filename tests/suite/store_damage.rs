@@ -253,3 +253,73 @@ pub fn from_env(name: &str, default: u64) -> u64 {
         .and_then(|value| value.parse().ok())
         .unwrap_or(default)
 }
+
+/// The database as it lies there, past everything that vouches for its rows.
+fn database(dir: &Path) -> sled::Db {
+    for _ in 0..100_000 {
+        let config = sled::Config::new().segment_size(2 << 20);
+        match config.path(dir.join("store")).open() {
+            Ok(db) => return db,
+            // Another test that starts a process has the lock for a moment.
+            Err(_) => std::thread::yield_now(),
+        }
+    }
+    panic!("the database does not open");
+}
+
+#[test]
+fn a_row_that_the_database_gives_wrong_or_not_at_all_is_found() {
+    let mut dice = Dice(from_env("WINDLASS_DAMAGE_SEED", 1) * 31);
+    let dir = tempfile::tempdir().unwrap();
+    let original = dir.path().join("original");
+    let expected = sample(&original, false);
+    let keys: Vec<sled::IVec> = {
+        let db = database(&original);
+        db.iter().keys().map(Result::unwrap).collect()
+    };
+    let mut found: BTreeMap<char, [u64; 2]> = BTreeMap::new();
+    // Each family, and many of the large ones.
+    let mut chosen: Vec<&sled::IVec> = Vec::new();
+    for family in b"mgrsclietqp" {
+        let those: Vec<&sled::IVec> = keys.iter().filter(|key| key[0] == *family).collect();
+        for _ in 0..6.min(those.len()) {
+            chosen.push(those[dice.roll(those.len() as u64) as usize]);
+        }
+    }
+    for (number, key) in chosen.into_iter().enumerate() {
+        let place = dir.path().join(format!("row-{number}"));
+        copy(&original, &place);
+        let db = database(&place);
+        let mut value = db.get(key).unwrap().unwrap().to_vec();
+        let removed = number % 3 == 0 || value.is_empty();
+        if removed {
+            db.remove(key).unwrap();
+        } else {
+            let at = dice.roll(value.len() as u64) as usize;
+            value[at] ^= 1 << dice.roll(8);
+            db.insert(key, value).unwrap();
+        }
+        db.flush().unwrap();
+        drop(db);
+        let what = format!("{} removed: {removed}", key.escape_ascii());
+        let (verdict, _) = loop {
+            // The lock again.
+            match SledStore::open(&place) {
+                Err(StoreError::Locked { .. }) => std::thread::yield_now(),
+                Err(StoreError::Foreign { .. }) if key[0] == b'm' => {
+                    break (Verdict::Refused, String::new());
+                }
+                other => {
+                    drop(other);
+                    break examine(&place, &expected, &what);
+                }
+            }
+        };
+        // Changes that a snapshot has overtaken are gone; all that is there is vouched for.
+        assert_ne!(verdict, Verdict::Harmless, "{what}");
+        found.entry(char::from(key[0])).or_default()[usize::from(removed)] += 1;
+        fs::remove_dir_all(&place).unwrap();
+    }
+    println!("found, changed and removed by family: {found:?}");
+    assert_eq!(found.len(), 11);
+}

@@ -12,7 +12,7 @@ mod loops;
 mod order;
 mod outside;
 mod pages;
-mod play;
+pub mod play;
 mod random;
 mod retry;
 mod tea;

@@ -1,0 +1,302 @@
+//! Whatever comes in is taken or refused, soon and without much memory: nothing panics, overflows
+//! or hangs. Inputs are made from a seed out of the files of the tests and examples;
+//! `WINDLASS_FUZZ` makes more. Expressions and templates: `fuzz.rs`.
+
+use super::store_damage::{Dice, from_env};
+use super::support::this_test_binary;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use windlass::compile::compile;
+use windlass::dialect;
+use windlass::expression::Value;
+use windlass::machine::{Change, HistoryEvent, IterationRow, RunState};
+use windlass::model::Dialect;
+use windlass::program::{Caps, ProgramHash};
+use windlass::source::Bundle;
+
+/// Every YAML and JSON file of the examples and the tests, up to a size.
+fn corpus() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut open: Vec<PathBuf> = vec![root.join("examples"), root.join("tests")];
+    let mut files = Vec::new();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let ending = path.extension().and_then(|ending| ending.to_str());
+            if path.is_dir() {
+                open.push(path);
+            } else if matches!(ending, Some("yaml" | "yml" | "json")) {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    let texts = files
+        .into_iter()
+        .filter_map(|path| fs::read_to_string(path).ok());
+    texts.filter(|text| text.len() < 20_000).collect()
+}
+
+/// A text with some of it changed, doubled, taken out, or replaced by a part of another.
+fn mutated(dice: &mut Dice, corpus: &[String]) -> String {
+    const PIECES: [&str; 24] = [
+        "@",
+        "@{",
+        "}",
+        "{{ ",
+        "{% for x in y %}",
+        "'",
+        "\"",
+        ":",
+        "- ",
+        "\n  ",
+        "\t",
+        "&a",
+        "*a",
+        "!!binary x",
+        "null",
+        "1e999",
+        "-9223372036854775809",
+        "[",
+        "]",
+        "{",
+        "\u{0}",
+        "\u{feff}",
+        "é😀",
+        "<<: *a",
+    ];
+    let pick = |dice: &mut Dice| &corpus[dice.roll(corpus.len() as u64) as usize];
+    let mut bytes = pick(dice).clone().into_bytes();
+    for _ in 0..1 + dice.roll(4) {
+        let at = dice.roll(bytes.len() as u64 + 1) as usize;
+        let end = (at + dice.roll(40) as usize).min(bytes.len());
+        match dice.roll(6) {
+            0 => drop(bytes.drain(at..end)),
+            1 => {
+                let piece = PIECES[dice.roll(PIECES.len() as u64) as usize];
+                bytes.splice(at..at, piece.bytes());
+            }
+            2 => {
+                let part = bytes[at..end].to_vec();
+                bytes.splice(at..at, part);
+            }
+            3 => {
+                let other = pick(dice).as_bytes();
+                let from = dice.roll(other.len() as u64 + 1) as usize;
+                let to = (from + dice.roll(200) as usize).min(other.len());
+                bytes.splice(at..end, other[from..to].iter().copied());
+            }
+            4 if at < bytes.len() => bytes[at] = dice.roll(256) as u8,
+            _ => bytes.truncate(at),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn any_text_is_a_workflow_or_is_refused() {
+    let corpus = corpus();
+    assert!(corpus.len() > 50);
+    let mut dice = Dice(from_env("WINDLASS_FUZZ_SEED", 7));
+    let dialects = [
+        None,
+        Some(Dialect::Loom),
+        Some(Dialect::Azure),
+        Some(Dialect::Tea),
+        Some(Dialect::Canvas),
+    ];
+    let caps = Caps {
+        count: 5_000,
+        timeout: Duration::from_secs(3_600),
+    };
+    let (mut taken, mut refused) = (0, 0);
+    for _ in 0..from_env("WINDLASS_FUZZ", 1_500) {
+        let text = mutated(&mut dice, &corpus);
+        let dialect = dialects[dice.roll(5) as usize];
+        let bundle = Bundle::single("fuzz.yaml", text.as_str());
+        let (workflow, diagnostics) = dialect::read(&bundle, dialect, &dialect::Caps::unlimited());
+        // Every mistake can be shown at its place.
+        let shown = diagnostics.render(&bundle, false);
+        match workflow {
+            None => {
+                assert!(!shown.is_empty(), "refused without a word:\n{text}");
+                refused += 1;
+            }
+            Some(workflow) => match compile(&workflow, ProgramHash::default(), caps) {
+                Ok(_) => taken += 1,
+                Err(mistakes) => {
+                    let bug = mistakes.iter().any(|one| one.code == "compiler-bug");
+                    assert!(!bug, "{mistakes:?}:\n{text}");
+                    refused += 1;
+                }
+            },
+        }
+    }
+    println!("{taken} were taken, {refused} refused");
+    assert!(taken > 0 && refused > 0);
+}
+
+/// Decodes bytes as the store does: with a bound on what a length can ask for.
+fn decodes<T: bincode::Decode<()>>(bytes: &[u8]) -> bool {
+    let config = bincode::config::standard().with_limit::<{ 64 << 20 }>();
+    bincode::decode_from_slice::<T, _>(bytes, config).is_ok()
+}
+
+#[test]
+fn any_bytes_are_a_record_or_are_refused() {
+    let mut dice = Dice(from_env("WINDLASS_FUZZ_SEED", 7) + 2);
+    let played = crate::machine::play::Case::yaml(
+        "
+variables: { seen: [] }
+actions:
+  all:
+    type: foreach
+    foreach: [1, 2, 3]
+    actions:
+      poll:
+        type: until
+        condition: \"@greater(variables('loopIndex'), 1)\"
+        actions: { ask: { type: shell, run: x }, keep: { type: appendToArrayVariable, inputs: { name: seen, value: 1 } } }
+",
+    )
+    .play();
+    let config = bincode::config::standard();
+    let mut samples: Vec<Vec<u8>> = Vec::new();
+    for step in &played.steps {
+        samples.push(bincode::encode_to_vec(&step.changes, config).unwrap());
+    }
+    samples.push(bincode::encode_to_vec(&played.state, config).unwrap());
+    samples.push(bincode::encode_to_vec(&played.history, config).unwrap());
+    samples.push(bincode::encode_to_vec(&played.iterations, config).unwrap());
+    let (mut read, mut refused) = (0, 0);
+    for _ in 0..from_env("WINDLASS_FUZZ", 1_500) * 10 {
+        let mut bytes = samples[dice.roll(samples.len() as u64) as usize].clone();
+        for _ in 0..=dice.roll(3) {
+            let at = dice.roll(bytes.len() as u64) as usize;
+            match dice.roll(4) {
+                0 => bytes[at] = [0xFB, 0xFC, 0xFD, 0xFF][dice.roll(4) as usize],
+                1 => bytes.truncate(at.max(1)),
+                2 => bytes.insert(at, dice.roll(256) as u8),
+                _ => bytes[at] ^= 1 << dice.roll(8),
+            }
+        }
+        let any = [
+            decodes::<Vec<Change>>(&bytes),
+            decodes::<RunState>(&bytes),
+            decodes::<Vec<HistoryEvent>>(&bytes),
+            decodes::<Vec<IterationRow>>(&bytes),
+            decodes::<Value>(&bytes),
+        ];
+        match any.contains(&true) {
+            true => read += 1,
+            false => refused += 1,
+        }
+    }
+    println!("{read} decoded, {refused} refused");
+    assert!(read > 0 && refused > 0);
+}
+
+// ── bombs, through the binary ───────────────────────────────────────────────────────────────
+
+const FILE: &str = "WINDLASS_TEST_BOMB";
+
+/// Not a test by itself: validates a file and tells what that took.
+#[test]
+#[ignore = "the process whose children are measured"]
+fn measured() {
+    let Some(file) = std::env::var_os(FILE) else {
+        return;
+    };
+    let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .arg("validate")
+        .arg(file)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let used =
+        nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN).unwrap();
+    let time = used.user_time() + used.system_time();
+    let millis = time.tv_sec() * 1_000 + time.tv_usec() / 1_000;
+    let code = output.status.code().unwrap_or(-1);
+    println!("USED {code} {millis} {}", used.max_rss());
+}
+
+/// The exit code, the time of the processor in milliseconds and the most memory in KiB.
+fn used_by(file: &Path) -> (i64, i64, i64) {
+    let output = this_test_binary("intake::measured")
+        .env(FILE, file)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = said
+        .split_once("USED ")
+        .unwrap_or_else(|| panic!("{output:?}"))
+        .1;
+    let mut numbers = line.split_whitespace().map(|n| n.parse().unwrap());
+    let mut next = || numbers.next().unwrap();
+    (next(), next(), next())
+}
+
+#[test]
+fn bombs_are_refused_within_a_second_and_a_hundred_megabytes() {
+    let place = tempfile::tempdir().unwrap();
+    let aliases: String = (1..30)
+        .map(|n| {
+            format!(
+                "a{n}: &a{n} [{}]\n",
+                vec![format!("*a{}", n - 1); 9].join(", ")
+            )
+        })
+        .collect();
+    let deep = 10_000;
+    let bombs = [
+        ("aliases.yaml", format!("a0: &a0 [x]\n{aliases}")),
+        ("deep.json", "[".repeat(deep) + &"]".repeat(deep)),
+        (
+            "deep.yaml",
+            format!("actions: {}1{}", "{a: ".repeat(deep), "}".repeat(deep)),
+        ),
+        (
+            "blocks.yaml",
+            (0..deep)
+                .map(|n| format!("{}a:\n", " ".repeat(n)))
+                .collect(),
+        ),
+        (
+            "expression.yaml",
+            format!(
+                "actions:\n  a: {{ type: compose, inputs: \"@{}1{}\" }}\n",
+                "not(".repeat(deep),
+                ")".repeat(deep)
+            ),
+        ),
+        ("long.yaml", format!("actions: {}\n", "x".repeat(100 << 20))),
+        ("many.yaml", "- a\n".repeat(25 << 20)),
+        (
+            "json.json",
+            format!("{{\"actions\": \"{}\"}}", "x".repeat(100 << 20)),
+        ),
+        ("quotes.yaml", "'".repeat(4 << 20)),
+        ("braces.yaml", "{".repeat(4 << 20)),
+        ("anchors.yaml", "&a ".repeat(1 << 20)),
+        (
+            "keys.json",
+            format!("{{{}\"z\": 1}}", "\"a\": 1,".repeat(1 << 20)),
+        ),
+    ];
+    for (name, text) in bombs {
+        let file = place.path().join(name);
+        fs::write(&file, &text).unwrap();
+        let (code, millis, kib) = used_by(&file);
+        println!(
+            "{name:16} {:>4} MB: exit {code}, {millis} ms, {kib} KiB",
+            text.len() >> 20
+        );
+        assert!(matches!(code, 2 | 3), "{name}: exit code {code}");
+        // A build for tests takes several times as long.
+        assert!(millis < 5_000, "{name}: {millis} ms");
+        assert!(kib < 100 << 10, "{name}: {kib} KiB");
+    }
+}

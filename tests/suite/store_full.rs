@@ -1,0 +1,204 @@
+//! A disk that is full, files that may not grow, and too few descriptors: a clear error (exit code
+//! 8), nothing acknowledged is lost, nothing is damaged, and the run goes on when there is room.
+
+use super::store_contract::commit;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use windlass::expression::Value;
+use windlass::machine::Change;
+use windlass::store::{SledStore, Store, StoreError};
+
+/// A small file system in memory; unmounted when it is dropped.
+struct Small(PathBuf);
+
+impl Small {
+    fn new(at: &Path, kib: u64) -> Option<Self> {
+        fs::create_dir_all(at).unwrap();
+        let size = format!("size={kib}k");
+        let done = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .arg(at)
+            .output();
+        done.is_ok_and(|output| output.status.success())
+            .then(|| Self(at.to_owned()))
+    }
+
+    fn grow(&self, kib: u64) {
+        let size = format!("remount,size={kib}k");
+        let done = Command::new("mount")
+            .args(["-o", &size])
+            .arg(&self.0)
+            .output();
+        assert!(done.unwrap().status.success());
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+/// Opens a store. A test that starts a process at this moment has its lock too, until that
+/// process is another program.
+fn open(dir: &Path) -> Result<SledStore, StoreError> {
+    for _ in 0..100_000 {
+        match SledStore::open(dir) {
+            Err(StoreError::Locked { .. }) => std::thread::yield_now(),
+            other => return other,
+        }
+    }
+    panic!("{} stays locked", dir.display());
+}
+
+#[test]
+fn a_full_disk_loses_nothing_that_was_acknowledged() {
+    let place = tempfile::tempdir().unwrap();
+    let (mut refused, mut commits) = (0, 0);
+    // Full at another commit each time; the smallest has no room for a store at all.
+    for kib in [64, 2_200, 4_300, 4_420, 4_540, 4_660, 6_500, 6_700] {
+        let Some(small) = Small::new(&place.path().join(kib.to_string()), kib) else {
+            println!("skipped: no right to mount a small file system here");
+            return;
+        };
+        let mut acknowledged = 0;
+        let error = match open(&small.0) {
+            Err(error) => error,
+            Ok(store) => loop {
+                let mut next = commit("run-1", acknowledged);
+                next.changes = vec![Change::VariableSet(
+                    "text".into(),
+                    Value::text(format!("{acknowledged:8}").repeat(5_000)),
+                )];
+                match store.commit(&[next]) {
+                    Ok(outcome) => {
+                        outcome[0].as_ref().unwrap();
+                        acknowledged += 1;
+                    }
+                    Err(error) => break error,
+                }
+                assert!(acknowledged < 2_000, "it never became full");
+            },
+        };
+        assert!(
+            matches!(error, StoreError::Io(_) | StoreError::Failed { .. }),
+            "{kib} KiB: {error:?}"
+        );
+        refused += 1;
+        commits += acknowledged;
+        small.grow(64 << 10);
+        let store = open(&small.0).unwrap_or_else(|error| panic!("{kib} KiB: {error}"));
+        if acknowledged > 0 {
+            let stored = store.load("run-1").unwrap();
+            let revision = stored.header.revision;
+            assert!(revision >= acknowledged, "{revision} < {acknowledged}");
+            let found = store.check().unwrap();
+            assert_eq!(found.wrong, [], "{kib} KiB");
+            acknowledged = revision;
+        }
+        store.commit(&[commit("run-1", acknowledged)]).unwrap()[0]
+            .as_ref()
+            .unwrap();
+    }
+    println!("{refused} disks became full, behind {commits} acknowledged commits");
+}
+
+const WORKFLOW: &str = "
+name: grows
+variables: { seen: [] }
+actions:
+  each:
+    type: until
+    condition: \"@greaterOrEquals(variables('loopIndex'), 60)\"
+    limit: { count: 100 }
+    actions:
+      keep: { type: appendToArrayVariable, inputs: { name: seen, value: \"@variables('loopIndex')\" } }
+      long: { type: compose, inputs: \"@replace(string(range(0, 4000)), ',', '-')\" }
+outputs: { count: \"@length(variables('seen'))\" }
+";
+
+/// Runs the binary under a limit of the process; a signal for a file that is too long is ignored,
+/// as it is an error then.
+fn limited(limit: &str, args: &[&str]) -> Option<Output> {
+    let done = Command::new("prlimit")
+        .arg(limit)
+        .args(["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_windlass"))
+        .args(args)
+        .output();
+    done.ok()
+}
+
+/// A run under each limit, and then without: it ends as an undisturbed one does.
+fn goes_on_after(limits: &[String]) -> Option<(usize, usize)> {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("grows.yaml");
+    fs::write(&file, WORKFLOW).unwrap();
+    let file = file.to_str().unwrap();
+    let (mut fine, mut refused) = (0, 0);
+    for limit in limits {
+        let state = place.path().join(limit.trim_start_matches('-'));
+        let state = state.to_str().unwrap();
+        let run = ["run", file, "--id", "r", "-o", "json", "--state", state];
+        let output = limited(limit, &run)?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!said.contains("panicked"), "{limit}: {said}");
+        match output.status.code() {
+            Some(0) => fine += 1,
+            Some(8 | 1) => {
+                assert!(said.contains("error"), "{limit}: {said}");
+                refused += 1;
+            }
+            other => panic!("{limit}: {other:?}: {said}"),
+        }
+        // Whatever came of it: with room it comes to its end.
+        let windlass = |args: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+            command.args(args).output().unwrap()
+        };
+        let resume = ["resume", "r", "-o", "json", "--state", state];
+        let output = windlass(&resume);
+        let known = !matches!(output.status.code(), Some(2));
+        let output = if known { output } else { windlass(&run) };
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let ended = said.contains("has ended") || said.contains("already");
+        if !ended {
+            assert_eq!(output.status.code(), Some(0), "{limit}: {output:?}");
+            let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(result, serde_json::json!({ "count": 60 }), "{limit}");
+        }
+        let doctor = windlass(&["doctor", "-o", "json", "--state", state]);
+        let report: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
+        let unreadable = &report["store"]["unreadable"];
+        assert_eq!(*unreadable, serde_json::json!([]), "{limit}");
+    }
+    Some((fine, refused))
+}
+
+#[test]
+fn files_that_may_not_grow_stop_a_run_and_no_more() {
+    let mib = |tenths: u64| format!("--fsize={}", tenths * (1 << 20) / 10);
+    let limits: Vec<String> = [1, 19, 21, 30, 41].map(mib).into();
+    match goes_on_after(&limits) {
+        None => println!("skipped: there is no prlimit here"),
+        Some((fine, refused)) => {
+            println!("{fine} ended, {refused} were refused and went on");
+            assert!(refused > 0);
+        }
+    }
+}
+
+#[test]
+fn too_few_descriptors_are_an_error_and_no_more() {
+    let limits: Vec<String> = [6, 12, 20, 32, 40]
+        .map(|files| format!("--nofile={files}"))
+        .into();
+    match goes_on_after(&limits) {
+        None => println!("skipped: there is no prlimit here"),
+        Some((fine, refused)) => {
+            println!("{fine} ended, {refused} were refused and went on");
+            assert!(refused > 0);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! A store of every format that was ever written lies in `tests/golden`: each is opened, looks as
+//! it did, and its runs go on to their ends. `cargo test --test suite store_golden::generate --
+//! --ignored` writes the one of this format, once, when the format is decided.
+
+use super::store_damage::copy;
+use serde_json::Value as Json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use windlass::engine::report::{DumpFilter, dump};
+use windlass::engine::{Engine, Inspector, RunStatus, StartOptions, Timestamp, Value, doctor};
+
+const AT: Timestamp = Timestamp(0);
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+const ENDED: &str = "
+name: ended
+variables: { seen: [] }
+actions:
+  loop:
+    type: until
+    condition: \"@greaterOrEquals(variables('loopIndex'), 3)\"
+    actions: { keep: { type: appendToArrayVariable, inputs: { name: seen, value: \"@variables('loopIndex')\" } } }
+outputs: \"@variables('seen')\"
+";
+
+const SLEEPS: &str = "
+name: sleeps
+variables: { n: 0 }
+actions:
+  loop:
+    type: until
+    condition: \"@greaterOrEquals(variables('loopIndex'), 2)\"
+    delay: PT1H
+    actions:
+      grow: { type: incrementVariable, inputs: { name: n } }
+outputs: \"@variables('n')\"
+";
+
+const WAITS: &str = "
+name: waits
+actions:
+  go: { type: waitForSignal, signal: go }
+outputs: \"@outputs('go')\"
+";
+
+const LARGE: &str = "
+name: large
+actions:
+  all:
+    type: foreach
+    foreach: \"@range(0, 3)\"
+    actions:
+      long: { type: compose, inputs: \"@replace(string(range(0, 3000)), ',', '-')\" }
+  go: { type: waitForSignal, signal: go }
+outputs: \"@length(outputs('all'))\"
+";
+
+const RUNS: [(&str, &str); 4] = [
+    ("ended", ENDED),
+    ("sleeps", SLEEPS),
+    ("waits", WAITS),
+    ("large", LARGE),
+];
+
+/// What a store holds, without what differs from one reading to the next.
+fn dumped(dir: &Path) -> Json {
+    let inspector = Inspector::open(dir).unwrap();
+    let report = dump(&inspector, &DumpFilter::default(), AT).unwrap();
+    serde_json::to_value(&report).unwrap()
+}
+
+#[tokio::test]
+#[ignore = "it writes the golden store of this format"]
+async fn generate() {
+    let place = tempfile::tempdir().unwrap();
+    let engine = Engine::builder().open(place.path()).unwrap();
+    for (name, text) in RUNS {
+        let workflow = engine.load_text(&format!("{name}.yaml"), text).unwrap();
+        let options = StartOptions {
+            id: Some(name.to_owned()),
+            labels: [(String::from("made"), String::from("once"))].into(),
+        };
+        let run = engine
+            .start_with(&workflow, Value::Null, options)
+            .await
+            .unwrap();
+        if name == "ended" {
+            run.result().await.unwrap();
+        }
+    }
+    engine.pause("waits").await.unwrap();
+    engine.stop().await;
+    drop(engine);
+    let format = windlass::store::FORMAT;
+    let to = golden().join(format!("store-{format}"));
+    let store = to.join("store");
+    let _ = fs::remove_dir_all(&to);
+    copy(&place.path().join("store"), &store);
+    fs::write(
+        to.join("dump.json"),
+        serde_json::to_string_pretty(&dumped(place.path())).unwrap() + "\n",
+    )
+    .unwrap();
+    // What is empty is not kept by version control, and the index of the log is made anew.
+    for entry in fs::read_dir(&store).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        match path.is_dir() {
+            true => fs::remove_dir_all(path).unwrap(),
+            false if name.starts_with("snap.") => fs::remove_file(path).unwrap(),
+            false => {}
+        }
+    }
+    // So is the unwritten end of the log.
+    let mut log = fs::read(store.join("db")).unwrap();
+    let end = log.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    log.truncate(end.next_multiple_of(512));
+    fs::write(store.join("db"), log).unwrap();
+}
+
+#[tokio::test]
+async fn every_golden_store_opens_and_goes_on() {
+    let mut found = 0;
+    for entry in fs::read_dir(golden()).unwrap() {
+        let entry = entry.unwrap().path();
+        let place = tempfile::tempdir().unwrap();
+        copy(&entry, place.path());
+        let report = doctor::examine(place.path()).unwrap();
+        assert_eq!(report.unreadable, [], "{}", entry.display());
+        assert_eq!(report.runs, RUNS.len() as u64);
+        let text = fs::read_to_string(entry.join("dump.json")).unwrap();
+        let mut expected: Json = serde_json::from_str(&text).unwrap();
+        let mut shown = dumped(place.path());
+        // What a later version shows beside that is no loss.
+        keep_known(&mut shown, &expected);
+        keep_known(&mut expected, &shown.clone());
+        assert_eq!(shown, expected, "{}", entry.display());
+
+        let engine = Engine::builder().open(place.path()).unwrap();
+        engine.recover(true).await.unwrap();
+        for run in ["waits", "large"] {
+            engine.signal(run, "go", Value::from(7_i64)).await.unwrap();
+        }
+        let result = |run: &'static str| {
+            let engine = &engine;
+            async move { engine.handle(run).await.unwrap().result().await.unwrap() }
+        };
+        assert_eq!(result("waits").await.to_json(), "7");
+        assert_eq!(result("large").await.to_json(), "3");
+        // Its hour has long passed: it goes on at once, and sleeps an hour before the next.
+        let slept = engine.inspector().header("sleeps").unwrap();
+        assert!(!slept.status.is_final() || slept.status == RunStatus::Succeeded);
+        assert_eq!(
+            engine.inspector().header("ended").unwrap().status,
+            RunStatus::Succeeded
+        );
+        engine.stop().await;
+        found += 1;
+    }
+    assert!(found > 0, "there is no golden store");
+}
+
+/// Takes out of `all` the members that `known` does not have.
+fn keep_known(all: &mut Json, known: &Json) {
+    match (all, known) {
+        (Json::Object(all), Json::Object(known)) => {
+            all.retain(|name, _| known.contains_key(name));
+            for (name, value) in all.iter_mut() {
+                keep_known(value, &known[name]);
+            }
+        }
+        (Json::Array(all), Json::Array(known)) => {
+            all.iter_mut()
+                .zip(known)
+                .for_each(|(one, known)| keep_known(one, known));
+        }
+        _ => {}
+    }
+}
