@@ -359,7 +359,8 @@ impl Policy {
     pub fn denies(self, executor: &str) -> Option<&'static str> {
         match executor {
             "shell" if !self.shell => Some("--allow-shell"),
-            "python" | "prolog" if !self.scripts => Some("--allow-scripts"),
+            // Its rules are Prolog.
+            "python" | "prolog" | "validate.extraction" if !self.scripts => Some("--allow-scripts"),
             "appendFile" if !self.files => Some("--allow-files"),
             _ => None,
         }

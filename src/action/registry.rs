@@ -4,6 +4,7 @@
 use super::append::AppendFile;
 use super::data::{DataMerge, JsonParse};
 use super::extraction::Extraction;
+use super::guest;
 use super::handler::{ActivityContext, Handlers};
 use super::http::{Client, Http};
 use super::llm::Ai;
@@ -35,8 +36,8 @@ const MAX_RESULT_BYTES: usize = 16 << 20;
 pub struct Registry {
     executors: Arc<BTreeMap<Name, Arc<dyn Executor>>>,
     handlers: Arc<Handlers>,
-    /// `http` for guests.
-    guest_http: Arc<dyn Executor>,
+    /// What reaches the public internet only, for guests.
+    guests: Arc<BTreeMap<&'static str, Arc<dyn Executor>>>,
     secrets: Secrets,
     policy: Policy,
 }
@@ -68,8 +69,24 @@ impl Registry {
                 Arc::new(Evaluate::new(Arc::clone(&ai))),
             ),
             ("shell", Arc::new(Shell::new(Arc::clone(&processes)))),
-            ("validate.extraction", Arc::new(Extraction::new(prolog, ai))),
+            (
+                "validate.extraction",
+                Arc::new(Extraction::new(Arc::clone(&prolog), ai)),
+            ),
             ("validate.schema", Arc::new(ValidateSchema)),
+        ];
+        let guest_ai = Arc::new(Ai::new(Arc::clone(&guests), Arc::clone(&processes)));
+        let for_guests: [(&'static str, Arc<dyn Executor>); 4] = [
+            ("ai", Arc::clone(&guest_ai) as _),
+            ("http", Arc::new(Http::new(Arc::clone(&guests)))),
+            (
+                "reflection.evaluate",
+                Arc::new(Evaluate::new(Arc::clone(&guest_ai))),
+            ),
+            (
+                "validate.extraction",
+                Arc::new(Extraction::new(Arc::clone(&prolog), guest_ai)),
+            ),
         ];
         Self {
             executors: Arc::new(
@@ -78,7 +95,7 @@ impl Registry {
                     .map(|(name, executor)| (Name::from(name), executor))
                     .collect(),
             ),
-            guest_http: Arc::new(Http::new(Arc::clone(&guests))),
+            guests: Arc::new(BTreeMap::from(for_guests)),
             handlers: Arc::new(Handlers::new(client, guests, processes)),
             secrets: Secrets::default(),
             policy: Policy::TRUSTED,
@@ -219,6 +236,9 @@ impl Registry {
             let message = format!("`{}` is not allowed here: {flag}", request.executor);
             return Err(Fault::new(fault_kind::DENIED, message));
         }
+        if let Some(what) = guest::denied(self.policy, request) {
+            return Err(Fault::new(fault_kind::DENIED, what));
+        }
         let Some(executor) = self.executor(&request.executor) else {
             let names = self.executor_names();
             return Err(unknown("executor", &request.executor, names));
@@ -238,8 +258,10 @@ impl Registry {
     }
 
     fn executor(&self, name: &str) -> Option<&dyn Executor> {
-        if name == "http" && !self.policy.private_network {
-            return Some(&*self.guest_http);
+        if !self.policy.private_network
+            && let Some(executor) = self.guests.get(name)
+        {
+            return Some(&**executor);
         }
         if Handlers::EXECUTORS.contains(&name) {
             return Some(&*self.handlers);
