@@ -28,8 +28,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// The largest result of an action, in bytes.
-const MAX_RESULT_BYTES: usize = 16 << 20;
+/// The largest result of an action as a whole, in bytes. Executors bound what they read to 16 MiB,
+/// which may be in a result twice, as text and parsed.
+const MAX_RESULT_BYTES: usize = 40 << 20;
 
 /// Executors and handlers by name. A clone shares them and costs two counters.
 #[derive(Clone)]

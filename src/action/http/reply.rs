@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// Most bytes of a body, after decompression.
-const MAX_BODY: usize = 64 << 20;
+const MAX_BODY: usize = 16 << 20;
 
 /// Characters of a body that an error message quotes.
 const EXCERPT: usize = 200;
@@ -85,7 +85,7 @@ fn is_transient(status: StatusCode) -> bool {
 async fn read_body(mut response: Response) -> Result<Vec<u8>, Fault> {
     let url = response.url().clone();
     let too_large = || {
-        let message = format!("the body of {} is larger than 64 MiB", shown(&url));
+        let message = format!("the body of {} is larger than 16 MiB", shown(&url));
         Fault::new(fault_kind::TOO_LARGE, message)
     };
     let announced = response.content_length().unwrap_or(0);

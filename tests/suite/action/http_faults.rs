@@ -145,25 +145,25 @@ async fn a_dropped_attempt_closes_its_connection() {
 
 #[tokio::test]
 async fn a_body_beyond_the_limit_is_refused() {
-    const LIMIT: usize = 64 << 20;
-    let announced = b"HTTP/1.1 200 OK\r\ncontent-length: 67108865\r\n\r\n";
+    const LIMIT: usize = 16 << 20;
+    let announced = b"HTTP/1.1 200 OK\r\ncontent-length: 16777217\r\n\r\n";
     let server = support::serve_once(announced).await;
     let fault = soon(attempt("http", json!({ "uri": server.url }))).await;
     let refused = json!(["too_large", null, false, null]);
     assert_eq!(gist(&fault.unwrap_err()), refused);
 
     let head = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n";
-    let url = support::serve_and_close(head, 64).await;
+    let url = support::serve_and_close(head, 16).await;
     let fits = request("http", json!({ "uri": url }));
     let output = soon(Registry::new().execute(&fits)).await.unwrap();
     let body = output.get("body").and_then(Value::as_str).unwrap();
     assert_eq!(body.len(), LIMIT);
-    let url = support::serve_and_close(head, 65).await;
+    let url = support::serve_and_close(head, 17).await;
     let fault = soon(attempt("http", json!({ "uri": url })))
         .await
         .unwrap_err();
     assert_eq!(gist(&fault), refused);
-    assert!(fault.message.contains("larger than 64 MiB"), "{fault:?}");
+    assert!(fault.message.contains("larger than 16 MiB"), "{fault:?}");
 }
 
 #[tokio::test]

@@ -144,7 +144,7 @@ async fn a_result_and_a_state_are_bounded() {
         .in_memory()
         .unwrap();
     let one =
-        "actions: { a: { type: activity, inputs: { activityType: large, input: 17000000 } } }";
+        "actions: { a: { type: activity, inputs: { activityType: large, input: 42000000 } } }";
     let workflow = engine.load_text("result.yaml", one).unwrap();
     let run = engine.start(&workflow, Value::Null).await.unwrap();
     let failed = fault_of(&run.result().await.unwrap_err());
