@@ -307,22 +307,48 @@ impl Engine {
         input: Value,
         options: StartOptions,
     ) -> Result<RunHandle, EngineError> {
+        let (watcher, updates) = mpsc::channel(WATCHED);
+        let run = self
+            .start_watched(workflow, input, options, Some(watcher))
+            .await?;
+        Ok(RunHandle::new(run, updates, self.inspector.clone()))
+    }
+
+    /// Starts a run that nobody follows; gives its id.
+    ///
+    /// # Errors
+    /// Those of [`Engine::start_with`].
+    pub async fn launch(
+        &self,
+        workflow: &Workflow,
+        input: Value,
+        options: StartOptions,
+    ) -> Result<Name, EngineError> {
+        self.start_watched(workflow, input, options, None).await
+    }
+
+    async fn start_watched(
+        &self,
+        workflow: &Workflow,
+        input: Value,
+        options: StartOptions,
+        watcher: Option<mpsc::Sender<Update>>,
+    ) -> Result<Name, EngineError> {
         let input = workflow.accept(input)?;
         let id = options
             .id
             .unwrap_or_else(|| new_id(&workflow.loaded.program.name));
         let run = Name::from(id);
-        let (watcher, updates) = mpsc::channel(WATCHED);
         let start = Start {
             run: run.clone(),
             loaded: workflow.loaded.clone(),
             source: workflow.source.clone(),
             input,
             labels: options.labels,
-            watcher: Some(watcher),
+            watcher,
         };
         self.scheduler.start(start).await?;
-        Ok(RunHandle::new(run, updates, self.inspector.clone()))
+        Ok(run)
     }
 
     /// Goes on with every run that a crash or a stop left unfinished; with `paused`, also with

@@ -65,13 +65,8 @@ impl Engine {
                 id: Some(id.clone()),
                 labels: marked.clone(),
             };
-            match self.start_with(workflow, input.clone(), options).await {
-                Ok(handle) => {
-                    return Ok(Started {
-                        run: Name::from(handle.id()),
-                        fresh: true,
-                    });
-                }
+            match self.launch(workflow, input.clone(), options).await {
+                Ok(run) => return Ok(Started { run, fresh: true }),
                 // An equal request is on its way into the store.
                 Err(EngineError::Schedule(ScheduleError::Exists(_))) => {
                     tokio::time::sleep(PAUSE).await;

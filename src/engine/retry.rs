@@ -4,7 +4,6 @@
 use super::{Engine, EngineError, REQUEST_LABEL, StartOptions, Started, Workflow, new_id};
 use crate::diagnostic::Diagnostics;
 use crate::machine::RunStatus;
-use crate::model::Name;
 use crate::scheduler::{Loader, ScheduleError};
 
 /// The label that names the run that was started again.
@@ -50,10 +49,7 @@ impl Engine {
             labels,
         };
         // What it was started with is what the workflow made of the input: it takes it again.
-        let handle = self.start_with(&workflow, state.input, options).await?;
-        Ok(Started {
-            run: Name::from(handle.id()),
-            fresh: true,
-        })
+        let run = self.launch(&workflow, state.input, options).await?;
+        Ok(Started { run, fresh: true })
     }
 }

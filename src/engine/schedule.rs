@@ -98,7 +98,7 @@ impl Engine {
             id: Some(run.to_string()),
             labels: BTreeMap::from([(SCHEDULE_LABEL.to_owned(), name.to_string())]),
         };
-        match self.start_with(workflow, Value::Null, options).await {
+        match self.launch(workflow, Value::Null, options).await {
             // It was started before a crash.
             Ok(_) | Err(EngineError::Schedule(ScheduleError::Exists(_))) => Ok(()),
             Err(error) => Err(error),

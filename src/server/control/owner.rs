@@ -314,9 +314,8 @@ async fn begin(engine: &Engine, start: StartRequest) -> Answer {
         id: Some(start.run),
         labels: start.labels,
     };
-    let handle = engine.start_with(&workflow, start.input, chosen).await;
-    let handle = handle.map_err(|error| refusal(&error))?;
-    json(&handle.id())
+    let begun = engine.launch(&workflow, start.input, chosen).await;
+    json(&begun.map_err(|error| refusal(&error))?)
 }
 
 fn target(entry: HandlerEntry) -> HandlerTarget {

@@ -152,8 +152,8 @@ pub(super) async fn start(
                 id: Some(id.clone()),
                 labels: start.labels,
             };
-            let handle = app.engine.start_with(&workflow, start.input, options);
-            let run = handle.await?.id().into();
+            let begun = app.engine.launch(&workflow, start.input, options);
+            let run = begun.await?;
             Started { run, fresh: true }
         }
     };
