@@ -36,7 +36,7 @@ impl Small {
 
 impl Drop for Small {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).output();
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
     }
 }
 

@@ -565,7 +565,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).output();
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
     }
 }
 
