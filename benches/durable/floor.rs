@@ -7,6 +7,9 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
+/// The segments of the store's log: sled opens a log only with its own.
+const SEGMENT: usize = 2 << 20;
+
 /// The rows of an average commit of a store, by the family of their keys.
 #[derive(Clone, Debug)]
 pub struct Shape {
@@ -27,7 +30,7 @@ struct Row {
 impl Shape {
     /// Reads it off a store that no engine has open any more.
     pub fn of(state: &Path) -> Self {
-        let db = sled::open(state.join("store")).unwrap();
+        let db = open(&state.join("store"));
         let mut found: BTreeMap<u8, (usize, usize, usize)> = BTreeMap::new();
         for row in db.iter() {
             let (key, value) = row.unwrap();
@@ -126,6 +129,7 @@ fn open(at: &Path) -> sled::Db {
     sled::Config::new()
         .path(at)
         .cache_capacity(256 << 20)
+        .segment_size(SEGMENT)
         .flush_every_ms(None)
         .open()
         .unwrap()
