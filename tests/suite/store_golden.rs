@@ -6,6 +6,7 @@ use super::store_damage::copy;
 use serde_json::Value as Json;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use windlass::engine::report::{DumpFilter, dump};
 use windlass::engine::{Engine, Inspector, RunStatus, StartOptions, Timestamp, Value, doctor};
 
@@ -33,7 +34,8 @@ actions:
   loop:
     type: until
     condition: \"@greaterOrEquals(variables('loopIndex'), 2)\"
-    delay: PT1H
+    limit: { timeout: P36500D }
+    delay: P18250D
     actions:
       grow: { type: incrementVariable, inputs: { name: n } }
 outputs: \"@variables('n')\"
@@ -76,7 +78,11 @@ fn dumped(dir: &Path) -> Json {
 #[ignore = "it writes the golden store of this format"]
 async fn generate() {
     let place = tempfile::tempdir().unwrap();
-    let engine = Engine::builder().open(place.path()).unwrap();
+    let century = Duration::from_secs(36_500 * 24 * 3600);
+    let engine = Engine::builder()
+        .max_timeout(century)
+        .open(place.path())
+        .unwrap();
     for (name, text) in RUNS {
         let workflow = engine.load_text(&format!("{name}.yaml"), text).unwrap();
         let options = StartOptions {
