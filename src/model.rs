@@ -611,6 +611,8 @@ pub struct Recurrence {
     pub interval: u32,
     /// The first time, local to the time zone; UTC without one.
     pub start: Option<chrono::NaiveDateTime>,
+    /// No time is after this one; as local as the first.
+    pub end: Option<chrono::NaiveDateTime>,
     /// A Windows or IANA name.
     pub time_zone: Option<Name>,
     /// For days and weeks: at these hours.

@@ -106,8 +106,17 @@ pub(super) fn next_after(
             let next = cron.find_next_occurrence(&after, false).ok()?;
             Some(Timestamp(next.timestamp_millis()))
         }
-        When::Recurrence(recurrence) => recurring(recurrence, anchor, after),
+        When::Recurrence(recurrence) => {
+            recurring(recurrence, anchor, after).filter(|at| !is_over(recurrence, *at))
+        }
     }
+}
+
+/// Whether the time is behind the recurrence's end.
+fn is_over(recurrence: &Recurrence, at: Timestamp) -> bool {
+    let zone = zone_of(recurrence.time_zone.as_deref());
+    let end = recurrence.end.and_then(|wall| on_the_clock(wall, zone));
+    end.is_some_and(|end| at > end)
 }
 
 fn zone_of(name: Option<&str>) -> Tz {
@@ -233,6 +242,7 @@ mod tests {
             frequency,
             interval,
             start: None,
+            end: None,
             time_zone: None,
             hours: Vec::new(),
             minutes: Vec::new(),
@@ -287,6 +297,27 @@ mod tests {
             times(monthly, "2026-02-01T00:00:00Z", 2),
             ["2026-02-28T08:00:00.000Z", "2026-03-31T08:00:00.000Z"]
         );
+    }
+
+    #[test]
+    fn a_recurrence_ends_at_its_end() {
+        let mut hourly = every(Frequency::Hour, 1);
+        hourly.start = "2026-11-21T08:00:00".parse().ok();
+        hourly.end = "2026-11-21T10:00:00".parse().ok();
+        hourly.time_zone = Some("Europe/Berlin".into());
+        let schedule = Schedule {
+            when: When::Recurrence(hourly),
+            overlap: Overlap::Skip,
+            missed: Missed::RunOnce,
+        };
+        let anchor = at("2026-11-20T00:00:00Z");
+        let next = |text: &str| next_after(&schedule, anchor, at(text));
+        let last = at("2026-11-21T09:00:00Z");
+        assert_eq!(next("2026-11-21T08:00:00Z"), Some(last));
+        assert_eq!(next("2026-11-21T09:00:00Z"), None);
+        // Missed, it is still found; behind it there is nothing to wait for.
+        let late = decide(&schedule, anchor, anchor, at("2026-12-01T00:00:00Z"), false);
+        assert_eq!((late.start, late.next), (Some(last), None));
     }
 
     #[test]

@@ -63,6 +63,8 @@ pub use schedule::SCHEDULE_LABEL;
 pub use crate::action::{ActivityContext, Registry, SecretSources};
 pub use crate::diagnostic::Diagnostics;
 pub use crate::dialect::json_schema;
+/// Which format a workflow has, as far as that is to be seen.
+pub use crate::dialect::of as dialect_of;
 /// Expressions, and the context in which one is tried.
 pub use crate::expression;
 pub use crate::expression::{Context, Object, Subject, TryError, Value, evaluate_line};

@@ -261,13 +261,14 @@ pub enum LoopEnd {
 
 impl LoopEnd {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Condition,
         Self::Break,
         Self::Count,
         Self::Timeout,
         Self::Failed,
         Self::Cancelled,
+        Self::Repeat,
     ];
 
     /// The word in outputs and events.

@@ -18,15 +18,15 @@ const DAYS: [&str; 7] = [
 ];
 
 impl Loom<'_> {
-    /// `{frequency, interval, startTime, timeZone, schedule: {hours, minutes, weekDays}}`.
+    /// `{frequency, interval, startTime, endTime, timeZone, schedule: {hours, minutes, weekDays}}`.
     pub(super) fn recurrence(&mut self, entry: &Entry) -> Option<Recurrence> {
         let mut fields = self.reader.fields(&entry.value, "`recurrence`", HINT)?;
         let frequency = fields.need(&mut self.reader, "frequency", entry.key_span, HINT);
         let interval = fields.get("interval");
         let start = fields.get("startTime");
+        let end = fields.get("endTime");
         let zone = fields.get("timeZone");
         let schedule = fields.get("schedule");
-        fields.allow(&["endTime"]);
         fields.finish(&mut self.reader);
         let frequency = self.frequency(frequency?)?;
         let interval = match interval.map(|entry| (self.reader.whole(&entry.value), entry)) {
@@ -39,7 +39,8 @@ impl Loom<'_> {
                 return None;
             }
         };
-        let start = start.and_then(|entry| self.start(entry));
+        let start = start.and_then(|entry| self.instant(entry));
+        let end = end.and_then(|entry| self.instant(entry));
         let zone = zone.and_then(|entry| self.reader.text(entry, "a time zone"));
         let part = |key: &str, most: i64| {
             let node = schedule.and_then(|entry| entry.value.get_any_case(key));
@@ -50,6 +51,7 @@ impl Loom<'_> {
             frequency,
             interval,
             start,
+            end,
             time_zone: zone.map(Into::into),
             hours: part("hours", 23),
             minutes: part("minutes", 59),
@@ -72,7 +74,7 @@ impl Loom<'_> {
     }
 
     /// With `Z` or an offset it is UTC, else local to the time zone.
-    fn start(&mut self, entry: &Entry) -> Option<NaiveDateTime> {
+    fn instant(&mut self, entry: &Entry) -> Option<NaiveDateTime> {
         let hint = "for example 2026-11-20T08:00:00Z";
         let text = self.reader.text(entry, hint)?;
         let exact = chrono::DateTime::parse_from_rfc3339(text).map(|at| at.naive_utc());

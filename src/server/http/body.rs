@@ -1,13 +1,15 @@
 //! How requests are read: bounded in size and time, and refused as problems.
 
 use super::problem::{Kind, Problem};
-use super::workflows::WorkflowText;
+use crate::engine::{Bundle, dialect_of};
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::error::Category;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The largest body, in bytes.
@@ -15,6 +17,15 @@ pub const MAX_BODY: usize = 16 << 20;
 
 /// A body that has not come after this time is refused.
 const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// The types of a workflow's text.
+const TEXTS: [&str; 5] = [
+    "application/yaml",
+    "application/x-yaml",
+    "text/yaml",
+    "text/x-yaml",
+    "text/plain",
+];
 
 /// A body of JSON.
 pub(super) struct Json<T>(pub T);
@@ -24,38 +35,102 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         // A form of another site's page cannot send this type without being asked first.
-        if !is_json(request.headers()) {
+        if !is_json(&essence(request.headers())) {
             let detail = "send the header `Content-Type: application/json`";
             return Err(Problem::new(Kind::MediaType, detail));
         }
         let bytes = read(request.into_body()).await?;
         match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Self(value)),
-            Err(error) => Err(Problem::new(Kind::BadRequest, error.to_string())),
+            Err(error) => Err(unreadable(error)),
         }
     }
 }
 
-/// A workflow: text as it is, or JSON with the text in it.
-pub(super) struct Source(pub WorkflowText);
+/// What a body may be instead of a workflow as it is: JSON with the workflow's text in it.
+pub(super) trait Envelope: DeserializeOwned {
+    /// Its members. None of them is a key at the top of a workflow.
+    const MEMBERS: &'static [&'static str];
+    /// Whether a body of a type that says nothing is a workflow. A page of another site may send
+    /// one without asking, so what starts something takes none.
+    const ANY_TYPE: bool;
+    /// What stands for a workflow as it is.
+    fn bare(text: String) -> Self;
+}
 
-impl<S: Send + Sync> FromRequest<S> for Source {
+/// How a workflow came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As text: YAML, or JSON too.
+    Text,
+    /// As JSON.
+    Json,
+}
+
+impl Form {
+    /// What its file is called when nobody says it.
+    pub fn file(self, stem: &str) -> String {
+        match self {
+            Self::Text => format!("{stem}.yaml"),
+            Self::Json => format!("{stem}.json"),
+        }
+    }
+}
+
+/// A workflow: as it is, or JSON with its text in it.
+pub(super) struct Source<T>(pub T, pub Form);
+
+impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        if is_json(request.headers()) {
-            let Json(text) = Json::from_request(request, state).await?;
-            return Ok(Self(text));
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        let essence = essence(request.headers());
+        let json = is_json(&essence);
+        if !(json || T::ANY_TYPE || TEXTS.contains(&essence.as_str())) {
+            let detail = "send `Content-Type: application/json`, or a workflow as it is with \
+                          `application/yaml`";
+            return Err(Problem::new(Kind::MediaType, detail));
         }
         let bytes = read(request.into_body()).await?;
+        if json && is_envelope::<T>(&bytes)? {
+            let body = serde_json::from_slice(&bytes).map_err(unreadable)?;
+            return Ok(Self(body, Form::Text));
+        }
+        let form = if json { Form::Json } else { Form::Text };
         match String::from_utf8(bytes.into()) {
-            Ok(text) => Ok(Self(WorkflowText {
-                text,
-                ..WorkflowText::default()
-            })),
+            Ok(text) => Ok(Self(T::bare(text), form)),
             Err(_) => Err(Problem::new(Kind::BadRequest, "the body is not UTF-8")),
         }
     }
+}
+
+/// Whether JSON is the envelope, not a workflow: it has a member of it. `dialect` may be in both.
+fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
+    let neither = || {
+        let members = T::MEMBERS.join("`, `");
+        let detail = format!("the body is neither a workflow nor an object of `{members}`");
+        Problem::new(Kind::BadRequest, detail)
+    };
+    let keys: BTreeMap<String, IgnoredAny> =
+        serde_json::from_slice(bytes).map_err(|error| match error.classify() {
+            Category::Data => neither(),
+            Category::Io | Category::Syntax | Category::Eof => unreadable(error),
+        })?;
+    let known = |key: &String| T::MEMBERS.contains(&key.as_str());
+    if keys.keys().any(|key| known(key) && key != "dialect") || keys.keys().all(known) {
+        return Ok(true);
+    }
+    // What says its dialect is told what is wrong with it as a workflow.
+    let text = String::from_utf8_lossy(bytes);
+    let bundle = Bundle::single(Form::Json.file("workflow"), text);
+    if keys.contains_key("dialect") || dialect_of(&bundle, None).is_some() {
+        return Ok(false);
+    }
+    Err(neither())
+}
+
+fn unreadable(error: serde_json::Error) -> Problem {
+    Problem::new(Kind::BadRequest, error.to_string())
 }
 
 /// What stands behind the question mark.
@@ -85,11 +160,16 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+/// The type of a body without its parameters; empty when none is given.
+fn essence(headers: &HeaderMap) -> String {
     let given = headers.get(header::CONTENT_TYPE);
     let given = given.and_then(|value| value.to_str().ok());
-    let essence = given.and_then(|text| text.split(';').next()).map(str::trim);
-    essence.is_some_and(|word| word.eq_ignore_ascii_case("application/json"))
+    let essence = given.and_then(|text| text.split(';').next());
+    essence.unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn is_json(essence: &str) -> bool {
+    essence == "application/json"
 }
 
 async fn read(body: Body) -> Result<Bytes, Problem> {

@@ -1,8 +1,9 @@
 //! Runs over HTTP: start, list, look, and the commands to one. What is answered are the reports
 //! that the command line prints too.
 
-use super::body::{Asked, Json, Named};
+use super::body::{Asked, Envelope, Form, Json, Named, Source};
 use super::problem::{Kind, Problem};
+use super::schema::StartBody;
 use super::workflows::unknown;
 use super::{App, blocking};
 use crate::engine::report::{
@@ -71,6 +72,20 @@ pub struct StartRun {
     pub labels: BTreeMap<String, String>,
 }
 
+impl Envelope for StartRun {
+    const MEMBERS: &'static [&'static str] = &[
+        "workflow", "text", "file", "files", "dialect", "run", "input", "labels",
+    ];
+    const ANY_TYPE: bool = false;
+
+    fn bare(text: String) -> Self {
+        Self {
+            text: Some(text),
+            ..Self::default()
+        }
+    }
+}
+
 /// A further file of a workflow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -117,7 +132,7 @@ pub struct Signal {
 
 /// Starts a run. When it is answered, the run's first step is durable. With an `Idempotency-Key`,
 /// the same request answered again is the same run, with status 200.
-#[utoipa::path(post, path = "/v1/runs", operation_id = "start_run", tag = "runs", request_body = StartRun,
+#[utoipa::path(post, path = "/v1/runs", operation_id = "start_run", tag = "runs", request_body(content((StartBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     params(("Idempotency-Key" = Option<String>, Header, description = "A key of the caller's, of a workflow: the same key is the same run")),
     responses(
         (status = 201, description = "The run was started", body = RunSummary, headers(("Location" = String, description = "The run"))),
@@ -128,11 +143,11 @@ pub struct Signal {
 pub(super) async fn start(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
-    Json(start): Json<StartRun>,
+    Source(start, form): Source<StartRun>,
 ) -> Result<Response, Problem> {
     app.takes_work()?;
     let key = key(&headers)?;
-    let workflow = workflow(&app, &start).await?;
+    let workflow = workflow(&app, &start, form).await?;
     let started = match (key, start.run) {
         (Some(_), Some(_)) => {
             let detail = "a run's id is a key itself: give either `run` or an Idempotency-Key";
@@ -197,7 +212,7 @@ fn run_id(id: String) -> Result<String, Problem> {
     Ok(id)
 }
 
-async fn workflow(app: &Arc<App>, start: &StartRun) -> Result<Arc<Workflow>, Problem> {
+async fn workflow(app: &Arc<App>, start: &StartRun, form: Form) -> Result<Arc<Workflow>, Problem> {
     let text = match (&start.workflow, &start.text) {
         (Some(name), None) => {
             if start.file.is_some() || !start.files.is_empty() || start.dialect.is_some() {
@@ -219,14 +234,16 @@ async fn workflow(app: &Arc<App>, start: &StartRun) -> Result<Arc<Workflow>, Pro
         policy: app.engine.guest_policy(),
         ..LoadOptions::default()
     };
-    let bundle = bundle(start.file.as_deref(), text, &start.files);
+    let file = start.file.clone();
+    let file = file.unwrap_or_else(|| form.file("workflow"));
+    let bundle = bundle(file, text, &start.files);
     let app = Arc::clone(app);
     blocking(move || Ok(Arc::new(app.engine.load_bundle(bundle, &options)?))).await
 }
 
 /// The files of a workflow that came as text.
-pub(super) fn bundle(file: Option<&str>, text: String, further: &[FileText]) -> Bundle {
-    let mut bundle = Bundle::single(file.unwrap_or("workflow.yaml"), text);
+pub(super) fn bundle(file: String, text: String, further: &[FileText]) -> Bundle {
+    let mut bundle = Bundle::single(file, text);
     bundle.files.extend(further.iter().map(|file| SourceFile {
         path: file.path.clone(),
         text: file.text.clone(),

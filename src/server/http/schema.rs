@@ -1,9 +1,13 @@
 //! Schemas of the types that other rooms own, as they serialise.
 
+use super::runs::StartRun;
+use super::workflows::WorkflowText;
 use crate::engine::{HistoryEvent, IterationRow, LoopEnd, RunStatus, Status, Timestamp};
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use utoipa::openapi::schema::{
-    AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
+    AdditionalProperties, AnyOfBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat,
+    SchemaType, Type,
 };
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{PartialSchema, ToSchema};
@@ -18,6 +22,36 @@ fn words(words: impl IntoIterator<Item = &'static str>) -> RefOr<Schema> {
 
 fn named<T: ToSchema>() -> RefOr<Schema> {
     RefOr::Ref(Ref::from_schema_name(T::name()))
+}
+
+/// A body of JSON: an envelope, or a workflow as it is.
+pub(super) struct OrWorkflow<T>(PhantomData<T>);
+
+/// The body of a request that brings a workflow.
+pub(super) type WorkflowBody = OrWorkflow<WorkflowText>;
+
+/// The body of a request that starts a run.
+pub(super) type StartBody = OrWorkflow<StartRun>;
+
+impl<T: ToSchema> PartialSchema for OrWorkflow<T> {
+    fn schema() -> RefOr<Schema> {
+        let bare = of(Type::Object)
+            .description(Some("A workflow as it is: has no member of the other"))
+            .additional_properties(Some(AdditionalProperties::FreeForm(true)));
+        let either = AnyOfBuilder::new().item(named::<T>()).item(bare);
+        Schema::AnyOf(either.build()).into()
+    }
+}
+
+impl<T: ToSchema> ToSchema for OrWorkflow<T> {
+    fn name() -> Cow<'static, str> {
+        Cow::Owned(format!("{}OrWorkflow", T::name()))
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((T::name().into_owned(), T::schema()));
+        T::schemas(schemas);
+    }
 }
 
 macro_rules! schema {

@@ -1,8 +1,9 @@
 //! Workflows over HTTP: kept under a name, looked at, checked.
 
-use super::body::{Asked, Named, Source};
+use super::body::{Asked, Envelope, Form, Named, Source};
 use super::problem::{Kind, Problem};
 use super::runs::{FileText, bundle, dialect};
+use super::schema::WorkflowBody;
 use super::{App, blocking};
 use crate::engine::report::{
     DiagnosticReport, LoopLimits, WorkflowReport, WorkflowSummary, diagnostics, loop_limits,
@@ -36,14 +37,33 @@ pub struct WorkflowText {
     pub dialect: Option<String>,
 }
 
+impl Envelope for WorkflowText {
+    const MEMBERS: &'static [&'static str] = &["text", "file", "files", "dialect"];
+    const ANY_TYPE: bool = true;
+
+    fn bare(text: String) -> Self {
+        Self {
+            text,
+            ..Self::default()
+        }
+    }
+}
+
 impl WorkflowText {
-    fn parts(self, policy: Policy) -> Result<(Bundle, LoadOptions), Problem> {
+    /// The workflow of this stem, as it came.
+    fn parts(
+        self,
+        stem: &str,
+        form: Form,
+        policy: Policy,
+    ) -> Result<(Bundle, LoadOptions), Problem> {
         let options = LoadOptions {
             dialect: dialect(self.dialect.as_deref())?,
             policy,
             ..LoadOptions::default()
         };
-        let bundle = bundle(self.file.as_deref(), self.text, &self.files);
+        let file = self.file.unwrap_or_else(|| form.file(stem));
+        let bundle = bundle(file, self.text, &self.files);
         Ok((bundle, options))
     }
 }
@@ -69,10 +89,10 @@ pub struct Validation {
 }
 
 /// Keeps a workflow under a name, in place of the one that was there. Runs that were started go
-/// on with what they were started with. The body is its text, or JSON with the text in it.
+/// on with what they were started with. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
 #[utoipa::path(put, path = "/v1/workflows/{name}", operation_id = "put_workflow", tag = "workflows",
     params(("name" = String, Path, description = "Its name: letters, digits and -_.")),
-    request_body(content((WorkflowText = "application/json"), (String = "application/yaml"))),
+    request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
         (status = 201, description = "It is kept", body = WorkflowReport),
         (status = 200, description = "It is kept in place of another one", body = WorkflowReport),
@@ -81,10 +101,10 @@ pub struct Validation {
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     Named(name): Named,
-    Source(text): Source,
+    Source(text, form): Source<WorkflowText>,
 ) -> Result<Response, Problem> {
     app.takes_work()?;
-    let (bundle, options) = text.parts(app.engine.guest_policy())?;
+    let (bundle, options) = text.parts(&name, form, app.engine.guest_policy())?;
     let location = format!("/v1/workflows/{name}");
     let engine = Arc::clone(&app.engine);
     let put = blocking(move || Ok(engine.put_workflow(&name, bundle, &options)?));
@@ -163,18 +183,18 @@ pub(super) async fn remove(
     }
 }
 
-/// Checks a workflow and keeps nothing. The body is its text, or JSON with the text in it.
+/// Checks a workflow and keeps nothing. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
 #[utoipa::path(post, path = "/v1/validate", operation_id = "validate_workflow", tag = "workflows",
-    request_body(content((WorkflowText = "application/json"), (String = "application/yaml"))),
+    request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
         (status = 200, description = "What is wrong with it, if anything", body = Validation),
         (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn validate(
     State(app): State<Arc<App>>,
-    Source(text): Source,
+    Source(text, form): Source<WorkflowText>,
 ) -> Result<axum::Json<Validation>, Problem> {
-    let (bundle, options) = text.parts(app.engine.guest_policy())?;
+    let (bundle, options) = text.parts("workflow", form, app.engine.guest_policy())?;
     let engine = Arc::clone(&app.engine);
     let checked = blocking(move || match engine.load_bundle(bundle, &options) {
         Ok(workflow) => Ok(Validation {

@@ -3,9 +3,10 @@
 
 use super::process::Place;
 use crate::serve::{Server, answer, client};
+use chrono::{DateTime, NaiveDateTime};
 use reqwest::Method;
-use serde_json::Value;
-use std::collections::BTreeSet;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const EVERY_SECOND: &str = "
@@ -63,6 +64,85 @@ async fn a_schedule_starts_each_time_once_and_survives_kills() {
     assert!(gone.send().await.unwrap().status().is_success());
     let (status, _) = server.get("/v1/workflows/tick").await;
     assert_eq!(status, 404);
+}
+
+/// A definition as Logic Apps export it, that recurs every second up to an end.
+fn recurring(end: Option<&str>) -> String {
+    let mut recurrence = json!({ "frequency": "Second", "interval": 1 });
+    if let Some(end) = end {
+        recurrence["startTime"] = json!("2020-01-01T00:00:00Z");
+        recurrence["endTime"] = json!(end);
+    }
+    let definition = json!({ "definition": {
+        "contentVersion": "1.0.0.0",
+        "triggers": { "every": { "type": "Recurrence", "recurrence": recurrence } },
+        "actions": { "a": { "type": "Compose", "inputs": 1, "runAfter": {} } },
+    }});
+    definition.to_string()
+}
+
+/// The seconds of the runs' times, and of when they were started.
+fn slots(runs: &[Value]) -> BTreeMap<i64, i64> {
+    let mut found = BTreeMap::new();
+    for run in runs {
+        let id = run["run"].as_str().unwrap();
+        let time = id.rsplit("-at-").next().unwrap();
+        let slot = NaiveDateTime::parse_from_str(time, "%Y%m%dT%H%M%SZ").unwrap();
+        let started = run["started_at"].as_str().unwrap();
+        let started = DateTime::parse_from_rfc3339(started).unwrap();
+        let before = found.insert(slot.and_utc().timestamp(), started.timestamp());
+        assert_eq!(before, None, "twice: {id}");
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recurrence_goes_on_after_kills_and_fires_no_time_twice() {
+    let place = Place::new();
+    let mut server = Server::start(&place.state());
+    let request = server.ask(Method::PUT, "/v1/workflows/recur");
+    let request = request.header("content-type", "application/json");
+    let (status, told) = answer(request.body(recurring(None))).await;
+    assert_eq!(status, 201, "{told}");
+    for _ in 0..3 {
+        let before = runs(&server).await.len();
+        at_least(&server, before + 2).await;
+        server.kill();
+        server = Server::start(&place.state());
+    }
+    let before = runs(&server).await.len();
+    let found = at_least(&server, before + 3).await;
+    let slots = slots(&found);
+    for (slot, started) in &slots {
+        // On schedule: in its second, or when the server came back within the minute.
+        assert!((0..60).contains(&(started - slot)), "{slots:?}");
+    }
+    // Those after the last restart follow one another, second by second.
+    let last: Vec<i64> = slots.keys().rev().take(3).copied().collect();
+    assert!(last[0] - last[2] <= 4, "{slots:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recurrence_ends_at_its_end() {
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    let kept = |name: &str, body: String| {
+        let request = server.ask(Method::PUT, &format!("/v1/workflows/{name}"));
+        answer(
+            request
+                .header("content-type", "application/json")
+                .body(body),
+        )
+    };
+    let over = kept("over", recurring(Some("2021-01-01T00:00:00Z"))).await;
+    assert_eq!(over.0, 201, "{}", over.1);
+    let lasts = kept("lasts", recurring(Some("2999-01-01T00:00:00Z"))).await;
+    assert_eq!(lasts.0, 201, "{}", lasts.1);
+    let found = at_least(&server, 3).await;
+    assert!(
+        found.iter().all(|run| run["workflow"] == "lasts"),
+        "{found:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -144,6 +144,102 @@ async fn commands_to_a_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_workflow_is_taken_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let send = |method: Method, path: &str, kind: &str, body: &str| {
+        let request = server.ask(method, path).header("content-type", kind);
+        answer(request.body(body.to_owned()))
+    };
+    let put = |name: &str, kind: &str, body: &str| {
+        send(Method::PUT, &format!("/v1/workflows/{name}"), kind, body)
+    };
+    let definition = json!({ "definition": {
+        "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+        "contentVersion": "1.0.0.0",
+        "triggers": {},
+        "actions": { "a": { "type": "Compose", "inputs": 3, "runAfter": {} } },
+    }});
+    let canvas = json!({ "dialect": "canvas",
+        "nodes": [{ "id": "s", "type": "constant", "data": { "value": 1 } }], "edges": [] });
+    let loom = json!({ "inputs": { "n": { "type": "integer", "default": 2 } },
+        "actions": { "a": { "type": "compose", "inputs": "@inputs('n')" } } });
+    for (name, kind, body) in [
+        ("logic.app", "application/json", definition.to_string()),
+        (
+            "drawn",
+            "application/json; charset=utf-8",
+            canvas.to_string(),
+        ),
+        ("plain", "application/json", loom.to_string()),
+        ("yaml", "application/yaml", COUNT.to_owned()),
+        ("text", "text/plain", COUNT.to_owned()),
+        // What curl sends with --data-binary.
+        (
+            "curl",
+            "application/x-www-form-urlencoded",
+            loom.to_string(),
+        ),
+        (
+            "envelope",
+            "application/json",
+            json!({ "text": COUNT }).to_string(),
+        ),
+    ] {
+        let (status, kept) = put(name, kind, &body).await;
+        assert_eq!(status, 201, "{name}: {kept}");
+        let started = server.post("/v1/runs", &json!({ "workflow": name })).await;
+        assert_eq!(started.0, 201, "{name}: {}", started.1);
+        let outcome = server.end(started.1["run"].as_str().unwrap()).await;
+        assert_eq!(outcome["status"], "Succeeded", "{name}: {outcome}");
+    }
+    // Without a name of its own it has the one that it is kept under.
+    let (_, runs) = server.get("/v1/runs?workflow=logic.app").await;
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+
+    for (kind, body) in [
+        ("application/json", loom.to_string()),
+        ("application/yaml", COUNT.to_owned()),
+        ("text/plain", COUNT.to_owned()),
+    ] {
+        let (status, checked) = send(Method::POST, "/v1/validate", kind, &body).await;
+        assert_eq!(
+            (status, &checked["valid"]),
+            (200, &json!(true)),
+            "{checked}"
+        );
+        let (status, run) = send(Method::POST, "/v1/runs", kind, &body).await;
+        assert_eq!(status, 201, "{run}");
+        let outcome = server.end(run["run"].as_str().unwrap()).await;
+        assert_eq!(outcome["status"], "Succeeded", "{outcome}");
+    }
+    // A page of another site can send a form without asking: it starts nothing.
+    let form = "application/x-www-form-urlencoded";
+    assert_eq!(send(Method::POST, "/v1/runs", form, COUNT).await.0, 415);
+
+    // What is wrong is said of what was meant.
+    let slip = r#"{ "actions": { "a": { "type": "compos" } } }"#;
+    let (status, refused) = put("slip", "application/json", slip).await;
+    assert_eq!(status, 422, "{refused}");
+    assert_eq!(refused["diagnostics"][0]["file"], "slip.json", "{refused}");
+    for (body, said) in [
+        (r#"{ "text": "x", "dialct": "tea" }"#, "dialct"),
+        (r#"{ "dialect": "tea" }"#, "missing field `text`"),
+        ("[1]", "neither a workflow nor an object of `text`"),
+        (
+            r#"{ "txt": "x" }"#,
+            "neither a workflow nor an object of `text`",
+        ),
+        (r#"{ "text": "#, "EOF"),
+    ] {
+        let (status, refused) = put("slip", "application/json", body).await;
+        assert_eq!(status, 400, "{body}: {refused}");
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains(said), "{body}: {detail}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_is_a_problem() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
