@@ -2,6 +2,7 @@
 
 mod api;
 mod events;
+mod formats;
 mod life;
 mod metrics;
 mod remote;
