@@ -52,7 +52,7 @@ impl Dialect {
     }
 }
 
-/// What an input must be; text from the command line is converted.
+/// What an input or a typed variable must be; text from the command line is converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
     /// Anything.
@@ -69,6 +69,37 @@ pub enum InputKind {
     Array,
     /// A map.
     Object,
+}
+
+impl InputKind {
+    /// Whether `value` is of this kind as it stands. A whole number written as `2.0` is an integer.
+    #[must_use]
+    pub fn accepts(self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Any, _)
+            | (Self::String, Value::String(_))
+            | (Self::Boolean, Value::Bool(_))
+            | (Self::Array, Value::Array(_))
+            | (Self::Object, Value::Object(_))
+            | (Self::Number, Value::Int(_) | Value::Float(_) | Value::Decimal(_)) => true,
+            (Self::Integer, value) => value.as_int().is_some(),
+            _ => false,
+        }
+    }
+
+    /// The kind with its article, for messages.
+    #[must_use]
+    pub const fn described(self) -> &'static str {
+        match self {
+            Self::Any => "anything",
+            Self::String => "a string",
+            Self::Integer => "an integer",
+            Self::Number => "a number",
+            Self::Boolean => "true or false",
+            Self::Array => "an array",
+            Self::Object => "an object",
+        }
+    }
 }
 
 /// One declared input.

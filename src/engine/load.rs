@@ -183,30 +183,13 @@ fn missing(input: &Input) -> EngineError {
 
 /// Text from the command line is converted to what is declared; anything else must fit.
 fn converted(input: &Input, value: &Value) -> Result<Value, EngineError> {
-    let fits = match (input.kind, value) {
-        // What may be left out may also be null.
-        (_, Value::Null) if input.default == Some(Value::Null) => true,
-        (InputKind::Any, _)
-        | (InputKind::String, Value::String(_))
-        | (InputKind::Boolean, Value::Bool(_))
-        | (InputKind::Array, Value::Array(_))
-        | (InputKind::Object, Value::Object(_))
-        | (InputKind::Number, Value::Int(_) | Value::Float(_) | Value::Decimal(_)) => true,
-        (InputKind::Integer, value) => value.as_int().is_some(),
-        _ => false,
-    };
+    // What may be left out may also be null.
+    let absent = value.is_null() && input.default == Some(Value::Null);
+    let fits = absent || input.kind.accepts(value);
     if fits {
         return Ok(value.clone());
     }
-    let wanted = match input.kind {
-        InputKind::Any => "anything",
-        InputKind::String => "a string",
-        InputKind::Integer => "an integer",
-        InputKind::Number => "a number",
-        InputKind::Boolean => "true or false",
-        InputKind::Array => "an array",
-        InputKind::Object => "an object",
-    };
+    let wanted = input.kind.described();
     let parsed = value.as_str().and_then(|text| Value::from_json(text).ok());
     match parsed {
         Some(parsed) if input.kind != InputKind::String => {

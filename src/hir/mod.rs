@@ -3,7 +3,7 @@
 
 use crate::expression::{Condition, Reference, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, Pages, Recurrence, RetryOn,
+    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Recurrence, RetryOn,
     Schedule, Status, Take, Test,
 };
 use crate::source::Span;
@@ -19,6 +19,8 @@ pub struct Workflow {
     pub inputs: Vec<Input>,
     /// Initial values, evaluated in order when the run starts.
     pub variables: Vec<(Name, Template)>,
+    /// What a variable may hold, where that was declared (Azure).
+    pub types: Vec<(Name, InputKind)>,
     /// Definition parameters with their resolved values (Azure).
     pub parameters: Vec<(Name, Value)>,
     /// What starts a run, when the file says (Azure).

@@ -36,9 +36,13 @@ impl Stepper<'_> {
         let name = self.variable_key(&one.variable);
         let negative = one.op == AssignOp::Decrement;
         match one.op {
-            AssignOp::Set => self.emit(Change::VariableSet(name.clone(), value)),
+            AssignOp::Set => {
+                self.fits(&name, &value)?;
+                self.emit(Change::VariableSet(name.clone(), value));
+            }
             AssignOp::Increment | AssignOp::Decrement => {
                 let sum = self.sum(&name, &value, negative)?;
+                self.fits(&name, &sum)?;
                 self.emit(Change::VariableSet(name.clone(), sum));
             }
             AssignOp::AppendToArray => return self.append_element(name, value),
@@ -85,11 +89,33 @@ impl Stepper<'_> {
         })
     }
 
+    /// Azure declares what a variable may hold. One that was given no value holds null until then.
+    fn fits(&self, name: &Name, value: &Value) -> Faulty<()> {
+        let mut declared = self.program.types.iter();
+        let Some((_, kind)) = declared.find(|(typed, _)| typed.eq_ignore_ascii_case(name)) else {
+            return Ok(());
+        };
+        let initial = value.is_null() && self.run.variables.get(name).is_none();
+        if initial || kind.accepts(value) {
+            return Ok(());
+        }
+        let message = format!(
+            "variable `{name}` was declared to hold {}: it cannot take a value of the type {}",
+            kind.described(),
+            value.kind()
+        );
+        Err(Fault::new(fault_kind::EXPRESSION, message))
+    }
+
     fn append_element(&mut self, variable: Name, more: Value) -> Faulty<Output> {
         let name = variable.clone();
         let change = match self.known(&variable)? {
             Some(Value::Array(_)) => Change::ElementAppended(name, more),
-            None => Change::VariableSet(name, Value::array(vec![more])),
+            None => {
+                let first = Value::array(vec![more]);
+                self.fits(&name, &first)?;
+                Change::VariableSet(name, first)
+            }
             Some(other) => return Err(not_a(&variable, "an array", other)),
         };
         self.emit(change);
@@ -101,7 +127,11 @@ impl Stepper<'_> {
         let (name, more) = (variable.clone(), text(value));
         let change = match known {
             Some(Value::String(_)) => Change::TextAppended(name, more.clone()),
-            None => Change::VariableSet(name, Value::text(more.clone())),
+            None => {
+                let first = Value::text(more.clone());
+                self.fits(&name, &first)?;
+                Change::VariableSet(name, first)
+            }
             Some(other) => return Err(not_a(&variable, "a string", other)),
         };
         self.emit(change);

@@ -14,7 +14,7 @@ pub use verify::verify;
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, Link, Name, OnLimit, Pages, RetryOn, Schedule,
+    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, RetryOn, Schedule,
     Status, Take, Test,
 };
 use crate::source::Span;
@@ -43,6 +43,8 @@ pub struct Program {
     pub by_name: Vec<ActionId>,
     /// Initial variables, in order.
     pub variables: Vec<(Name, Template)>,
+    /// What a variable may hold, where that was declared: names without case.
+    pub types: Vec<(Name, InputKind)>,
     /// Definition parameters and other constants.
     pub parameters: Vec<(Name, Value)>,
     /// What starts a run, where the file says: its input is what that delivers.

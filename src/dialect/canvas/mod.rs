@@ -71,6 +71,7 @@ pub(super) fn read(
         dialect: Dialect::Canvas,
         inputs: lowered.inputs,
         variables: Vec::new(),
+        types: Vec::new(),
         parameters: Vec::new(),
         trigger: None,
         schedule: None,

@@ -28,7 +28,7 @@ use super::{Caps, stem};
 use crate::diagnostic::Diagnostics;
 use crate::expression::{Syntax, Template};
 use crate::hir::Workflow;
-use crate::model::{Dialect, Name};
+use crate::model::{Dialect, InputKind, Name};
 use crate::source::{Entry, Node, SourceFile, Span};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -57,6 +57,7 @@ pub(super) fn read(
         names: BTreeMap::new(),
         loops: Vec::new(),
         made: Vec::new(),
+        types: Vec::new(),
         set: BTreeSet::new(),
         assigned: Vec::new(),
         conditions: BTreeMap::new(),
@@ -66,6 +67,7 @@ pub(super) fn read(
     };
     let mut workflow = loom.workflow(node, parameters, &stem(&file.path));
     loom.remember_files(&mut workflow);
+    workflow.types = std::mem::take(&mut loom.types);
     loom.check_names(&workflow);
     if !loom.reader.diagnostics.has_errors() {
         loom.lint(&workflow);
@@ -92,6 +94,8 @@ struct Loom<'a> {
     /// The variables that something makes: in loom every assignment, in azure only
     /// `InitializeVariable`.
     made: Vec<Name>,
+    /// Azure: what the variables were declared to hold.
+    types: Vec<(Name, InputKind)>,
     /// All variables that something sets, without case; known at the end.
     set: BTreeSet<String>,
     /// Azure: the variables that are assigned and must have been made.

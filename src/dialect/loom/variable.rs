@@ -4,8 +4,19 @@ use super::Loom;
 use super::action::Act;
 use crate::expression::{Template, Value};
 use crate::hir::{Assign, Assignment, StepKind};
-use crate::model::{AssignOp, Name};
-use crate::source::{Kind, Node};
+use crate::model::{AssignOp, InputKind, Name};
+use crate::source::{Entry, Kind, Node};
+
+/// The types of the reference's "Initialize variable"; a float may be whole.
+const TYPES: [(&str, InputKind); 7] = [
+    ("string", InputKind::String),
+    ("integer", InputKind::Integer),
+    ("float", InputKind::Number),
+    ("boolean", InputKind::Boolean),
+    ("bool", InputKind::Boolean),
+    ("array", InputKind::Array),
+    ("object", InputKind::Object),
+];
 
 /// Whether `name` of an action without a key is the name of its variable.
 pub(super) fn names_its_variable(node: &Node) -> bool {
@@ -53,8 +64,12 @@ impl Loom<'_> {
                 None
             }
         };
-        if label == "initializeVariable" {
-            fields.allow(&["type"]);
+        let declared = match label {
+            "initializeVariable" => fields.get("type"),
+            _ => None,
+        };
+        if let (Some((variable, _)), Some(declared)) = (variable, declared) {
+            self.typed(variable, declared);
         }
         if let Some(fields) = inputs {
             fields.finish(&mut self.reader);
@@ -79,6 +94,24 @@ impl Loom<'_> {
         })
     }
 
+    /// Azure's declared type: from then on the variable takes nothing else.
+    fn typed(&mut self, variable: &str, declared: &Entry) {
+        let hint = "string, integer, float, boolean, array or object";
+        let Some(text) = self.reader.text(declared, hint) else {
+            return;
+        };
+        let same = |(name, _): &&(&str, InputKind)| name.eq_ignore_ascii_case(text);
+        match TYPES.iter().find(same) {
+            Some((_, kind)) if self.azure() => self.types.push((Name::from(variable), *kind)),
+            Some(_) => {}
+            None => {
+                let what = format!("no variable has the type `{text}`");
+                let at = declared.value.span;
+                self.reader.error("unknown-type", at, what, hint);
+            }
+        }
+    }
+
     /// Azure's `inputs: {variables: [{name, type, value}]}`.
     fn initialize(&mut self, act: &Act<'_>, inputs: &Node) -> StepKind {
         let hint = "for example variables: [{ name: status, type: string, value: pending }]";
@@ -98,13 +131,17 @@ impl Loom<'_> {
             };
             let name = fields.need(&mut self.reader, "name", item.span, hint);
             let name = name.and_then(|entry| self.reader.text(entry, hint));
-            fields.allow(&["type", "description"]);
+            let declared = fields.get("type");
+            fields.allow(&["description"]);
             let value = match fields.get("value") {
                 Some(entry) => self.reader.template(&entry.value),
                 None => Template::constant(Value::Null),
             };
             fields.finish(&mut self.reader);
             let Some(name) = name else { continue };
+            if let Some(declared) = declared {
+                self.typed(name, declared);
+            }
             self.made.push(Name::from(name));
             assignments.push(Assignment {
                 variable: Name::from(name),

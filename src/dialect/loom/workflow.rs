@@ -36,6 +36,7 @@ impl Loom<'_> {
             dialect: self.dialect,
             inputs: Vec::new(),
             variables: Vec::new(),
+            types: Vec::new(),
             parameters: Vec::new(),
             trigger: None,
             schedule: None,

@@ -27,6 +27,7 @@ impl<'n> Tea<'_, 'n> {
             dialect: Dialect::Tea,
             inputs: Vec::new(),
             variables: Vec::new(),
+            types: Vec::new(),
             parameters: Vec::new(),
             trigger: None,
             schedule: None,

@@ -125,6 +125,7 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
         dialect,
         inputs: Vec::new(),
         variables: variables.iter().map(variable).collect(),
+        types: Vec::new(),
         parameters: Vec::new(),
         trigger: None,
         schedule: None,
