@@ -8,7 +8,7 @@ use crate::dialect::words::action_type;
 use crate::expression::{Condition, Template};
 use crate::hir::{RetryPolicy, Step, StepKind};
 use crate::model::Name;
-use crate::source::{Node, Span};
+use crate::source::{Entry, Node, Span};
 
 /// The types, as they are shown.
 pub(super) const TYPES: [&str; 30] = [
@@ -148,6 +148,8 @@ impl Loom<'_> {
         ]);
         if self.azure() {
             fields.allow(&["kind", "correlation", "conversion"]);
+            let configuration = fields.get("runtimeConfiguration");
+            self.secure_data(configuration);
         }
         let mut act = Act { fields, name, span };
         let body = self.body(&mut act, label);
@@ -158,6 +160,16 @@ impl Loom<'_> {
         placed.step.output = body.output;
         placed.step.retry = placed.step.retry.or(body.retry);
         placed
+    }
+
+    /// Azure hides the inputs and outputs of such an action from the history of its runs.
+    fn secure_data(&mut self, configuration: Option<&Entry>) {
+        if let Some(secure) = configuration.and_then(|c| c.value.get_any_case("secureData")) {
+            let what = "`secureData` hides nothing here: the store keeps outputs as they are";
+            let hint = "hand credentials over as @secret('NAME'), which are never written";
+            self.reader
+                .warning("secure-value", secure.span, what, hint);
+        }
     }
 
     /// `name` beside a key: it may repeat the key and nothing else.

@@ -166,6 +166,12 @@ impl Loom<'_> {
             let hint = "the value must be of the declared type";
             self.reader.wrong_type(value, &what, wanted, hint);
         }
+        if kind.starts_with("secure") && !matches!(value.kind, Kind::Null) {
+            let what = format!("{what} is secure in Azure, but here the store keeps its value");
+            let hint = "leave it out and write @secret('NAME') where it is used";
+            self.reader
+                .warning("secure-value", declared.key_span, what, hint);
+        }
         let Some(Kind::Array(allowed)) = declared
             .value
             .get_any_case("allowedValues")
