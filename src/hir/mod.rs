@@ -3,8 +3,8 @@
 
 use crate::expression::{Condition, Reference, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Recurrence, RetryOn,
-    Schedule, Status, Take, Test,
+    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Recurrence,
+    RetryOn, Schedule, Status, Take, Test,
 };
 use crate::source::Span;
 

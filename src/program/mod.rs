@@ -14,8 +14,8 @@ pub use verify::verify;
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, RetryOn, Schedule,
-    Status, Take, Test,
+    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, RetryOn,
+    Schedule, Status, Take, Test,
 };
 use crate::source::Span;
 use std::cmp::Ordering;

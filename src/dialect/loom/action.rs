@@ -167,8 +167,7 @@ impl Loom<'_> {
         if let Some(secure) = configuration.and_then(|c| c.value.get_any_case("secureData")) {
             let what = "`secureData` hides nothing here: the store keeps outputs as they are";
             let hint = "hand credentials over as @secret('NAME'), which are never written";
-            self.reader
-                .warning("secure-value", secure.span, what, hint);
+            self.reader.warning("secure-value", secure.span, what, hint);
         }
     }
 
