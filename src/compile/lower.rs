@@ -455,7 +455,7 @@ impl Lowerer<'_> {
                 self.adopt(each, &[&spec.body]);
                 return self.enter(step, scope, each, next);
             }
-            StepKind::Parallel(branches) => {
+            StepKind::Parallel { branches, apart } => {
                 let fork = self.scope(&step.name, Some(scope), ScopeKind::Block);
                 self.belongs(fork, self.names.id(step));
                 let mut lowered = Vec::with_capacity(branches.len());
@@ -467,7 +467,10 @@ impl Lowerer<'_> {
                     lowered.push((name.clone(), branch));
                 }
                 if let Some(fork) = self.scopes.get_mut(fork.index()) {
-                    fork.kind = ScopeKind::Parallel { branches: lowered };
+                    fork.kind = ScopeKind::Parallel {
+                        branches: lowered,
+                        apart: *apart,
+                    };
                 }
                 let enter = self.enter(step, scope, fork, next);
                 self.begin(fork, enter, next);

@@ -75,7 +75,7 @@ fn inside(program: &Program, scope: ScopeId, open: &mut Vec<StateId>) {
     open.push(inner.exit);
     let mut branches: Vec<ScopeId> = match &inner.kind {
         ScopeKind::ForEach { branch, .. } => vec![*branch],
-        ScopeKind::Parallel { branches } => branches.iter().map(|(_, scope)| *scope).collect(),
+        ScopeKind::Parallel { branches, .. } => branches.iter().map(|(_, scope)| *scope).collect(),
         ScopeKind::Dag { nodes } => nodes.iter().map(|node| node.branch).collect(),
         ScopeKind::Try {
             catch: Some((_, to)),

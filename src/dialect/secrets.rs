@@ -69,7 +69,7 @@ impl Check<'_> {
             StepKind::Raise { message, .. } => self.kept(message, span, "a message"),
             StepKind::AwaitSignal(_)
             | StepKind::Block(_)
-            | StepKind::Parallel(_)
+            | StepKind::Parallel { .. }
             | StepKind::Catch { .. }
             | StepKind::Nothing => {}
         }

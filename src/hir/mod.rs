@@ -136,7 +136,7 @@ impl StepKind {
             }
             Self::Loop(spec) => vec![&spec.body],
             Self::ForEach(spec) => vec![&spec.body],
-            Self::Parallel(branches) => branches.iter().map(|(_, block)| block).collect(),
+            Self::Parallel { branches, .. } => branches.iter().map(|(_, block)| block).collect(),
             Self::Catch { body, handler, .. } => vec![body, handler],
             Self::Call(_)
             | Self::Compose(_)
@@ -278,8 +278,14 @@ pub enum StepKind {
     Loop(Box<Loop>),
     /// Once per item.
     ForEach(Box<ForEach>),
-    /// Named branches, all at once. Gives a map of their results.
-    Parallel(Vec<(Name, Block)>),
+    /// Named branches, all at once.
+    Parallel {
+        /// Their names and steps.
+        branches: Vec<(Name, Block)>,
+        /// Each has a copy of the variables to itself, and what it makes of it is gone when it
+        /// ends. Gives a list of the branches' results then, else a map.
+        apart: bool,
+    },
     /// Runs `body`; a fault no retry took care of is bound to the variable `error` and handled
     /// by `handler`, after which the step counts as succeeded.
     Catch {

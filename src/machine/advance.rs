@@ -161,7 +161,7 @@ impl Stepper<'_> {
         // What the caller gives lies over the initial state (spec: tea.md).
         if self.program.outputs == Outputs::State {
             let input = self.run.input.clone();
-            self.merge_all(&input);
+            self.merge_all(id, &input);
         }
     }
 
@@ -242,7 +242,9 @@ impl Stepper<'_> {
             return;
         }
         if let Some(effect) = self.run.effects.get(&id) {
-            let request = effect.request.with_state(&self.run.variables);
+            let request = effect
+                .request
+                .with_state(self.run.variables_of(effect.cursor));
             self.effect(Effect::Start { id, request });
         }
     }

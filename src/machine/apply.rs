@@ -3,7 +3,7 @@
 //! A change that names something that is not there changes nothing. The machine never makes one;
 //! a store that was tampered with might, and must not be able to stop the engine.
 
-use super::change::Change;
+use super::change::{Change, VariableChange};
 use super::record::{ActionRecord, Output, Records};
 use super::state::{
     BranchState, Cursor, CursorId, ForkState, FrameKind, LoopState, RunState, TryState, Wait,
@@ -21,36 +21,37 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             run.started_at = *at;
             run.input = input.clone();
         }
-        Change::VariableSet(name, value) => {
-            with_variables(run, |map| {
-                map.insert(name.clone(), value.clone());
-            });
-        }
-        Change::VariableRemoved(name) => {
-            with_variables(run, |map| {
-                map.shift_remove(name);
-            });
-        }
-        Change::ElementAppended(name, value) => {
-            with_variables(run, |map| {
-                if let Some(Value::Array(items)) = map.get_mut(name) {
-                    Arc::make_mut(items).push(value.clone());
+        Change::VariableSet(name, value) => set(&mut run.variables, name, value),
+        Change::VariableRemoved(name) => remove(&mut run.variables, name),
+        Change::ElementAppended(name, value) => append_element(&mut run.variables, name, value),
+        Change::TextAppended(name, more) => append_text(&mut run.variables, name, more),
+        Change::OwnVariable(branch, change) => {
+            let frames = run.cursors.get_mut(branch).map(|here| &mut here.frames);
+            let bottom = frames.and_then(|frames| frames.first_mut());
+            if let Some(FrameKind::Apart { variables, .. }) = bottom.map(|frame| &mut frame.kind) {
+                match change {
+                    VariableChange::Set(name, value) => set(variables, name, value),
+                    VariableChange::Removed(name) => remove(variables, name),
+                    VariableChange::ElementAppended(name, value) => {
+                        append_element(variables, name, value);
+                    }
+                    VariableChange::TextAppended(name, more) => append_text(variables, name, more),
                 }
-            });
-        }
-        Change::TextAppended(name, more) => {
-            with_variables(run, |map| {
-                if let Some(Value::String(text)) = map.get_mut(name) {
-                    Arc::make_mut(text).push_str(more);
-                }
-            });
+            }
         }
         Change::CursorSpawned(id, cursor) => {
             used(run, id.0);
             if cursor.wait.is_ready() {
                 run.ready.insert(*id);
             }
-            run.cursors.insert(*id, cursor.clone());
+            let mut cursor = cursor.clone();
+            if let Some(parent) = cursor.parent
+                && let Some(FrameKind::Apart { variables, .. }) =
+                    cursor.frames.first_mut().map(|frame| &mut frame.kind)
+            {
+                *variables = run.variables_of(parent).clone();
+            }
+            run.cursors.insert(*id, cursor);
         }
         Change::CursorDropped(id) => {
             run.ready.remove(id);
@@ -96,11 +97,12 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             let output = match output {
                 // The variable's value is in memory already: a counter, not a second copy.
                 Output::Variable(name) => {
-                    Output::Value(run.variables.get(name).cloned().unwrap_or_default())
+                    let variables = run.variables_of(*home);
+                    Output::Value(variables.get(name).cloned().unwrap_or_default())
                 }
                 Output::LastOf(name) => Output::Appended {
                     variable: name.clone(),
-                    more: last_of(run.variables.get(name)),
+                    more: last_of(run.variables_of(*home).get(name)),
                 },
                 other => other.clone(),
             };
@@ -347,9 +349,34 @@ fn used(run: &mut RunState, id: u64) {
     run.next_id = run.next_id.max(id.saturating_add(1));
 }
 
-fn with_variables(run: &mut RunState, f: impl FnOnce(&mut Object)) {
-    if let Value::Object(map) = &mut run.variables {
-        f(Arc::make_mut(map));
+fn members(variables: &mut Value) -> Option<&mut Object> {
+    match variables {
+        Value::Object(map) => Some(Arc::make_mut(map)),
+        _ => None,
+    }
+}
+
+fn set(variables: &mut Value, name: &Name, value: &Value) {
+    if let Some(map) = members(variables) {
+        map.insert(name.clone(), value.clone());
+    }
+}
+
+fn remove(variables: &mut Value, name: &Name) {
+    if let Some(map) = members(variables) {
+        map.shift_remove(name);
+    }
+}
+
+fn append_element(variables: &mut Value, name: &Name, value: &Value) {
+    if let Some(Value::Array(items)) = members(variables).and_then(|map| map.get_mut(name)) {
+        Arc::make_mut(items).push(value.clone());
+    }
+}
+
+fn append_text(variables: &mut Value, name: &Name, more: &str) {
+    if let Some(Value::String(text)) = members(variables).and_then(|map| map.get_mut(name)) {
+        Arc::make_mut(text).push_str(more);
     }
 }
 
@@ -502,7 +529,8 @@ fn resumed(run: &mut RunState, shift_ms: i64) {
             | FrameKind::Graph { .. }
             | FrameKind::Deadline { .. }
             | FrameKind::Fork(_)
-            | FrameKind::Branch { .. } => {}
+            | FrameKind::Branch { .. }
+            | FrameKind::Apart { .. } => {}
         }
     }
 }

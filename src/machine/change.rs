@@ -259,4 +259,33 @@ pub enum Change {
         /// What its token hashes to.
         page: u128,
     },
+    /// A variable that a branch has to itself changed.
+    OwnVariable(CursorId, VariableChange),
+}
+
+/// Every way a variable can change.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub enum VariableChange {
+    /// It got a value.
+    Set(Name, Value),
+    /// An array got one more element: costs the element.
+    ElementAppended(Name, Value),
+    /// A text got more at its end: costs that.
+    TextAppended(Name, String),
+    /// It is no more.
+    Removed(Name),
+}
+
+impl VariableChange {
+    /// The change of a run, of those variables that `apart` has to itself, or of the run's own.
+    #[must_use]
+    pub fn of(self, apart: Option<CursorId>) -> Change {
+        match (apart, self) {
+            (Some(branch), change) => Change::OwnVariable(branch, change),
+            (None, Self::Set(name, value)) => Change::VariableSet(name, value),
+            (None, Self::ElementAppended(name, value)) => Change::ElementAppended(name, value),
+            (None, Self::TextAppended(name, more)) => Change::TextAppended(name, more),
+            (None, Self::Removed(name)) => Change::VariableRemoved(name),
+        }
+    }
 }

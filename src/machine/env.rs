@@ -219,20 +219,26 @@ impl<'a> View<'a> {
 
     // ── what is there ───────────────────────────────────────────────────────────────────────
 
-    fn reading(&self, records: &'a Records) -> Reading<'a> {
+    /// The variables that can be seen from here.
+    fn variables(&self) -> &'a Value {
+        self.run.variables_of(self.cursor)
+    }
+
+    /// Reads records of a cursor, or of its loops.
+    fn reading(&self, cursor: CursorId, records: &'a Records) -> Reading<'a> {
         Reading {
             program: self.program,
-            variables: &self.run.variables,
+            variables: self.run.variables_of(cursor),
             records,
             row: false,
         }
     }
 
     /// The records this cursor can see, nearest first.
-    fn visible_records(&self) -> impl Iterator<Item = &'a Records> {
+    fn visible(&self) -> impl Iterator<Item = Reading<'a>> {
         self.lineage()
             .filter(|(_, cursor)| cursor.owns_records)
-            .map(|(_, cursor)| &cursor.records)
+            .map(|(id, cursor)| self.reading(id, &cursor.records))
     }
 
     fn loop_variable(&self, name: &str) -> Option<Value> {
@@ -269,7 +275,7 @@ impl<'a> View<'a> {
     /// The outputs of the last iteration that ended; null at first.
     fn last_result(&self, scope: &'a Scope, cursor: CursorId, state: &'a LoopState) -> Value {
         self.last_records(cursor, state)
-            .map(|records| self.reading(records).actions(&scope.children))
+            .map(|records| self.reading(cursor, records).actions(&scope.children))
             .unwrap_or_default()
     }
 
@@ -298,7 +304,7 @@ impl<'a> View<'a> {
         Value::object(map)
     }
 
-    fn action_view(&self, id: ActionId, record: &ActionRecord, records: &'a Records) -> ActionView {
+    fn action_view(&self, id: ActionId, record: &ActionRecord, from: Reading<'a>) -> ActionView {
         let name = self
             .program
             .action(id)
@@ -308,7 +314,7 @@ impl<'a> View<'a> {
             status: record.status.as_str().to_owned(),
             code: code_of(record, self.program.dialect),
             inputs: record.inputs.clone(),
-            outputs: self.reading(records).output(&record.output),
+            outputs: from.output(&record.output),
             error: record.error.as_ref().map(fault_value).unwrap_or_default(),
             start_time: Value::text(record.started_at.to_string()),
             end_time: Value::text(record.ended_at.to_string()),
@@ -329,8 +335,8 @@ impl<'a> View<'a> {
     }
 
     fn has_record(&self, action: ActionId) -> bool {
-        let mut records = self.visible_records();
-        records.any(|records| records.contains_key(&action))
+        self.visible()
+            .any(|from| from.records.contains_key(&action))
     }
 
     fn skipped_view(&self, id: ActionId) -> ActionView {
@@ -348,25 +354,23 @@ impl<'a> View<'a> {
 
     fn scope_records(&self, scope: &'a Scope) -> Option<Value> {
         let action = scope.action?;
-        let records = self.visible_records().find(|records| {
-            records.contains_key(&action)
-                || scope
-                    .children
-                    .iter()
-                    .any(|child| records.contains_key(child))
+        let from = self.visible().find(|from| {
+            let has = |child| from.records.contains_key(child);
+            has(&action) || scope.children.iter().any(has)
         })?;
-        let of_foreach = match records.get(&action).map(|record| &record.output) {
+        let of_foreach = match from.records.get(&action).map(|record| &record.output) {
             Some(Output::Iterations { records, .. }) => {
                 Some(records.iter().map(|(_, records)| records).collect())
             }
             _ => None,
         };
-        let sources: Vec<&'a Records> = of_foreach.unwrap_or_else(|| vec![records]);
+        let sources: Vec<&'a Records> = of_foreach.unwrap_or_else(|| vec![from.records]);
         let mut list = Vec::new();
         for records in sources {
+            let from = Reading { records, ..from };
             for child in &scope.children {
                 if let Some(record) = records.get(child) {
-                    list.push(self.action_view(*child, record, records).to_value());
+                    list.push(self.action_view(*child, record, from).to_value());
                 } else if self.passed_over(*child) {
                     list.push(self.skipped_view(*child).to_value());
                 }
@@ -468,7 +472,7 @@ impl Env for View<'_> {
         {
             return Some(value.clone());
         }
-        let map = self.run.variables.as_object()?;
+        let map = self.variables().as_object()?;
         if let Some(value) = map.get(name) {
             return Some(value.clone());
         }
@@ -482,7 +486,7 @@ impl Env for View<'_> {
     }
 
     fn variable_names(&self) -> Vec<String> {
-        let own = self.run.variables.as_object();
+        let own = self.variables().as_object();
         let own = own
             .into_iter()
             .flat_map(|map| map.keys().map(ToString::to_string));
@@ -494,10 +498,9 @@ impl Env for View<'_> {
         let Some(id) = self.program.find_action(name) else {
             return Lookup::Unknown(self.action_names());
         };
-        let found = self.visible_records().find_map(|records| {
-            records
-                .get(&id)
-                .map(|record| self.action_view(id, record, records))
+        let found = self.visible().find_map(|from| {
+            let record = from.records.get(&id)?;
+            Some(self.action_view(id, record, from))
         });
         let found = found.or_else(|| self.passed_over(id).then(|| self.skipped_view(id)));
         found.map_or(Lookup::NotRun, Lookup::Found)
@@ -507,9 +510,9 @@ impl Env for View<'_> {
         let Some(id) = self.program.find_action(name) else {
             return Lookup::Unknown(self.action_names());
         };
-        let found = self.visible_records().find_map(|records| {
-            let record = records.get(&id)?;
-            Some(self.reading(records).output(&record.output))
+        let found = self.visible().find_map(|from| {
+            let record = from.records.get(&id)?;
+            Some(from.output(&record.output))
         });
         let found = found.or_else(|| self.passed_over(id).then_some(Value::Null));
         found.map_or(Lookup::NotRun, Lookup::Found)
@@ -550,7 +553,7 @@ impl Env for View<'_> {
                 let records = self.last_records(cursor, state)?;
                 let record = records.get(&action)?;
                 let ran = record.status == Status::Succeeded;
-                ran.then(|| self.reading(records).output(&record.output))
+                ran.then(|| self.reading(cursor, records).output(&record.output))
             }
             Around::Loop(..) | Around::Item { .. } => None,
         })
@@ -614,7 +617,7 @@ impl Env for View<'_> {
             return Some(value);
         }
         match name {
-            "state" | "variables" => Some(self.run.variables.clone()),
+            "state" | "variables" => Some(self.variables().clone()),
             "inputs" => Some(self.run.input.clone()),
             "item" => self.item(None),
             "workflow" => Some(self.workflow()),
@@ -624,7 +627,7 @@ impl Env for View<'_> {
                     (Name::from(around.name()), self.loop_object(&around))
                 })))
             }
-            _ => self.run.variables.get(name).cloned(),
+            _ => self.variables().get(name).cloned(),
         }
     }
 
@@ -638,7 +641,7 @@ impl Env for View<'_> {
             "loop",
             "loops",
         ];
-        let variables = self.run.variables.as_object();
+        let variables = self.variables().as_object();
         let variables = variables
             .into_iter()
             .flat_map(|map| map.keys().map(ToString::to_string));

@@ -1,4 +1,5 @@
-//! Foreach, parallel and DAGs: one frame with branches, each a cursor of its own.
+//! Foreach, parallel and DAGs: one frame with branches, each a cursor of its own. A branch may work
+//! on variables of its own: then its fork gets nothing of it but its result.
 //!
 //! A branch that fails never cuts the others: a foreach starts no new ones (unless it survives
 //! failure, as Azure's does), the rest of a DAG is skipped or not as its `runAfter` says, and the
@@ -21,6 +22,17 @@ use crate::program::{DagNode, Scope, ScopeId, ScopeKind};
 /// As many items as a foreach takes (Azure's limit is the same).
 const MAX_ITEMS: usize = 100_000;
 
+/// What a branch has to itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Nothing: it works on what its fork works on.
+    Shared,
+    /// An item, and records.
+    Item,
+    /// Variables, and records.
+    Apart,
+}
+
 impl<'a> Stepper<'a> {
     pub fn enter_fork(&mut self, cursor: CursorId, id: ScopeId, scope: &'a Scope) -> Faulty<()> {
         let (items, branches) = match &scope.kind {
@@ -32,7 +44,7 @@ impl<'a> Stepper<'a> {
                 };
                 (items, length)
             }
-            ScopeKind::Parallel { branches } => (Value::Null, branches.len()),
+            ScopeKind::Parallel { branches, .. } => (Value::Null, branches.len()),
             ScopeKind::Dag { nodes } => (Value::Null, nodes.len()),
             _ => (Value::Null, 0),
         };
@@ -65,14 +77,15 @@ impl<'a> Stepper<'a> {
                 ..
             } => {
                 while let Some(index) = self.next_item(cursor, *concurrency) {
-                    self.spawn(cursor, *branch, index, true);
+                    self.spawn(cursor, *branch, index, Kind::Item);
                 }
             }
-            ScopeKind::Parallel { branches } => {
+            ScopeKind::Parallel { branches, apart } => {
+                let kind = if *apart { Kind::Apart } else { Kind::Shared };
                 for (index, (_, branch)) in branches.iter().enumerate() {
                     let index = narrow(index);
                     if self.branch(cursor, index) == Some(&BranchState::Pending) {
-                        self.spawn(cursor, *branch, index, false);
+                        self.spawn(cursor, *branch, index, kind);
                     }
                 }
             }
@@ -90,7 +103,7 @@ impl<'a> Stepper<'a> {
         (more && !fork.closed && fork.running < concurrency).then_some(fork.started)
     }
 
-    fn spawn(&mut self, parent: CursorId, branch: ScopeId, index: u32, owns_records: bool) {
+    fn spawn(&mut self, parent: CursorId, branch: ScopeId, index: u32, kind: Kind) {
         let Some(scope) = self.program.scope(branch) else {
             return;
         };
@@ -108,7 +121,15 @@ impl<'a> Stepper<'a> {
             _ => Value::Null,
         };
         let id = CursorId(self.run.next_id);
-        let kind = FrameKind::Branch { index, item };
+        let owns_records = kind != Kind::Shared;
+        let kind = match kind {
+            Kind::Item | Kind::Shared => FrameKind::Branch { index, item },
+            // Applied, the variables are a copy.
+            Kind::Apart => FrameKind::Apart {
+                index,
+                variables: Value::Null,
+            },
+        };
         self.emit(Change::CursorSpawned(
             id,
             Cursor {
@@ -229,7 +250,7 @@ impl<'a> Stepper<'a> {
         };
         let reading = Reading {
             program,
-            variables: &self.run.variables,
+            variables: self.run.variables_of(parent),
             records: &branch.records,
             row: true,
         };
@@ -267,7 +288,7 @@ impl<'a> Stepper<'a> {
                 });
                 match verdict {
                     Some(true) => {
-                        self.spawn(cursor, node.branch, place, false);
+                        self.spawn(cursor, node.branch, place, Kind::Shared);
                         moved = true;
                     }
                     Some(false) => {
@@ -390,30 +411,46 @@ impl<'a> Stepper<'a> {
     /// What the step of a fork makes of its output, when it makes anything of it.
     fn fork_output(&self, cursor: CursorId, scope: &'a Scope) -> Faulty<Option<Value>> {
         let template = scope.action.and_then(|action| self.shape_of(action));
-        let (Some(template), Some(fork)) = (template, self.fork(cursor)) else {
-            return Ok(None);
-        };
-        let own = match &scope.kind {
-            ScopeKind::ForEach { .. } => {
-                let ended = fork.branches.iter().filter_map(|branch| match branch {
-                    BranchState::Ended(outcome) => Some(&outcome.records),
-                    BranchState::Pending | BranchState::Running(_) => None,
-                });
-                let results = ended.map(|records| {
-                    let reading = Reading {
-                        program: self.program,
-                        variables: &self.run.variables,
-                        records,
-                        row: false,
-                    };
-                    reading.actions(&scope.children)
-                });
-                Value::array(results.collect())
+        let own = match (&scope.kind, template) {
+            // Its branches took their records with them.
+            (ScopeKind::Parallel { apart: true, .. }, _) => self.results(cursor, scope),
+            (_, None) => return Ok(None),
+            (ScopeKind::ForEach { .. }, Some(_)) => self.results(cursor, scope),
+            (ScopeKind::Parallel { branches, .. }, Some(_)) => {
+                self.read(cursor, &self.branches(branches))
             }
-            ScopeKind::Parallel { branches } => self.read(cursor, &self.branches(branches)),
-            _ => Value::Null,
+            (_, Some(_)) => Value::Null,
         };
-        self.shape(cursor, template, &own).map(Some)
+        match template {
+            Some(template) => self.shape(cursor, template, &own).map(Some),
+            None => Ok(Some(own)),
+        }
+    }
+
+    /// The results of the branches that ended and had records of their own, in order.
+    fn results(&self, cursor: CursorId, scope: &'a Scope) -> Value {
+        let branches = self.fork(cursor).map(|fork| fork.branches.as_slice());
+        let ended = branches.unwrap_or_default().iter().enumerate();
+        let results = ended.filter_map(|(index, branch)| {
+            let BranchState::Ended(outcome) = branch else {
+                return None;
+            };
+            let children = match &scope.kind {
+                ScopeKind::Parallel { branches, .. } => {
+                    let (_, branch) = branches.get(index)?;
+                    &self.program.scope(*branch)?.children
+                }
+                _ => &scope.children,
+            };
+            let reading = Reading {
+                program: self.program,
+                variables: self.run.variables_of(cursor),
+                records: &outcome.records,
+                row: false,
+            };
+            Some(reading.actions(children))
+        });
+        Value::array(results.collect())
     }
 
     /// The record of the fork at this depth; a DAG has none.
@@ -449,8 +486,12 @@ impl<'a> Stepper<'a> {
                 });
                 self.note_end(action, status, message);
             }
-            ScopeKind::Parallel { branches } => {
-                let output = output.map_or_else(|| self.branches(branches), Output::Value);
+            ScopeKind::Parallel { branches, apart } => {
+                let output = match output {
+                    Some(output) => Output::Value(output),
+                    None if *apart => Output::Value(Value::Null),
+                    None => self.branches(branches),
+                };
                 self.record(cursor, action, status, output, error, entered_at);
             }
             _ => {}

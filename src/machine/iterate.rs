@@ -339,7 +339,7 @@ impl<'a> Stepper<'a> {
         };
         let reading = Reading {
             program: self.program,
-            variables: &self.run.variables,
+            variables: self.run.variables_of(here.cursor),
             records: &home.records,
             row: true,
         };

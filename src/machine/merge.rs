@@ -2,62 +2,66 @@
 //! that only grew costs its new elements (spec: architecture.md, law 6). It never evaluates.
 
 use super::advance::Stepper;
-use super::change::Change;
+use super::change::VariableChange;
+use super::state::CursorId;
 use crate::expression::{Object, Value};
 use crate::model::{Dialect, Name};
 use std::sync::Arc;
 
 impl Stepper<'_> {
     /// Every member of a map becomes a variable; anything that is no map is ignored.
-    pub fn merge_all(&mut self, value: &Value) {
+    pub fn merge_all(&mut self, cursor: CursorId, value: &Value) {
         for (name, value) in members(value) {
-            self.set(name, value);
+            self.set(cursor, name, value);
         }
     }
 
     /// The variables become the members of a map; anything that is no map is ignored.
-    pub fn replace_all(&mut self, value: &Value) {
+    pub fn replace_all(&mut self, cursor: CursorId, value: &Value) {
         let Value::Object(map) = value else { return };
         let gone: Vec<Name> = self
-            .variable_names()
+            .variable_names(cursor)
             .filter(|name| !map.contains_key(name))
             .collect();
         for name in gone {
-            self.emit(Change::VariableRemoved(name));
+            self.vary(cursor, VariableChange::Removed(name));
         }
-        self.merge_all(value);
+        self.merge_all(cursor, value);
     }
 
     /// The variables named in a list are no more; anything that is no list of names is ignored.
-    pub fn remove_all(&mut self, value: &Value) {
+    pub fn remove_all(&mut self, cursor: CursorId, value: &Value) {
         let names = value.as_array().map(Vec::as_slice).unwrap_or_default();
         for name in names.iter().filter_map(Value::as_str) {
-            let name = self.variable_key(&Name::from(name));
-            if self.run.variables.get(&name).is_some() {
-                self.emit(Change::VariableRemoved(name));
+            let name = self.variable_key(cursor, &Name::from(name));
+            if self.run.variables_of(cursor).get(&name).is_some() {
+                self.vary(cursor, VariableChange::Removed(name));
             }
         }
     }
 
-    fn set(&mut self, name: &Name, value: &Value) {
-        let name = self.variable_key(name);
-        let grown = match (self.run.variables.get(&name), value) {
+    fn set(&mut self, cursor: CursorId, name: &Name, value: &Value) {
+        let name = self.variable_key(cursor, name);
+        let grown = match (self.run.variables_of(cursor).get(&name), value) {
             (Some(old), new) if identical(old, new) => return,
             (Some(Value::Array(old)), Value::Array(new)) => more(old, new),
             _ => None,
         };
         match grown {
-            Some(elements) => elements
-                .into_iter()
-                .for_each(|element| self.emit(Change::ElementAppended(name.clone(), element))),
-            None => self.emit(Change::VariableSet(name, value.clone())),
+            Some(elements) => elements.into_iter().for_each(|element| {
+                self.vary(
+                    cursor,
+                    VariableChange::ElementAppended(name.clone(), element),
+                );
+            }),
+            None => self.vary(cursor, VariableChange::Set(name, value.clone())),
         }
     }
 
     /// The name a variable is kept under: names are compared without case, except in TEA, whose
     /// state keys are Python's.
-    pub fn variable_key(&self, name: &Name) -> Name {
-        let Value::Object(map) = &self.run.variables else {
+    pub fn variable_key(&self, cursor: CursorId, name: &Name) -> Name {
+        let Value::Object(map) = self.run.variables_of(cursor) else {
             return name.clone();
         };
         if map.contains_key(name) || self.program.dialect == Dialect::Tea {
@@ -67,8 +71,8 @@ impl Stepper<'_> {
         same.unwrap_or(name).clone()
     }
 
-    fn variable_names(&self) -> impl Iterator<Item = Name> {
-        members(&self.run.variables).map(|(name, _)| name.clone())
+    fn variable_names(&self, cursor: CursorId) -> impl Iterator<Item = Name> {
+        members(self.run.variables_of(cursor)).map(|(name, _)| name.clone())
     }
 }
 

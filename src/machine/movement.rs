@@ -114,7 +114,10 @@ impl<'a> Stepper<'a> {
                     self.record(cursor, action, status, output, None, entered_at);
                 }
             }
-            FrameKind::Graph { .. } | FrameKind::Try(_) | FrameKind::Branch { .. } => {}
+            FrameKind::Graph { .. }
+            | FrameKind::Try(_)
+            | FrameKind::Branch { .. }
+            | FrameKind::Apart { .. } => {}
         }
     }
 
@@ -281,7 +284,9 @@ impl<'a> Stepper<'a> {
     pub fn branch_of(&self, cursor: CursorId) -> Option<(CursorId, u32)> {
         let here = self.run.cursors.get(&cursor)?;
         match here.frames.first().map(|frame| &frame.kind) {
-            Some(FrameKind::Branch { index, .. }) => Some((here.parent?, *index)),
+            Some(FrameKind::Branch { index, .. } | FrameKind::Apart { index, .. }) => {
+                Some((here.parent?, *index))
+            }
             _ => None,
         }
     }

@@ -62,7 +62,7 @@ impl<'a> Stepper<'a> {
         let home = self.run.cursors.get(&self.run.home(cursor));
         let reading = |records| Reading {
             program: self.program,
-            variables: &self.run.variables,
+            variables: self.run.variables_of(cursor),
             records,
             row: false,
         };

@@ -53,7 +53,7 @@ pub struct RunState {
     pub outcome: Option<Outcome>,
     /// Since when and why it stands still.
     pub paused: Option<(Timestamp, PauseReason)>,
-    /// Variables by name: always an object.
+    /// Variables by name: always an object. A branch may have others: [`RunState::variables_of`].
     pub variables: Value,
     /// What `Respond` recorded.
     pub response: Option<Value>,
@@ -85,6 +85,17 @@ pub struct Cursor {
     pub records: Records,
     /// Whether its records are its own.
     pub owns_records: bool,
+}
+
+impl Cursor {
+    /// The variables that it and its branches have to themselves, if they do.
+    #[must_use]
+    pub fn own_variables(&self) -> Option<&Value> {
+        match &self.frames.first()?.kind {
+            FrameKind::Apart { variables, .. } => Some(variables),
+            _ => None,
+        }
+    }
 }
 
 /// What a cursor waits for.
@@ -164,6 +175,15 @@ pub enum FrameKind {
         index: u32,
         /// The item of a foreach; null elsewhere.
         item: Value,
+    },
+    /// The bottom of a branch's cursor that works on variables of its own. Its records are its own
+    /// too, because they may refer to its variables.
+    Apart {
+        /// Its index in the fork.
+        index: u32,
+        /// Its variables by name: an object. Null in the change that spawns the cursor: applied, it
+        /// is a copy of what the fork's cursor works on, which costs the journal nothing.
+        variables: Value,
     },
 }
 
@@ -540,7 +560,7 @@ impl RunState {
         let live = self.outcome.is_none() && self.paused.is_none();
         let starts = self.effects.iter().map(|(id, effect)| Effect::Start {
             id: *id,
-            request: effect.request.with_state(&self.variables),
+            request: effect.request.with_state(self.variables_of(effect.cursor)),
         });
         let timers = self.timers.iter().map(|(id, timer)| Effect::Arm {
             id: *id,
@@ -567,6 +587,27 @@ impl RunState {
             }
         }
         at
+    }
+
+    /// The cursor whose variables `cursor` works on; none: those of the run.
+    #[must_use]
+    pub fn apart(&self, cursor: CursorId) -> Option<CursorId> {
+        let mut at = cursor;
+        loop {
+            let here = self.cursors.get(&at)?;
+            if here.own_variables().is_some() {
+                return Some(at);
+            }
+            at = here.parent?;
+        }
+    }
+
+    /// The variables that a cursor works on: always an object.
+    #[must_use]
+    pub fn variables_of(&self, cursor: CursorId) -> &Value {
+        let apart = self.apart(cursor).and_then(|id| self.cursors.get(&id));
+        let own = apart.and_then(Cursor::own_variables);
+        own.unwrap_or(&self.variables)
     }
 
     /// All live loops: cursor by cursor, outermost first.

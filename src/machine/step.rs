@@ -138,7 +138,7 @@ impl<'a> Stepper<'a> {
             key: request.key.clone(),
         });
         let id = EffectId(self.run.next_id);
-        let asked = request.with_state(&self.run.variables);
+        let asked = request.with_state(self.run.variables_of(cursor));
         let pending = PendingEffect {
             cursor,
             action: state.action,

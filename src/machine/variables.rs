@@ -2,7 +2,7 @@
 //! in memory.
 
 use super::advance::Stepper;
-use super::change::Change;
+use super::change::VariableChange;
 use super::env::View;
 use super::evaluate::{Faulty, computed, number, text};
 use super::record::Output;
@@ -27,36 +27,42 @@ impl Stepper<'_> {
                 ..self.view(cursor)
             };
             let value = computed(one.value.eval(&view))?;
-            last = Some(self.assign_one(one, value)?);
+            last = Some(self.assign_one(cursor, one, value)?);
         }
         Ok(last)
     }
 
-    fn assign_one(&mut self, one: &Assignment, value: Value) -> Faulty<Output> {
-        let name = self.variable_key(&one.variable);
+    /// Changes a variable that a cursor works on.
+    pub fn vary(&mut self, cursor: CursorId, change: VariableChange) {
+        let change = change.of(self.run.apart(cursor));
+        self.emit(change);
+    }
+
+    fn assign_one(&mut self, cursor: CursorId, one: &Assignment, value: Value) -> Faulty<Output> {
+        let name = self.variable_key(cursor, &one.variable);
         let negative = one.op == AssignOp::Decrement;
         match one.op {
             AssignOp::Set => {
-                self.fits(&name, &value)?;
-                self.emit(Change::VariableSet(name.clone(), value));
+                self.fits(cursor, &name, &value)?;
+                self.vary(cursor, VariableChange::Set(name.clone(), value));
             }
             AssignOp::Increment | AssignOp::Decrement => {
-                let sum = self.sum(&name, &value, negative)?;
-                self.fits(&name, &sum)?;
-                self.emit(Change::VariableSet(name.clone(), sum));
+                let sum = self.sum(cursor, &name, &value, negative)?;
+                self.fits(cursor, &name, &sum)?;
+                self.vary(cursor, VariableChange::Set(name.clone(), sum));
             }
-            AssignOp::AppendToArray => return self.append_element(name, value),
-            AssignOp::AppendToString => return self.append_text(name, &value),
+            AssignOp::AppendToArray => return self.append_element(cursor, name, value),
+            AssignOp::AppendToString => return self.append_text(cursor, name, &value),
             AssignOp::MergeAll => {
-                self.merge_all(&value);
+                self.merge_all(cursor, &value);
                 return Ok(Output::Value(Value::Null));
             }
             AssignOp::ReplaceAll => {
-                self.replace_all(&value);
+                self.replace_all(cursor, &value);
                 return Ok(Output::Value(Value::Null));
             }
             AssignOp::RemoveAll => {
-                self.remove_all(&value);
+                self.remove_all(cursor, &value);
                 return Ok(Output::Value(Value::Null));
             }
         }
@@ -64,8 +70,8 @@ impl Stepper<'_> {
     }
 
     /// Loom creates what is missing (spec: loom.md, "Actions"); Azure wants it initialized.
-    fn known(&self, name: &Name) -> Faulty<Option<&Value>> {
-        let value = self.run.variables.get(name);
+    fn known(&self, cursor: CursorId, name: &Name) -> Faulty<Option<&Value>> {
+        let value = self.run.variables_of(cursor).get(name);
         if value.is_none() && self.program.dialect == Dialect::Azure {
             let message = format!("variable `{name}` is not initialized");
             return Err(Fault::new(fault_kind::EXPRESSION, message));
@@ -73,9 +79,9 @@ impl Stepper<'_> {
         Ok(value.filter(|value| !value.is_null()))
     }
 
-    fn sum(&self, name: &Name, by: &Value, negative: bool) -> Faulty<Value> {
+    fn sum(&self, cursor: CursorId, name: &Name, by: &Value, negative: bool) -> Faulty<Value> {
         let zero = Value::Int(0);
-        let current = self.known(name)?.unwrap_or(&zero);
+        let current = self.known(cursor, name)?.unwrap_or(&zero);
         if number(current).is_none() {
             return Err(not_a(name, "a number", current));
         }
@@ -90,12 +96,12 @@ impl Stepper<'_> {
     }
 
     /// Azure declares what a variable may hold. One that was given no value holds null until then.
-    fn fits(&self, name: &Name, value: &Value) -> Faulty<()> {
+    fn fits(&self, cursor: CursorId, name: &Name, value: &Value) -> Faulty<()> {
         let mut declared = self.program.types.iter();
         let Some((_, kind)) = declared.find(|(typed, _)| typed.eq_ignore_ascii_case(name)) else {
             return Ok(());
         };
-        let initial = value.is_null() && self.run.variables.get(name).is_none();
+        let initial = value.is_null() && self.run.variables_of(cursor).get(name).is_none();
         if initial || kind.accepts(value) {
             return Ok(());
         }
@@ -107,34 +113,34 @@ impl Stepper<'_> {
         Err(Fault::new(fault_kind::EXPRESSION, message))
     }
 
-    fn append_element(&mut self, variable: Name, more: Value) -> Faulty<Output> {
+    fn append_element(&mut self, cursor: CursorId, variable: Name, more: Value) -> Faulty<Output> {
         let name = variable.clone();
-        let change = match self.known(&variable)? {
-            Some(Value::Array(_)) => Change::ElementAppended(name, more),
+        let change = match self.known(cursor, &variable)? {
+            Some(Value::Array(_)) => VariableChange::ElementAppended(name, more),
             None => {
                 let first = Value::array(vec![more]);
-                self.fits(&name, &first)?;
-                Change::VariableSet(name, first)
+                self.fits(cursor, &name, &first)?;
+                VariableChange::Set(name, first)
             }
             Some(other) => return Err(not_a(&variable, "an array", other)),
         };
-        self.emit(change);
+        self.vary(cursor, change);
         Ok(Output::LastOf(variable))
     }
 
-    fn append_text(&mut self, variable: Name, value: &Value) -> Faulty<Output> {
-        let known = self.known(&variable)?;
+    fn append_text(&mut self, cursor: CursorId, variable: Name, value: &Value) -> Faulty<Output> {
+        let known = self.known(cursor, &variable)?;
         let (name, more) = (variable.clone(), text(value));
         let change = match known {
-            Some(Value::String(_)) => Change::TextAppended(name, more.clone()),
+            Some(Value::String(_)) => VariableChange::TextAppended(name, more.clone()),
             None => {
                 let first = Value::text(more.clone());
-                self.fits(&name, &first)?;
-                Change::VariableSet(name, first)
+                self.fits(cursor, &name, &first)?;
+                VariableChange::Set(name, first)
             }
             Some(other) => return Err(not_a(&variable, "a string", other)),
         };
-        self.emit(change);
+        self.vary(cursor, change);
         let more = Value::text(more);
         Ok(Output::Appended { variable, more })
     }

@@ -127,7 +127,14 @@ impl Scope {
             } => {
                 format!("foreach {}, {concurrency} at a time", shown(items))
             }
-            ScopeKind::Parallel { branches } => format!("parallel, {} branches", branches.len()),
+            ScopeKind::Parallel { branches, apart } => {
+                let apart = if *apart {
+                    ", variables of their own"
+                } else {
+                    ""
+                };
+                format!("parallel, {} branches{apart}", branches.len())
+            }
             ScopeKind::Dag { .. } => String::from("as predecessors end"),
         }
     }

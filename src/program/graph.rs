@@ -69,7 +69,7 @@ fn inside(subject: Subject<'_>, id: ScopeId) -> Inside {
     };
     match &scope.kind {
         ScopeKind::ForEach { branch, .. } => return inside(subject, *branch),
-        ScopeKind::Parallel { branches } => {
+        ScopeKind::Parallel { branches, .. } => {
             for (name, branch) in branches {
                 drawn.boxes.push(Drawn::Frame {
                     id: branch.to_string(),

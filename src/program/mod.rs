@@ -275,6 +275,8 @@ pub enum ScopeKind {
     Parallel {
         /// Their names and scopes.
         branches: Vec<(Name, ScopeId)>,
+        /// Whether each has a copy of the variables to itself.
+        apart: bool,
     },
     /// Runs its nodes as their predecessors end.
     Dag {

@@ -31,6 +31,7 @@ mod serve;
 mod simulation;
 mod support;
 mod tea;
+mod tea_branches;
 
 mod store_contract;
 mod store_damage;

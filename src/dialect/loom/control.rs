@@ -190,7 +190,10 @@ impl Loom<'_> {
             self.reader.error("empty-body", act.span, what, hint);
         }
         Body {
-            kind: StepKind::Parallel(branches),
+            kind: StepKind::Parallel {
+                branches,
+                apart: false,
+            },
             retry: None,
             timeout: self.step_timeout(act),
             output: None,

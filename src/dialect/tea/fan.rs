@@ -1,13 +1,11 @@
 //! Edges that start several nodes at once, and the node that joins them (spec: tea.md, "Edges").
 //!
 //! Each branch works on a copy of the state, and nothing of it is merged: the joining node gets the
-//! states that the branches came to, as `parallel_results`. The branches run one after the other,
-//! because there is one state to work on.
+//! states that the branches came to, as `parallel_results`.
 
-use super::make::{assign, helper, output_of, replace, state};
-use super::{Place, Tea, make};
-use crate::expression::Template;
-use crate::hir::{Edge, Step, StepKind};
+use super::make::{given, helper, state};
+use super::{Place, Tea};
+use crate::hir::{Block, Edge, Step, StepKind};
 use crate::model::Name;
 use crate::source::{Kind, Node, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,7 +75,12 @@ impl<'n> Tea<'_, 'n> {
             let join = Name::from(join);
             let owner = Name::from(from.as_str());
             let place = self.place(&format!("{from}.parallel"), &owner, span, true);
-            self.joins.insert(join.to_string(), place.name.clone());
+            let known = self.joins.insert(join.to_string(), place.name.clone());
+            if known.is_some() {
+                let what = format!("`{join}` joins the branches of more than one node");
+                let hint = "parallel_results are those of one: give each its own joining node";
+                self.reader.error("fan-in-shared", span, what, hint);
+            }
             fans.push(Fan {
                 from: owner,
                 targets,
@@ -88,8 +91,24 @@ impl<'n> Tea<'_, 'n> {
         fans
     }
 
+    /// Puts one step in the place of each fan: of those in a branch of another, first.
+    pub(super) fn fold_all(&mut self, mut fans: Vec<Fan>, steps: &mut Vec<Wired>, max_steps: u32) {
+        while !fans.is_empty() {
+            let around = |fan: &Fan, other: &Fan| {
+                let mut inside = fan.targets.iter();
+                fan.from != other.from
+                    && inside.any(|target| closure(target, &fan.join, steps).contains(&other.from))
+            };
+            let innermost = fans
+                .iter()
+                .position(|fan| !fans.iter().any(|other| around(fan, other)));
+            let fan = fans.remove(innermost.unwrap_or_default());
+            self.fold(fan, steps, max_steps);
+        }
+    }
+
     /// Takes the branches of a fan out of the graph and puts one step in their place.
-    pub(super) fn fold(&mut self, fan: Fan, steps: &mut Vec<Wired>, max_steps: u32) {
+    fn fold(&mut self, fan: Fan, steps: &mut Vec<Wired>, max_steps: u32) {
         let mut branches = Vec::new();
         let mut taken = BTreeSet::new();
         for target in &fan.targets {
@@ -136,25 +155,23 @@ impl<'n> Tea<'_, 'n> {
     }
 
     fn branches(&mut self, fan: &Fan, branches: Vec<(Name, Vec<Wired>)>, max_steps: u32) -> Step {
-        let place = &fan.place;
-        let before = self.part(place, "before");
-        let saved = output_of(&before.name);
-        let mut steps = vec![helper(before, "compose", StepKind::Compose(state()))];
-        let mut results = Vec::new();
-        for (target, branch) in branches {
-            let inside = self.part(place, &target);
+        let branches = branches.into_iter().map(|(target, branch)| {
+            let inside = self.part(&fan.place, &target);
             let body = super::graph::in_order(branch, &target, max_steps);
-            steps.push(helper(inside, "branch", StepKind::Block(body)));
-            let result = self.part(place, &format!("{target}.state"));
-            results.push(output_of(&result.name));
-            steps.push(helper(result, "compose", StepKind::Compose(state())));
-            let back = vec![replace(saved.clone(), place.span)];
-            let restored = self.part(place, &format!("{target}.restored"));
-            steps.push(helper(restored, "assign", assign(back, None)));
-        }
+            // What a branch gives is the state that it came to.
+            let branch = Step {
+                output: Some(state()),
+                ..helper(inside, "branch", StepKind::Block(body))
+            };
+            (target, Block::Sequence(vec![branch]))
+        });
+        let fork = StepKind::Parallel {
+            branches: branches.collect(),
+            apart: true,
+        };
         Step {
-            output: Some(Template::array(results)),
-            ..helper(place.clone(), "parallel", make::block(steps))
+            output: Some(given()),
+            ..helper(fan.place.clone(), "parallel", fork)
         }
     }
 }

@@ -39,9 +39,7 @@ impl<'n> Tea<'_, 'n> {
         let first = places.iter().flatten().next();
         let first = first.map(|place| place.name.clone());
         let mut steps = self.steps_and_edges(list, &places, edges.clone());
-        for fan in fans {
-            self.fold(fan, &mut steps, max_steps);
-        }
+        self.fold_all(fans, &mut steps, max_steps);
         let Some(entry) = self.entry(&mut steps, first, &edges, owner) else {
             return Block::Sequence(Vec::new());
         };

@@ -113,7 +113,10 @@ pub fn driver_holds_what_is_outstanding(
     let mut held: Vec<Effect> = Vec::new();
     for id in effects.keys() {
         let request = state.effects.get(id);
-        let request = request.map(|effect| effect.request.with_state(&state.variables));
+        let request = request.map(|effect| {
+            let variables = state.variables_of(effect.cursor);
+            effect.request.with_state(variables)
+        });
         let request = request.unwrap_or_else(|| panic!("nobody waits for effect {id:?}"));
         held.push(Effect::Start { id: *id, request });
     }

@@ -1,6 +1,7 @@
 //! The machine on virtual time: workflows as their authors write them, a scripted world, and the
 //! laws of docs/architecture.md asserted after every transition and through crashes at every one.
 
+mod branches;
 pub mod build;
 mod cost;
 mod faults;

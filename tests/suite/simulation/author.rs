@@ -179,7 +179,10 @@ impl Author {
                 let branch = |n: usize, author: &mut Self| {
                     (Name::from(format!("b{n}")), author.block(place.inner()))
                 };
-                StepKind::Parallel((0..count).map(|n| branch(n, self)).collect())
+                StepKind::Parallel {
+                    branches: (0..count).map(|n| branch(n, self)).collect(),
+                    apart: self.random.random_bool(0.5),
+                }
             }
             16 => StepKind::If {
                 arms: vec![(

@@ -165,6 +165,10 @@ fn frame(view: &RunView, frame: &Frame) -> FrameDump {
             index: *index,
             item: shown(item),
         },
+        FrameKind::Apart { index, variables } => FrameKindDump::Apart {
+            index: *index,
+            variables: shown(variables),
+        },
     };
     FrameDump {
         scope: frame.scope.0,

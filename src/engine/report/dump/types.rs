@@ -249,6 +249,13 @@ pub enum FrameKindDump {
         /// A foreach's item.
         item: Value,
     },
+    /// The bottom of a branch that works on variables of its own.
+    Apart {
+        /// Its index in the fork.
+        index: u32,
+        /// Its variables.
+        variables: Value,
+    },
 }
 
 /// A fault and when it happened.
