@@ -489,7 +489,8 @@ pub struct RunArg {
 pub struct RetryArgs {
     /// The run
     pub run: String,
-    /// From an iteration or an action; refused, a run is retried as a whole
+    /// From an action or iteration, with the state of then: fetch, poll#14, poll#14/fetch, or
+    /// failed, the action that it failed at; without this from its beginning
     #[arg(long, env = "WINDLASS_FROM", value_name = "PLACE")]
     pub from: Option<String>,
     /// The new run's id instead of one made from the workflow's name

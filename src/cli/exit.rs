@@ -202,6 +202,7 @@ fn of_engine(error: &EngineError) -> Exit {
         EngineError::Input(_)
         | EngineError::KeyReused(_)
         | EngineError::NotRetried { .. }
+        | EngineError::NoPlace { .. }
         | EngineError::NoStore(_) => Exit::Usage,
         EngineError::Load(error) => of_load(error),
         EngineError::Thread(_) | EngineError::NoRuntime => Exit::Failed,

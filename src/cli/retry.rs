@@ -14,12 +14,6 @@ use crate::server::control::Request;
 
 /// The command.
 pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<Exit, Failure> {
-    if args.from.is_some() {
-        return Err(Failure::Usage(String::from(
-            "--from is not there yet: a run is retried from its beginning, as a new run; what its \
-             steps did is done again under other idempotency keys",
-        )));
-    }
     let request = Request::Status {
         run: args.run.clone(),
     };
@@ -45,8 +39,10 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
     };
     let mut session = Session::attach(setup).await?;
     let mut signals = Signals::new()?;
-    screen.say(&format!("run {id}, {} once more", args.run));
-    let exit = match session.retry(&args.run, &id).await {
+    let from = args.from.as_deref();
+    let place = from.map(|from| format!(" from {from}")).unwrap_or_default();
+    screen.say(&format!("run {id}, {} once more{place}", args.run));
+    let exit = match session.retry(&args.run, &id, from).await {
         Ok(()) => follow(&mut session, &[id], &view, &mut signals).await,
         Err(failure) => Err(failure),
     };

@@ -249,15 +249,16 @@ impl Session {
     }
 
     /// Starts a run that ended badly once more, as the run `id`.
-    pub async fn retry(&mut self, run: &str, id: &str) -> Result<(), Failure> {
+    pub async fn retry(&mut self, run: &str, id: &str, from: Option<&str>) -> Result<(), Failure> {
         let request = Request::Retry {
             run: run.to_owned(),
             id: id.to_owned(),
+            from: from.map(str::to_owned),
         };
         if let Asked::Owned = self.ask::<String>(&request).await?
             && let Place::Owned { engine, .. } = &self.place
         {
-            engine.retry(run, Some(id.to_owned())).await?;
+            engine.retry(run, from, Some(id.to_owned())).await?;
         }
         Ok(())
     }

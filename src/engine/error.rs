@@ -31,6 +31,16 @@ pub enum EngineError {
         /// What it is doing.
         status: crate::machine::RunStatus,
     },
+    /// A place that a run cannot be retried from.
+    #[error("run {run} cannot be retried from `{from}`: {why}")]
+    NoPlace {
+        /// The run.
+        run: crate::model::Name,
+        /// The place.
+        from: String,
+        /// Why not.
+        why: String,
+    },
     /// The workflow.
     #[error(transparent)]
     Load(#[from] LoadError),

@@ -56,7 +56,7 @@ pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, read_file};
 pub use once::{REQUEST_LABEL, Started};
 pub use prune::{PruneFilter, Pruned};
-pub use retry::RETRY_LABEL;
+pub use retry::{FAILED, RETRY_FROM_LABEL, RETRY_LABEL};
 pub use run::{RunFailure, RunHandle};
 pub use schedule::SCHEDULE_LABEL;
 
@@ -346,6 +346,7 @@ impl Engine {
             loaded: workflow.loaded.clone(),
             source: workflow.source.clone(),
             input,
+            from: None,
             labels: options.labels,
             watcher,
         };

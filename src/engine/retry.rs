@@ -1,24 +1,40 @@
-//! Starting a run that ended badly once more: a new run of the same program with the same input.
-//! The old one stays as it ended.
+//! Starting a run that ended badly once more: a new run of the same program, from its beginning
+//! with the same input, or from an iteration or an action with the state of then. The old one
+//! stays as it ended.
 
-use super::{Engine, EngineError, REQUEST_LABEL, StartOptions, Started, Workflow, new_id};
+use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, new_id, now};
 use crate::diagnostic::Diagnostics;
-use crate::machine::RunStatus;
-use crate::scheduler::{Loader, ScheduleError};
+use crate::machine::{Outcome, Place, Rewound, RunState, RunStatus, rewind};
+use crate::model::Name;
+use crate::scheduler::{Loader, ScheduleError, Start};
+use crate::store::{Journal, RunHeader};
 
 /// The label that names the run that was started again.
 pub const RETRY_LABEL: &str = "windlass.retry_of";
 
+/// The label that says from where, when it was not the beginning.
+pub const RETRY_FROM_LABEL: &str = "windlass.retry_from";
+
+/// Stands for the action that a run failed at.
+pub const FAILED: &str = "failed";
+
 impl Engine {
-    /// Starts a run that failed, timed out or was cancelled once more, from its beginning, under
-    /// an id of the caller's or a new one.
+    /// Starts a run that failed, timed out or was cancelled once more, under an id of the caller's
+    /// or a new one. `from` is an action, an iteration, or the end of a path to one, as in the
+    /// idempotency keys (`poll#14/fetch`); the last time that the run came there is meant.
+    /// [`FAILED`] is the action that it failed at. Without it the new run begins at its beginning.
     ///
     /// # Errors
-    /// [`EngineError::NotRetried`] for one that has not ended or has succeeded; those of
-    /// [`Engine::start_with`].
-    pub async fn retry(&self, run: &str, id: Option<String>) -> Result<Started, EngineError> {
-        let stored = self.inspector().load(run)?;
-        let (header, state) = (stored.header, stored.state);
+    /// [`EngineError::NotRetried`] for one that has not ended or has succeeded,
+    /// [`EngineError::NoPlace`] when it was never at `from`, or the store has let go of that; those
+    /// of [`Engine::start_with`].
+    pub async fn retry(
+        &self,
+        run: &str,
+        from: Option<&str>,
+        id: Option<String>,
+    ) -> Result<Started, EngineError> {
+        let header = self.inspector().header(run)?;
         if !matches!(
             header.status,
             RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled
@@ -28,28 +44,95 @@ impl Engine {
                 status: header.status,
             });
         }
+        let workflow = self.workflow_of(&header)?;
+        let id = Name::from(id.unwrap_or_else(|| new_id(&header.workflow)));
+        let mut labels = header.labels;
+        // The key began the other run.
+        labels.remove(REQUEST_LABEL);
+        labels.remove(RETRY_FROM_LABEL);
+        labels.insert(RETRY_LABEL.to_owned(), header.id.to_string());
+        let mut state = None;
+        if let Some(from) = from {
+            state = self.state_at(run, &workflow, from, &id)?;
+            labels.insert(RETRY_FROM_LABEL.to_owned(), from.to_owned());
+        }
+        // What it was started with is what the workflow made of the input: it takes it again.
+        let input = match &state {
+            Some(state) => state.input.clone(),
+            None => workflow.accept(self.inspector().load(run)?.state.input)?,
+        };
+        let start = Start {
+            run: id.clone(),
+            loaded: workflow.loaded,
+            source: workflow.source,
+            input,
+            from: state,
+            labels,
+            watcher: None,
+        };
+        self.scheduler.start(start).await?;
+        Ok(Started {
+            run: id,
+            fresh: true,
+        })
+    }
+
+    fn workflow_of(&self, header: &RunHeader) -> Result<Workflow, EngineError> {
         let source = self.inspector().source(header.program)?;
         let loaded = self.workflows.load(header.program, &source);
         let loaded = loaded.map_err(|reason| ScheduleError::Unloadable {
             run: header.id.clone(),
             reason,
         })?;
-        let workflow = Workflow {
+        Ok(Workflow {
             loaded,
             source,
             warnings: Diagnostics::default(),
-        };
-        let mut labels = header.labels;
-        // The key began the other run.
-        labels.remove(REQUEST_LABEL);
-        labels.insert(RETRY_LABEL.to_owned(), header.id.to_string());
-        let id = id.unwrap_or_else(|| new_id(&header.workflow));
-        let options = StartOptions {
-            id: Some(id),
-            labels,
-        };
-        // What it was started with is what the workflow made of the input: it takes it again.
-        let run = self.launch(&workflow, state.input, options).await?;
-        Ok(Started { run, fresh: true })
+        })
     }
+
+    /// The state of the run `id` that goes on from a place of another one; none for its beginning.
+    fn state_at(
+        &self,
+        run: &str,
+        workflow: &Workflow,
+        from: &str,
+        id: &Name,
+    ) -> Result<Option<Box<RunState>>, EngineError> {
+        let Journal {
+            header,
+            start,
+            changes,
+        } = self.store.journal(run)?;
+        let program = workflow.program();
+        let nowhere = |why: String| EngineError::NoPlace {
+            run: header.id.clone(),
+            from: from.to_owned(),
+            why,
+        };
+        let named = program.actions.iter().any(|action| *action.name == *from);
+        let place = if from == FAILED && !named {
+            let outcome = self.inspector().load(run)?.state.outcome;
+            failed_at(outcome).ok_or_else(|| nowhere(String::from("it failed at no action")))?
+        } else {
+            Place::Path(from.to_owned())
+        };
+        match rewind(program, &start, &changes, &place, id, now()) {
+            Rewound::State(state) => Ok(Some(state)),
+            Rewound::Beginning => Ok(None),
+            Rewound::Nowhere if header.snapshot == 0 => {
+                Err(nowhere(String::from("it never came there")))
+            }
+            Rewound::Nowhere => Err(nowhere(format!(
+                "it never came there since its commit {}, and what was before is not kept step by \
+                 step: retry it from a later place, or from its beginning",
+                header.snapshot
+            ))),
+        }
+    }
+}
+
+fn failed_at(outcome: Option<Outcome>) -> Option<Place> {
+    let error = outcome?.error?;
+    Some(Place::Action(error.action?, error.iteration))
 }

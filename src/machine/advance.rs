@@ -102,6 +102,7 @@ impl Stepper<'_> {
         }
         match event {
             Event::Started(input) => self.started(input),
+            Event::TakenUp(state) => self.taken_up(state),
             Event::EffectCompleted { id, result } => self.completed(id, result),
             Event::EffectLost { id } => self.lost(id),
             Event::TimerFired { id } => self.fired(id),
@@ -163,6 +164,29 @@ impl Stepper<'_> {
             let input = self.run.input.clone();
             self.merge_all(id, &input);
         }
+    }
+
+    /// Goes on where another run had come to: what was in flight there starts again.
+    fn taken_up(&mut self, state: Box<RunState>) {
+        if !self.run.cursors.is_empty() {
+            return;
+        }
+        self.emit(Change::TakenUp(state));
+        self.note(Happening::RunStarted);
+        let rows: Vec<_> = self.run.loops().map(|(_, _, state)| state.row()).collect();
+        self.out.loops.extend(rows);
+        self.start_outstanding();
+    }
+
+    /// Starts and arms all that is outstanding; a driver that holds it already ignores that. What
+    /// is ready is settled in any case.
+    fn start_outstanding(&mut self) {
+        let again: Vec<Effect> = self
+            .run
+            .outstanding()
+            .filter(|effect| *effect != Effect::Continue)
+            .collect();
+        again.into_iter().for_each(|effect| self.effect(effect));
     }
 
     /// An initial value that cannot be computed is nobody's action.
@@ -311,14 +335,8 @@ impl Stepper<'_> {
             shift_ms: i64::try_from(stood).unwrap_or(i64::MAX),
         });
         self.note(Happening::RunResumed);
-        // Timers moved and effects may have been cut by a restart: everything outstanding starts
-        // again, and a driver that holds it already ignores that. What is ready is settled below.
-        let again: Vec<Effect> = self
-            .run
-            .outstanding()
-            .filter(|effect| *effect != Effect::Continue)
-            .collect();
-        again.into_iter().for_each(|effect| self.effect(effect));
+        // Timers moved and effects may have been cut by a restart.
+        self.start_outstanding();
         if let PauseReason::Limit(path, _) = reason {
             self.grant_budget(&path);
         }

@@ -318,6 +318,11 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             };
             keep(run, *home, *action, record);
         }
+        Change::TakenUp(state) => {
+            let own = (run.id.clone(), run.program);
+            *run = RunState::clone(state);
+            (run.id, run.program) = own;
+        }
         Change::Responded(value) => run.response = Some(value.clone()),
         Change::SignalKept(name, payload) => run.signals.push((name.clone(), payload.clone())),
         Change::SignalTaken(name) => {

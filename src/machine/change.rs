@@ -3,7 +3,7 @@
 use super::record::Output;
 use super::state::{
     BranchOutcome, Cursor, CursorId, EffectId, Frame, LoopEnd, Outcome, PauseReason, PendingEffect,
-    PendingTimer, TimerId, Wait,
+    PendingTimer, RunState, TimerId, Wait,
 };
 use crate::expression::Value;
 use crate::model::{Fault, Name, Status};
@@ -261,6 +261,8 @@ pub enum Change {
     },
     /// A variable that a branch has to itself changed.
     OwnVariable(CursorId, VariableChange),
+    /// The run began where another one had come to: as this state, under its own id.
+    TakenUp(Box<RunState>),
 }
 
 /// Every way a variable can change.

@@ -144,7 +144,7 @@ impl<'a> View<'a> {
 
     /// `outer#2/inner#0`: names and current iterations, from 0; `~2` is the second visit of a
     /// graph's node.
-    fn path(&self) -> String {
+    pub fn path(&self) -> String {
         let program = self.program;
         let frames: Vec<&Frame> = self.frames().map(|(_, frame)| frame).collect();
         let mut path = String::new();
@@ -176,17 +176,7 @@ impl<'a> View<'a> {
     /// The idempotency key of a step here: run, loop path, iteration and step, without the
     /// attempt (spec: architecture.md, law 4). Printable ASCII, so that it fits a header.
     pub fn key(&self, step: &str) -> String {
-        let mut key = String::with_capacity(64);
-        let text = format!("{}/{}", self.run.id, self.path_of(step));
-        for byte in text.bytes() {
-            match byte {
-                b'!'..=b'~' if byte != b'%' => key.push(char::from(byte)),
-                _ => {
-                    let _ = write!(key, "%{byte:02X}");
-                }
-            }
-        }
-        key
+        printable(&format!("{}/{}", self.run.id, self.path_of(step)))
     }
 
     /// The innermost loop around this place: its path, and its iteration from 0.
@@ -378,6 +368,25 @@ impl<'a> View<'a> {
         }
         Some(Value::array(list))
     }
+}
+
+/// What all idempotency keys of a run begin with.
+pub(super) fn key_of_run(run: &str) -> String {
+    printable(&format!("{run}/"))
+}
+
+/// Printable ASCII; what is none is written as its bytes.
+fn printable(text: &str) -> String {
+    let mut key = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'!'..=b'~' if byte != b'%' => key.push(char::from(byte)),
+            _ => {
+                let _ = write!(key, "%{byte:02X}");
+            }
+        }
+    }
+    key
 }
 
 impl Around<'_> {

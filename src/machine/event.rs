@@ -2,7 +2,7 @@
 //! and what it tells the history.
 
 use super::change::Change;
-use super::state::{EffectId, LoopEnd, LoopState, Outcome, TimerId};
+use super::state::{EffectId, LoopEnd, LoopState, Outcome, RunState, TimerId};
 use crate::expression::Value;
 use crate::model::{Fault, Name, Request, Status};
 use crate::time::Timestamp;
@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub enum Event {
     /// The run was started with this input.
     Started(Value),
+    /// The run was started where another one had come to: see [`super::rewind()`].
+    TakenUp(Box<RunState>),
     /// An executor is done.
     EffectCompleted {
         /// Which effect.

@@ -29,6 +29,7 @@ mod merge;
 mod movement;
 mod record;
 mod retry;
+mod rewind;
 mod shape;
 mod state;
 mod step;
@@ -39,6 +40,7 @@ pub use change::Change;
 pub use env::environment;
 pub use event::{Effect, Event, Happening, HistoryEvent, IterationRow, Receipt, Transition};
 pub use record::{ActionRecord, Output, Records};
+pub use rewind::{Place, Rewound, rewind};
 pub use state::{
     BranchOutcome, BranchState, Cursor, CursorId, EffectId, ForkState, Frame, FrameKind, LoopEnd,
     LoopState, Outcome, PauseReason, PendingEffect, PendingTimer, RunError, RunState, RunStatus,

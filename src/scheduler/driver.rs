@@ -243,6 +243,7 @@ impl Driver {
             loaded,
             source,
             input,
+            from,
             labels,
             watcher,
         } = start;
@@ -259,7 +260,8 @@ impl Driver {
         }
         self.runs.insert(run.clone(), live);
         let (durable, told) = oneshot::channel();
-        self.post(&run, Event::Started(input), Some(durable));
+        let began = from.map_or(Event::Started(input), Event::TakenUp);
+        self.post(&run, began, Some(durable));
         // The reply goes out when the first step is durable.
         self.workshop.handle.spawn(async move {
             let outcome = told.await.unwrap_or(Err(ScheduleError::Stopped));

@@ -87,8 +87,9 @@ impl Live {
         self.header.status = self.state.status();
         self.header.updated_at = now;
         self.header.placement = placement;
-        let snapshot =
-            (self.tail_bytes > self.snapshot_bytes.max(MIN_TAIL)).then(|| self.state.clone());
+        // A run that ends has no tail to come, and its last steps are what a retry goes back to.
+        let outgrown = self.tail_bytes > self.snapshot_bytes.max(MIN_TAIL);
+        let snapshot = (outgrown && self.state.outcome.is_none()).then(|| self.state.clone());
         if snapshot.is_some() {
             self.header.snapshot = self.header.revision;
         }

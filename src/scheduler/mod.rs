@@ -32,7 +32,7 @@ use tasks::Workshop;
 
 use crate::action::Registry;
 use crate::expression::Value;
-use crate::machine::{Event, HistoryEvent, LoopState, Outcome, PauseReason, RunStatus};
+use crate::machine::{Event, HistoryEvent, LoopState, Outcome, PauseReason, RunState, RunStatus};
 use crate::model::Name;
 use crate::program::{Program, ProgramHash};
 use crate::store::{ProgramSource, RunHeader, Store, StoreError};
@@ -144,6 +144,8 @@ pub struct Start {
     pub source: ProgramSource,
     /// Its input.
     pub input: Value,
+    /// Where it goes on, when it does not begin at its beginning.
+    pub from: Option<Box<RunState>>,
     /// What the caller marks it with.
     pub labels: BTreeMap<String, String>,
     /// Who watches it from the start.

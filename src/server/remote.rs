@@ -109,10 +109,10 @@ impl Remote {
                 self.command(run, "/signal", Some(json(&signal)?)).await?
             }
             Request::Start(start) => self.start(start).await?,
-            Request::Retry { run, id } => {
+            Request::Retry { run, id, from } => {
                 let body = RetryRun {
                     run: Some(id.clone()),
-                    from: None,
+                    from: from.clone(),
                 };
                 let path = of_run(run, "/retry");
                 let summary = self.post(&path, Some(json(&body)?)).await?;

@@ -144,6 +144,17 @@ pub struct StoredRun {
     pub snapshot_bytes: u64,
 }
 
+/// What a store still has of how a run came to be what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Journal {
+    /// The run's head.
+    pub header: RunHeader,
+    /// The state at its last snapshot; without one, before its first step.
+    pub start: RunState,
+    /// Everything that has changed since, in order.
+    pub changes: Vec<Change>,
+}
+
 /// What a store says of one that was committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
@@ -226,6 +237,12 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::UnknownRun`], [`StoreError::Corrupt`].
     fn load(&self, run: &str) -> Result<StoredRun, StoreError>;
+
+    /// What is kept of how a run came to its state.
+    ///
+    /// # Errors
+    /// [`StoreError::UnknownRun`], [`StoreError::Corrupt`].
+    fn journal(&self, run: &str) -> Result<Journal, StoreError>;
 
     /// A program's source.
     ///

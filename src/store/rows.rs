@@ -11,7 +11,7 @@ use super::head::{Root, StoredHead};
 use super::keys::{self, Family, LoopPath};
 use super::kv::{Kv, KvError, prefixed};
 use super::{
-    Commit, Committed, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
+    Commit, Committed, Journal, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
     StoredWorkflow,
 };
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
@@ -374,7 +374,11 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The snapshot with the later changes applied.
-    fn fold(&self, header: RunHeader) -> Result<StoredRun, StoreError> {
+    fn fold(
+        &self,
+        header: RunHeader,
+        mut step: impl FnMut(&mut RunState, Vec<Change>),
+    ) -> Result<StoredRun, StoreError> {
         let run = header.id.clone();
         let mut snapshot_bytes = 0;
         let mut state = if header.snapshot == 0 {
@@ -426,7 +430,7 @@ impl<K: Kv> Rows<K> {
                 tail_bytes += bytes.len() as u64;
                 codec::decode_all(bytes)
             })?;
-            changes.iter().for_each(|change| state.apply(change));
+            step(&mut state, changes);
         }
         if revision != header.revision {
             let last = header.revision;
@@ -451,7 +455,22 @@ impl<K: Kv> Store for Rows<K> {
         self.usable()?;
         let _reading = self.reading();
         let head = self.known(run)?;
-        self.fold(head.header)
+        self.fold(head.header, |state, changes| {
+            changes.iter().for_each(|change| state.apply(change));
+        })
+    }
+
+    fn journal(&self, run: &str) -> Result<Journal, StoreError> {
+        self.usable()?;
+        let _reading = self.reading();
+        let head = self.known(run)?;
+        let mut changes = Vec::new();
+        let start = self.fold(head.header, |_, step| changes.extend(step))?;
+        Ok(Journal {
+            header: start.header,
+            start: start.state,
+            changes,
+        })
     }
 
     fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {

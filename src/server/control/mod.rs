@@ -94,6 +94,9 @@ pub enum Request {
         run: String,
         /// The new one's id; the client chooses it, so that a request can be repeated.
         id: String,
+        /// The action or iteration that it goes on from; none: its beginning.
+        #[serde(default)]
+        from: Option<String>,
     },
     /// Start a run. When it is answered, the run's first step is durable.
     Start(Box<StartRequest>),

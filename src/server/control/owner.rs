@@ -255,8 +255,8 @@ async fn answer(engine: &Arc<Engine>, request: Request) -> Answer {
                 .map_err(|error| refusal(&error))?;
             json(&runs)
         }
-        Request::Retry { run, id } => {
-            let retried = engine.retry(&run, Some(id)).await;
+        Request::Retry { run, id, from } => {
+            let retried = engine.retry(&run, from.as_deref(), Some(id)).await;
             json(&retried.map_err(|error| refusal(&error))?.run)
         }
         Request::Start(start) => begin(engine, *start).await,
@@ -364,7 +364,7 @@ fn kind(error: &EngineError) -> RefusalKind {
             RefusalKind::Workflow
         }
         EngineError::Input(_) | EngineError::KeyReused(_) => RefusalKind::Input,
-        EngineError::NotRetried { .. } => RefusalKind::BadRequest,
+        EngineError::NotRetried { .. } | EngineError::NoPlace { .. } => RefusalKind::BadRequest,
         EngineError::NoStore(_) | EngineError::Thread(_) | EngineError::NoRuntime => {
             RefusalKind::Internal
         }

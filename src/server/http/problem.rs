@@ -51,6 +51,8 @@ pub(super) enum Kind {
     RunEnded,
     /// The run has not ended badly.
     NotRetried,
+    /// The run cannot be retried from there.
+    NoPlace,
     /// The idempotency key was used for something else.
     KeyReused,
     /// The body is too large.
@@ -99,6 +101,11 @@ impl Kind {
             Self::RunExists => (S::CONFLICT, "run-exists", "There is a run of this id"),
             Self::RunEnded => (S::CONFLICT, "run-ended", "The run has ended"),
             Self::NotRetried => (S::CONFLICT, "not-retried", "The run did not end badly"),
+            Self::NoPlace => (
+                S::CONFLICT,
+                "no-place",
+                "The run cannot be retried from there",
+            ),
             Self::KeyReused => (
                 S::UNPROCESSABLE_ENTITY,
                 "key-reused",
@@ -199,6 +206,7 @@ impl From<EngineError> for Problem {
             EngineError::Input(_) => Kind::RefusedInput,
             EngineError::KeyReused(_) => Kind::KeyReused,
             EngineError::NotRetried { .. } => Kind::NotRetried,
+            EngineError::NoPlace { .. } => Kind::NoPlace,
             EngineError::Load(_) => {
                 let EngineError::Load(error) = error else {
                     return Self::new(Kind::Internal, error.to_string());

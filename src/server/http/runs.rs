@@ -112,7 +112,8 @@ pub struct RetryRun {
     /// The new run's id, instead of one made from the workflow's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The iteration or action from which it would go on; refused, a run is retried as a whole.
+    /// The action or iteration that it goes on from, with the state of then: `fetch`, `poll#14`,
+    /// `poll#14/fetch`, or `failed`, the action that the run failed at. None: its beginning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
 }
@@ -516,12 +517,13 @@ pub(super) async fn signal(
     Ok(axum::Json(RunState { run, status }))
 }
 
-/// Starts a run that failed, timed out or was cancelled once more: a new run of the same program
-/// with the same input, marked with `windlass.retry_of`. The old one stays as it ended.
+/// Starts a run that failed, timed out or was cancelled once more, as a new run of the same
+/// program, marked with `windlass.retry_of`: from its beginning with the same input, or `from` an
+/// action or iteration with the state of then. The old one stays as it ended.
 #[utoipa::path(post, path = "/v1/runs/{run}/retry", operation_id = "retry_run", tag = "runs", request_body = RetryRun, params(("run" = String, Path, description = "The run")),
     responses(
         (status = 201, description = "The new run was started", body = RunSummary, headers(("Location" = String, description = "The new run"))),
-        (status = "4XX", description = "404 unknown run, 409 it did not end badly", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "404 unknown run, 409 it did not end badly, or was not at the place", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn retry(
     State(app): State<Arc<App>>,
@@ -529,14 +531,7 @@ pub(super) async fn retry(
     Json(retry): Json<RetryRun>,
 ) -> Result<Response, Problem> {
     app.takes_work()?;
-    if let Some(from) = retry.from {
-        let detail = format!(
-            "`{from}`: a run is retried from its beginning; what its steps did is done again \
-             under other keys"
-        );
-        return Err(Problem::new(Kind::BadRequest, detail));
-    }
     let id = retry.run.map(run_id).transpose()?;
-    let started = app.engine.retry(&run, id).await?;
+    let started = app.engine.retry(&run, retry.from.as_deref(), id).await?;
     told(&app, started).await
 }

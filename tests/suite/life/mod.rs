@@ -6,6 +6,7 @@ mod outage;
 mod policy;
 mod process;
 mod prune;
+mod retry;
 mod schedules;
 mod secrets;
 mod signals;

@@ -189,8 +189,8 @@ async fn what_ended_badly_is_started_once_more() {
         (status, &problem["type"]),
         (409, &json!("urn:windlass:not-retried"))
     );
-    let (status, _) = server.post(&path, &json!({ "from": "work" })).await;
-    assert_eq!(status, 400);
+    let (status, _) = server.post(&path, &json!({ "from": "nobody" })).await;
+    assert_eq!(status, 409);
 
     // On the command line, with the server and without one.
     for stop in [false, true] {
@@ -202,7 +202,7 @@ async fn what_ended_badly_is_started_once_more() {
         let outcome: Value = serde_json::from_slice(&retried.stdout).unwrap();
         assert_eq!(outcome["error"]["kind"], "connection", "{outcome}");
     }
-    let from = super::windlass(dir.path(), &["retry", &failed, "--from", "work"]);
+    let from = super::windlass(dir.path(), &["retry", &failed, "--from", "nobody"]);
     assert_eq!(from.status.code(), Some(2));
 }
 

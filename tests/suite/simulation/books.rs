@@ -8,8 +8,8 @@ use windlass::machine::{Change, EffectId, HistoryEvent, IterationRow, LoopState,
 use windlass::model::{Name, Request};
 use windlass::program::ProgramHash;
 use windlass::store::{
-    Commit, Committed, MemoryStore, Placement, ProgramSource, RunHeader, Store, StoreError,
-    StoredRun, StoredWorkflow,
+    Commit, Committed, Journal, MemoryStore, Placement, ProgramSource, RunHeader, Store,
+    StoreError, StoredRun, StoredWorkflow,
 };
 use windlass::time::Timestamp;
 
@@ -226,6 +226,10 @@ impl Store for Disk {
 
     fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
         self.store.load(run)
+    }
+
+    fn journal(&self, run: &str) -> Result<Journal, StoreError> {
+        self.store.journal(run)
     }
 
     fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {

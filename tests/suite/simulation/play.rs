@@ -396,6 +396,7 @@ impl Sim<'_> {
                     policy: Policy::TRUSTED,
                 },
                 input: Value::from_json("{\"given\": 1}").unwrap(),
+                from: None,
                 labels: BTreeMap::new(),
                 watcher: None,
             })),

@@ -1,0 +1,315 @@
+//! A run as it was at an earlier place of its journal, for a new run to go on from. The old run
+//! stays as it ended; nothing here changes it.
+//!
+//! The changes since the last snapshot are folded once more, up to where a cursor stood at the
+//! place for the last time, ready to begin it. There every cursor is between two operations: what
+//! makes one stand somewhere (`Moved`, the start of a branch) is the last change of an operation.
+
+use super::change::Change;
+use super::env::{Secrets, View};
+use super::state::{CursorId, FrameKind, PauseReason, RunState, Wait};
+use crate::model::Name;
+use crate::program::{Program, ScopeKind};
+use crate::time::Timestamp;
+
+/// Where a run is taken up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// An action or an iteration, or the end of its path: `fetch`, `poll#14`, `poll#14/fetch`.
+    Path(String),
+    /// The action that the run failed at, and the iteration around it.
+    Action(Name, Option<(String, u64)>),
+}
+
+/// What a place is in a journal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rewound {
+    /// The run as it was.
+    State(Box<RunState>),
+    /// The first thing that it did.
+    Beginning,
+    /// It is not in the journal.
+    Nowhere,
+}
+
+/// The state of `run` when it last came to `place`, as the state of a new run `id` that goes on at
+/// `now`. `start` is the state at the journal's beginning, `changes` everything since.
+#[must_use]
+pub fn rewind(
+    program: &Program,
+    start: &RunState,
+    changes: &[Change],
+    place: &Place,
+    id: &Name,
+    now: Timestamp,
+) -> Rewound {
+    let looking = Looking { program, place };
+    let Some(found) = looking.last(start, changes) else {
+        return Rewound::Nowhere;
+    };
+    let mut state = start.clone();
+    let mut then = last_seen(start);
+    for change in changes.iter().take(found.changes) {
+        then = then.max(time_of(change).unwrap_or(then));
+        state.apply(change);
+    }
+    if found.is_beginning {
+        return Rewound::Beginning;
+    }
+    undo_call(&mut state, found.cursor);
+    stand_still(&mut state, then, now);
+    begin_anew(program, &mut state, found.cursor, now);
+    rename(&mut state, id);
+    state.started_at = now;
+    Rewound::State(Box::new(state))
+}
+
+/// A place that was found.
+struct Found {
+    /// Behind so many changes.
+    changes: usize,
+    /// Who stands there.
+    cursor: CursorId,
+    is_beginning: bool,
+}
+
+struct Looking<'a> {
+    program: &'a Program,
+    place: &'a Place,
+}
+
+impl Looking<'_> {
+    /// The last time that a cursor stood at the place.
+    fn last(&self, start: &RunState, changes: &[Change]) -> Option<Found> {
+        let mut state = start.clone();
+        // What was in flight when the snapshot was made had begun before it.
+        let mut calling = state.cursors.iter().filter_map(|(id, cursor)| {
+            let calls = matches!(cursor.wait, Wait::Effect(_));
+            (calls && self.is_at(start, *id)).then_some(*id)
+        });
+        let mut found = calling.next_back().map(|cursor| Found {
+            changes: 0,
+            cursor,
+            is_beginning: false,
+        });
+        drop(calling);
+        let mut began = None;
+        for (index, change) in changes.iter().enumerate() {
+            state.apply(change);
+            let (cursor, iteration) = match change {
+                Change::TakenUp(_) => match self.taken_up(&state) {
+                    Some(cursor) => {
+                        found = Some(Found {
+                            changes: index + 1,
+                            cursor,
+                            is_beginning: false,
+                        });
+                        continue;
+                    }
+                    None => continue,
+                },
+                Change::IterationBegan { cursor, .. } => {
+                    began = Some(*cursor);
+                    continue;
+                }
+                Change::Moved(cursor, _) => {
+                    let iteration = began == Some(*cursor);
+                    began = began.filter(|_| !iteration);
+                    (*cursor, iteration)
+                }
+                Change::BranchStarted { branch, .. } => {
+                    (*branch, is_item(self.program, &state, *branch))
+                }
+                Change::CursorSpawned(cursor, one) if one.parent.is_none() => (*cursor, false),
+                _ => continue,
+            };
+            if self.is_at(&state, cursor) || (iteration && self.is_iteration(&state, cursor)) {
+                found = Some(Found {
+                    changes: index + 1 + siblings(change, changes.get(index + 1..)),
+                    cursor,
+                    is_beginning: matches!(change, Change::CursorSpawned(..)),
+                });
+            }
+        }
+        found
+    }
+
+    /// The cursor that stands at the place in a run that begins in the middle.
+    fn taken_up(&self, run: &RunState) -> Option<CursorId> {
+        let mut ready = run.ready.iter().copied();
+        ready.find(|cursor| {
+            let here = run.cursors.get(cursor);
+            let body = here.and_then(|here| self.program.scope(here.frames.last()?.scope));
+            let begins = body.map(|scope| scope.body) == here.map(|here| here.at);
+            self.is_at(run, *cursor) || (begins && self.is_iteration(run, *cursor))
+        })
+    }
+
+    /// Whether the cursor stands at the action.
+    fn is_at(&self, run: &RunState, cursor: CursorId) -> bool {
+        let at = run.cursors.get(&cursor).map(|here| here.at);
+        let Some(state) = at.and_then(|at| self.program.state(at)) else {
+            return false;
+        };
+        let Some(action) = state.action.and_then(|id| self.program.action(id)) else {
+            return false;
+        };
+        let view = view(self.program, run, cursor);
+        match self.place {
+            Place::Path(path) => ends_with(&view.path_of(&action.name), path),
+            Place::Action(name, iteration) => {
+                action.name == *name && view.innermost_iteration() == *iteration
+            }
+        }
+    }
+
+    /// Whether the cursor is in the iteration.
+    fn is_iteration(&self, run: &RunState, cursor: CursorId) -> bool {
+        match self.place {
+            Place::Path(path) => ends_with(&view(self.program, run, cursor).path(), path),
+            Place::Action(..) => false,
+        }
+    }
+}
+
+fn view<'a>(program: &'a Program, run: &'a RunState, cursor: CursorId) -> View<'a> {
+    View {
+        program,
+        run,
+        cursor,
+        now: run.started_at,
+        forgiving: false,
+        bound: None,
+        random: None,
+        secrets: Secrets::Refused,
+    }
+}
+
+/// Whether a path is `end`, or ends with it behind a slash.
+fn ends_with(path: &str, end: &str) -> bool {
+    let rest = path.strip_suffix(end);
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+/// Whether a branch is an item of a foreach.
+fn is_item(program: &Program, run: &RunState, branch: CursorId) -> bool {
+    let frame = run.cursors.get(&branch).and_then(|one| one.frames.first());
+    let parent = frame.and_then(|frame| program.scope(program.scope(frame.scope)?.parent?));
+    parent.is_some_and(|fork| matches!(fork.kind, ScopeKind::ForEach { .. }))
+}
+
+/// How many of the changes that follow start further branches of the same fork: they come along,
+/// for a fork is only looked at again when one of its branches ends.
+fn siblings(change: &Change, rest: Option<&[Change]>) -> usize {
+    if !matches!(change, Change::BranchStarted { .. }) {
+        return 0;
+    }
+    let starts = |change: &&Change| {
+        matches!(change, Change::BranchStarted { .. })
+            || matches!(change, Change::CursorSpawned(_, one) if one.parent.is_some())
+    };
+    rest.unwrap_or_default().iter().take_while(starts).count()
+}
+
+// ── from then to now ────────────────────────────────────────────────────────────────────────────
+
+/// The cursor has not called yet.
+fn undo_call(run: &mut RunState, cursor: CursorId) {
+    let Some(here) = run.cursors.get_mut(&cursor) else {
+        return;
+    };
+    if let Wait::Effect(effect) = here.wait {
+        here.wait = Wait::Ready;
+        run.ready.insert(cursor);
+        run.effects.remove(&effect);
+    }
+}
+
+/// Between then and now no time passes for the run, as in a pause. One that stood at a limit still
+/// does: only a resume gives it more.
+fn stand_still(run: &mut RunState, then: Timestamp, now: Timestamp) {
+    let (since, limit) = match run.paused.take() {
+        Some((since, reason @ PauseReason::Limit(..))) => (since, Some(reason)),
+        Some((since, PauseReason::Requested)) => (since, None),
+        None => (then, None),
+    };
+    let shift_ms = i64::try_from(now.since(since).as_millis()).unwrap_or(i64::MAX);
+    run.apply(&Change::Resumed { shift_ms });
+    run.paused = limit.map(|reason| (now, reason));
+}
+
+/// The action has all of its attempts and all of its time again.
+fn begin_anew(program: &Program, run: &mut RunState, cursor: CursorId, now: Timestamp) {
+    let Some(here) = run.cursors.get_mut(&cursor) else {
+        return;
+    };
+    let state = program.state(here.at);
+    let Some((name, action)) = state.and_then(|state| Some((&state.name, state.action?))) else {
+        return;
+    };
+    for frame in here.frames.iter_mut().rev() {
+        let scope = program.scope(frame.scope);
+        if !scope.is_some_and(|scope| scope.action == Some(action) || scope.name == *name) {
+            break;
+        }
+        match &mut frame.kind {
+            FrameKind::Try(state) => {
+                state.attempt = 1;
+                state.last_fault = None;
+                state.next_due_at = None;
+            }
+            FrameKind::Deadline { timer, after_ms } => {
+                if let Some(timer) = run.timers.get_mut(timer) {
+                    timer.due_at = now.plus(std::time::Duration::from_millis(*after_ms));
+                }
+            }
+            _ => break,
+        }
+    }
+}
+
+/// What is in flight is another run's from now on: it is done anew, under other keys.
+fn rename(run: &mut RunState, id: &Name) {
+    let old = super::env::key_of_run(&run.id);
+    let new = super::env::key_of_run(id);
+    for effect in run.effects.values_mut() {
+        if let Some(path) = effect.request.key.strip_prefix(&old) {
+            effect.request.key = format!("{new}{path}");
+        }
+    }
+    run.id = id.clone();
+}
+
+/// When a change was made, as far as it says.
+fn time_of(change: &Change) -> Option<Timestamp> {
+    match change {
+        Change::Started { at, .. }
+        | Change::Recorded { at, .. }
+        | Change::EffectEnded { at, .. }
+        | Change::IterationBegan { at, .. }
+        | Change::AttemptFailed { at, .. }
+        | Change::ForEachRecorded { at, .. }
+        | Change::Paused { at, .. } => Some(*at),
+        Change::Entered(_, frame) => Some(frame.entered_at),
+        Change::EffectRequested(_, effect) => Some(effect.requested_at),
+        Change::TakenUp(state) => Some(state.started_at),
+        _ => None,
+    }
+}
+
+/// The latest time that a state knows of.
+fn last_seen(run: &RunState) -> Timestamp {
+    let cursors = run.cursors.values();
+    let frames = cursors.flat_map(|cursor| cursor.frames.iter().map(|frame| frame.entered_at));
+    let loops = run
+        .loops()
+        .filter_map(|(_, _, state)| state.iteration_started_at);
+    let effects = run.effects.values().map(|effect| effect.requested_at);
+    let cursors = run.cursors.values();
+    let records = cursors.flat_map(|cursor| cursor.records.values().map(|record| record.ended_at));
+    frames
+        .chain(loops)
+        .chain(effects)
+        .chain(records)
+        .fold(run.started_at, Timestamp::max)
+}
