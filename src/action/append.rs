@@ -2,6 +2,7 @@
 //! after its last append; what is behind that was never committed and is cut off before the next
 //! one. It never appends to what it does not know the length of.
 
+use super::folder;
 use super::inputs::{Inputs, invalid, mismatch};
 use super::{Attempt, Executor};
 use crate::expression::Value;
@@ -74,7 +75,7 @@ impl Job {
         };
         let (data, rows) = data(inputs)?;
         Ok(Self {
-            path: PathBuf::from(&shown),
+            path: folder::resolved(&shown),
             shown,
             known,
             measure: inputs.get("measure") == Some(&Value::Bool(true)),

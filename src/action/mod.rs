@@ -9,6 +9,7 @@
 mod append;
 mod data;
 mod extraction;
+mod folder;
 mod guest;
 mod handler;
 mod http;

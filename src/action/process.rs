@@ -2,6 +2,7 @@
 //! its group left behind, whether it ends, is cut or the engine dies. It never interprets what
 //! the command says.
 
+use super::folder;
 use super::warden::Warden;
 use crate::expression::Value;
 use crate::model::Request;
@@ -32,7 +33,7 @@ pub(super) struct Spec {
     pub(super) argv: Vec<String>,
     /// Changes to the engine's environment; none removes a variable.
     pub(super) env: Vec<(String, Option<String>)>,
-    /// Where it runs; the engine's directory without it.
+    /// Where it runs; the engine's own folder without it.
     pub(super) cwd: Option<PathBuf>,
     /// What it reads; without it, standard input is empty.
     pub(super) stdin: Option<Vec<u8>>,
@@ -51,7 +52,7 @@ impl Spec {
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), Some(value)))
                 .collect(),
-            cwd: None,
+            cwd: folder::current().map(|folder| folder.to_path_buf()),
             stdin: None,
         }
     }

@@ -4,6 +4,7 @@
 use super::append::AppendFile;
 use super::data::{DataMerge, JsonParse};
 use super::extraction::Extraction;
+use super::folder;
 use super::guest;
 use super::handler::{ActivityContext, Handlers};
 use super::http::{Client, Http};
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -41,6 +43,8 @@ pub struct Registry {
     guests: Arc<BTreeMap<&'static str, Arc<dyn Executor>>>,
     secrets: Secrets,
     policy: Policy,
+    /// What relative paths of its actions are from.
+    folder: Option<Arc<Path>>,
 }
 
 impl Registry {
@@ -100,6 +104,7 @@ impl Registry {
             handlers: Arc::new(Handlers::new(client, guests, processes)),
             secrets: Secrets::default(),
             policy: Policy::TRUSTED,
+            folder: None,
         }
     }
 
@@ -151,6 +156,14 @@ impl Registry {
             policy,
             ..self.clone()
         }
+    }
+
+    /// This registry for runs that were started in a folder: relative paths in shell commands,
+    /// handlers, scripts and `appendFile` are from there, wherever the engine itself is.
+    #[must_use]
+    pub fn in_folder(mut self, folder: Option<&Path>) -> Self {
+        self.folder = folder.map(Arc::from);
+        self
     }
 
     /// Where secrets come from; without this, systemd's credentials and the environment.
@@ -215,9 +228,14 @@ impl Registry {
     /// `too_large` when what it gave is too large or nests too deep to be stored; `secret` when one that the action
     /// names is not there.
     pub async fn execute(&self, request: &Request) -> Result<Value, Fault> {
-        match self.secrets.open(request)? {
-            None => self.attempt(request).await,
-            Some(opened) => opened.mask.outcome(self.attempt(&opened.request).await),
+        let opened = self.secrets.open(request)?;
+        let folder = self.folder.clone();
+        match opened {
+            None => folder::within(folder, self.attempt(request)).await,
+            Some(opened) => {
+                let attempt = self.attempt(&opened.request);
+                opened.mask.outcome(folder::within(folder, attempt).await)
+            }
         }
     }
 

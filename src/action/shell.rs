@@ -1,12 +1,12 @@
 //! `shell`: a command or a text for `sh`. It never renders anything into that text; data reaches a
 //! command through `env`, `stdin` and its arguments.
 
+use super::folder;
 use super::inputs::{Inputs, invalid, mismatch, scalar};
 use super::process::{Finished, ProcessError, Processes, Spec};
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The executor of `shell` (spec: loom.md, Actions). Without a timeout of the action it runs as
@@ -64,7 +64,9 @@ fn spec(request: &Request) -> Result<Spec, Fault> {
     for (name, value) in inputs.members("env")? {
         spec.env.push((name.to_owned(), text_of(value)));
     }
-    spec.cwd = inputs.text("cwd")?.map(PathBuf::from);
+    if let Some(cwd) = inputs.text("cwd")? {
+        spec.cwd = Some(folder::resolved(cwd));
+    }
     spec.stdin = inputs
         .get("stdin")
         .and_then(text_of)

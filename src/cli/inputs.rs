@@ -29,7 +29,14 @@ pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, F
         handlers: self::handlers(handlers)?,
         secrets: handlers.secrets.clone(),
         parameters: load.parameters.as_deref().map(read_file).transpose()?,
+        folder: folder(),
     })
+}
+
+/// Where the command was called: what relative paths of a run's actions are from, also when it
+/// goes on elsewhere.
+fn folder() -> Option<String> {
+    std::env::current_dir().ok()?.to_str().map(str::to_owned)
 }
 
 /// A dialect by its name.

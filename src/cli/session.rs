@@ -243,6 +243,7 @@ impl Session {
                 .max_timeout
                 .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
             handlers: handlers.collect(),
+            folder: options.folder.clone(),
             input: new.input.clone(),
             labels: new.labels.clone(),
         }

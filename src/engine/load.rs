@@ -40,6 +40,9 @@ pub struct LoadOptions {
     pub secrets: Option<PathBuf>,
     /// The file with the values of a Logic Apps definition's parameters.
     pub parameters: Option<SourceFile>,
+    /// What relative paths of its actions are from, wherever a run goes on; without it, the
+    /// folder of the process.
+    pub folder: Option<String>,
 }
 
 /// Reads a workflow's file without an engine: to check it, or to look at its compiled form. `-`
@@ -52,6 +55,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
         registry: Registry::new(),
         caps: Caps::default(),
         parameters: None,
+        folder: None,
         policy: Policy::TRUSTED,
     };
     bare.with(options).load_file(path, options.dialect)
@@ -228,6 +232,8 @@ pub(super) struct Workflows {
     pub parameters: Option<SourceFile>,
     /// What runs of the workflows may do.
     pub policy: Policy,
+    /// What relative paths of their actions are from.
+    pub folder: Option<String>,
 }
 
 impl Workflows {
@@ -249,6 +255,7 @@ impl Workflows {
             },
             parameters: options.parameters.clone(),
             policy: options.policy,
+            folder: options.folder.clone(),
         }
     }
 
@@ -303,10 +310,11 @@ impl Workflows {
             max_count: self.caps.count(workflow.dialect),
             max_timeout_ms: u64::try_from(self.caps.timeout().as_millis()).unwrap_or(u64::MAX),
             policy: self.policy,
+            folder: self.folder.clone(),
         };
         match compile(&workflow, hash(&source), caps(&source)) {
             Ok(program) => {
-                let loaded = self.loaded(program, source.policy);
+                let loaded = self.loaded(program, &source);
                 Ok(Workflow {
                     loaded,
                     source,
@@ -401,7 +409,7 @@ impl Workflows {
         }
     }
 
-    fn loaded(&self, program: Program, policy: Policy) -> Loaded {
+    fn loaded(&self, program: Program, source: &ProgramSource) -> Loaded {
         let mut secrets: BTreeMap<Name, Vec<Name>> = BTreeMap::new();
         for state in &program.states {
             if let Op::Call(call) = &state.op
@@ -411,7 +419,8 @@ impl Workflows {
                 named.extend(call.secrets.iter().cloned());
             }
         }
-        let registry = self.registry.restricted(policy);
+        let registry = self.registry.restricted(source.policy);
+        let registry = registry.in_folder(source.folder.as_deref().map(Path::new));
         let registry = registry.with_handlers(&program.handlers);
         let registry = registry.with_secrets(secrets);
         Loaded {
@@ -450,7 +459,7 @@ fn no_parameters(dialect: Dialect) -> Diagnostic {
 
 impl Loader for Workflows {
     fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
-        Ok(self.loaded(compile_stored(hash, source)?, source.policy))
+        Ok(self.loaded(compile_stored(hash, source)?, source))
     }
 }
 
@@ -493,6 +502,7 @@ fn hash(source: &ProgramSource) -> ProgramHash {
         private_network,
     } = source.policy;
     part(&[shell, scripts, files, private_network].map(u8::from));
+    part(source.folder.as_deref().unwrap_or_default().as_bytes());
     for file in &source.bundle.files {
         part(file.path.as_bytes());
         part(file.text.as_bytes());

@@ -203,6 +203,7 @@ impl EngineBuilder {
             registry: self.registry,
             caps: self.caps,
             parameters: None,
+            folder: None,
             policy: Policy::TRUSTED,
         });
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;

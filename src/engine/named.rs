@@ -91,6 +91,7 @@ impl Engine {
         let options = LoadOptions {
             dialect: Some(source.dialect),
             policy: source.policy,
+            folder: source.folder.clone(),
             ..LoadOptions::default()
         };
         Ok(Arc::new(self.load_bundle(source.bundle.clone(), &options)?))

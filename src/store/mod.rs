@@ -51,6 +51,8 @@ pub struct ProgramSource {
     pub max_timeout_ms: u64,
     /// What its runs may do.
     pub policy: Policy,
+    /// What relative paths of its actions are from; without it, the folder of the process.
+    pub folder: Option<String>,
 }
 
 /// A workflow that is kept under a name.

@@ -102,6 +102,7 @@ pub fn source(text: &str) -> ProgramSource {
         max_count: 5_000,
         max_timeout_ms: 1,
         policy: Policy::TRUSTED,
+        folder: None,
     }
 }
 

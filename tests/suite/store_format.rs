@@ -70,6 +70,7 @@ fn write(dir: &Path) {
                 max_count: 5_000,
                 max_timeout_ms: 3_600_000,
                 policy: Policy::TRUSTED,
+                folder: None,
             }),
         };
         for outcome in store.commit(&[commit]).unwrap() {

@@ -4,6 +4,7 @@
 
 use super::log::Log;
 use super::{Job, MAX_OUTPUT, Outcome, bounded, broken, failed, interpreter, slots};
+use crate::action::folder;
 use crate::action::inputs::invalid;
 use crate::action::process::{ProcessError, Processes, Running, Spec};
 use crate::action::{Attempt, Executor};
@@ -11,6 +12,7 @@ use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -97,6 +99,8 @@ struct Line<'a> {
     globals: &'a Object,
     live: Option<&'a str>,
     env: BTreeMap<&'a str, &'a str>,
+    /// Where it runs; the worker's own folder without it.
+    folder: Option<PathBuf>,
     memory: usize,
 }
 
@@ -111,6 +115,7 @@ fn line(id: u64, job: &Job<'_>, request: &Request) -> Result<Vec<u8>, Fault> {
             ("WINDLASS_IDEMPOTENCY_KEY", request.key.as_str()),
             ("WINDLASS_ATTEMPT", attempt.as_str()),
         ]),
+        folder: folder::current().map(|folder| folder.to_path_buf()),
         memory: job.memory,
     };
     let mut bytes = serde_json::to_vec(&line)

@@ -221,6 +221,8 @@ def serve():
     def answer(job):
         given, live = job["globals"], job["live"]
         try:
+            if job["folder"] is not None:
+                os.chdir(job["folder"])
             kept = given.get(live) if live is not None else None
             result, returned, fresh = execute(job["code"], given)
             found = data_of(fresh)

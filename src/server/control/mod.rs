@@ -135,6 +135,9 @@ pub struct StartRequest {
     /// Handlers besides those of the workflow and of the owner.
     #[serde(default)]
     pub handlers: Vec<(String, HandlerEntry)>,
+    /// What relative paths of its actions are from.
+    #[serde(default)]
+    pub folder: Option<String>,
     /// The input.
     #[serde(default)]
     pub input: Value,

@@ -301,6 +301,7 @@ async fn begin(engine: &Engine, start: StartRequest) -> Answer {
             .into_iter()
             .map(|(name, entry)| (name, target(entry)))
             .collect(),
+        folder: start.folder,
         ..LoadOptions::default()
     };
     let mut bundle = Bundle::single(start.path, start.text);

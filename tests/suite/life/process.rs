@@ -60,9 +60,15 @@ impl Place {
 
     /// A process whose events are read as they come.
     pub fn follow(&self, args: &[&str]) -> Following {
+        self.follow_from(Path::new("."), args)
+    }
+
+    /// The same, called in a folder.
+    pub fn follow_from(&self, folder: &Path, args: &[&str]) -> Following {
         let mut child = self
             .command(args)
             .args(["--events", "jsonl"])
+            .current_dir(folder)
             .spawn()
             .unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());

@@ -394,6 +394,7 @@ impl Sim<'_> {
                     max_count: 1,
                     max_timeout_ms: 1,
                     policy: Policy::TRUSTED,
+                    folder: None,
                 },
                 input: Value::from_json("{\"given\": 1}").unwrap(),
                 from: None,
