@@ -1,11 +1,13 @@
 //! `windlass doctor`: checks of the store and of what is around it, and the repair of a store.
 
+use super::access::remote;
 use super::args::{DoctorArgs, Global};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
-use crate::engine::report::{RepairReport, StoreReport};
+use crate::engine::report::{ListFilter, ListReport, RepairReport, StoreReport};
 use crate::engine::{EngineError, StoreError, doctor};
-use crate::server::control::Client;
+use crate::server::Remote;
+use crate::server::control::{Client, Request};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
 use serde::Serialize;
@@ -61,6 +63,19 @@ struct Report {
 
 /// The command.
 pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<Exit, Failure> {
+    if let Some(remote) = remote(global)? {
+        if args.repair {
+            return Err(Failure::Usage(String::from(
+                "a store is repaired where it is: `windlass doctor --repair` on the server's machine",
+            )));
+        }
+        let checks = vec![of_server(&remote).await?];
+        let report = Report {
+            checks,
+            ..Report::default()
+        };
+        return told(&report, screen, args);
+    }
     let state = &global.state;
     let owned = Client::connect(state).await?.is_some();
     if owned && args.repair {
@@ -92,14 +107,31 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
         }
     }
     around(state, &mut report.checks);
+    told(&report, screen, args)
+}
+
+/// Whether a server elsewhere takes work, and this client's requests.
+async fn of_server(remote: &Remote) -> Result<Check, Failure> {
+    remote.ready().await?;
+    let filter = ListFilter {
+        limit: Some(1),
+        ..ListFilter::default()
+    };
+    let _: ListReport = remote.ask(&Request::List { filter }).await?;
+    let found = format!("{} takes work, and lets this client in", remote.url());
+    Ok(Check::new("server", Health::Good, found))
+}
+
+fn told(report: &Report, screen: Screen, args: &DoctorArgs) -> Result<Exit, Failure> {
     let worst = report.checks.iter().map(|check| check.health).max();
     match args.output.output {
         Format::Table => {
-            output::print(&text(&report, screen))?;
+            output::print(&text(report, screen))?;
         }
-        format => output::document(format, &report)?,
+        format => output::document(format, report)?,
     }
-    let lost = report.repair.is_some_and(|repair| !repair.lost.is_empty());
+    let lost = report.repair.as_ref();
+    let lost = lost.is_some_and(|repair| !repair.lost.is_empty());
     Ok(if worst == Some(Health::Bad) || lost {
         Exit::Store
     } else {

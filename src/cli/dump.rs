@@ -21,6 +21,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
     let filter = DumpFilter {
         run: args.run.clone(),
         iterations: args.iterations.limit(),
+        ..DumpFilter::default()
     };
     let request = Request::Dump {
         filter: filter.clone(),

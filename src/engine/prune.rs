@@ -8,6 +8,7 @@ use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use utoipa::ToSchema;
 
 /// So many heads are read at a time.
 const PAGE: usize = 1_024;
@@ -27,7 +28,7 @@ pub struct PruneFilter {
 }
 
 /// What was forgotten.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pruned {
     /// The runs.
     pub runs: Vec<String>,

@@ -2,9 +2,11 @@
 //! requests, the same answers, the same refusals.
 
 use super::control::{ControlError, Refusal, RefusalKind, Request, StartRequest};
-use super::http::{FileText, Problem, RetryRun, Signal, StartRun};
-use crate::engine::report::{HistoryFilter, ListFilter, ListReport, OutcomeReport};
-use crate::engine::{HistoryEvent, Notice, RunStatus};
+use super::http::{FileText, Problem, PruneRuns, RetryRun, Signal, StartRun};
+use crate::engine::report::{
+    DumpFilter, DumpReport, HistoryFilter, ListFilter, ListReport, OutcomeReport,
+};
+use crate::engine::{HistoryEvent, Notice, RunStatus, format_duration};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::redirect::Policy;
 use reqwest::{Method, RequestBuilder, Response, Url};
@@ -81,6 +83,15 @@ impl Remote {
         &self.base
     }
 
+    /// Whether it takes work; also one without a token is told.
+    ///
+    /// # Errors
+    /// [`ControlError`].
+    pub async fn ready(&self) -> Result<(), ControlError> {
+        let request = self.request(Method::GET, "/readyz").timeout(ANSWER_TIME);
+        self.send(request).await.map(drop)
+    }
+
     /// Asks, and reads the answer.
     ///
     /// # Errors
@@ -90,14 +101,7 @@ impl Remote {
             Request::List { filter } => json(&self.list(filter).await?)?,
             Request::Status { run } => self.get(&of_run(run, ""), &[]).await?,
             Request::History { run, filter } => self.history(run, filter).await?,
-            Request::Dump { filter } => {
-                let Some(run) = &filter.run else {
-                    return Err(only_local("dump without a run"));
-                };
-                let last = filter.iterations.unwrap_or(MAX_ROWS).to_string();
-                let query = [("iterations", last.as_str())];
-                self.get(&of_run(run, "/dump"), &query).await?
-            }
+            Request::Dump { filter } => json(&self.dump(filter).await?)?,
             Request::Pause { run } => self.command(run, "/pause", None).await?,
             Request::Resume { run } => self.command(run, "/resume", None).await?,
             Request::Cancel { run } => self.command(run, "/cancel", None).await?,
@@ -118,11 +122,23 @@ impl Remote {
                 let summary = self.post(&path, Some(json(&body)?)).await?;
                 summary.get("run").cloned().unwrap_or_default()
             }
-            Request::Prune { .. } => return Err(only_local("prune")),
-            Request::Recover => return Err(only_local("resume without a run")),
+            Request::Prune { filter } => {
+                let age = filter.older_than_ms.map(Duration::from_millis);
+                let body = PruneRuns {
+                    older_than: age.map(format_duration),
+                    keep: filter.keep,
+                    workflow: filter.workflow.clone(),
+                    dry_run: filter.dry_run,
+                };
+                self.post("/v1/prune", Some(json(&body)?)).await?
+            }
+            Request::Recover => {
+                let resumed = self.post("/v1/resume", None).await?;
+                resumed.get("runs").cloned().unwrap_or_default()
+            }
             Request::Ping | Request::Follow { .. } => return Err(only_local("that")),
         };
-        serde_json::from_value(answer).map_err(|error| ControlError::Foreign(error.to_string()))
+        typed(answer)
     }
 
     /// Follows a run: its notices, and with `events` its history after that number.
@@ -183,8 +199,7 @@ impl Remote {
                     .filter_map(|(name, text)| Some((name, text?))),
             );
             let page = self.get("/v1/runs", &query).await?;
-            let page: ListReport = serde_json::from_value(page)
-                .map_err(|error| ControlError::Foreign(error.to_string()))?;
+            let page: ListReport = typed(page)?;
             report.runs.extend(page.runs);
             (report.more, report.next) = (page.more, page.next);
             let full = filter.limit.is_some_and(|limit| report.runs.len() >= limit);
@@ -192,6 +207,25 @@ impl Remote {
                 return Ok(report);
             }
         }
+    }
+
+    /// A dump of one run, or of all of them page by page.
+    async fn dump(&self, filter: &DumpFilter) -> Result<DumpReport, ControlError> {
+        let last = filter.iterations.unwrap_or(MAX_ROWS).to_string();
+        let query = [("iterations", last.as_str())];
+        if let Some(run) = &filter.run {
+            return typed(self.get(&of_run(run, "/dump"), &query).await?);
+        }
+        let mut report: DumpReport = typed(self.get("/v1/dump", &query).await?)?;
+        let mut after = report.runs.last().map(|run| run.header.run.clone());
+        while let Some(run) = &after {
+            let query = [("iterations", last.as_str()), ("after", run)];
+            let page: DumpReport = typed(self.get("/v1/dump", &query).await?)?;
+            after = page.runs.last().map(|run| run.header.run.clone());
+            report.runs.extend(page.runs);
+            report.unreadable.extend(page.unreadable);
+        }
+        Ok(report)
     }
 
     async fn history(&self, run: &str, filter: &HistoryFilter) -> Result<Value, ControlError> {
@@ -216,8 +250,7 @@ impl Remote {
         body: Option<Value>,
     ) -> Result<Value, ControlError> {
         let told = self.post(&of_run(run, verb), body).await?;
-        let told: Told = serde_json::from_value(told)
-            .map_err(|error| ControlError::Foreign(error.to_string()))?;
+        let told: Told = typed(told)?;
         json(&told.status)
     }
 
@@ -292,6 +325,10 @@ fn json(value: &impl Serialize) -> Result<Value, ControlError> {
 async fn read(response: Response) -> Result<Value, ControlError> {
     let text = response.text().await.map_err(|_| ControlError::Lost)?;
     serde_json::from_str(&text).map_err(|error| ControlError::Foreign(error.to_string()))
+}
+
+fn typed<T: DeserializeOwned>(answer: Value) -> Result<T, ControlError> {
+    serde_json::from_value(answer).map_err(|error| ControlError::Foreign(error.to_string()))
 }
 
 fn of_run(run: &str, what: &str) -> String {

@@ -11,11 +11,13 @@ mod openapi;
 mod problem;
 mod runs;
 mod schema;
+mod store;
 mod workflows;
 
 pub use body::MAX_BODY;
 pub use problem::{MEDIA_TYPE, Problem};
 pub use runs::{FileText, IDEMPOTENCY_KEY, RetryRun, RunState, Signal, StartRun};
+pub use store::{PruneRuns, Resumed};
 pub use workflows::{Validation, WorkflowList, WorkflowText};
 
 use crate::engine::{Engine, EngineError, Inspector};
@@ -148,6 +150,9 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{run}/cancel", post(runs::cancel))
         .route("/v1/runs/{run}/signal", post(runs::signal))
         .route("/v1/runs/{run}/retry", post(runs::retry))
+        .route("/v1/resume", post(store::resume))
+        .route("/v1/dump", get(store::dump))
+        .route("/v1/prune", post(store::prune))
         .route("/openapi.json", get(openapi::openapi))
         .route("/metrics", get(metrics::metrics))
         .route("/healthz", get(health::healthz))

@@ -1,7 +1,7 @@
 //! The description of the API, made from the code that serves it. `docs/openapi.json` is the same
 //! text, and a test holds the two together.
 
-use super::{events, health, metrics, runs, workflows};
+use super::{events, health, metrics, runs, store, workflows};
 use axum::Json;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -19,12 +19,13 @@ use utoipa::{Modify, OpenApi};
         runs::list, runs::start, runs::status, runs::result, runs::history, runs::dump,
         events::events,
         runs::pause, runs::resume, runs::cancel, runs::signal, runs::retry,
+        store::resume, store::dump, store::prune,
         health::healthz, health::readyz, metrics::metrics,
     ),
     tags(
         (name = "workflows", description = "Workflows that are kept under a name"),
         (name = "runs", description = "Runs of workflows"),
-        (name = "server", description = "The server itself"),
+        (name = "server", description = "The server itself, and all of its runs at once"),
     ),
     modifiers(&Bearer),
     security((), ("token" = [])),

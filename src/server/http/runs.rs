@@ -451,6 +451,7 @@ pub(super) async fn dump(
     let filter = DumpFilter {
         run: Some(run),
         iterations: Some(query.iterations.unwrap_or(5).min(MAX_ROWS)),
+        ..DumpFilter::default()
     };
     let report = app.look(move |store| dump_report(store, &filter, now()));
     Ok(axum::Json(report.await?))

@@ -1,6 +1,7 @@
 //! `windlass serve` from outside: real processes, real sockets, real kills.
 
 mod api;
+mod commands;
 mod events;
 mod formats;
 mod life;

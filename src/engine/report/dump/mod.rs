@@ -28,6 +28,10 @@ pub struct DumpFilter {
     pub run: Option<String>,
     /// The last so many iterations of each run; none: all that are kept.
     pub iterations: Option<usize>,
+    /// Only runs behind this one, in the order of their ids.
+    pub after: Option<String>,
+    /// So many runs at most; none: all.
+    pub limit: Option<usize>,
 }
 
 /// Dumps a store, or one run of it; `at` is the time of now.
@@ -50,16 +54,19 @@ pub fn dump(
         report.add(inspector, filter, &header);
         return Ok(report);
     }
-    let mut after: Option<String> = None;
+    let mut after = filter.after.clone();
+    let mut left = filter.limit.unwrap_or(usize::MAX);
     loop {
-        let page = match inspector.list(after.as_deref(), PAGE) {
+        let wanted = left.min(PAGE);
+        let page = match inspector.list(after.as_deref(), wanted) {
             Ok(page) => page,
             Err(error) => {
                 report.cannot_read(None, "the list of runs", &error);
                 return Ok(report);
             }
         };
-        let full = page.len() == PAGE;
+        left -= page.len();
+        let full = page.len() == wanted && left > 0;
         after = page.last().map(|header| header.id.to_string());
         for header in &page {
             report.add(inspector, filter, header);

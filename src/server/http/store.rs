@@ -1,0 +1,126 @@
+//! What concerns all runs of the store at once: going on with them, dumping them, forgetting them.
+
+use super::App;
+use super::body::{Asked, Json};
+use super::problem::{Kind, Problem};
+use crate::engine::report::{DumpFilter, DumpReport, dump as dump_report};
+use crate::engine::{PruneFilter, Pruned, now, parse_duration};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// So many runs are dumped when none are asked for, and at most.
+const PAGE: usize = 20;
+const MAX_PAGE: usize = 200;
+
+/// So many iterations of each at most.
+const MAX_ROWS: usize = 10_000;
+
+/// Runs that go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Resumed {
+    /// Their ids.
+    pub runs: Vec<String>,
+}
+
+/// Goes on with every run that has not ended, the paused ones too.
+#[utoipa::path(post, path = "/v1/resume", operation_id = "resume_all", tag = "server",
+    responses(
+        (status = 200, description = "They go on", body = Resumed),
+        (status = "5XX", description = "The server is not ready, or the store cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn resume(State(app): State<Arc<App>>) -> Result<axum::Json<Resumed>, Problem> {
+    app.takes_work()?;
+    let runs = app.engine.recover(true).await?;
+    let runs = runs.iter().map(ToString::to_string).collect();
+    Ok(axum::Json(Resumed { runs }))
+}
+
+/// Which runs are dumped.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DumpsQuery {
+    /// The last so many iterations of each: 5 when none are asked for, 10000 at most.
+    iterations: Option<usize>,
+    /// So many runs at most: 20 when none are asked for, 200 at most.
+    limit: Option<usize>,
+    /// Only runs behind this one: the last of the page before.
+    after: Option<String>,
+}
+
+/// The checkpoints of runs as they lie in the store, in the order of their ids;
+/// `docs/dump.schema.json` is its schema. A page without runs is behind the last one.
+#[utoipa::path(get, path = "/v1/dump", operation_id = "dump_all", tag = "server", params(DumpsQuery),
+    responses(
+        (status = 200, description = "A page of checkpoints", body = serde_json::Value),
+        (status = "4XX", description = "A parameter cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn dump(
+    State(app): State<Arc<App>>,
+    Asked(query): Asked<DumpsQuery>,
+) -> Result<axum::Json<DumpReport>, Problem> {
+    let filter = DumpFilter {
+        run: None,
+        iterations: Some(query.iterations.unwrap_or(5).min(MAX_ROWS)),
+        after: query.after,
+        limit: Some(query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE)),
+    };
+    let report = app.look(move |store| dump_report(store, &filter, now()));
+    Ok(axum::Json(report.await?))
+}
+
+/// Which runs are forgotten: of those that have ended, the ones that everything here applies to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PruneRuns {
+    /// Only those that ended longer ago than this, as an ISO 8601 duration. This or `keep` is
+    /// needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older_than: Option<String>,
+    /// Not the newest so many of each workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<usize>,
+    /// Only runs of this workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// Forgets nothing, and tells what would be.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+impl PruneRuns {
+    fn filter(self) -> Result<PruneFilter, Problem> {
+        let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
+        if self.older_than.is_none() && self.keep.is_none() {
+            return Err(bad(String::from(
+                "`older_than` or `keep` says what is forgotten",
+            )));
+        }
+        let age = self.older_than.as_deref().map(parse_duration).transpose();
+        let age = age.map_err(|error| bad(format!("`older_than`: {error}")))?;
+        Ok(PruneFilter {
+            older_than_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+            keep: self.keep,
+            workflow: self.workflow,
+            dry_run: self.dry_run,
+        })
+    }
+}
+
+/// Forgets runs that have ended, while others go on.
+#[utoipa::path(post, path = "/v1/prune", operation_id = "prune_runs", tag = "server", request_body = PruneRuns,
+    responses(
+        (status = 200, description = "What was forgotten", body = Pruned),
+        (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn prune(
+    State(app): State<Arc<App>>,
+    Json(asked): Json<PruneRuns>,
+) -> Result<axum::Json<Pruned>, Problem> {
+    let filter = asked.filter()?;
+    let engine = Arc::clone(&app.engine);
+    let prune = super::blocking(move || Ok(engine.prune(&filter, now())?));
+    Ok(axum::Json(prune.await?))
+}

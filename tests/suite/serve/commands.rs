@@ -1,0 +1,291 @@
+//! Every command of the command line against a server, in both ways that it can be asked: over the
+//! control socket beside it, and over HTTP from elsewhere.
+
+use super::{COUNT, PATIENCE, SLEEP, Server, Start};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+
+const TOKEN: &str = "secret";
+
+/// How a server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Socket,
+    Http,
+}
+
+struct Client {
+    way: Way,
+    state: PathBuf,
+    url: String,
+    elsewhere: tempfile::TempDir,
+}
+
+impl Client {
+    fn new(way: Way, state: &Path, server: &Server) -> Self {
+        Self {
+            way,
+            state: state.to_owned(),
+            url: server.url.clone(),
+            elsewhere: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command.args(args).current_dir(self.elsewhere.path());
+        match self.way {
+            Way::Socket => command.arg("--state").arg(&self.state),
+            Way::Http => command
+                .args(["--server", &self.url])
+                .env("WINDLASS_TOKEN", TOKEN),
+        };
+        command
+    }
+
+    fn ask(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// What a command that succeeds prints, as JSON.
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.command(args).args(["-o", "json"]).output().unwrap();
+        assert!(
+            output.status.success(),
+            "{:?} {args:?} {output:?}",
+            self.way
+        );
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{:?} {args:?} {error}: {output:?}", self.way))
+    }
+}
+
+fn write(dir: &Path, name: &str, content: &str) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+const GATE: &str = "
+name: gate
+actions: { wait: { type: waitForSignal, signal: go } }
+outputs: \"@body('wait')\"
+";
+
+const BAD: &str =
+    "name: bad\nactions: { fall: { type: terminate, inputs: { runStatus: Failed } } }";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_works_in_both_ways() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let server = Start::new(&state).token(TOKEN).spawn();
+    let count = write(dir.path(), "count.yaml", COUNT);
+    let sleep = write(dir.path(), "sleep.yaml", SLEEP);
+    let gate = write(dir.path(), "gate.yaml", GATE);
+    let bad = write(dir.path(), "bad.yaml", BAD);
+    for way in [Way::Socket, Way::Http] {
+        let client = Client::new(way, &state, &server);
+        let json = |args: &[&str]| client.json(args);
+
+        let four = json(&["run", &count, "--id", "count", "-i", "to:=4"]);
+        assert_eq!(four, json!(4), "{way:?}");
+        for (file, id) in [(&sleep, "sleep"), (&gate, "gate")] {
+            let detached = client.ask(&["run", file, "--id", id, "--detach"]);
+            assert_eq!(
+                detached.stdout,
+                format!("{id}\n").into_bytes(),
+                "{detached:?}"
+            );
+        }
+        let failed = client.ask(&["run", &bad, "--id", "bad"]);
+        assert_eq!(failed.status.code(), Some(1), "{way:?} {failed:?}");
+
+        let ids = |list: &Value, key: &str| -> Vec<String> {
+            let found = list.as_array().unwrap().iter();
+            found
+                .map(|one| one.pointer(key).unwrap().as_str().unwrap().to_owned())
+                .collect()
+        };
+        let listed = ids(&json(&["list"]), "/run");
+        assert_eq!(listed, ["bad", "gate", "sleep", "count"], "{way:?}");
+        assert_eq!(json(&["status", "sleep"])["status"], "Waiting", "{way:?}");
+        let history = json(&["history", "count", "--events"]);
+        assert_eq!(
+            history["iterations"].as_array().unwrap().len(),
+            4,
+            "{way:?}"
+        );
+        let logs = client.ask(&["logs", "count", "-o", "jsonl"]);
+        let lines = logs.stdout.split(|byte| *byte == b'\n').count() - 1;
+        assert_eq!(
+            lines,
+            history["events"].as_array().unwrap().len(),
+            "{way:?}"
+        );
+        let one = json(&["dump", "count"]);
+        assert_eq!(one["runs"][0]["header"]["run"], "count", "{way:?}");
+        // More than a page over HTTP.
+        for n in 0..25 {
+            let id = format!("more-{n:02}");
+            let run = client.ask(&["run", &sleep, "--id", &id, "--detach"]);
+            assert!(run.status.success(), "{way:?} {run:?}");
+        }
+        let all = json(&["dump"]);
+        let dumped = ids(&all["runs"], "/header/run");
+        assert_eq!(dumped.len(), 29, "{way:?} {dumped:?}");
+        assert!(dumped.is_sorted(), "{dumped:?}");
+        for n in 0..25 {
+            json(&["cancel", &format!("more-{n:02}")]);
+        }
+
+        let paused = json(&["pause", "gate"]);
+        assert_eq!(
+            paused,
+            json!({ "run": "gate", "status": "Paused" }),
+            "{way:?}"
+        );
+        json(&["signal", "gate", "go", "--payload", "[7]"]);
+        assert_eq!(json(&["cancel", "sleep"])["status"], "Cancelled", "{way:?}");
+        // All that have not ended, which is the one that is paused.
+        assert_eq!(json(&["resume"]), json!([7]), "{way:?}");
+        assert_eq!(json(&["resume", "gate"]), json!([7]), "{way:?}");
+        let retried = client.ask(&["retry", "bad", "--id", "worse", "--from", "failed"]);
+        assert_eq!(retried.status.code(), Some(1), "{way:?} {retried:?}");
+        assert_eq!(
+            json(&["status", "worse"])["labels"]["windlass.retry_of"],
+            "bad",
+            "{way:?}"
+        );
+        let doctor = json(&["doctor"]);
+        assert_eq!(doctor["checks"][0]["health"], "good", "{way:?} {doctor}");
+
+        let would = json(&[
+            "prune",
+            "--older-than",
+            "PT0.001S",
+            "--keep",
+            "1",
+            "--dry-run",
+        ]);
+        // Of `bad` and `worse` the newer one, and of the 26 that slept.
+        assert_eq!(
+            would["runs"].as_array().unwrap().len(),
+            26,
+            "{way:?} {would}"
+        );
+        let pruned = json(&["prune", "--keep", "0"]);
+        assert_eq!(
+            pruned["runs"].as_array().unwrap().len(),
+            30,
+            "{way:?} {pruned}"
+        );
+        assert_eq!(json(&["list"]), json!([]), "{way:?}");
+        // Whatever was asked, nothing is kept where the client is.
+        let left = std::fs::read_dir(client.elsewhere.path()).unwrap().count();
+        assert_eq!(left, 0, "{way:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prune_over_http_wants_to_know_what() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    for body in [
+        json!({}),
+        json!({ "workflow": "a" }),
+        json!({ "older_than": "yesterday" }),
+        json!({ "older": "P1D" }),
+    ] {
+        let (status, told) = server.post("/v1/prune", &body).await;
+        assert_eq!(status, 400, "{body}: {told}");
+    }
+    assert_eq!(server.get("/v1/dump?limit=many").await.0, 400);
+}
+
+// ── --watch ─────────────────────────────────────────────────────────────────────────────────────
+
+/// A command that goes on printing.
+struct Watching {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Watching {
+    fn begin(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (told, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in output.lines() {
+                if told.send(line.unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// Reads on until a line holds this.
+    fn until(&mut self, text: &str) -> String {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(_) => {}
+                Err(error) => {
+                    let _ = self.child.kill();
+                    panic!("no line with {text}: {error}");
+                }
+            }
+        }
+    }
+}
+
+/// Two iterations, each after a signal.
+const STEPS: &str = r#"
+name: steps
+variables: { n: 0 }
+actions:
+  poll:
+    type: until
+    condition: "@equals(variables('n'), 2)"
+    limit: { count: 7, timeout: PT1H }
+    actions:
+      wait: { type: waitForSignal, signal: go }
+      next: { type: incrementVariable, name: n, value: 1 }
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_watches_a_run_of_a_live_server_to_its_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path()).token(TOKEN).spawn();
+    for way in [Way::Socket, Way::Http] {
+        let client = Client::new(way, dir.path(), &server);
+        let steps = write(client.elsewhere.path(), "steps.yaml", STEPS);
+        let id = format!("{way:?}");
+        let begun = client.ask(&["run", &steps, "--id", &id, "--detach"]);
+        assert!(begun.status.success(), "{begun:?}");
+        let args = ["status", &id, "--watch", "-o", "jsonl"];
+        let mut watching = Watching::begin(client.command(&args));
+        let mut table = Watching::begin(client.command(&["status", &id, "--watch"]));
+        let first: Value = serde_json::from_str(&watching.until("\"run\"")).unwrap();
+        assert_eq!(first["status"], "Waiting", "{first}");
+        assert_eq!(first["loops"][0]["iteration"], 1, "{first}");
+        table.until("iteration 1/7");
+        client.json(&["signal", &id, "go"]);
+        let second: Value = serde_json::from_str(&watching.until("\"run\"")).unwrap();
+        assert_eq!(second["loops"][0]["iteration"], 2, "{second}");
+        table.until("iteration 2/7");
+        client.json(&["signal", &id, "go"]);
+        let last: Value = serde_json::from_str(&watching.until("Succeeded")).unwrap();
+        assert_eq!(last["status"], "Succeeded", "{last}");
+        table.until("Succeeded");
+        // Nothing more can change: they leave by themselves.
+        for mut one in [watching, table] {
+            assert!(one.child.wait().unwrap().success());
+        }
+    }
+}
