@@ -11,7 +11,7 @@ use super::StoreError;
 use super::kv::{Kv, KvError, KvRow, Range};
 use super::rows::{Retention, Rows};
 use super::stage::Stage;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{Flock, FlockArg, PosixFadviseAdvice, posix_fadvise};
 use nix::unistd::Pid;
 use sled::IVec;
 use std::fs::{File, OpenOptions};
@@ -89,9 +89,37 @@ pub struct Sled {
     open: RwLock<Option<Opened>>,
 }
 
+/// sled's handle: it panics when its last sync fails as it is closed, which is no more than a sync
+/// that failed.
+struct Handle(Option<sled::Db>);
+
+impl Handle {
+    fn db(&self) -> sled::Result<&sled::Db> {
+        let closed = || sled::Error::Unsupported(String::from("it is closed"));
+        self.0.as_ref().ok_or_else(closed)
+    }
+
+    fn close(mut self) -> Result<(), KvError> {
+        let db = self.0.take();
+        guard(|| {
+            drop(db);
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(db) = self.0.take() {
+            // What it would have synced was not acknowledged.
+            let _ = Self(Some(db)).close();
+        }
+    }
+}
+
 /// An open database.
 struct Opened {
-    db: sled::Db,
+    db: Handle,
     /// A second handle of sled's file: its first is not reachable.
     file: File,
     mark: File,
@@ -209,19 +237,32 @@ impl Opened {
 }
 
 /// sled's database in a directory.
-fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<sled::Db, StoreError> {
+fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreError> {
     let config = sled::Config::new()
         .path(path)
         .cache_capacity(cache_bytes)
         .segment_size(SEGMENT)
         .flush_every_ms(None);
-    guard(|| config.open()).map_err(|error| match error {
-        KvError::Io(error) if is_lock(&error) => StoreError::Locked {
-            path: name.to_owned(),
-        },
-        KvError::Io(error) => StoreError::Io(error),
-        KvError::Corrupt(what) => StoreError::Corrupt { what },
-    })
+    let opened = guard(|| config.open());
+    opened
+        .map(|db| Handle(Some(db)))
+        .map_err(|error| match error {
+            KvError::Io(error) if is_lock(&error) => StoreError::Locked {
+                path: name.to_owned(),
+            },
+            KvError::Io(error) => StoreError::Io(error),
+            KvError::Corrupt(what) => StoreError::Corrupt { what },
+        })
+}
+
+/// Makes the system read the log from the disk again. What a failed sync was to write stays in
+/// memory as if it were written: it can be read, the next sync succeeds, and it is gone with the
+/// next power cut.
+fn forget_cached(path: &Path) {
+    if let Ok(file) = file(path, "db") {
+        // Advice: where it is not taken, there is nothing better to be done.
+        let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+    }
 }
 
 /// Removes indexes that sled was writing when its process ended. It takes one for the newest whole
@@ -243,8 +284,9 @@ fn remove_unfinished(path: &Path) -> io::Result<()> {
 }
 
 /// Closes a new database and makes all of its files durable.
-fn finished(db: sled::Db, path: &Path) -> io::Result<()> {
-    drop(db);
+fn finished(db: Handle, path: &Path) -> io::Result<()> {
+    db.close()
+        .map_err(|error| io::Error::other(error.to_string()))?;
     file_or_new(path)?.write_all_at(&mark_bytes(0), 0)?;
     sync_files(path)
 }
@@ -291,11 +333,11 @@ impl Kv for Sled {
     type Bytes = IVec;
 
     fn get(&self, key: &[u8]) -> Result<Option<IVec>, KvError> {
-        self.with(|open| guard(|| open.db.get(key)))
+        self.with(|open| guard(|| open.db.db()?.get(key)))
     }
 
     fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<IVec>> + '_ {
-        match self.with(|open| Ok(open.db.range(range))) {
+        match self.with(|open| Ok(open.db.db()?.range(range))) {
             Ok(iter) => Rows1 {
                 iter: Some(iter),
                 failed: None,
@@ -317,13 +359,13 @@ impl Kv for Sled {
                         None => batch.remove(key),
                     }
                 }
-                open.db.apply_batch(batch)
+                open.db.db()?.apply_batch(batch)
             })
         })
     }
 
     fn flush(&self) -> Result<(), KvError> {
-        self.with(|open| guard(|| open.db.flush()).map(drop))
+        self.with(|open| guard(|| open.db.db()?.flush()).map(drop))
     }
 
     fn sync(&self, group: u64) -> Result<(), KvError> {
@@ -341,6 +383,7 @@ impl Kv for Sled {
     fn reopen(&self) -> Result<(), KvError> {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
+        forget_cached(&self.dir.join(DIRECTORY));
         let opened = Opened::open(&self.dir, self.options, &self.name);
         *open = Some(opened.map_err(|error| match error {
             StoreError::Corrupt { what } => KvError::Corrupt(what),

@@ -144,9 +144,8 @@ fn decodes<T: bincode::Decode<()>>(bytes: &[u8]) -> bool {
     bincode::decode_from_slice::<T, _>(bytes, config).is_ok()
 }
 
-#[test]
-fn any_bytes_are_a_record_or_are_refused() {
-    let mut dice = Dice(from_env("WINDLASS_FUZZ_SEED", 7) + 2);
+/// What a store keeps of a run, as its bytes, each with the letter of its kind in `fuzz/`.
+fn records() -> Vec<(char, Vec<u8>)> {
     let played = crate::machine::play::Case::yaml(
         "
 variables: { seen: [] }
@@ -163,13 +162,58 @@ actions:
     )
     .play();
     let config = bincode::config::standard();
-    let mut samples: Vec<Vec<u8>> = Vec::new();
+    let mut samples = Vec::new();
     for step in &played.steps {
-        samples.push(bincode::encode_to_vec(&step.changes, config).unwrap());
+        samples.push(('c', bincode::encode_to_vec(&step.changes, config).unwrap()));
     }
-    samples.push(bincode::encode_to_vec(&played.state, config).unwrap());
-    samples.push(bincode::encode_to_vec(&played.history, config).unwrap());
-    samples.push(bincode::encode_to_vec(&played.iterations, config).unwrap());
+    samples.push(('r', bincode::encode_to_vec(&played.state, config).unwrap()));
+    samples.push((
+        'h',
+        bincode::encode_to_vec(&played.history, config).unwrap(),
+    ));
+    samples.push((
+        'i',
+        bincode::encode_to_vec(&played.iterations, config).unwrap(),
+    ));
+    samples
+}
+
+/// Writes what the targets in `fuzz/` begin with; the format of records may have changed.
+#[test]
+#[ignore = "writes files: run it when the format of the store changes"]
+fn seeds_of_the_fuzzers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let seeds = root.join("fuzz/seeds");
+    let write = |target: &str, name: String, bytes: Vec<u8>| {
+        let folder = seeds.join(target);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(name), bytes).unwrap();
+    };
+    for (n, (kind, bytes)) in records().into_iter().enumerate() {
+        let whole = [vec![kind as u8], bytes].concat();
+        // The first few of a kind are enough.
+        if n < 6 || kind != 'c' {
+            write("records", format!("{kind}{n}"), whole);
+        }
+    }
+    for (n, frame) in crate::serve::fuzz::frames().into_iter().enumerate() {
+        write(
+            "frames",
+            format!("{n}.json"),
+            frame.to_string().into_bytes(),
+        );
+    }
+    for file in ["loom.yaml", "azure.json", "tea.yaml", "canvas.yaml"] {
+        let text = fs::read(root.join("tests/kills").join(file)).unwrap();
+        let kind = file.as_bytes()[..1].to_vec();
+        write("workflow", file.to_owned(), [kind, text].concat());
+    }
+}
+
+#[test]
+fn any_bytes_are_a_record_or_are_refused() {
+    let mut dice = Dice(from_env("WINDLASS_FUZZ_SEED", 7) + 2);
+    let samples: Vec<Vec<u8>> = records().into_iter().map(|(_, bytes)| bytes).collect();
     let (mut read, mut refused) = (0, 0);
     for _ in 0..from_env("WINDLASS_FUZZ", 1_500) * 10 {
         let mut bytes = samples[dice.roll(samples.len() as u64) as usize].clone();

@@ -35,6 +35,7 @@ mod tea_branches;
 
 mod store_contract;
 mod store_damage;
+mod store_errors;
 mod store_format;
 mod store_full;
 mod store_golden;

@@ -436,7 +436,7 @@ fn tell(done: &[Done]) {
     }
 }
 
-fn strace_works() -> bool {
+pub fn strace_works() -> bool {
     let tried = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
         .output();

@@ -4,6 +4,7 @@ mod api;
 mod commands;
 mod events;
 mod formats;
+pub mod fuzz;
 mod life;
 mod metrics;
 mod remote;

@@ -10,7 +10,9 @@ use windlass::hir::{
     After, Assign, Assignment, Block, Call, DagStep, ForEach, Graph, Keep, Loop, Outputs,
     RetryPolicy, Step, StepKind, Wait, Workflow,
 };
-use windlass::model::{AssignOp, Backoff, Dialect, Name, OnLimit, Status, Take, Test};
+use windlass::model::{
+    AssignOp, Backoff, Dialect, Name, OnLimit, OnRepeat, Pages, Status, Take, Test,
+};
 use windlass::source::Span;
 
 /// The signals that workflows wait for and that come from outside.
@@ -51,7 +53,11 @@ impl Place {
 }
 
 impl Author {
+    /// Every third is written as a file.
     pub fn workflow(seed: u64) -> Workflow {
+        if seed % 3 == 2 {
+            return super::written::workflow(seed);
+        }
         let mut author = Self {
             random: StdRng::seed_from_u64(seed),
             names: 0,
@@ -343,9 +349,22 @@ impl Author {
             test_when_spent: !self.chance(4),
             survives_failure: self.chance(4),
             keep,
-            pages: None,
+            pages: self.chance(4).then(|| self.pages()),
             body,
         }))
+    }
+
+    /// A token that comes again sooner or later, or not before the loop ends.
+    fn pages(&mut self) -> Pages {
+        Pages {
+            token: template(self.one_of(&[
+                "@mod(variables('n'), 4)",
+                "@variables('n')",
+                "@variables('loopIndex')",
+                "@length(variables('seen'))",
+            ])),
+            on_repeat: self.one_of(&[OnRepeat::Fail, OnRepeat::Stop]),
+        }
     }
 
     fn for_each(&mut self, place: Place) -> StepKind {

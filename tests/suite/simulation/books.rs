@@ -88,7 +88,9 @@ impl Books {
     /// The effect of a run that a request belongs to: asked for by a step that is stored.
     pub fn effect_of(&self, run: &str, request: &Request) -> Option<EffectId> {
         let effects = self.runs.get(run)?.state.effects.iter();
-        let mut those = effects.filter(|(_, effect)| effect.request == *request);
+        let variables = &self.runs.get(run)?.state.variables;
+        let mut those =
+            effects.filter(|(_, effect)| effect.request.with_state(variables) == *request);
         let first = those.next().map(|(id, _)| *id);
         assert!(
             those.next().is_none(),

@@ -16,6 +16,7 @@ mod author;
 mod books;
 mod play;
 mod world;
+mod written;
 
 use books::Crash;
 use play::{START, Script, play, same};

@@ -32,6 +32,8 @@ const MAX_EVENTS: usize = 4_000;
 pub struct Script {
     seed: u64,
     programs: BTreeMap<ProgramHash, Arc<Program>>,
+    /// What the programs call.
+    executors: BTreeSet<Name>,
     outside: Vec<Outside>,
     /// Answers that are due together are given together.
     together: bool,
@@ -57,6 +59,7 @@ impl Script {
     pub fn new(seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed ^ 0x5EED);
         let mut programs = BTreeMap::new();
+        let mut executors = BTreeSet::new();
         let mut outside = Vec::new();
         let runs = [1, 1, 1, 2, 3][random.random_range(0..5)];
         for number in 0..runs {
@@ -67,6 +70,8 @@ impl Script {
                 count: u64::MAX,
                 timeout: Duration::from_secs(u64::from(u32::MAX)),
             };
+            let calls = workflow.calls().into_iter();
+            executors.extend(calls.map(|(_, call)| call.executor.clone()));
             let program = compile(&workflow, hash, caps)
                 .unwrap_or_else(|mistakes| panic!("seed {seed}: {mistakes:?}"));
             programs.insert(hash, Arc::new(program));
@@ -117,6 +122,7 @@ impl Script {
         Self {
             seed,
             programs,
+            executors,
             outside,
             together: random.random_range(0..2) == 0,
             snapshots: [0, 0, 3, 7][random.random_range(0..4)],
@@ -196,7 +202,9 @@ pub fn play(script: &Script, plan: Plan, in_pauses: bool) -> Played {
     let world = World::new(script.seed, books.clone(), START);
     let world = Arc::new(Mutex::new(world));
     let mut registry = Registry::new();
-    registry.register_executor("shell", Door(world.clone()));
+    for executor in &script.executors {
+        registry.register_executor(executor, Door(world.clone()));
+    }
     let loaded = script.programs.iter().map(|(hash, program)| {
         let loaded = Loaded {
             program: program.clone(),

@@ -134,7 +134,7 @@ impl World {
             6 => Err(fault("input")),
             7 => Err(fault("timeout").transient()),
             _ if request.inputs.get("big").is_some() => Ok(Value::text("long ".repeat(4_000))),
-            _ => Ok(Value::from(i64::try_from(hash % 7).unwrap())),
+            _ => Ok(said(request, hash)),
         };
         Planned {
             request: request.clone(),
@@ -179,6 +179,42 @@ impl World {
     pub fn is_never(&self, run: &Name, id: EffectId) -> bool {
         let planned = self.planned.get(&(run.clone(), id));
         planned.is_some_and(|planned| planned.due.is_none())
+    }
+}
+
+/// A number, in the form in which it is expected.
+fn said(request: &Request, hash: u64) -> Value {
+    let number = Value::from(i64::try_from(hash % 7).unwrap());
+    let valid = || {
+        let score = Value::Float((hash % 10) as f64 / 10.0);
+        let valid = Value::Bool((hash >> 4).is_multiple_of(3));
+        let errors = Value::array(vec![Value::text("no")]);
+        Value::from_pairs([("valid", valid), ("score", score), ("errors", errors)])
+    };
+    match &*request.executor {
+        "http" => {
+            let body = if request.inputs.to_json().contains("/valid") {
+                valid()
+            } else {
+                number
+            };
+            let headers = Value::from_json("{}").unwrap();
+            Value::from_pairs([
+                ("statusCode", Value::from(200_i64)),
+                ("headers", headers),
+                ("body", body),
+            ])
+        }
+        "agent" => Value::from_pairs([(
+            "content",
+            Value::text(format!(
+                "{{\"n\": {}, \"session_id\": \"s{}\"}}",
+                hash % 7,
+                hash % 5
+            )),
+        )]),
+        _ if request.action.contains("evaluat") => valid(),
+        _ => number,
     }
 }
 

@@ -1,0 +1,76 @@
+//! Errors of the disk, at one system call after the other: strace makes it fail once, or from then
+//! on for ever. Either way there is a clear error or the run goes on by itself, nothing is
+//! damaged, and it ends as an undisturbed one does.
+//!
+//! `WINDLASS_ERRORS` asks for so many places of each kind.
+
+use super::store_damage::from_env;
+use super::store_full::{Disturbed, goes_on_after};
+use super::store_power::strace_works;
+use std::collections::BTreeMap;
+use std::fs;
+
+/// What fails, and how. A write that ends short is no error by itself: the rest must follow.
+const ERRORS: [(&str, &str); 4] = [
+    ("fdatasync", "error=EIO"),
+    ("pwrite64", "error=EIO"),
+    ("pwrite64", "error=ENOSPC"),
+    ("fsync,ftruncate,rename,renameat2", "error=EIO"),
+];
+
+/// A run of which a thread's `when`th call of a kind fails (`3`), or all from there on (`3+`), and
+/// what strace wrote.
+fn fails_at(calls: &str, how: &str, when: &str) -> (Option<Disturbed>, String) {
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("log");
+    let words = [
+        "strace",
+        "-f",
+        "-o",
+        log.to_str().unwrap(),
+        "-e",
+        &format!("trace={calls}"),
+        "-e",
+        &format!("inject={calls}:{how}:when={when}"),
+    ];
+    let came = goes_on_after(&words.map(String::from), place.path(), 8);
+    (came, fs::read_to_string(&log).unwrap())
+}
+
+#[test]
+fn an_error_of_the_disk_at_any_call_loses_nothing() {
+    if !strace_works() {
+        println!("skipped: there is no strace here that may trace");
+        return;
+    }
+    let places = from_env("WINDLASS_ERRORS", 3);
+    for (calls, how) in ERRORS {
+        // strace counts by thread: so many are made by the busiest one.
+        let (_, undisturbed) = fails_at(calls, how, "60000");
+        let mut made: BTreeMap<&str, u64> = BTreeMap::new();
+        for thread in undisturbed
+            .lines()
+            .filter_map(|line| line.split(' ').next())
+        {
+            *made.entry(thread).or_default() += 1;
+        }
+        let all = made.values().copied().max().unwrap();
+        let mut told = [0, 0, 0, 0];
+        for at in 0..places.min(all) {
+            let at = 1 + at * all / places.min(all);
+            for (from, when) in [(0, at.to_string()), (2, format!("{at}+"))] {
+                let (came, log) = fails_at(calls, how, &when);
+                if log.contains("INJECTED") {
+                    told[from + usize::from(came == Some(Disturbed::Refused))] += 1;
+                }
+            }
+        }
+        let [fine, refused, fine_for_ever, refused_for_ever] = told;
+        println!(
+            "{calls} {how}, about {all} calls: once: {fine} went on, {refused} were refused; \
+             for ever: {fine_for_ever} went on, {refused_for_ever} were refused"
+        );
+        assert!(fine + refused > 0, "{calls}: none failed once");
+        assert!(refused_for_ever > 0, "{calls}: none was refused");
+    }
+}
