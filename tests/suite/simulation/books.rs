@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
-use windlass::machine::{Change, EffectId, HistoryEvent, IterationRow, LoopState, RunState};
+use windlass::machine::{
+    Change, EffectId, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState,
+};
 use windlass::model::{Name, Request};
 use windlass::program::ProgramHash;
 use windlass::store::{
@@ -87,10 +89,12 @@ impl Books {
 
     /// The effect of a run that a request belongs to: asked for by a step that is stored.
     pub fn effect_of(&self, run: &str, request: &Request) -> Option<EffectId> {
-        let effects = self.runs.get(run)?.state.effects.iter();
-        let variables = &self.runs.get(run)?.state.variables;
-        let mut those =
-            effects.filter(|(_, effect)| effect.request.with_state(variables) == *request);
+        let state = &self.runs.get(run)?.state;
+        let asked = |effect: &PendingEffect| {
+            let variables = state.variables_of(effect.cursor);
+            effect.request.with_state(variables) == *request
+        };
+        let mut those = state.effects.iter().filter(|(_, effect)| asked(effect));
         let first = those.next().map(|(id, _)| *id);
         assert!(
             those.next().is_none(),
