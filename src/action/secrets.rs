@@ -4,7 +4,7 @@
 //!
 //! A secret is read each time, so that a new one needs no restart.
 
-use crate::expression::{Value, is_secret_name, map_texts, replace_secret_marks};
+use crate::expression::{Value, is_secret_name, map_texts, of_environment, replace_secret_marks};
 use crate::model::{Fault, Name, Request, fault_kind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -71,6 +71,10 @@ impl SecretSources {
     }
 
     fn get(&self, name: &str) -> Result<Option<String>, String> {
+        if let Some(variable) = of_environment(name) {
+            let read = || std::env::var(variable).ok();
+            return Ok(self.environment.then(read).flatten());
+        }
         if !is_secret_name(name) {
             return Ok(None);
         }
@@ -84,6 +88,9 @@ impl SecretSources {
     }
 
     fn places(&self, name: &str) -> String {
+        if let Some(variable) = of_environment(name) {
+            return format!("the environment has no {variable}");
+        }
         let files = self.directories.iter();
         let files = files.map(|directory| directory.join(name).display().to_string());
         let variable = self.environment.then(|| format!("${VARIABLE}{name}"));
@@ -170,7 +177,8 @@ impl Secrets {
                 _ if !own.contains(name) => {}
                 Ok(None) => {
                     let places = self.sources.places(name);
-                    return Err(fault(format!("there is no secret `{name}`: {places}")));
+                    let shown = of_environment(name).unwrap_or(name);
+                    return Err(fault(format!("there is no secret `{shown}`: {places}")));
                 }
                 Err(error) => {
                     return Err(fault(format!(

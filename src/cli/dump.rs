@@ -300,6 +300,13 @@ fn a_cursor(out: &mut String, cursor: &CursorDump) {
             FrameKindDump::Branch { index, item } => {
                 let _ = writeln!(out, "branch {index}  item {}", output::short(item, VALUE));
             }
+            FrameKindDump::Root { environment } => {
+                let _ = writeln!(
+                    out,
+                    "root  environment {}",
+                    output::short(environment, VALUE)
+                );
+            }
             FrameKindDump::Apart { index, variables } => {
                 let variables = output::short(variables, VALUE);
                 let _ = writeln!(out, "branch {index}  variables of its own {variables}");

@@ -23,6 +23,7 @@ pub(super) struct Lowered {
 
 pub(super) fn lower(workflow: &Workflow, names: &Names) -> Result<Lowered, Vec<Diagnostic>> {
     let mut to = Lowerer {
+        workflow,
         names,
         states: Vec::new(),
         scopes: Vec::new(),
@@ -51,6 +52,7 @@ pub(super) fn lower(workflow: &Workflow, names: &Names) -> Result<Lowered, Vec<D
 }
 
 struct Lowerer<'a> {
+    workflow: &'a Workflow,
     names: &'a Names,
     states: Vec<State>,
     scopes: Vec<Scope>,
@@ -361,7 +363,7 @@ impl Lowerer<'_> {
                 inputs: call.inputs.clone(),
                 attempt_timeout: call.attempt_timeout.clone(),
                 then: assignments(&call.then),
-                secrets: call.secrets(),
+                secrets: self.workflow.secrets_of(call),
             }),
             StepKind::Compose(value) => Op::Compose(value.clone()),
             StepKind::Assign(assign) => Op::Assign {

@@ -43,6 +43,8 @@ pub fn compile(
         outputs: outputs(&workflow.outputs),
         handlers: workflow.handlers.clone(),
         links: workflow.links.clone(),
+        environment: environment(workflow, false),
+        environment_secrets: environment(workflow, true),
         caps,
     };
     for (id, children) in lowered.children {
@@ -74,6 +76,13 @@ pub fn compile(
             .hint("this is a bug of Windlass, not of the file: please report it with the file"),
         ]),
     }
+}
+
+/// The variables of the environment that are secrets, or those that are not.
+fn environment(workflow: &Workflow, secret: bool) -> Vec<crate::model::Name> {
+    let reads = workflow.environment.iter();
+    let wanted = reads.filter(|read| read.secret == secret);
+    wanted.map(|read| read.name.clone()).collect()
 }
 
 fn outputs(outputs: &hir::Outputs) -> Outputs {

@@ -275,6 +275,7 @@ pub(super) fn name_of(reference: &Reference) -> Option<&str> {
         | Reference::Loop(name)
         | Reference::Parameter(name)
         | Reference::Secret(name)
+        | Reference::Environment(name)
         | Reference::Root(name) => Some(name),
         Reference::Anything => None,
     }

@@ -2,7 +2,7 @@
 //! because everything else is kept. Reports; it never changes anything.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::expression::{Condition, Reference, Template, is_secret_name};
+use crate::expression::{Condition, Reference, Template, is_secret_name, of_environment};
 use crate::hir::{
     Assignment, Block, Call, ForEach, Graph, Loop, Outputs, Step, StepKind, Wait, Workflow,
 };
@@ -10,7 +10,10 @@ use crate::source::Span;
 
 /// Checks a whole workflow.
 pub(super) fn check(workflow: &Workflow, diagnostics: &mut Diagnostics) {
-    let mut check = Check { diagnostics };
+    let mut check = Check {
+        workflow,
+        diagnostics,
+    };
     for (name, template) in &workflow.variables {
         let what = format!("the variable `{name}`");
         check.kept(template, workflow.span, &what);
@@ -22,6 +25,7 @@ pub(super) fn check(workflow: &Workflow, diagnostics: &mut Diagnostics) {
 }
 
 struct Check<'a> {
+    workflow: &'a Workflow,
     diagnostics: &'a mut Diagnostics,
 }
 
@@ -81,8 +85,8 @@ impl Check<'_> {
     fn call(&mut self, call: &Call, span: Span) {
         self.maybe(call.attempt_timeout.as_ref(), span);
         self.assignments(&call.then);
-        for name in call.secrets() {
-            if is_secret_name(&name) {
+        for name in self.workflow.secrets_of(call) {
+            if is_secret_name(&name) || of_environment(&name).is_some() {
                 continue;
             }
             let (what, hint) = if name.is_empty() {
@@ -136,13 +140,21 @@ impl Check<'_> {
 
     fn report(&mut self, references: Vec<Reference>, span: Span, what: &str) {
         for reference in references {
-            if let Reference::Secret(name) = reference {
-                let message = format!("{what} reads the secret `{name}`, and would be stored");
-                let hint = "only what an action is given can hold a secret: use it in the \
-                            `inputs` of http, shell, activity, …";
-                self.diagnostics
-                    .push(Diagnostic::error("secret-outside", span, message).hint(hint));
-            }
+            let (message, hint) = match reference {
+                Reference::Secret(name) => (
+                    format!("{what} reads the secret `{name}`, and would be stored"),
+                    "only what an action is given can hold a secret: use it in the `inputs` of \
+                     http, shell, activity, …",
+                ),
+                Reference::Environment(name) if self.workflow.is_secret(&name) => (
+                    format!("{what} reads `env.{name}`, which is a key, and would be stored"),
+                    "what is called a key, or is used as one anywhere in the file, can only be \
+                     given to an action: write it into its `with`",
+                ),
+                _ => continue,
+            };
+            self.diagnostics
+                .push(Diagnostic::error("secret-outside", span, message).hint(hint));
         }
     }
 }

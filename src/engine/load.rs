@@ -6,7 +6,7 @@ use crate::action::{Registry, interpreter};
 use crate::compile::compile;
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
-use crate::expression::{MAX_RESULT_DEPTH, Object, Value};
+use crate::expression::{MAX_RESULT_DEPTH, Object, Value, of_environment};
 use crate::hir;
 use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Policy};
 use crate::program::{self, Op, Program, ProgramHash};
@@ -371,17 +371,26 @@ impl Workflows {
     /// Warns of secrets that are not there: they may come until the action starts.
     fn missing_secrets(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         for (step, call) in workflow.calls() {
-            for name in call.secrets() {
+            for name in workflow.secrets_of(call) {
                 if self.registry.secret_sources().knows(&name) {
                     continue;
                 }
+                let (shown, hint) = match of_environment(&name) {
+                    Some(variable) => (
+                        variable,
+                        format!("set {variable} where the engine runs, before the action starts"),
+                    ),
+                    None => (
+                        &*name,
+                        format!(
+                            "put it into a file `{name}` in the directory of --secrets, or into \
+                             the environment as WINDLASS_SECRET_{name}"
+                        ),
+                    ),
+                };
                 let message = format!(
-                    "`{}` needs the secret `{name}`, which is not there",
+                    "`{}` needs the secret `{shown}`, which is not there",
                     step.name
-                );
-                let hint = format!(
-                    "put it into a file `{name}` in the directory of --secrets, or into the \
-                     environment as WINDLASS_SECRET_{name}"
                 );
                 diagnostics
                     .push(Diagnostic::warning("missing-secret", step.span, message).hint(hint));
@@ -400,6 +409,11 @@ impl Workflows {
                 let what = format!("`{}` may not use `{}` here", step.name, call.executor);
                 refuse(step.span, what, flag);
             }
+        }
+        // Who may run commands sees it anyway.
+        for read in workflow.environment.iter().filter(|_| !self.policy.shell) {
+            let what = format!("`env.{}`: the environment may not be read here", read.name);
+            refuse(read.span, what, "--allow-shell");
         }
         for handler in &workflow.handlers {
             if !self.policy.shell && matches!(handler.target, HandlerTarget::Command(_)) {

@@ -348,6 +348,7 @@ impl Engine {
             source: workflow.source.clone(),
             input,
             from: None,
+            environment: environment(workflow.program()),
             labels: options.labels,
             watcher,
         };
@@ -458,6 +459,14 @@ impl Engine {
     pub async fn stop(&self) {
         self.scheduler.stop().await;
     }
+}
+
+/// What a program reads of the environment and keeps: what is not set is not there.
+fn environment(program: &Program) -> Value {
+    let names = program.environment.iter();
+    let set =
+        names.filter_map(|name| Some((name.clone(), Value::from(std::env::var(&**name).ok()?))));
+    Value::from_pairs(set)
 }
 
 /// A new run's id, `name-ULID`: sorts by time within a workflow.

@@ -2,7 +2,7 @@
 //! with the same input, or from an iteration or an action with the state of then. The old one
 //! stays as it ended.
 
-use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, new_id, now};
+use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, environment, new_id, now};
 use crate::diagnostic::Diagnostics;
 use crate::machine::{Outcome, Place, Rewound, RunState, RunStatus, rewind};
 use crate::model::Name;
@@ -61,8 +61,10 @@ impl Engine {
             Some(state) => state.input.clone(),
             None => workflow.accept(self.inspector().load(run)?.state.input)?,
         };
+        let environment = environment(&workflow.loaded.program);
         let start = Start {
             run: id.clone(),
+            environment,
             loaded: workflow.loaded,
             source: workflow.source,
             input,

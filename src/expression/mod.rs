@@ -25,7 +25,10 @@ pub use data::TableFormat;
 pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, ParseError};
 pub use reference::Reference;
-pub use secret::{is_secret_name, map_texts, replace_secret_marks, secret_mark};
+pub use secret::{
+    environment_secret, is_secret_name, map_texts, of_environment, replace_secret_marks,
+    secret_mark,
+};
 pub use template::{Syntax, Template};
 pub use value::{MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value};
 pub(crate) use wdl::time::zone::{find as time_zone, to_utc as zone_to_utc};

@@ -97,6 +97,7 @@ pub(super) fn of_references(
             Reference::Scope(_)
             | Reference::Loop(_)
             | Reference::Secret(_)
+            | Reference::Environment(_)
             | Reference::Anything => None,
         };
         if let Some((name, value)) = read

@@ -19,10 +19,24 @@ pub enum Reference {
     Parameter(String),
     /// `secret('x')`, `secrets.x`; empty when the name is computed.
     Secret(String),
+    /// `env.X` in TEA's Jinja; empty when the name is computed.
+    Environment(String),
     /// A Jinja name at the top that is none of these.
     Root(String),
     /// A call or a computed name: anything may be read.
     Anything,
+}
+
+impl Reference {
+    /// The Jinja name at the top, where it is none of the names that a run has.
+    #[must_use]
+    pub fn root(&self) -> Option<&str> {
+        match self {
+            Self::Root(name) => Some(name),
+            Self::Environment(_) => Some("env"),
+            _ => None,
+        }
+    }
 }
 
 /// Adds what a WDL expression mentions.

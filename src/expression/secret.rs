@@ -19,6 +19,22 @@ pub fn is_secret_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.starts_with('.') && name.chars().all(fits)
 }
 
+/// What the name of a secret begins with that is a variable of the environment. No name that an
+/// author gives to a secret has a colon.
+const ENVIRONMENT: &str = "env:";
+
+/// The name under which a variable of the environment is a secret.
+#[must_use]
+pub fn environment_secret(variable: &str) -> String {
+    format!("{ENVIRONMENT}{variable}")
+}
+
+/// The variable of the environment that a secret is, if it is one.
+#[must_use]
+pub fn of_environment(secret: &str) -> Option<&str> {
+    secret.strip_prefix(ENVIRONMENT)
+}
+
 /// The mark of a secret.
 #[must_use]
 pub fn secret_mark(name: &str) -> String {

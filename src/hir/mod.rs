@@ -1,7 +1,7 @@
 //! The one structured tree that every dialect lowers to: sequences, DAGs, graphs, loops, tries,
 //! branches and calls. It never holds anything unresolved but names, and it never runs.
 
-use crate::expression::{Condition, Reference, Template, Value};
+use crate::expression::{Condition, Reference, Template, Value, environment_secret};
 use crate::model::{
     AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Recurrence,
     RetryOn, Schedule, Status, Take, Test,
@@ -35,8 +35,45 @@ pub struct Workflow {
     pub handlers: Vec<Handler>,
     /// Which values go from where to where, for people (canvas).
     pub links: Vec<Link>,
+    /// The variables of the environment that it reads (TEA).
+    pub environment: Vec<EnvironmentRead>,
     /// Where it begins in the file.
     pub span: Span,
+}
+
+/// A variable of the environment that a workflow reads.
+#[derive(Clone, Debug)]
+pub struct EnvironmentRead {
+    /// Its name.
+    pub name: Name,
+    /// It is a key or the like: only what an action is given may hold it, and nothing keeps it.
+    /// Others are kept with the run, as they were when it began.
+    pub secret: bool,
+    /// Where it is read first.
+    pub span: Span,
+}
+
+impl Workflow {
+    /// Whether a variable of the environment is a secret.
+    #[must_use]
+    pub fn is_secret(&self, variable: &str) -> bool {
+        let mut reads = self.environment.iter();
+        reads.any(|read| read.secret && *read.name == *variable)
+    }
+
+    /// The secrets that the inputs of a call name, those of the environment among them.
+    #[must_use]
+    pub fn secrets_of(&self, call: &Call) -> Vec<Name> {
+        let named = call.inputs.references().into_iter();
+        let secrets = named.filter_map(|reference| match reference {
+            Reference::Environment(name) if self.is_secret(&name) => {
+                Some(Name::from(environment_secret(&name)))
+            }
+            Reference::Secret(name) => Some(Name::from(name)),
+            _ => None,
+        });
+        secrets.collect()
+    }
 }
 
 /// What starts a run. Its input is what the trigger delivers: `triggerBody()`.
@@ -328,20 +365,6 @@ pub struct Call {
     pub attempt_timeout: Option<Template>,
     /// What to do with the outcome besides recording it.
     pub then: Vec<Assignment>,
-}
-
-impl Call {
-    /// The secrets that its inputs name.
-    #[must_use]
-    pub fn secrets(&self) -> Vec<Name> {
-        let named = self.inputs.references().into_iter();
-        named
-            .filter_map(|reference| match reference {
-                Reference::Secret(name) => Some(Name::from(name)),
-                _ => None,
-            })
-            .collect()
-    }
 }
 
 /// One or more assignments.

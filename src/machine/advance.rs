@@ -101,7 +101,7 @@ impl Stepper<'_> {
             return;
         }
         match event {
-            Event::Started(input) => self.started(input),
+            Event::Started { input, environment } => self.started(input, environment),
             Event::TakenUp(state) => self.taken_up(state),
             Event::EffectCompleted { id, result } => self.completed(id, result),
             Event::EffectLost { id } => self.lost(id),
@@ -127,7 +127,7 @@ impl Stepper<'_> {
         self.finish(Status::Failed, Value::Null, Some(error));
     }
 
-    fn started(&mut self, input: Value) {
+    fn started(&mut self, input: Value, environment: Value) {
         if !self.run.cursors.is_empty() {
             return;
         }
@@ -138,7 +138,10 @@ impl Stepper<'_> {
         self.note(Happening::RunStarted);
         let root = Frame {
             scope: ScopeId(0),
-            kind: FrameKind::Plain,
+            kind: match self.program.environment.as_slice() {
+                [] => FrameKind::Plain,
+                _ => FrameKind::Root { environment },
+            },
             entered_at: self.now,
         };
         let id = CursorId(self.run.next_id);

@@ -535,7 +535,8 @@ fn resumed(run: &mut RunState, shift_ms: i64) {
             | FrameKind::Deadline { .. }
             | FrameKind::Fork(_)
             | FrameKind::Branch { .. }
-            | FrameKind::Apart { .. } => {}
+            | FrameKind::Apart { .. }
+            | FrameKind::Root { .. } => {}
         }
     }
 }

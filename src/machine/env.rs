@@ -3,7 +3,9 @@
 use super::fault::fault_value;
 use super::record::{ActionRecord, Output, Reading, Records};
 use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState, RunState};
-use crate::expression::{ActionView, Env, Lookup, Mode, Object, Value, secret_mark};
+use crate::expression::{
+    ActionView, Env, Lookup, Mode, Object, Value, environment_secret, secret_mark,
+};
 use crate::model::{Dialect, Name, Status, Test};
 use crate::program::{ActionId, Program, Scope, ScopeKind};
 use crate::time::Timestamp;
@@ -628,6 +630,8 @@ impl Env for View<'_> {
         match name {
             "state" | "variables" => Some(self.variables().clone()),
             "inputs" => Some(self.run.input.clone()),
+            // No variable stands before the environment.
+            "env" if self.program.dialect == Dialect::Tea => None,
             "item" => self.item(None),
             "workflow" => Some(self.workflow()),
             "loop" => self.around().next().map(|around| self.loop_object(&around)),
@@ -663,6 +667,26 @@ impl Env for View<'_> {
 
     fn absent_is_none(&self, root: &str) -> bool {
         root == "state" || self.program.dialect == Dialect::Tea
+    }
+
+    fn env_var(&self, name: &str) -> Option<String> {
+        if self
+            .program
+            .environment_secrets
+            .iter()
+            .any(|key| **key == *name)
+        {
+            return match self.secrets {
+                Secrets::Refused => None,
+                Secrets::Marked => Some(secret_mark(&environment_secret(name))),
+                Secrets::Blank => Some(String::new()),
+            };
+        }
+        let (_, root) = self.lineage().last()?;
+        match &root.frames.first()?.kind {
+            FrameKind::Root { environment } => environment.get(name)?.as_str().map(str::to_owned),
+            _ => None,
+        }
     }
 
     fn secret(&self, name: &str) -> Option<Value> {

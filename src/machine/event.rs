@@ -12,8 +12,13 @@ use serde::{Deserialize, Serialize};
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The run was started with this input.
-    Started(Value),
+    /// The run was started.
+    Started {
+        /// With this input.
+        input: Value,
+        /// What the program reads of the environment: an object.
+        environment: Value,
+    },
     /// The run was started where another one had come to: see [`super::rewind()`].
     TakenUp(Box<RunState>),
     /// An executor is done.

@@ -117,7 +117,8 @@ impl<'a> Stepper<'a> {
             FrameKind::Graph { .. }
             | FrameKind::Try(_)
             | FrameKind::Branch { .. }
-            | FrameKind::Apart { .. } => {}
+            | FrameKind::Apart { .. }
+            | FrameKind::Root { .. } => {}
         }
     }
 

@@ -185,6 +185,11 @@ pub enum FrameKind {
         /// is a copy of what the fork's cursor works on, which costs the journal nothing.
         variables: Value,
     },
+    /// The bottom of the root's cursor, of a program that reads the environment.
+    Root {
+        /// What that was when the run began, by name: a repetition sees the same.
+        environment: Value,
+    },
 }
 
 /// Where a loop stands: what `status` and `dump` show.

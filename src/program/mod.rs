@@ -59,6 +59,10 @@ pub struct Program {
     pub handlers: Vec<Handler>,
     /// Which values go from where to where, for people.
     pub links: Vec<Link>,
+    /// The variables of the environment that are kept with a run, as they were when it began.
+    pub environment: Vec<Name>,
+    /// Those that only actions read, and nothing keeps.
+    pub environment_secrets: Vec<Name>,
     /// The operator's caps on what a loop may ask for; they also hold for computed limits.
     pub caps: Caps,
 }

@@ -244,6 +244,7 @@ impl Driver {
             source,
             input,
             from,
+            environment,
             labels,
             watcher,
         } = start;
@@ -260,7 +261,8 @@ impl Driver {
         }
         self.runs.insert(run.clone(), live);
         let (durable, told) = oneshot::channel();
-        let began = from.map_or(Event::Started(input), Event::TakenUp);
+        let started = Event::Started { input, environment };
+        let began = from.map_or(started, Event::TakenUp);
         self.post(&run, began, Some(durable));
         // The reply goes out when the first step is durable.
         self.workshop.handle.spawn(async move {

@@ -144,6 +144,8 @@ pub struct Start {
     pub source: ProgramSource,
     /// Its input.
     pub input: Value,
+    /// What its program reads of the environment: an object.
+    pub environment: Value,
     /// Where it goes on, when it does not begin at its beginning.
     pub from: Option<Box<RunState>>,
     /// What the caller marks it with.

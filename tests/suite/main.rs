@@ -32,6 +32,7 @@ mod simulation;
 mod support;
 mod tea;
 mod tea_branches;
+mod tea_env;
 
 mod store_contract;
 mod store_damage;

@@ -77,7 +77,14 @@ fn write(dir: &Path) {
             outcome.unwrap();
         }
     };
-    commit(1, began, Event::Started(Value::Null));
+    commit(
+        1,
+        began,
+        Event::Started {
+            input: Value::Null,
+            environment: Value::Null,
+        },
+    );
     let due = state_timer(&store);
     let later = began.plus(Duration::from_secs(60));
     commit(2, later, Event::TimerFired { id: due });

@@ -7,7 +7,7 @@ use super::scope::{ITERATION, Scope, identifier, object};
 use super::tree::{Agent, Graph, Node, Ports, Shell, Socket, Text, What};
 use crate::diagnostic::Diagnostic;
 use crate::dialect::reader::name_of;
-use crate::expression::{Port, Reference, Template, Wire};
+use crate::expression::{Port, Template, Wire};
 use crate::hir::{Block, Call, StepKind};
 use crate::model::{LinkKind, Name};
 use std::collections::BTreeSet;
@@ -132,7 +132,8 @@ impl Lowerer<'_> {
     /// Data in a script's text could be read as code.
     fn lint_script(&mut self, node: &Node, shell: &Shell) {
         for mention in &shell.script.mentions {
-            let Some(name) = name_of(&mention.reference) else {
+            let root = mention.reference.root();
+            let Some(name) = root.or_else(|| name_of(&mention.reference)) else {
                 continue;
             };
             if name == ITERATION {
@@ -323,14 +324,14 @@ pub(super) fn read_codes(graph: &Graph) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for text in graph.nodes.iter().flat_map(Node::texts) {
         for mention in &text.mentions {
-            if let Reference::Root(name) = &mention.reference
+            if let Some(name) = mention.reference.root()
                 && text
                     .template
                     .members_of(name)
                     .iter()
                     .any(|member| member == EXIT_CODE)
             {
-                found.insert(name.clone());
+                found.insert(name.to_owned());
             }
         }
     }

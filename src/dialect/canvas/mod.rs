@@ -79,6 +79,7 @@ pub(super) fn read(
         outputs: Outputs::Actions,
         handlers: whole.runners,
         links: lowered.links,
+        environment: Vec::new(),
         span: node.span,
     }
 }

@@ -48,7 +48,10 @@ impl Scope<'_> {
         for mention in &text.mentions {
             let span = mention.span;
             match &mention.reference {
-                Reference::Root(name) => self.root(name, span, text, &mut names, diagnostics),
+                Reference::Root(_) | Reference::Environment(_) => {
+                    let name = mention.reference.root().unwrap_or_default();
+                    self.root(name, span, text, &mut names, diagnostics);
+                }
                 Reference::Input(name) => {
                     if !self.own.iter().any(|(own, _)| **own == **name) {
                         let known = self.own.iter().map(|(own, _)| &**own);

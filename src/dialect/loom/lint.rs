@@ -94,7 +94,10 @@ impl Loom<'_> {
                 names.contains(&name.to_lowercase())
             }
             Reference::Loop(_) | Reference::Root(_) | Reference::Anything => true,
-            Reference::Input(_) | Reference::Parameter(_) | Reference::Secret(_) => false,
+            Reference::Input(_)
+            | Reference::Parameter(_)
+            | Reference::Secret(_)
+            | Reference::Environment(_) => false,
         };
         // A variable that nothing sets is reported as such.
         let unset =
@@ -146,7 +149,10 @@ impl Loom<'_> {
                 Reference::Action(name) | Reference::Scope(name) => {
                     !names.contains(&name.to_lowercase())
                 }
-                Reference::Input(_) | Reference::Parameter(_) | Reference::Secret(_) => true,
+                Reference::Input(_)
+                | Reference::Parameter(_)
+                | Reference::Secret(_)
+                | Reference::Environment(_) => true,
                 Reference::Loop(_) | Reference::Root(_) | Reference::Anything => false,
             })
         };

@@ -72,7 +72,10 @@ impl Loom<'_> {
                 }
                 Reference::Variable(name) => self.may_be_set(name, span, &variables),
                 Reference::Root(name) => self.may_be_a_root(name, span, &variables),
-                Reference::Input(_) | Reference::Secret(_) | Reference::Anything => {}
+                Reference::Input(_)
+                | Reference::Secret(_)
+                | Reference::Environment(_)
+                | Reference::Anything => {}
             }
         }
     }

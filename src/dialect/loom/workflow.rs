@@ -44,6 +44,7 @@ impl Loom<'_> {
             outputs: Outputs::Actions,
             handlers: Vec::new(),
             links: Vec::new(),
+            environment: Vec::new(),
             span: node.span,
         };
         if self.azure() {

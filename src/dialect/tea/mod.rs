@@ -7,6 +7,7 @@
 mod action;
 mod constants;
 mod correct;
+mod environment;
 mod evaluate;
 mod fan;
 mod graph;

@@ -2,7 +2,7 @@
 
 use super::Tea;
 use crate::dialect::reader::constant;
-use crate::expression::{Object, Reference, Template, Value};
+use crate::expression::{Object, Template, Value};
 use crate::hir::{Block, Outputs, Workflow};
 use crate::model::{Dialect, Name};
 use crate::source::{Entry, Kind, Node};
@@ -35,6 +35,7 @@ impl<'n> Tea<'_, 'n> {
             outputs: Outputs::State,
             handlers: Vec::new(),
             links: Vec::new(),
+            environment: Vec::new(),
             span: node.span,
         };
         let Some(mut fields) = self.reader.fields(node, "the workflow", "a map") else {
@@ -91,19 +92,8 @@ impl<'n> Tea<'_, 'n> {
         if let Some(nodes) = nodes {
             workflow.body = self.nodes(nodes, edges, &workflow.name, max_steps);
         }
-        self.check_environment();
+        workflow.environment = self.environment(node);
         workflow
-    }
-
-    /// The environment is no part of a run: it may be another one when the run goes on.
-    fn check_environment(&mut self) {
-        let mentions = std::mem::take(&mut self.reader.mentions);
-        let env = Reference::Root(String::from("env"));
-        for mention in mentions.iter().filter(|mention| mention.reference == env) {
-            let what = "`env` is empty: a run does not see the environment";
-            let hint = "give the value as input, or as a secret: secrets.NAME";
-            self.reader.warning("empty-env", mention.span, what, hint);
-        }
     }
 
     /// What would change the result may not be passed over in silence.

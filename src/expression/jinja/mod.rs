@@ -83,7 +83,8 @@ impl Jinja {
         let template = engine.get_template(SOURCE_NAME).map_err(fail)?;
         let mut names = template.undeclared_variables(true);
         names.extend(std::mem::take(&mut rewritten.sliced));
-        let roots = roots::collect(&names);
+        let mut roots = roots::collect(&names);
+        roots::environment(&mut roots, rewritten.environment.take());
         Ok(Self {
             text: text.into(),
             offset: 0,
@@ -115,12 +116,14 @@ impl Jinja {
         let expression = engine.compile_expression_owned(compiled).map_err(fail)?;
         let mut names = expression.undeclared_variables(true);
         names.extend(std::mem::take(&mut rewritten.sliced));
+        let mut roots = roots::collect(&names);
+        roots::environment(&mut roots, rewritten.environment.take());
         Ok(Self {
             text: text.into(),
             offset: start,
             length: source.len(),
             flavor,
-            roots: roots::collect(&names),
+            roots,
             body: Body::Value(expression),
             rewritten,
         })
@@ -131,7 +134,8 @@ impl Jinja {
     }
 
     pub(crate) fn references(&self) -> Vec<Reference> {
-        self.roots.iter().flat_map(Root::references).collect()
+        let of = |root: &Root| root.references(self.flavor);
+        self.roots.iter().flat_map(of).collect()
     }
 
     /// The members of this name that it reads by a name of their own.

@@ -4,11 +4,46 @@
 use super::engine::ENGINE;
 use crate::diagnostic::did_you_mean;
 use minijinja::ErrorKind;
-use minijinja::machinery::ast::{Expr, Stmt};
+use minijinja::machinery::ast::{CallArg, Expr, Stmt};
 use std::ops::Range;
 
 /// Functions of the engine itself.
 pub(super) const GLOBALS: [&str; 5] = ["range", "dict", "namespace", "cycler", "joiner"];
+
+/// The name at the top whose members are the environment.
+pub(super) const ENVIRONMENT: &str = "env";
+
+/// The variable of the environment that an expression reads by its name: `env.X`, `env['X']` or
+/// `env.get('X')`.
+pub(super) fn environment<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
+    let text = |expr: &'e Expr<'_>| match expr {
+        Expr::Const(constant) => constant.value.as_str(),
+        _ => None,
+    };
+    match expr {
+        Expr::GetAttr(attribute) if is_environment(&attribute.expr) => Some(attribute.name),
+        Expr::GetItem(item) if is_environment(&item.expr) => text(&item.subscript_expr),
+        Expr::Call(call) => match (&call.expr, call.args.first()) {
+            (Expr::GetAttr(method), Some(CallArg::Pos(name)))
+                if is_environment(&method.expr) && method.name == "get" =>
+            {
+                text(name)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_environment(expr: &Expr<'_>) -> bool {
+    matches!(expr, Expr::Var(var) if var.id == ENVIRONMENT)
+}
+
+/// Whether an expression calls a method of `env`.
+pub(super) fn is_environment_call(expr: &Expr<'_>) -> bool {
+    let Expr::Call(call) = expr else { return false };
+    matches!(&call.expr, Expr::GetAttr(method) if is_environment(&method.expr))
+}
 
 /// For hints only: whether a filter exists, the engine says.
 const FILTERS: &str = "abs attr batch bool capitalize center chain count d default dictsort e escape \

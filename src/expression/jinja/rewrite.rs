@@ -24,6 +24,8 @@ pub(super) struct Rewritten {
     places: Vec<(Range<usize>, Range<usize>)>,
     /// Names in what is sliced: the engine does not count them among those that are read.
     pub sliced: Vec<String>,
+    /// The variables of `env` that are read; none where not all of them are named.
+    pub environment: Option<Vec<String>>,
 }
 
 impl Rewritten {
@@ -71,6 +73,35 @@ pub(super) fn template(source: &str, syntax: SyntaxConfig) -> Result<Rewritten, 
     writer.finish()
 }
 
+/// What is read of `env`.
+#[derive(Default)]
+struct Environment {
+    named: Vec<String>,
+    /// How often the name stands there.
+    seen: usize,
+}
+
+impl Environment {
+    /// Notes what an expression itself reads, before those inside of it are seen.
+    fn see(&mut self, expr: &Expr<'_>) {
+        if matches!(expr, Expr::Var(var) if var.id == names::ENVIRONMENT) {
+            self.seen += 1;
+        }
+        // Any other method of `env` reads nobody knows what.
+        if names::is_environment_call(expr) && names::environment(expr).is_none() {
+            self.seen += 1;
+        }
+        // `env.get` of `env.get('X')` is seen as well, and names nothing of its own.
+        if let Some(name) = names::environment(expr).filter(|name| *name != "get") {
+            self.named.push(name.to_owned());
+        }
+    }
+
+    fn names(self) -> Option<Vec<String>> {
+        (self.named.len() == self.seen).then_some(self.named)
+    }
+}
+
 struct Writer {
     out: String,
     places: Vec<(Range<usize>, Range<usize>)>,
@@ -86,6 +117,7 @@ struct Writer {
     /// How many slices are around this place.
     slices: usize,
     sliced: Vec<String>,
+    environment: Environment,
 }
 
 impl Writer {
@@ -100,6 +132,7 @@ impl Writer {
             unknown: None,
             slices: 0,
             sliced: Vec::new(),
+            environment: Environment::default(),
         }
     }
 
@@ -115,6 +148,7 @@ impl Writer {
             text: self.out,
             places: self.places,
             sliced: self.sliced,
+            environment: self.environment.names(),
         })
     }
 
@@ -139,6 +173,9 @@ impl Writer {
         }
         if self.unknown.is_none() {
             self.unknown = names::check(expr, &self.assigned);
+        }
+        if !self.assigned.iter().any(|name| name == names::ENVIRONMENT) {
+            self.environment.see(expr);
         }
         let start = self.out.len();
         match expr {

@@ -1,7 +1,7 @@
 //! The names at the top of a template: found when it is parsed, looked up when it is evaluated.
 
 use super::Flavor;
-use super::names::GLOBALS;
+use super::names::{ENVIRONMENT, GLOBALS};
 use super::object::to_jinja;
 use crate::expression::{Env, Lookup, Reference, Value};
 use minijinja::value::{Enumerator, Object, Value as Jinja};
@@ -54,6 +54,13 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<Root> {
     roots
 }
 
+/// What a template reads of the environment, where it names it.
+pub(super) fn environment(roots: &mut [Root], members: Option<Vec<String>>) {
+    if let Some(root) = roots.iter_mut().find(|root| &*root.name == ENVIRONMENT) {
+        root.members = members;
+    }
+}
+
 /// The members of one name that are read.
 pub(super) fn members_of_root<'r>(roots: &'r [Root], name: &str) -> &'r [String] {
     let root = roots.iter().find(|root| *root.name == *name);
@@ -62,7 +69,8 @@ pub(super) fn members_of_root<'r>(roots: &'r [Root], name: &str) -> &'r [String]
 }
 
 impl Root {
-    pub(super) fn references(&self) -> Vec<Reference> {
+    pub(super) fn references(&self, flavor: Flavor) -> Vec<Reference> {
+        let computed = || vec![String::new()];
         let make: fn(String) -> Reference = match &*self.name {
             "variables" | "state" => Reference::Variable,
             "actions" => Reference::Action,
@@ -70,9 +78,12 @@ impl Root {
             "loops" => Reference::Loop,
             "parameters" => Reference::Parameter,
             "secrets" => {
-                let computed = || vec![String::new()];
                 let names = self.members.clone().unwrap_or_else(computed);
                 return names.into_iter().map(Reference::Secret).collect();
+            }
+            ENVIRONMENT if flavor == Flavor::Tea => {
+                let names = self.members.clone().unwrap_or_else(computed);
+                return names.into_iter().map(Reference::Environment).collect();
             }
             name => return vec![Reference::Root(name.to_owned())],
         };

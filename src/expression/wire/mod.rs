@@ -198,9 +198,9 @@ impl Wire {
             Self::Scoped(names, body) => {
                 let mut inner = Vec::new();
                 body.collect(&mut inner);
-                inner.retain(|one| match one {
-                    Reference::Root(name) => !names.iter().any(|(bound, _)| **bound == **name),
-                    _ => true,
+                inner.retain(|one| match one.root() {
+                    Some(name) => !names.iter().any(|(bound, _)| **bound == *name),
+                    None => true,
                 });
                 found.append(&mut inner);
                 names.iter().for_each(|(_, value)| value.collect(found));

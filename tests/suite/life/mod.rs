@@ -5,7 +5,7 @@ mod folder;
 mod limits;
 mod outage;
 mod policy;
-mod process;
+pub mod process;
 mod prune;
 mod retry;
 mod schedules;

@@ -65,12 +65,16 @@ impl Place {
 
     /// The same, called in a folder.
     pub fn follow_from(&self, folder: &Path, args: &[&str]) -> Following {
-        let mut child = self
-            .command(args)
-            .args(["--events", "jsonl"])
-            .current_dir(folder)
-            .spawn()
-            .unwrap();
+        let mut command = self.command(args);
+        command.current_dir(folder);
+        Following::of(command)
+    }
+}
+
+impl Following {
+    /// Starts a command that is followed.
+    pub fn of(mut command: Command) -> Self {
+        let mut child = command.args(["--events", "jsonl"]).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (told, lines) = mpsc::channel();
         std::thread::spawn(move || {

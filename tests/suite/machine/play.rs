@@ -99,6 +99,7 @@ type World = dyn Fn(&Call<'_>) -> Answer;
 pub struct Case {
     pub program: Program,
     input: Value,
+    environment: Value,
     world: Box<World>,
     outside: Vec<(When, Outside)>,
     /// Without the assertions after every transition, which cost the most.
@@ -150,6 +151,7 @@ impl Case {
         Self {
             program,
             input: Value::Null,
+            environment: Value::Null,
             world: Box::new(|_| ok("null")),
             outside: Vec::new(),
             quick: false,
@@ -163,6 +165,11 @@ impl Case {
 
     pub fn input(mut self, text: &str) -> Self {
         self.input = json(text);
+        self
+    }
+
+    pub fn environment(mut self, text: &str) -> Self {
+        self.environment = json(text);
         self
     }
 
@@ -425,7 +432,10 @@ impl Player<'_> {
 
     fn event(&self, source: &Source) -> Event {
         match source {
-            Source::Begin => Event::Started(self.case.input.clone()),
+            Source::Begin => Event::Started {
+                input: self.case.input.clone(),
+                environment: self.case.environment.clone(),
+            },
             Source::Goes => Event::Continued,
             Source::Effect(id) => Event::EffectCompleted {
                 id: *id,

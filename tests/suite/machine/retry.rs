@@ -305,7 +305,10 @@ fn a_lost_effect_is_the_same_request_again() {
     let mut run = RunState::new(Name::from("run"), case.program.hash);
     let at = |seconds: u64| super::play::START.plus(Duration::from_secs(seconds));
     let receipt = Receipt { revision: 1 };
-    let started = Event::Started(windlass::expression::Value::Null);
+    let started = Event::Started {
+        input: windlass::expression::Value::Null,
+        environment: windlass::expression::Value::Null,
+    };
     let first = advance(&case.program, &mut run, at(0), started).release(&receipt);
     let [Effect::Start { id, .. }] = first.as_slice() else {
         panic!("{first:?}");

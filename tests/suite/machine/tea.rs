@@ -311,3 +311,30 @@ fn a_pause_anywhere_in_a_loop_changes_nothing() {
     case.play_paused_everywhere();
     case.play_cancelled_everywhere();
 }
+
+const ENVIRONMENT: &str = r#"
+name: environment
+initial_state: {n: 0}
+nodes:
+  - name: refine
+    type: while_loop
+    max_iterations: 3
+    condition: "env.MODE == 'fast'"
+    body:
+      - {name: work, uses: shell, with: {run: "{{ env.MODE }} {{ env.API_KEY }}"}, output: n}
+"#;
+
+#[test]
+fn the_environment_is_that_of_the_start_and_has_no_keys() {
+    let played = Case::yaml(ENVIRONMENT)
+        .environment(r#"{"MODE": "fast"}"#)
+        .world(|call| {
+            // The key itself comes from the executor's side.
+            let run = call.inputs.get("run").unwrap().as_str().unwrap();
+            assert!(run.starts_with("fast \u{E0F0}"), "{run}");
+            ok(&call.n.to_string())
+        })
+        .play();
+    assert_eq!(asked(&played, "work"), 3);
+    assert_eq!(played.output(), r#"{"n":2}"#);
+}

@@ -10,7 +10,7 @@ fn seconds(at: Timestamp) -> String {
 
 fn event(event: &Event) -> String {
     match event {
-        Event::Started(_) => "started".into(),
+        Event::Started { .. } => "started".into(),
         Event::EffectCompleted { id, .. } => format!("effect {} completed", id.0),
         Event::TimerFired { id } => format!("timer {} fired", id.0),
         other => format!("{other:?}"),

@@ -406,6 +406,7 @@ impl Sim<'_> {
                 },
                 input: Value::from_json("{\"given\": 1}").unwrap(),
                 from: None,
+                environment: Value::Null,
                 labels: BTreeMap::new(),
                 watcher: None,
             })),

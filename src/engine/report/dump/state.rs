@@ -165,6 +165,9 @@ fn frame(view: &RunView, frame: &Frame) -> FrameDump {
             index: *index,
             item: shown(item),
         },
+        FrameKind::Root { environment } => FrameKindDump::Root {
+            environment: shown(environment),
+        },
         FrameKind::Apart { index, variables } => FrameKindDump::Apart {
             index: *index,
             variables: shown(variables),

@@ -249,6 +249,11 @@ pub enum FrameKindDump {
         /// A foreach's item.
         item: Value,
     },
+    /// The bottom of a run that reads the environment.
+    Root {
+        /// What that was when it began, without what is secret.
+        environment: Value,
+    },
     /// The bottom of a branch that works on variables of its own.
     Apart {
         /// Its index in the fork.
