@@ -541,7 +541,8 @@ impl Lowerer<'_> {
             keep,
             pages: spec.pages.clone(),
         });
-        let inside = self.scope(&step.name, Some(scope), kind);
+        let name = spec.name.as_ref().unwrap_or(&step.name);
+        let inside = self.scope(name, Some(scope), kind);
         self.belongs(inside, self.names.id(step));
         let repeat = self.state(&step.name, inside, Op::Repeat, step.span);
         let stop = self.state(&step.name, inside, Op::Break, step.span);

@@ -76,10 +76,10 @@ impl Began {
             .decode_utf8()
             .ok()?;
         let (_, path) = place.split_once('/')?;
-        let (path, _) = path
-            .strip_suffix(action)?
-            .strip_suffix('/')?
-            .rsplit_once('#')?;
+        // A step of the format's own is told under the name of the node that it belongs to.
+        let around = path.strip_suffix(action);
+        let around = around.and_then(|around| around.strip_suffix('/'));
+        let (path, _) = around.unwrap_or(path).rsplit_once('#')?;
         Some(Self {
             path: path.to_owned(),
             action: action.to_owned(),

@@ -401,6 +401,9 @@ pub enum Wait {
 /// A loop: every one has both limits.
 #[derive(Clone, Debug)]
 pub struct Loop {
+    /// What it is called in paths, where that is not the name of its step. No other loop of the
+    /// workflow is called so.
+    pub name: Option<Name>,
     /// When the condition is looked at.
     pub test: Test,
     /// The loop stops when this is true; already negated for loops that go on while it is.

@@ -210,7 +210,8 @@ impl Stepper<'_> {
             return;
         };
         let cursor = effect.cursor;
-        let name = effect.request.action.clone();
+        let name = self.told(effect.action);
+        let name = name.unwrap_or_else(|| effect.request.action.clone());
         let home = self.run.home(cursor);
         let at = self.now;
         let result = result.and_then(|own| {

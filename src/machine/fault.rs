@@ -133,7 +133,9 @@ impl<'a> Stepper<'a> {
         });
         self.emit(Change::Waits(cursor, Wait::Timer(timer)));
         self.note(Happening::RetryScheduled {
-            node_name: scope.name.clone(),
+            node_name: self
+                .told(scope.action)
+                .unwrap_or_else(|| scope.name.clone()),
             attempt,
             next_at: due_at,
             error: fault.message.clone(),

@@ -71,6 +71,12 @@ fn shortened(token: &str) -> String {
 }
 
 impl<'a> Stepper<'a> {
+    /// What the history calls a loop.
+    fn told_loop(&self, scope: &Scope) -> Name {
+        let node = self.told(scope.action);
+        node.unwrap_or_else(|| scope.name.clone())
+    }
+
     pub fn enter_loop(
         &mut self,
         cursor: CursorId,
@@ -95,7 +101,7 @@ impl<'a> Stepper<'a> {
         let deadline_timer =
             deadline.map(|due_at| self.arm(cursor, due_at, TimerPurpose::Deadline(id)));
         self.note(Happening::LoopStart {
-            node_name: scope.name.clone(),
+            node_name: self.told_loop(scope),
             path: path.clone(),
             max_iterations,
         });
@@ -297,7 +303,7 @@ impl<'a> Stepper<'a> {
         }
         let path = self.loop_path(here);
         self.note(Happening::LoopIteration {
-            node_name: here.scope.name.clone(),
+            node_name: self.told_loop(here.scope),
             path,
             iteration,
             condition_result: Some(value),
@@ -353,7 +359,7 @@ impl<'a> Stepper<'a> {
     fn limit(&mut self, here: Here<'a>, end: LoopEnd, between: bool) {
         let path = self.loop_path(here);
         self.note(Happening::LoopLimit {
-            node_name: here.scope.name.clone(),
+            node_name: self.told_loop(here.scope),
             path: path.clone(),
             limit: end,
         });
@@ -567,7 +573,7 @@ impl<'a> Stepper<'a> {
         let (path, row) = (state.path.clone(), state.row());
         self.out.loops.push(row);
         self.note(Happening::LoopEnd {
-            node_name: here.scope.name.clone(),
+            node_name: self.told_loop(here.scope),
             path,
             iterations_completed: iterations,
             exit_reason: exit_reason(here.spec, end),

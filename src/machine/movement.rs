@@ -10,7 +10,7 @@ use super::record::Output;
 use super::state::{
     BranchOutcome, CursorId, EffectId, Frame, FrameKind, PendingTimer, TimerId, TimerPurpose, Wait,
 };
-use crate::model::{Fault, Status};
+use crate::model::{Dialect, Fault, Name, Status};
 use crate::program::{ActionId, ScopeId, ScopeKind, State, StateId};
 use crate::time::Timestamp;
 
@@ -253,16 +253,37 @@ impl<'a> Stepper<'a> {
 
     /// The history tells of what did not succeed; what did is told by what follows.
     pub fn note_end(&mut self, action: ActionId, status: Status, error: Option<String>) {
-        if status != Status::Succeeded
-            && let Some(action) = self.program.action(action)
-        {
-            let node_name = action.name.clone();
+        if status != Status::Succeeded && !self.is_hidden(action) {
+            let node_name = self.told(Some(action)).unwrap_or_default();
             self.note(Happening::ActionEnded {
                 node_name,
                 status,
                 error,
             });
         }
+    }
+
+    /// What the history calls an action. In TEA it is the node that people wrote: a step of the
+    /// format's own goes by the name of the node that it is part of.
+    pub fn told(&self, action: Option<ActionId>) -> Option<Name> {
+        let mut action = self.program.action(action?)?;
+        while self.program.dialect == Dialect::Tea && action.anonymous {
+            let mut scope = self.program.scope(action.scope);
+            while let Some(inside) = scope.filter(|scope| scope.action.is_none()) {
+                scope = self.program.scope(inside.parent?);
+            }
+            action = self.program.action(scope?.action?)?;
+        }
+        match &action.title {
+            Some(title) if self.program.dialect == Dialect::Tea => Some(title.clone()),
+            _ => Some(action.name.clone()),
+        }
+    }
+
+    /// Whether an action is of the format's own and nothing that people would look for.
+    fn is_hidden(&self, action: ActionId) -> bool {
+        let action = self.program.action(action);
+        self.program.dialect == Dialect::Tea && action.is_some_and(|action| action.anonymous)
     }
 
     // ── looking ─────────────────────────────────────────────────────────────────────────────

@@ -83,7 +83,9 @@ impl<'a> Stepper<'a> {
                 let due_at = self.wake_at(cursor, sleep)?;
                 let id = self.arm(cursor, due_at, TimerPurpose::Sleep);
                 self.note(Happening::TimerSet {
-                    node_name: state.name.clone(),
+                    node_name: self
+                        .told(state.action)
+                        .unwrap_or_else(|| state.name.clone()),
                     due_at,
                 });
                 self.emit(Change::Waits(cursor, Wait::Timer(id)));
@@ -133,7 +135,9 @@ impl<'a> Stepper<'a> {
             timeout_ms,
         };
         self.note(Happening::ActionStarted {
-            node_name: state.name.clone(),
+            node_name: self
+                .told(state.action)
+                .unwrap_or_else(|| state.name.clone()),
             attempt: request.attempt,
             key: request.key.clone(),
         });

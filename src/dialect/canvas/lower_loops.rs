@@ -64,6 +64,7 @@ impl Lowerer<'_> {
         let go_on = repeated.go_on.as_ref();
         let stop_when = go_on.and_then(|test| self.condition(repeated, test));
         let spec = Loop {
+            name: None,
             test: Looks::After,
             negated: stop_when.is_some(),
             stop_when: stop_when.map_or_else(Condition::never, Condition::negated),

@@ -38,6 +38,7 @@ impl Loom<'_> {
             _ => (Test::After, false),
         };
         StepKind::Loop(Box::new(Loop {
+            name: None,
             test,
             stop_when: if negated {
                 condition.negated()

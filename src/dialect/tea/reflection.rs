@@ -75,6 +75,7 @@ impl<'n> Tea<'_, 'n> {
         let body = self.round(generator, evaluator, corrector, &count, place)?;
         let looped = self.part(place, "loop");
         let spec = Loop {
+            name: Some(place.name.clone()),
             test: Test::After,
             stop_when: condition(VALID)?,
             condition_text: String::from("the last round was valid"),

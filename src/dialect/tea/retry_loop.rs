@@ -66,6 +66,7 @@ impl<'n> Tea<'_, 'n> {
         let count = retries.count;
         let looped = self.part(place, "loop");
         let spec = Loop {
+            name: Some(place.name.clone()),
             test: Test::After,
             stop_when: condition(VALID)?,
             condition_text: String::from("state._retry_result.valid"),

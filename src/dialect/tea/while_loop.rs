@@ -29,6 +29,7 @@ impl<'n> Tea<'_, 'n> {
             return Made::new("while_loop", StepKind::Nothing);
         };
         let spec = Loop {
+            name: None,
             test: Test::Before,
             stop_when: condition.negated(),
             condition_text: text,

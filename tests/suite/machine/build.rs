@@ -76,6 +76,7 @@ pub fn compose(name: &str, value: &str) -> Step {
 /// A loop as TEA has it: no timeout, no look at the condition when the count is spent.
 pub fn loop_while(name: &str, while_: &str, count: i64, body: Vec<Step>) -> Step {
     let spec = Loop {
+        name: None,
         test: Test::Before,
         stop_when: condition(while_).negated(),
         condition_text: while_.to_owned(),

@@ -159,7 +159,7 @@ fn a_retry_that_is_never_valid_is_exhausted() {
         .play();
     assert_eq!(asked(&played, "check.validate"), 4);
     assert_eq!(asked(&played, "check.fix"), 3);
-    assert_eq!(ends(&played), [("check.loop".into(), 4, "count".into())]);
+    assert_eq!(ends(&played), [("check".into(), 4, "count".into())]);
     let state = json(&played.output());
     assert_eq!(state.get("_retry_exhausted"), Some(&json("true")));
     assert_eq!(state.get("_retry_errors"), Some(&json(r#"["no"]"#)));
@@ -268,7 +268,7 @@ fn reflection_is_bounded_and_gives_the_best() {
     assert_eq!(asked(&played, "write.generator"), 3);
     assert_eq!(asked(&played, "write.evaluator"), 3);
     assert_eq!(asked(&played, "write.corrector"), 2);
-    assert_eq!(ends(&played), [("write.loop".into(), 3, "count".into())]);
+    assert_eq!(ends(&played), [("write".into(), 3, "count".into())]);
     let state = json(&played.output());
     assert_eq!(
         state.get("reflection_output"),

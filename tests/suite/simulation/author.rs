@@ -337,6 +337,7 @@ impl Author {
             _ => Vec::new(),
         };
         StepKind::Loop(Box::new(Loop {
+            name: None,
             test: self.one_of(&[Test::Before, Test::After]),
             stop_when: condition(&stop),
             condition_text: stop.clone(),
