@@ -153,10 +153,7 @@ impl Stepper<'_> {
         let action = state.filter(|state| !matches!(state.op, Op::Succeed));
         RunError {
             fault,
-            action: action.map(|state| {
-                let node = self.told(state.action);
-                node.unwrap_or_else(|| state.name.clone())
-            }),
+            action: action.map(|state| state.name.clone()),
             iteration: self.view(cursor).innermost_iteration(),
             place: state.map(|state| (state.span.file, state.span.line)),
         }
@@ -165,11 +162,10 @@ impl Stepper<'_> {
     /// A fault that an action itself made, as a whole: its loop reached a limit, its time is up.
     /// The cursor stands outside of the action already.
     pub fn located_at(&self, cursor: CursorId, action: Option<ActionId>, fault: Fault) -> RunError {
-        let name = self.told(action);
         let action = action.and_then(|action| self.program.action(action));
         RunError {
             fault,
-            action: name,
+            action: action.map(|action| action.name.clone()),
             iteration: self.view(cursor).innermost_iteration(),
             place: action.map(|action| (action.span.file, action.span.line)),
         }
