@@ -230,6 +230,42 @@ fn cases() -> Vec<PathBuf> {
     cases
 }
 
+/// What a table calls a case: `while-basic`, or several as `while-load-max-{zero,text}`.
+fn listed(readme: &str) -> BTreeSet<String> {
+    let rows = readme.lines().filter(|line| line.starts_with('|'));
+    let cells = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
+    let words = cells.flat_map(|cell| cell.split(", "));
+    let mut names = BTreeSet::new();
+    for word in words.map(str::trim) {
+        let name = word.split(' ').next().unwrap_or_default();
+        match name.split_once('{') {
+            Some((begin, ends)) => {
+                let ends = ends.trim_end_matches('}').split(',');
+                names.extend(ends.map(|end| format!("{begin}{end}")));
+            }
+            None => {
+                names.insert(name.to_owned());
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn every_case_shows_something_that_was_asked_for() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tea");
+    let listed = listed(&std::fs::read_to_string(folder.join("README.md")).unwrap());
+    for case in cases() {
+        let name = case.file_name().unwrap().to_str().unwrap();
+        assert!(listed.contains(name), "tests/tea/README.md lacks {name}");
+    }
+    for name in listed.iter().filter(|name| name.contains('-')) {
+        let is_prose = name.contains(|letter: char| letter == '`' || letter.is_uppercase());
+        let known = folder.join(name).join("workflow.yaml").is_file();
+        assert!(known || is_prose, "there is no case {name}");
+    }
+}
+
 /// `WINDLASS_TEA=retry` plays only the cases whose names begin so.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_case_comes_to_what_it_should() {

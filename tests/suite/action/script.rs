@@ -405,20 +405,20 @@ const HOLDS: &str =
     "fifo = open(path, 'w')\nfifo.write('ready\\n')\nfifo.flush()\nwhile True: pass";
 
 /// The reading end of a FIFO.
-async fn fifo(folder: &Path) -> BufReader<pipe::Receiver> {
+pub async fn fifo(folder: &Path) -> BufReader<pipe::Receiver> {
     let path = folder.join("fifo");
     let made = std::process::Command::new("mkfifo").arg(&path).status();
     assert!(made.unwrap().success());
     BufReader::new(pipe::OpenOptions::new().open_receiver(&path).unwrap())
 }
 
-async fn begun(fifo: &mut BufReader<pipe::Receiver>) {
+pub async fn begun(fifo: &mut BufReader<pipe::Receiver>) {
     let mut line = [0; 6];
     soon(fifo.read_exact(&mut line)).await.unwrap();
     assert_eq!(&line, b"ready\n");
 }
 
-async fn ended(fifo: &mut BufReader<pipe::Receiver>) {
+pub async fn ended(fifo: &mut BufReader<pipe::Receiver>) {
     let mut rest = String::new();
     soon(fifo.read_to_string(&mut rest)).await.unwrap();
     assert_eq!(rest, "");

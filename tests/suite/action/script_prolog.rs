@@ -1,7 +1,14 @@
 //! `prolog` scripts: what they see and give, and what they cannot do.
 
-use super::{attempt, gist, request, soon};
+use super::script::{begun, ended, fifo};
+use super::{attempt, gist, plain, request, soon};
+use crate::support;
 use serde_json::{Value as Json, json};
+use std::fs::Permissions;
+use std::io::BufRead;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 use windlass::action::Registry;
 use windlass::model::Fault;
 
@@ -146,4 +153,117 @@ async fn prolog_is_cut_and_bounded() {
     forever.timeout_ms = Some(1500);
     let fault = soon(registry.execute(&forever)).await.unwrap_err();
     assert_eq!(gist(&fault), json!(["timeout", null, true, null]));
+}
+
+/// In place of `swipl`: what it does is in a file.
+const FAKE: &str = r#"#!/bin/sh
+case "$(cat "$WINDLASS_TEST_FOLDER/mode")" in
+    dies) kill -9 $$ ;;
+    fails) echo "last words" >&2; exit 3 ;;
+    silent) exit 0 ;;
+    garbage) cat >/dev/null; printf '{"no": "answer"\377}\n' ;;
+    hangs) exec 9>"$WINDLASS_TEST_FOLDER/fifo"; echo ready >&9; exec sleep 1000 ;;
+    *) exec "$WINDLASS_TEST_SWIPL" "$@" ;;
+esac
+"#;
+
+/// This test binary with a `swipl` on its `PATH` that does as `mode` says.
+fn with_fake(folder: &Path, test: &str, mode: &str) -> Command {
+    let path = std::env::var_os("PATH").unwrap();
+    let real = std::env::split_paths(&path)
+        .map(|folder| folder.join("swipl"))
+        .find(|swipl| swipl.is_file())
+        .unwrap();
+    let fake = folder.join("swipl");
+    std::fs::write(&fake, FAKE).unwrap();
+    std::fs::set_permissions(&fake, Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(folder.join("mode"), mode).unwrap();
+    let folders = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
+    let mut command = support::this_test_binary(test);
+    command
+        .env("PATH", std::env::join_paths(folders).unwrap())
+        .env("WINDLASS_TEST_SWIPL", real)
+        .env("WINDLASS_TEST_FOLDER", folder);
+    command
+}
+
+#[test]
+fn a_swipl_that_breaks_costs_one_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let test = "action::script_prolog::scripts_of_a_swipl_that_breaks";
+    let output = with_fake(folder.path(), test, "").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+#[tokio::test]
+#[ignore = "run by a_swipl_that_breaks_costs_one_fault, in a process of its own"]
+async fn scripts_of_a_swipl_that_breaks() {
+    let folder = std::env::var_os("WINDLASS_TEST_FOLDER").unwrap();
+    let mode = Path::new(&folder).join("mode");
+    let registry = Registry::new();
+    let run = async |how: &str| {
+        std::fs::write(&mode, how).unwrap();
+        let mut request = request("prolog", json!({ "code": "return(answer, 42)." }));
+        request.timeout_ms = (how == "hangs").then_some(500);
+        soon(registry.execute(&request)).await
+    };
+    let made = Command::new("mkfifo")
+        .arg(Path::new(&folder).join("fifo"))
+        .status();
+    assert!(made.unwrap().success());
+    // Held open, so that who writes to it need not wait for a reader.
+    let _reader = tokio::net::unix::pipe::OpenOptions::new()
+        .open_receiver(Path::new(&folder).join("fifo"))
+        .unwrap();
+    for (how, kind, words) in [
+        ("dies", "script", "swipl was killed by signal 9"),
+        (
+            "fails",
+            "script",
+            "swipl ended with exit code 3: last words",
+        ),
+        ("silent", "script", "swipl wrote no answer"),
+        ("garbage", "script", "swipl wrote no answer"),
+        ("hangs", "timeout", "the attempt took longer than 500ms"),
+    ] {
+        let fault = run(how).await.unwrap_err();
+        assert_eq!(&*fault.kind, kind, "{how}: {fault:?}");
+        assert!(fault.message.starts_with(words), "{how}: {}", fault.message);
+        let given = plain(&run("real").await.unwrap());
+        assert_eq!(given["result"], json!({ "answer": 42 }), "after {how}");
+    }
+}
+
+#[tokio::test]
+async fn a_killed_engine_leaves_no_swipl() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut fifo = fifo(folder.path()).await;
+    let test = "action::script_prolog::an_engine_to_kill";
+    let mut engine = with_fake(folder.path(), test, "hangs").spawn().unwrap();
+    begun(&mut fifo).await;
+    let mut waits = String::new();
+    let mut stdout = std::io::BufReader::new(engine.stdout.take().unwrap());
+    while !waits.ends_with("the engine waits\n") {
+        assert_ne!(stdout.read_line(&mut waits).unwrap(), 0, "{waits}");
+    }
+    engine.kill().unwrap();
+    engine.wait().unwrap();
+    ended(&mut fifo).await;
+}
+
+#[tokio::test]
+#[ignore = "run by a_killed_engine_leaves_no_swipl, in a process of its own"]
+async fn an_engine_to_kill() {
+    let request = request("prolog", json!({ "code": "true." }));
+    let registry = Registry::new();
+    tokio::select! {
+        biased;
+        given = registry.execute(&request) => panic!("it was to be killed: {given:?}"),
+        () = async {
+            println!("the engine waits");
+            std::future::pending().await
+        } => {}
+    }
 }
