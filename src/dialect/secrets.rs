@@ -2,7 +2,7 @@
 //! because everything else is kept. Reports; it never changes anything.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::expression::{Condition, Reference, Template, is_secret_name, of_environment};
+use crate::expression::{Condition, Reference, Template, is_secret_name};
 use crate::hir::{
     Assignment, Block, Call, ForEach, Graph, Loop, Outputs, Step, StepKind, Wait, Workflow,
 };
@@ -85,8 +85,12 @@ impl Check<'_> {
     fn call(&mut self, call: &Call, span: Span) {
         self.maybe(call.attempt_timeout.as_ref(), span);
         self.assignments(&call.then);
-        for name in self.workflow.secrets_of(call) {
-            if is_secret_name(&name) || of_environment(&name).is_some() {
+        for reference in call.inputs.references() {
+            // One of the environment has no name here: its name is no name of a secret.
+            let Reference::Secret(name) = reference else {
+                continue;
+            };
+            if is_secret_name(&name) {
                 continue;
             }
             let (what, hint) = if name.is_empty() {
