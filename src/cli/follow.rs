@@ -1,7 +1,7 @@
 //! Follows runs to their end, their pause, or a signal, and tells of them: progress and errors on
 //! standard error, events and results on standard output.
 
-use super::args::Global;
+use super::args::{Global, HandlerArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
 use super::progress::Progress;
@@ -27,6 +27,8 @@ const PAUSE_TIME: Duration = Duration::from_secs(5);
 pub struct View {
     /// The flag that says where the runs are, for the commands that are printed.
     pub place: String,
+    /// ` --handlers FILE` and the like, as far as they were given.
+    pub needs: String,
     /// The screen.
     pub screen: Screen,
     /// The format of results.
@@ -117,7 +119,7 @@ impl Following<'_> {
             Told::Notice(Notice::Stuck { store, message }) => {
                 let exit = if store { Exit::Store } else { Exit::Invalid };
                 self.ended(run, exit);
-                let resume = self.command("resume", run);
+                let resume = self.resume(run);
                 let hint = format!("the run is safe in the store: {resume}");
                 self.progress.clear();
                 self.view.screen.fail(&message, Some(&hint));
@@ -205,8 +207,11 @@ impl Following<'_> {
         };
         self.progress
             .say(&format!("{} {run}{why}", screen.tint("1;33", "paused")));
-        self.progress
-            .say(&format!("resume {}", self.command("resume", run)));
+        self.progress.say(&format!("resume {}", self.resume(run)));
+    }
+
+    fn resume(&self, run: &str) -> String {
+        self.command("resume", run) + &self.view.needs
     }
 
     fn command(&self, verb: &str, run: &str) -> String {
@@ -260,13 +265,27 @@ fn to_line(value: &impl serde::Serialize) -> String {
 
 /// ` --state DIR` or ` --server URL`, unless it is the default; quoted for a shell.
 pub fn place_flag(global: &Global) -> String {
-    let (flag, shown) = match &global.server {
-        Some(url) => ("--server", url.clone()),
-        None => ("--state", global.state.display().to_string()),
-    };
-    if shown == "state" {
-        return String::new();
+    match &global.server {
+        Some(url) => flag("--server", url),
+        None if global.state.as_os_str() == "state" => String::new(),
+        None => flag("--state", &global.state.display().to_string()),
     }
+}
+
+/// The same for the handlers, secrets and stubs that a run needs to go on.
+pub fn handler_flags(args: &HandlerArgs) -> String {
+    let given = [
+        ("--handlers", &args.handlers),
+        ("--secrets", &args.secrets),
+        ("--stub", &args.stub),
+    ];
+    let given = given
+        .into_iter()
+        .filter_map(|(name, path)| Some(flag(name, &path.as_ref()?.display().to_string())));
+    given.collect()
+}
+
+fn flag(flag: &str, shown: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@:,".contains(c);
     if shown.chars().all(plain) {
         format!(" {flag} {shown}")

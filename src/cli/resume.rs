@@ -3,7 +3,7 @@
 use super::access::remote;
 use super::args::{Global, LoadArgs, ResumeArgs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, follow, place_flag};
+use super::follow::{View, follow, handler_flags, place_flag};
 use super::inputs;
 use super::output::Screen;
 use super::session::{Session, Setup};
@@ -15,12 +15,12 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         state: global.state.clone(),
         server: remote(global)?,
         create: false,
-        recover: false,
         options: inputs::options(&LoadArgs::default(), &args.handlers)?,
         screen,
     };
     let view = View {
         place: place_flag(global),
+        needs: handler_flags(&args.handlers),
         screen,
         format: args.output.output,
         events: args.events.events.is_some(),
@@ -28,6 +28,9 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         titles: std::collections::BTreeMap::new(),
     };
     let mut session = Session::attach(setup).await?;
+    if session.is_joined() {
+        session.say_unused(&args.handlers, false);
+    }
     let mut signals = Signals::new()?;
     let exit = go_on(&mut session, args.run.as_deref(), &view, &mut signals).await;
     session.leave(&mut signals).await;

@@ -3,7 +3,7 @@
 use super::access::{look, remote};
 use super::args::{Global, LoadArgs, RetryArgs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, follow, place_flag};
+use super::follow::{View, follow, handler_flags, place_flag};
 use super::inputs;
 use super::output::Screen;
 use super::session::{Session, Setup};
@@ -26,18 +26,21 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
         state: global.state.clone(),
         server: remote(global)?,
         create: false,
-        recover: true,
         options: inputs::options(&LoadArgs::default(), &args.handlers)?,
         screen,
     };
     let view = View {
         place: place_flag(global),
+        needs: handler_flags(&args.handlers),
         titles: std::collections::BTreeMap::new(),
         screen,
         format: args.output.output,
         events: args.events.events.is_some(),
     };
     let mut session = Session::attach(setup).await?;
+    if session.is_joined() {
+        session.say_unused(&args.handlers, false);
+    }
     let mut signals = Signals::new()?;
     let from = args.from.as_deref();
     let place = from.map(|from| format!(" from {from}")).unwrap_or_default();

@@ -3,7 +3,7 @@
 use super::access::remote;
 use super::args::{Global, RunArgs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, follow, place_flag};
+use super::follow::{View, follow, handler_flags, place_flag};
 use super::inputs;
 use super::output::{self, Format, Screen};
 use super::session::{NewRun, Session, Setup};
@@ -32,7 +32,6 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         state: global.state.clone(),
         server: remote(global)?,
         create: true,
-        recover: true,
         options,
         screen,
     };
@@ -40,6 +39,9 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         require_server(&global.state).await?;
     }
     let mut session = Session::attach(setup).await?;
+    if session.is_joined() {
+        session.say_unused(&args.handlers, true);
+    }
     let new = NewRun {
         id: &id,
         workflow: &workflow,
@@ -59,6 +61,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     }
     let view = View {
         place: place_flag(global),
+        needs: handler_flags(&args.handlers),
         screen,
         format: args.output.output,
         events: args.events.events.is_some(),

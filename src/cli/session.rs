@@ -2,6 +2,7 @@
 //! owner goes away, a process that joined it takes its place, so that its runs go on.
 
 use super::access::{PATIENCE, PAUSE, Reach, is_gone, reach};
+use super::args::HandlerArgs;
 use super::exit::Failure;
 use super::output::Screen;
 use super::signals::Signals;
@@ -51,8 +52,6 @@ pub struct Setup {
     pub server: Option<Remote>,
     /// Whether one is made when there is none.
     pub create: bool,
-    /// What a crash left goes on too.
-    pub recover: bool,
     /// Handlers and caps.
     pub options: LoadOptions,
     /// Where warnings go.
@@ -133,10 +132,24 @@ impl Session {
                 setup.screen.say(&format!("{head}: {message}"));
             })
             .ok();
-        if setup.recover {
-            engine.recover(false).await?;
-        }
         Ok(Place::Owned { engine, socket })
+    }
+
+    /// Says what was given to this process and does not reach the one that does the work.
+    pub fn say_unused(&self, args: &HandlerArgs, start: bool) {
+        let given = [
+            ("--handlers", !start && args.handlers.is_some()),
+            ("--stub", !start && args.stub.is_some()),
+            ("--secrets", args.secrets.is_some()),
+        ];
+        for (flag, _) in given.iter().filter(|(_, given)| *given) {
+            let screen = self.setup.screen;
+            let head = screen.tint("1;33", "warning");
+            screen.say(&format!(
+                "{head}: {flag} is not used: another process owns the store and does the work \
+                 with what it was started with"
+            ));
+        }
     }
 
     /// Whether another process owns the store.

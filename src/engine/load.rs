@@ -57,6 +57,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
         parameters: None,
         folder: None,
         policy: Policy::TRUSTED,
+        quiet: true,
     };
     bare.with(options).load_file(path, options.dialect)
 }
@@ -234,6 +235,8 @@ pub(super) struct Workflows {
     pub policy: Policy,
     /// What relative paths of their actions are from.
     pub folder: Option<String>,
+    /// Nothing starts here, so that nothing can be lacking.
+    pub quiet: bool,
 }
 
 impl Workflows {
@@ -256,6 +259,7 @@ impl Workflows {
             parameters: options.parameters.clone(),
             policy: options.policy,
             folder: options.folder.clone(),
+            quiet: self.quiet,
         }
     }
 
@@ -368,6 +372,17 @@ impl Workflows {
         }
     }
 
+    /// What a run that is to go on needs and this process does not have. Its actions would fail for
+    /// good, so it stands still instead, until somebody goes on with it and gives that.
+    fn lacking(&self, workflow: &hir::Workflow) -> Option<String> {
+        let mut lacking = Diagnostics::default();
+        self.missing_handlers(workflow, &mut lacking);
+        self.missing_secrets(workflow, &mut lacking);
+        let first = lacking.sorted().into_iter().next()?;
+        let hint = first.hint.as_deref().unwrap_or_default();
+        Some(format!("{}: {hint}", first.message))
+    }
+
     /// Warns of secrets that are not there: they may come until the action starts.
     fn missing_secrets(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         for (step, call) in workflow.calls() {
@@ -473,19 +488,33 @@ fn no_parameters(dialect: Dialect) -> Diagnostic {
 
 impl Loader for Workflows {
     fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
-        Ok(self.loaded(compile_stored(hash, source)?, source))
+        let workflow = read_stored(source)?;
+        if let Some(lacking) = self.lacking(&workflow).filter(|_| !self.quiet) {
+            return Err(lacking);
+        }
+        let program = compile_read(&workflow, hash, source)?;
+        Ok(self.loaded(program, source))
     }
 }
 
 /// The program of a stored source.
 pub(super) fn compile_stored(hash: ProgramHash, source: &ProgramSource) -> Result<Program, String> {
+    compile_read(&read_stored(source)?, hash, source)
+}
+
+fn read_stored(source: &ProgramSource) -> Result<hir::Workflow, String> {
     // It was accepted under the caps of its time: today's do not take that back.
     let caps_then = Caps::unlimited();
     let (workflow, diagnostics) = dialect::read(&source.bundle, Some(source.dialect), &caps_then);
-    let Some(workflow) = workflow else {
-        return Err(diagnostics.render(&source.bundle, false));
-    };
-    compile(&workflow, hash, caps(source)).map_err(|mistakes| {
+    workflow.ok_or_else(|| diagnostics.render(&source.bundle, false))
+}
+
+fn compile_read(
+    workflow: &hir::Workflow,
+    hash: ProgramHash,
+    source: &ProgramSource,
+) -> Result<Program, String> {
+    compile(workflow, hash, caps(source)).map_err(|mistakes| {
         let mut diagnostics = Diagnostics::default();
         diagnostics.extend(mistakes);
         diagnostics.render(&source.bundle, false)

@@ -205,6 +205,7 @@ impl EngineBuilder {
             parameters: None,
             folder: None,
             policy: Policy::TRUSTED,
+            quiet: self.quiet,
         });
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
         let scheduler = Scheduler::new(

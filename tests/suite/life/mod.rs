@@ -1,6 +1,7 @@
 //! What a long life asks of runs: waits for people, secrets, limits, a full disk, retention and
 //! schedules. Seen from outside: processes that are killed, sockets, files.
 
+mod alone;
 mod folder;
 mod limits;
 mod outage;
