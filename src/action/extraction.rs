@@ -10,6 +10,7 @@ use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 use regex::Regex;
+use reqwest::Url;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -190,6 +191,10 @@ impl Extraction {
 impl Executor for Extraction {
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
         Box::pin(self.run(request))
+    }
+
+    fn destination(&self, request: &Request) -> Option<Url> {
+        self.ai.destination(request)
     }
 }
 

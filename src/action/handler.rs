@@ -10,6 +10,7 @@ use super::stub::Stubs;
 use super::{Attempt, Executor};
 use crate::expression::Value;
 use crate::model::{Fault, HandlerTarget, Name, Policy, Request, fault_kind};
+use reqwest::Url;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -206,6 +207,14 @@ impl Executor for Handlers {
         let (name, _) = name_and_input(request).ok()?;
         match self.target(name)? {
             Target::Url(_) | Target::GuestUrl(_) => Some(super::http::DEFAULT_TIMEOUT),
+            Target::Closure(_) | Target::Command(_) => None,
+        }
+    }
+
+    fn destination(&self, request: &Request) -> Option<Url> {
+        let (name, _) = name_and_input(request).ok()?;
+        match self.target(name)? {
+            Target::Url(url) | Target::GuestUrl(url) => Url::parse(url).ok(),
             Target::Closure(_) | Target::Command(_) => None,
         }
     }

@@ -33,6 +33,7 @@ pub use secrets::{MASK, SecretSources};
 
 use crate::expression::Value;
 use crate::model::{Fault, Request};
+use reqwest::Url;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -45,6 +46,12 @@ pub type Attempt<'a> = Pin<Box<dyn Future<Output = Result<Value, Fault>> + Send 
 pub trait Executor: Send + Sync + 'static {
     /// One attempt.
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a>;
+
+    /// The URL that an attempt goes to, as far as that is known before.
+    fn destination(&self, request: &Request) -> Option<Url> {
+        let _ = request;
+        None
+    }
 
     /// How long an attempt may take when the request does not say; none: as long as it likes.
     fn default_timeout(&self, request: &Request) -> Option<Duration> {

@@ -8,6 +8,7 @@ use super::schema::{Schema, coerced};
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
+use reqwest::Url;
 use std::sync::Arc;
 
 const INSTRUCTIONS: &str = "You judge the output of another program. Answer with nothing but one \
@@ -76,6 +77,10 @@ impl Evaluate {
 impl Executor for Evaluate {
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
         Box::pin(self.run(request))
+    }
+
+    fn destination(&self, request: &Request) -> Option<Url> {
+        self.ai.destination(request)
     }
 }
 

@@ -19,7 +19,6 @@ use super::{Attempt, Executor};
 use crate::diagnostic::nearest;
 use crate::expression::{MAX_RESULT_DEPTH, Value};
 use crate::model::{Fault, Handler, HandlerTarget, Name, Policy, Request, fault_kind};
-use reqwest::Url;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -154,6 +153,7 @@ impl Registry {
     pub fn restricted(&self, policy: Policy) -> Self {
         Self {
             policy,
+            secrets: self.secrets.of_guest(!policy.secrets),
             ..self.clone()
         }
     }
@@ -168,7 +168,18 @@ impl Registry {
 
     /// Where secrets come from; without this, systemd's credentials and the environment.
     pub fn set_secrets(&mut self, sources: SecretSources) {
-        self.secrets = Secrets::new(sources);
+        self.secrets.set_sources(sources);
+    }
+
+    /// Which secrets workflows of guests may name; a `*` stands for any text. Without this none.
+    pub fn let_guests_name(&mut self, patterns: Vec<String>) {
+        self.secrets.let_guests_name(patterns);
+    }
+
+    /// Whether workflows of guests may name this secret.
+    #[must_use]
+    pub fn lets_guests_name(&self, name: &str) -> bool {
+        self.secrets.lets_guests_name(name)
     }
 
     /// Where secrets come from.
@@ -242,10 +253,7 @@ impl Registry {
     /// The host and port that a request goes to, as far as that is known before.
     #[must_use]
     pub fn host(&self, request: &Request) -> Option<Name> {
-        if &*request.executor != "http" {
-            return None;
-        }
-        let url = Url::parse(request.inputs.get("uri")?.as_str()?).ok()?;
+        let url = self.executor(&request.executor)?.destination(request)?;
         let port = url.port_or_known_default()?;
         Some(Name::from(format!("{}:{port}", url.host_str()?)))
     }

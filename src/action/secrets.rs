@@ -112,6 +112,29 @@ pub(super) fn is_own(variable: &OsStr) -> bool {
     name.starts_with(VARIABLE.as_bytes()) || name == TOKEN.as_bytes()
 }
 
+/// Whether a name fits a pattern, in which a `*` stands for any text.
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts = parts.peekable();
+    if parts.peek().is_none() {
+        return rest.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return rest.ends_with(part);
+        }
+        match rest.split_once(part) {
+            Some((_, behind)) => rest = behind,
+            None => return false,
+        }
+    }
+    true
+}
+
 /// A file's text without the end of its last line; none when there is no such file.
 fn read(path: &Path) -> Result<Option<String>, String> {
     let told = |error: std::io::Error| format!("{}: {error}", path.display());
@@ -140,14 +163,35 @@ pub struct Secrets {
     sources: SecretSources,
     /// By the action's name.
     uses: Arc<BTreeMap<Name, Vec<Name>>>,
+    /// What guests may name.
+    for_guests: Arc<Vec<String>>,
+    /// Its actions are a guest's.
+    of_guest: bool,
 }
 
 impl Secrets {
-    pub fn new(sources: SecretSources) -> Self {
+    pub fn set_sources(&mut self, sources: SecretSources) {
+        self.sources = sources;
+    }
+
+    /// The names that guests may name; a `*` in one stands for any text.
+    pub fn let_guests_name(&mut self, patterns: Vec<String>) {
+        self.for_guests = Arc::new(patterns);
+    }
+
+    /// The same for a program that may name only what guests may.
+    #[must_use]
+    pub fn of_guest(&self, of_guest: bool) -> Self {
         Self {
-            sources,
-            uses: Arc::default(),
+            of_guest,
+            ..self.clone()
         }
+    }
+
+    /// Whether guests may name this secret.
+    #[must_use]
+    pub fn lets_guests_name(&self, name: &str) -> bool {
+        self.for_guests.iter().any(|pattern| fits(pattern, name))
     }
 
     pub fn sources(&self) -> &SecretSources {
@@ -158,8 +202,8 @@ impl Secrets {
     #[must_use]
     pub fn used_by(&self, uses: BTreeMap<Name, Vec<Name>>) -> Self {
         Self {
-            sources: self.sources.clone(),
             uses: Arc::new(uses),
+            ..self.clone()
         }
     }
 
@@ -167,7 +211,7 @@ impl Secrets {
     /// none when the program has none.
     ///
     /// # Errors
-    /// `secret`: one that the action names is not there.
+    /// `secret`: one that the action names is not there; `denied`: a guest may not name it.
     pub fn open(&self, request: &Request) -> Result<Option<Opened>, Fault> {
         if self.uses.is_empty() {
             return Ok(None);
@@ -178,6 +222,14 @@ impl Secrets {
         let mut values = BTreeMap::new();
         let all: BTreeSet<&Name> = self.uses.values().flatten().collect();
         for name in all {
+            if self.of_guest && !self.lets_guests_name(name) {
+                if own.contains(name) {
+                    let message =
+                        format!("the secret `{name}` may not be named here: --allow-secret");
+                    return Err(Fault::new(fault_kind::DENIED, message));
+                }
+                continue;
+            }
             let found = self.sources.get(name);
             match found {
                 Ok(Some(value)) => {
@@ -393,6 +445,26 @@ fn written(c: char) -> String {
 mod tests {
     use super::*;
     use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+    #[test]
+    fn a_pattern_names_secrets() {
+        for (pattern, fitting) in [
+            ("API", &["API"][..]),
+            ("API_*", &["API_", "API_X", "API_X_KEY"]),
+            ("*_KEY", &["_KEY", "X_KEY", "API_X_KEY"]),
+            ("API*KEY", &["API_X_KEY"]),
+            (
+                "*",
+                &["API", "API_", "API_X", "_KEY", "X_KEY", "API_X_KEY", "api"],
+            ),
+            ("*X*", &["API_X", "X_KEY", "API_X_KEY"]),
+            ("", &[]),
+        ] {
+            let all = ["API", "API_", "API_X", "_KEY", "X_KEY", "API_X_KEY", "api"];
+            let found: Vec<&str> = all.into_iter().filter(|name| fits(pattern, name)).collect();
+            assert_eq!(found, fitting, "{pattern}");
+        }
+    }
 
     fn mask(secret: &str) -> Mask {
         Mask::of([secret].into_iter())

@@ -262,7 +262,7 @@ pub struct ServeArgs {
 }
 
 /// What workflows that come over HTTP may do.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct GuestArgs {
     /// Workflows that come over HTTP may run commands
     #[arg(long, env = "WINDLASS_ALLOW_SHELL", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
@@ -276,6 +276,14 @@ pub struct GuestArgs {
     /// Workflows that come over HTTP may reach addresses that are not on the public internet
     #[arg(long, env = "WINDLASS_ALLOW_PRIVATE_NETWORK", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_private_network: bool,
+    /// A secret that workflows that come over HTTP may name; a * stands for any text
+    #[arg(
+        long,
+        env = "WINDLASS_ALLOW_SECRET",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    pub allow_secret: Vec<String>,
 }
 
 /// A duration as people write it on a command line.

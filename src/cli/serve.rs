@@ -92,8 +92,12 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
         scripts: args.guests.allow_scripts,
         files: args.guests.allow_files,
         private_network: args.guests.allow_private_network,
+        secrets: false,
     };
-    let mut builder = Engine::builder().limits(limits).guest_policy(guests);
+    let mut builder = Engine::builder()
+        .limits(limits)
+        .guest_policy(guests)
+        .guest_secrets(args.guests.allow_secret.clone());
     if let Some(directory) = &options.secrets {
         builder = builder.secrets(SecretSources::default().with_directory(directory));
     }

@@ -424,6 +424,12 @@ impl Workflows {
                 let what = format!("`{}` may not use `{}` here", step.name, call.executor);
                 refuse(step.span, what, flag);
             }
+            for name in call.secrets() {
+                if !self.policy.secrets && !self.registry.lets_guests_name(&name) {
+                    let what = format!("`{}` may not name the secret `{name}` here", step.name);
+                    refuse(step.span, what, &format!("--allow-secret {name}"));
+                }
+            }
         }
         // Who may run commands sees it anyway.
         for read in workflow.environment.iter().filter(|_| !self.policy.shell) {
@@ -538,13 +544,7 @@ fn hash(source: &ProgramSource) -> ProgramHash {
     part(source.dialect.as_str().as_bytes());
     part(&source.max_count.to_be_bytes());
     part(&source.max_timeout_ms.to_be_bytes());
-    let Policy {
-        shell,
-        scripts,
-        files,
-        private_network,
-    } = source.policy;
-    part(&[shell, scripts, files, private_network].map(u8::from));
+    part(&source.policy.bytes());
     part(source.folder.as_deref().unwrap_or_default().as_bytes());
     for file in &source.bundle.files {
         part(file.path.as_bytes());

@@ -128,6 +128,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Which secrets workflows from elsewhere may name; a `*` stands for any text. Without this
+    /// none.
+    #[must_use]
+    pub fn guest_secrets(mut self, patterns: Vec<String>) -> Self {
+        self.registry.let_guests_name(patterns);
+        self
+    }
+
     /// Raises or lowers the cap on the count of a loop.
     #[must_use]
     pub fn max_count(mut self, count: u64) -> Self {

@@ -50,6 +50,10 @@ impl Executor for Http {
         })
     }
 
+    fn destination(&self, request: &Request) -> Option<Url> {
+        Url::parse(request.inputs.get("uri")?.as_str()?).ok()
+    }
+
     fn default_timeout(&self, request: &Request) -> Option<Duration> {
         Some(if is_asynchronous(request) {
             ASYNCHRONOUS_TIMEOUT

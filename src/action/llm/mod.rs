@@ -11,6 +11,7 @@ use super::secrets::Mask;
 use super::{Attempt, Executor};
 use crate::expression::Value;
 use crate::model::{Fault, Request, fault_kind};
+use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use settings::{Provider, Settings, Target};
 use std::sync::Arc;
@@ -118,6 +119,10 @@ impl Ai {
 impl Executor for Ai {
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
         Box::pin(self.ask(&request.inputs, request))
+    }
+
+    fn destination(&self, request: &Request) -> Option<Url> {
+        settings::address(&request.inputs)
     }
 }
 

@@ -119,6 +119,20 @@ impl Settings {
     }
 }
 
+/// Where a question with these inputs goes, if it goes over HTTP.
+pub(super) fn address(inputs: &Value) -> Option<reqwest::Url> {
+    let mut inputs = inputs.as_object()?.clone();
+    // Where it goes does not depend on the key, which may be in a file.
+    inputs.insert("api_key".into(), Value::text("key"));
+    let inputs = Value::object(inputs);
+    let from = Inputs::from_value("inputs", &inputs).ok()?;
+    let named = from.text("model").ok()?.map(str::to_owned);
+    match target(from, named).ok()?.0 {
+        Target::Http { url, .. } => reqwest::Url::parse(&url).ok(),
+        Target::Command(_) => None,
+    }
+}
+
 fn whole(value: &Value) -> Option<i64> {
     value
         .as_int()

@@ -2,19 +2,21 @@
 //! keeps nobody else from it.
 
 use super::process::Place;
-use crate::serve::{COUNT, Server};
+use crate::serve::{COUNT, Server, Start};
 use crate::store_contract::{commit, ok};
 use crate::support::serve;
 use axum::Router;
 use axum::extract::State;
-use axum::routing::get;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use windlass::engine::{Engine, EngineError, Limits, RunFailure, ScheduleError, Value};
-use windlass::store::SledStore;
+use windlass::machine::Event;
+use windlass::program::ProgramHash;
+use windlass::scheduler::{Loaded, Loader, Scheduler};
+use windlass::store::{MemoryStore, ProgramSource, SledStore, Store};
 
 /// How many are inside at a time, and how many were at most.
 #[derive(Default)]
@@ -29,34 +31,43 @@ async fn slow(State(crowd): State<Arc<Crowd>>) -> &'static str {
     // Long enough for all that may come to come.
     tokio::time::sleep(Duration::from_millis(20)).await;
     crowd.now.fetch_sub(1, Ordering::SeqCst);
-    "done"
+    ANSWER
 }
 
+/// What a model answers, and whoever else is asked.
+const ANSWER: &str = r#"{"choices": [{"message": {"role": "assistant", "content": "done"}}]}"#;
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_gets_so_many_calls_at_a_time() {
-    let crowd = Arc::<Crowd>::default();
-    let router = Router::new()
-        .route("/", get(slow))
-        .with_state(crowd.clone());
-    let base = serve(router).await;
-    let limits = Limits {
-        effects_per_host: 3,
-        ..Limits::default()
-    };
-    let engine = Engine::builder().limits(limits).in_memory().unwrap();
-    let text = format!(
-        "actions:\n\
-         \x20 all:\n\
-         \x20   type: foreach\n\
-         \x20   foreach: \"@range(0, 40)\"\n\
-         \x20   concurrency: 40\n\
-         \x20   actions: {{ call: {{ type: http, uri: \"{base}/\" }} }}\n\
-         outputs: \"@length(body('all'))\""
-    );
-    let workflow = engine.load_text("host.yaml", &text).unwrap();
-    let run = engine.start(&workflow, Value::Null).await.unwrap();
-    assert_eq!(run.result().await.unwrap(), Value::from(40_i64));
-    assert_eq!(crowd.most.load(Ordering::SeqCst), 3);
+async fn a_host_gets_so_many_calls_at_a_time_whoever_makes_them() {
+    for action in [
+        "{ type: http, uri: \"BASE/\" }",
+        "{ type: ai, inputs: { model: m, prompt: hello, base_url: \"BASE/v1\", api_key: k } }",
+        "{ type: activity, inputs: { activityType: there } }",
+    ] {
+        let crowd = Arc::<Crowd>::default();
+        let router = Router::new().fallback(slow).with_state(crowd.clone());
+        let base = serve(router).await;
+        let limits = Limits {
+            effects_per_host: 3,
+            ..Limits::default()
+        };
+        let engine = Engine::builder().limits(limits).in_memory().unwrap();
+        let text = "
+handlers: { there: { url: \"BASE/handler\" } }
+actions:
+  all:
+    type: foreach
+    foreach: \"@range(0, 40)\"
+    concurrency: 40
+    actions: { call: ACTION }
+outputs: \"@length(body('all'))\"
+";
+        let text = text.replace("ACTION", action).replace("BASE", &base);
+        let workflow = engine.load_text("host.yaml", &text).unwrap();
+        let run = engine.start(&workflow, Value::Null).await.unwrap();
+        assert_eq!(run.result().await.unwrap(), Value::from(40_i64), "{action}");
+        assert_eq!(crowd.most.load(Ordering::SeqCst), 3, "{action}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,9 +211,92 @@ async fn a_run_that_cannot_be_loaded_is_parked_and_the_others_go_on() {
 
     // Nothing looks at it after a restart, before somebody asks.
     let store = SledStore::open(&place.state()).unwrap();
-    use windlass::store::Store;
     assert!(store.runnable().unwrap().is_empty());
     drop(store);
     let resumed = place.run(&["resume", "broken"]);
     assert_eq!(resumed.status.code(), Some(3), "{resumed:?}");
+}
+
+/// A program of which the engine dies when it reads it, beside those that it can read.
+struct Fragile;
+
+impl Loader for Fragile {
+    fn load(&self, _: ProgramHash, _: &ProgramSource) -> Result<Loaded, String> {
+        panic!("it stumbles over this program");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_the_engine_panics_over_is_parked_after_three_tries() {
+    let store = Arc::new(MemoryStore::default());
+    ok(&*store, commit("broken", 0));
+    let tasks = tokio::runtime::Handle::current();
+    let scheduler = Scheduler::new(
+        store.clone(),
+        Arc::new(Fragile),
+        tasks,
+        Limits::default(),
+        false,
+    )
+    .unwrap();
+    scheduler.recover(false).await.unwrap();
+    let mut parked = None;
+    for _ in 0..600 {
+        let labels = store.header("broken").unwrap().labels;
+        parked = labels.get("windlass.parked").cloned();
+        if parked.is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let reason = parked.expect("the run is parked");
+    assert!(
+        reason.contains("the engine failed at its program"),
+        "{reason}"
+    );
+    assert!(store.runnable().unwrap().is_empty());
+    // Whoever asks for it is told, and the scheduler is still there.
+    let refused = scheduler.deliver("broken", Event::Resumed).await;
+    assert!(refused.is_err());
+    assert!(scheduler.recover(false).await.unwrap().is_empty());
+    scheduler.stop().await;
+}
+
+/// A loop without a delay, an effect or an end.
+const SPIN: &str = "
+name: spin
+variables: { n: 0 }
+actions:
+  turn:
+    type: until
+    condition: '@false'
+    limit: { count: 1000000, timeout: PT1H }
+    actions: { more: { type: incrementVariable, name: n, value: 1 } }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_that_spin_keep_nobody_else_waiting() {
+    let place = Place::new();
+    let state = place.state();
+    let server = Start::new(&state).args(&["--max-count", "1000000"]).spawn();
+    let mut spinning = Vec::new();
+    for _ in 0..4 {
+        spinning.push(server.begin(SPIN, json!({})).await);
+    }
+    for _ in 0..5 {
+        let run = server.begin(COUNT, json!({})).await;
+        assert_eq!(server.end(&run).await["output"], 20);
+    }
+    for run in spinning {
+        let (_, status) = server.get(&format!("/v1/runs/{run}")).await;
+        assert_eq!(status["status"], "Running", "{status}");
+        let (code, told) = server
+            .post(&format!("/v1/runs/{run}/cancel"), &json!({}))
+            .await;
+        assert_eq!(
+            (code, &told["status"]),
+            (200, &json!("Cancelled")),
+            "{told}"
+        );
+    }
 }

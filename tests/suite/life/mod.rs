@@ -2,6 +2,7 @@
 //! schedules. Seen from outside: processes that are killed, sockets, files.
 
 mod alone;
+mod egress;
 mod folder;
 mod limits;
 mod outage;

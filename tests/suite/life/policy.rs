@@ -109,3 +109,63 @@ async fn a_guest_reaches_no_private_address_also_after_a_restart() {
     assert_eq!(outcome["error"], Value::Null, "{outcome}");
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
+
+const SECRET: &str = "
+inputs: { uri: { type: string } }
+actions:
+  wait: { type: waitForSignal, signal: go }
+  call: { type: http, uri: \"@inputs('uri')\", headers: { authorization: \"${secret:API_KEY}\" } }
+outputs: \"@body('call')\"
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_names_only_the_secrets_that_it_is_let() {
+    let echo = |headers: axum::http::HeaderMap| async move {
+        let given = headers["authorization"].to_str().unwrap();
+        axum::Json(json!({ "length": given.len() }))
+    };
+    let base = serve(Router::new().route("/", get(echo))).await;
+    let place = Place::new();
+    let state = place.state();
+    let with = |args: &[&str]| {
+        Start::new(&state).args(args).spawn_with(|command| {
+            command.env("WINDLASS_SECRET_API_KEY", "0123456789");
+        })
+    };
+    let input = json!({ "uri": base });
+    let body = json!({ "text": SECRET, "input": input });
+    for args in [&[][..], &["--allow-secret", "API,OTHER_*"]] {
+        let server = with(args);
+        let (status, told) = server.post("/v1/runs", &body).await;
+        assert_eq!(status, 422, "{told}");
+        let found = &told["diagnostics"][0];
+        assert_eq!(found["code"], "denied", "{told}");
+        let hint = found["hint"].as_str().unwrap();
+        assert!(hint.ends_with("--allow-secret API_KEY"), "{hint}");
+    }
+    // The operator's own names it.
+    let file = place.file(
+        "own.yaml",
+        &SECRET.replace("  wait: { type: waitForSignal, signal: go }\n", ""),
+    );
+    let uri = format!("uri={base}");
+    let run = place.command(&["run", &file, "-i", &uri, "-o", "json"]);
+    let output = { run }
+        .env("WINDLASS_SECRET_API_KEY", "0123456789")
+        .output()
+        .unwrap();
+    assert_eq!(output.stdout, b"{\"length\":10}\n", "{output:?}");
+
+    let server = with(&["--allow-secret", "OTHER,API_*"]);
+    let first = server.begin(SECRET, input.clone()).await;
+    let second = server.begin(SECRET, input).await;
+    let go = |run: &str| format!("/v1/runs/{run}/signal");
+    server.post(&go(&first), &json!({ "name": "go" })).await;
+    assert_eq!(server.end(&first).await["output"], json!({ "length": 10 }));
+    server.kill();
+    // The permission is taken away, from what is under way too.
+    let server = with(&[]);
+    server.post(&go(&second), &json!({ "name": "go" })).await;
+    let outcome = server.end(&second).await;
+    assert_eq!(outcome["error"]["kind"], "denied", "{outcome}");
+}

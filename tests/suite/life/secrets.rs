@@ -2,6 +2,7 @@
 //! everywhere, and is found nowhere that Windlass writes.
 
 use super::process::{Place, bytes_of};
+use crate::serve::{Server, Start};
 use crate::support::serve;
 use axum::Router;
 use axum::extract::State;
@@ -10,6 +11,7 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::post;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::process::Output;
 use std::sync::{Arc, Mutex};
@@ -153,6 +155,94 @@ async fn a_secret_reaches_the_world_and_nothing_that_is_written() {
     assert_eq!(body, json!({ "a": CANARY, "b": format!("{CANARY}!") }));
     // What a shell printed came into the run masked.
     assert_eq!(seen[1].1, "***");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_a_server_says_holds_a_secret() {
+    let seen = Seen::default();
+    let router = Router::new().route("/echo", post(echo));
+    let base = serve(router.with_state(seen.clone())).await;
+    let place = Place::new();
+    let state = place.state();
+    let args = ["--allow-shell", "--allow-secret", "TOKEN", "-v", "-v"];
+    let begin = || {
+        Start::new(&state).args(&args).spawn_with(|command| {
+            command.env("WINDLASS_SECRET_TOKEN", CANARY);
+        })
+    };
+    let server = begin();
+    let request = server.ask(Method::PUT, "/v1/workflows/canary");
+    let request = request.header("content-type", "application/yaml");
+    let kept = request.body(WORKFLOW).send().await.unwrap();
+    assert_eq!(kept.status(), 201);
+    let body = json!({ "workflow": "canary", "run": "c", "input": { "base": base } });
+    assert_eq!(server.post("/v1/runs", &body).await.0, 201);
+    for _ in 0..1_000 {
+        let (_, status) = server.get("/v1/runs/c").await;
+        if status["doing"][0]["waits_for"] == "signal" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    // What is in flight is looked at too.
+    assert_answers_clean(&server).await;
+    let (status, said) = server.stop();
+    assert!(status.success());
+    assert_clean("what it said", said.as_bytes());
+    let server = begin();
+    server
+        .post("/v1/runs/c/signal", &json!({ "name": "go" }))
+        .await;
+    let outcome = server.end("c").await;
+    assert_eq!(outcome["status"], "Failed", "{outcome}");
+    assert_answers_clean(&server).await;
+    assert_clean("the store", &bytes_of(&state));
+    let again = json!({ "from": "failed", "run": "d" });
+    assert_eq!(server.post("/v1/runs/c/retry", &again).await.0, 201);
+    assert_eq!(server.end("d").await["status"], "Failed");
+    assert_answers_clean(&server).await;
+    let (_, said) = server.stop();
+    assert_clean("what it said", said.as_bytes());
+    assert_clean("the store", &bytes_of(&state));
+    // It was there all the time.
+    assert_eq!(seen.lock().unwrap().len(), 3);
+}
+
+/// The canary in no answer of the API.
+async fn assert_answers_clean(server: &Server) {
+    for path in [
+        "/v1/runs",
+        "/v1/runs/c",
+        "/v1/runs/c/result",
+        "/v1/runs/c/history?events=true",
+        "/v1/runs/c/dump",
+        "/v1/dump",
+        "/v1/workflows",
+        "/v1/workflows/canary",
+        "/metrics",
+    ] {
+        let response = server.ask(Method::GET, path).send().await.unwrap();
+        assert!(response.status().is_success(), "{path}");
+        let headers = format!("{:?}", response.headers());
+        assert_clean(path, headers.as_bytes());
+        assert_clean(path, &response.bytes().await.unwrap());
+    }
+    // The stream: all that it tells by now, up to where it waits or ends.
+    let path = "/v1/runs/c/events";
+    let mut stream = server.ask(Method::GET, path).send().await.unwrap();
+    let mut told = Vec::new();
+    let (_, history) = server
+        .get("/v1/runs/c/history?events=true&limit=10000")
+        .await;
+    let events = history["events"].as_array().unwrap().len();
+    while String::from_utf8_lossy(&told)
+        .matches("event: history")
+        .count()
+        < events
+    {
+        told.extend(stream.chunk().await.unwrap().unwrap());
+    }
+    assert_clean(path, &told);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! `windlass serve` from outside: real processes, real sockets, real kills.
 
 mod api;
+mod client;
 mod commands;
+mod door;
 mod events;
 mod formats;
 pub mod fuzz;

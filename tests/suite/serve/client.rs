@@ -1,0 +1,316 @@
+//! A client made from the description of the API and nothing else: it finds operations by their id,
+//! builds requests from their parameters and schemas, and holds every answer against what the
+//! description promises. All operations are driven with it.
+
+use super::{COUNT, Server, client};
+use reqwest::Method;
+use serde_json::{Map, Value, json};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// An API by its description.
+struct Api {
+    base: String,
+    document: Value,
+    called: RefCell<BTreeSet<String>>,
+}
+
+/// An operation of it.
+struct Operation<'a> {
+    method: Method,
+    path: &'a str,
+    described: &'a Value,
+}
+
+impl Api {
+    async fn of(server: &Server) -> Self {
+        let (status, document) = server.get("/openapi.json").await;
+        assert_eq!(status, 200);
+        Self {
+            base: server.url.clone(),
+            document,
+            called: RefCell::default(),
+        }
+    }
+
+    fn operations(&self) -> Vec<(String, Operation<'_>)> {
+        let mut found = Vec::new();
+        for (path, methods) in self.document["paths"].as_object().unwrap() {
+            for (method, described) in methods.as_object().unwrap() {
+                let id = described["operationId"].as_str().unwrap().to_owned();
+                let method = method.to_uppercase().parse().unwrap();
+                found.push((
+                    id,
+                    Operation {
+                        method,
+                        path,
+                        described,
+                    },
+                ));
+            }
+        }
+        found
+    }
+
+    /// Whether a value is what a schema of the document says.
+    fn check(&self, schema: &Value, value: &Value, what: &str) {
+        let mut whole = schema.as_object().unwrap().clone();
+        whole.insert("components".into(), self.document["components"].clone());
+        let validator = jsonschema::validator_for(&Value::Object(whole)).unwrap();
+        let wrong: Vec<String> = validator
+            .iter_errors(value)
+            .map(|error| format!("{} at {}", error, error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{what}: {wrong:?}\n{value}");
+    }
+
+    /// Calls an operation with parameters by their names; `body` is what its body is.
+    async fn call(&self, id: &str, parameters: Value) -> (u16, Value) {
+        let operations = self.operations();
+        let (_, operation) = operations
+            .iter()
+            .find(|(found, _)| found == id)
+            .unwrap_or_else(|| panic!("there is no operation {id}"));
+        self.called.borrow_mut().insert(id.to_owned());
+        let mut given: Map<String, Value> = parameters.as_object().unwrap().clone();
+        let (mut path, mut query, mut headers) =
+            (operation.path.to_owned(), Vec::new(), Vec::new());
+        let described = operation.described["parameters"].as_array();
+        for parameter in described.into_iter().flatten() {
+            let name = parameter["name"].as_str().unwrap();
+            let Some(value) = given.remove(name) else {
+                assert_ne!(parameter["required"], true, "{id}: {name} is required");
+                continue;
+            };
+            self.check(&parameter["schema"], &value, &format!("{id}: {name}"));
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            match parameter["in"].as_str().unwrap() {
+                "path" => path = path.replace(&format!("{{{name}}}"), &text),
+                "query" => query.push((name.to_owned(), text)),
+                "header" => headers.push((name.to_owned(), text)),
+                other => panic!("{id}: a parameter in {other}"),
+            }
+        }
+        let url = format!("{}{path}", self.base);
+        let mut request = client()
+            .request(operation.method.clone(), url)
+            .query(&query);
+        for (name, text) in &headers {
+            request = request.header(name, text);
+        }
+        if let Some(body) = given.remove("body") {
+            let content = &operation.described["requestBody"]["content"];
+            let schema = &content["application/json"]["schema"];
+            assert!(schema.is_object(), "{id} takes no body of JSON");
+            self.check(schema, &body, &format!("{id}: its body"));
+            request = request
+                .header("content-type", "application/json")
+                .body(body.to_string());
+        }
+        assert!(given.is_empty(), "{id} has no {given:?}");
+        self.answer(id, operation, request).await
+    }
+
+    /// Sends, and holds the answer against the description.
+    async fn answer(
+        &self,
+        id: &str,
+        operation: &Operation<'_>,
+        request: reqwest::RequestBuilder,
+    ) -> (u16, Value) {
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let class = format!("{}XX", status / 100);
+        let responses = &operation.described["responses"];
+        let described = [status.to_string(), class]
+            .iter()
+            .find_map(|key| responses.get(key))
+            .unwrap_or_else(|| panic!("{id} does not say that it answers {status}"))
+            .clone();
+        for name in described["headers"]
+            .as_object()
+            .into_iter()
+            .flat_map(Map::keys)
+        {
+            assert!(response.headers().contains_key(name), "{id}: no {name}");
+        }
+        let Some(content) = described["content"].as_object() else {
+            assert_eq!(response.text().await.unwrap(), "", "{id}: {status}");
+            return (status, Value::Null);
+        };
+        let kind = response.headers()["content-type"].to_str().unwrap();
+        let kind = kind.split(';').next().unwrap().to_owned();
+        let Some(media) = content.get(&kind) else {
+            panic!("{id}: {status} has the type {kind}, which is not in {content:?}");
+        };
+        if kind == "text/event-stream" {
+            // It goes on for as long as the run does.
+            return (status, Value::Null);
+        }
+        let text = response.text().await.unwrap();
+        let value = match kind.ends_with("json") {
+            true => serde_json::from_str(&text).unwrap(),
+            false => Value::String(text),
+        };
+        self.check(&media["schema"], &value, &format!("{id}: {status}"));
+        (status, value)
+    }
+
+    async fn good(&self, id: &str, parameters: Value) -> Value {
+        let (status, value) = self.call(id, parameters).await;
+        assert!((200..300).contains(&status), "{id}: {status} {value}");
+        value
+    }
+}
+
+const GATE: &str = "
+name: gate
+variables: { n: 0 }
+actions:
+  loop:
+    type: until
+    condition: \"@equals(variables('n'), 1)\"
+    limit: { count: 3, timeout: PT1H }
+    actions:
+      wait: { type: waitForSignal, signal: go }
+      next: { type: incrementVariable, name: n, value: 1 }
+  both:
+    type: foreach
+    foreach: [1, 2]
+    actions: { each: { type: compose, inputs: \"@item()\" } }
+";
+
+const BAD: &str = "actions: { fall: { type: terminate, inputs: { runStatus: Failed } } }";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_made_from_the_description_drives_everything() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let api = Api::of(&server).await;
+    let good = |id: &'static str, parameters: Value| api.good(id, parameters);
+
+    good("get_health", json!({})).await;
+    good("get_readiness", json!({})).await;
+    good("get_metrics", json!({})).await;
+    let checked = good("validate_workflow", json!({ "body": { "text": COUNT } })).await;
+    assert_eq!(checked["valid"], true);
+    let wrong = json!({ "body": { "actions": { "a": { "type": "waitt" } } } });
+    let checked = good("validate_workflow", wrong.clone()).await;
+    assert_eq!(checked["valid"], false);
+    let kept = json!({ "name": "count", "body": { "text": COUNT, "file": "count.yaml" } });
+    good("put_workflow", kept.clone()).await;
+    good("put_workflow", kept).await;
+    let bare = json!({ "name": "bare", "body": { "actions": { "a": { "type": "compose", "inputs": 1 } } } });
+    good("put_workflow", bare).await;
+    good("get_workflow", json!({ "name": "count" })).await;
+    let page = good("list_workflows", json!({ "limit": 1 })).await;
+    good(
+        "list_workflows",
+        json!({ "limit": 1, "after": page["next"] }),
+    )
+    .await;
+
+    let keyed =
+        json!({ "Idempotency-Key": "k", "body": { "workflow": "count", "input": { "to": 3 } } });
+    let run = good("start_run", keyed.clone()).await["run"].clone();
+    assert_eq!(good("start_run", keyed).await["run"], run);
+    let ended = good("get_result", json!({ "run": run, "wait": 60 })).await;
+    assert_eq!(ended["output"], 3);
+    let gate = json!({ "body": { "text": GATE, "run": "gate", "labels": { "a": "b" } } });
+    good("start_run", gate.clone()).await;
+    let (status, _) = api.call("get_result", json!({ "run": "gate" })).await;
+    assert_eq!(status, 202);
+    for run in [&run, &json!("gate")] {
+        good("get_run", json!({ "run": run })).await;
+        let whole = json!({ "run": run, "events": true, "iterations": 5, "after": 1, "limit": 3 });
+        good("get_history", whole).await;
+        good("get_dump", json!({ "run": run, "iterations": 1 })).await;
+        good("get_events", json!({ "run": run, "history": true })).await;
+    }
+    let some = json!({ "status": "waiting", "label": "a=b", "workflow": "gate", "limit": 1 });
+    assert_eq!(good("list_runs", some).await["runs"][0]["run"], "gate");
+    good(
+        "dump_all",
+        json!({ "limit": 1, "after": "a", "iterations": 2 }),
+    )
+    .await;
+    good("pause_run", json!({ "run": "gate" })).await;
+    good("get_run", json!({ "run": "gate" })).await;
+    good("resume_run", json!({ "run": "gate" })).await;
+    good("pause_run", json!({ "run": "gate" })).await;
+    assert_eq!(good("resume_all", json!({})).await["runs"], json!(["gate"]));
+    let signal = json!({ "run": "gate", "body": { "name": "go", "payload": [1] } });
+    good("signal_run", signal).await;
+    good("get_result", json!({ "run": "gate", "wait": 60 })).await;
+    good("get_run", json!({ "run": "gate" })).await;
+    good("get_history", json!({ "run": "gate", "loop": "loop" })).await;
+    let (status, _) = api.call("cancel_run", json!({ "run": "gate" })).await;
+    assert_eq!(status, 409);
+    good(
+        "start_run",
+        json!({ "body": { "text": BAD, "run": "bad" } }),
+    )
+    .await;
+    good("get_result", json!({ "run": "bad", "wait": 60 })).await;
+    good("get_run", json!({ "run": "bad" })).await;
+    good(
+        "retry_run",
+        json!({ "run": "bad", "body": { "from": "failed", "run": "worse" } }),
+    )
+    .await;
+    good(
+        "start_run",
+        json!({ "body": { "text": GATE, "run": "last" } }),
+    )
+    .await;
+    good("cancel_run", json!({ "run": "last" })).await;
+    good(
+        "prune_runs",
+        json!({ "body": { "keep": 1, "older_than": "PT1S", "dry_run": true } }),
+    )
+    .await;
+    good(
+        "prune_runs",
+        json!({ "body": { "keep": 0, "workflow": "count" } }),
+    )
+    .await;
+    good("remove_workflow", json!({ "name": "bare" })).await;
+
+    // What is wrong is described too.
+    for (id, parameters, expected) in [
+        (
+            "put_workflow",
+            json!({ "name": "w", "body": wrong["body"] }),
+            422,
+        ),
+        ("get_workflow", json!({ "name": "bare" }), 404),
+        ("remove_workflow", json!({ "name": "bare" }), 404),
+        ("start_run", json!({ "body": { "workflow": "bare" } }), 404),
+        ("start_run", gate, 409),
+        ("list_runs", json!({ "status": "asleep" }), 400),
+        ("retry_run", json!({ "run": "gate", "body": {} }), 409),
+        ("prune_runs", json!({ "body": {} }), 400),
+    ] {
+        let (status, problem) = api.call(id, parameters).await;
+        assert_eq!(status, expected, "{id}: {problem}");
+    }
+    let described = api.operations();
+    for (id, operation) in &described {
+        if !operation.path.contains("{run}") {
+            continue;
+        }
+        let mut parameters = json!({ "run": "nobody" });
+        match id.as_str() {
+            "signal_run" => parameters["body"] = json!({ "name": "go" }),
+            "retry_run" => parameters["body"] = json!({}),
+            _ => {}
+        }
+        let (status, problem) = api.call(id, parameters).await;
+        assert_eq!(status, 404, "{id}: {problem}");
+        assert_eq!(problem["type"], "urn:windlass:unknown-run", "{id}");
+    }
+    let all: BTreeSet<String> = described.into_iter().map(|(id, _)| id).collect();
+    assert_eq!(*api.called.borrow(), all, "every operation is driven");
+}
