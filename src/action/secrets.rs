@@ -188,10 +188,10 @@ impl Secrets {
         }
     }
 
-    /// Whether guests may name this secret.
+    /// Whether guests may name this secret. Who may read the environment at all is told earlier.
     #[must_use]
     pub fn lets_guests_name(&self, name: &str) -> bool {
-        self.for_guests.iter().any(|pattern| fits(pattern, name))
+        of_environment(name).is_some() || self.for_guests.iter().any(|pattern| fits(pattern, name))
     }
 
     pub fn sources(&self) -> &SecretSources {

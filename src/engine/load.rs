@@ -424,7 +424,7 @@ impl Workflows {
                 let what = format!("`{}` may not use `{}` here", step.name, call.executor);
                 refuse(step.span, what, flag);
             }
-            for name in call.secrets() {
+            for name in workflow.secrets_of(call) {
                 if !self.policy.secrets && !self.registry.lets_guests_name(&name) {
                     let what = format!("`{}` may not name the secret `{name}` here", step.name);
                     refuse(step.span, what, &format!("--allow-secret {name}"));
