@@ -1,9 +1,10 @@
 //! Connections that mean no good: too slow, too many, too large, under another name.
 
 use super::{PATIENCE, Server, Start};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 async fn connect(server: &Server) -> TcpStream {
     let address = server.url.strip_prefix("http://").unwrap();
