@@ -160,8 +160,7 @@ impl Following<'_> {
             let place = error.place();
             let gap = if place.is_empty() { "" } else { "\n  at " };
             let head = screen.tint("1;31", outcome.status.as_str());
-            let told = output::printable(&format!("{}{gap}{place}", error.message));
-            screen.say(&format!("{head}: {told}"));
+            screen.say(&format!("{head}: {}{gap}{place}", error.message));
             screen.say(&format!(
                 "  {} windlass status{} {run}",
                 screen.tint("34", "see"),
@@ -200,9 +199,7 @@ impl Following<'_> {
     fn paused(&mut self, run: &str, pause: Option<&PauseReport>) {
         let screen = self.view.screen;
         let why = match pause {
-            Some(pause) if pause.reason != "requested" => {
-                format!(": {}", output::printable(&pause.text()))
-            }
+            Some(pause) if pause.reason != "requested" => format!(": {}", pause.text()),
             _ => String::new(),
         };
         self.progress
