@@ -18,6 +18,9 @@ pub struct Arguments {
     pub command: Command,
 }
 
+/// Where the store is when nobody says.
+pub const STATE: &str = "state";
+
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
 pub struct Global {
@@ -27,7 +30,7 @@ pub struct Global {
         global = true,
         env = "WINDLASS_STATE",
         value_name = "DIR",
-        default_value = "state"
+        default_value = STATE
     )]
     pub state: PathBuf,
     /// Asks the server at this URL instead of the store
@@ -532,7 +535,10 @@ pub struct EvalArgs {
     /// The expression; with --template or --condition also a JSON document
     #[arg(required_unless_present = "batch")]
     pub expression: Option<String>,
-    /// A JSON or YAML file with what the expression may read; `-` reads standard input
+    /// A JSON or YAML file with what the expression may read; `-` reads standard input. Its keys:
+    /// vars (or variables), params (or parameters), inputs, actions, trigger, item, loops, results,
+    /// workflow, current, state, loop, settings, data, env, secrets; now, the time; mode, loom or
+    /// azure
     #[arg(long, env = "WINDLASS_CONTEXT", value_name = "FILE")]
     pub context: Option<PathBuf>,
     /// Reads it as JSON whose strings are templates
@@ -552,7 +558,7 @@ pub struct EvalArgs {
 /// `windlass schema`.
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// The format: loom, azure, tea, canvas
+    /// The format: loom, tea, canvas. Those of azure name their own schema under `$schema`
     #[arg(env = "WINDLASS_FORMAT", value_name = "FORMAT", default_value = "loom")]
     pub format: String,
 }

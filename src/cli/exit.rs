@@ -4,6 +4,7 @@ use crate::engine::report::OutcomeReport;
 use crate::engine::{EngineError, LoadError, RunStatus, ScheduleError, Status, StoreError};
 use crate::server::ServeError;
 use crate::server::control::{ControlError, RefusalKind};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 /// What the process says when it ends (spec: cli.md, "Exit codes").
@@ -88,6 +89,10 @@ impl From<Exit> for ExitCode {
 /// Advice about a run that is not there.
 const LIST: &str = "`windlass list` shows the runs of a store";
 
+/// Advice about an id that another run has, which may have ended.
+const TAKEN: &str = "give another --id; `windlass resume` goes on with a run that has not ended, \
+                     and `windlass retry` starts one that ended badly once more";
+
 /// Why a command came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -148,14 +153,12 @@ impl Failure {
             )),
             Self::Control(ControlError::Refused(refusal)) => match refusal.kind {
                 RefusalKind::UnknownRun => Some(LIST.to_owned()),
-                RefusalKind::Exists => Some(String::from("`windlass resume` goes on with it")),
+                RefusalKind::Exists => Some(TAKEN.to_owned()),
                 _ => None,
             },
             Self::Engine(EngineError::Store(error)) => advice(error),
             Self::Engine(EngineError::Schedule(ScheduleError::Store(error))) => advice(error),
-            Self::Engine(EngineError::Schedule(ScheduleError::Exists(run))) => {
-                Some(format!("`windlass resume {run}` goes on with it"))
-            }
+            Self::Engine(EngineError::Schedule(ScheduleError::Exists(_))) => Some(TAKEN.to_owned()),
             Self::Engine(EngineError::NoStore(_)) => Some(String::from(
                 "`windlass run` makes one; --state says where it is",
             )),
@@ -188,8 +191,17 @@ fn of_control(error: &ControlError) -> Exit {
     }
 }
 
+fn is_content(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::InvalidData | ErrorKind::FileTooLarge
+    )
+}
+
 fn of_load(error: &LoadError) -> Exit {
     match error {
+        // It is there, but it is no workflow: too large, or no text.
+        LoadError::Unreadable { error, .. } if is_content(error) => Exit::Invalid,
         LoadError::Unreadable { .. } => Exit::Usage,
         LoadError::Refused { .. } => Exit::Invalid,
     }
@@ -203,6 +215,7 @@ fn of_engine(error: &EngineError) -> Exit {
         | EngineError::KeyReused(_)
         | EngineError::NotRetried { .. }
         | EngineError::NoPlace { .. }
+        | EngineError::NoLoop { .. }
         | EngineError::NoStore(_) => Exit::Usage,
         EngineError::Load(error) => of_load(error),
         EngineError::Thread(_) | EngineError::NoRuntime => Exit::Failed,

@@ -26,6 +26,9 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
     show(screen, format, args.watch.watch, async || {
         let read = look(global, &request, |store| history(store, &args.run, &filter));
         let report: HistoryReport = read.await?;
+        if report.earlier > 0 && !args.watch.watch {
+            screen.say(&format!("and {} earlier: --iterations all", report.earlier));
+        }
         Ok(Shown {
             text: match format {
                 Format::Table => table(&report, now()),

@@ -211,12 +211,20 @@ fn pairs(flag: &str, which: &str, into: &mut Object) -> Result<(), Failure> {
         None => (name, Value::text(text)),
         Some(name) => {
             let value = Value::from_json(text)
-                .map_err(|error| Failure::Usage(format!("{which} {name}: {error}")))?;
+                .map_err(|error| Failure::Usage(no_json(which, name, text, &error)))?;
             (name, value)
         }
     };
     into.insert(Arc::from(name), value);
     Ok(())
+}
+
+fn no_json(which: &str, name: &str, text: &str, error: &impl std::fmt::Display) -> String {
+    let shown = super::output::cut(text, 60);
+    format!(
+        "{which} {name}: after `:=` stands JSON, and `{shown}` is none ({error}); text stands \
+         after `=`: {which} {name}={shown}"
+    )
 }
 
 /// An id that can be a key, part of a header and a word of a command line.

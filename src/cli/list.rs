@@ -1,7 +1,7 @@
 //! `windlass list`.
 
 use super::access::look;
-use super::args::{Global, ListArgs};
+use super::args::{Global, ListArgs, STATE};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
@@ -9,6 +9,7 @@ use super::{human, inputs};
 use crate::engine::report::{ListFilter, ListReport, list};
 use crate::engine::{EngineError, RunStatus, Timestamp, now};
 use crate::server::control::Request;
+use std::path::Path;
 
 /// The command.
 pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exit, Failure> {
@@ -29,12 +30,14 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
     let format = args.output.output;
     show(screen, format, args.watch.watch, async || {
         let report = match look(global, &request, |store| list(store, &filter)).await {
-            // A store that is not there has no runs.
-            Err(Failure::Engine(EngineError::NoStore(_))) => ListReport {
-                runs: Vec::new(),
-                more: 0,
-                next: None,
-            },
+            // The store of this folder may come yet; one that somebody names is there.
+            Err(Failure::Engine(EngineError::NoStore(path))) if path == Path::new(STATE) => {
+                ListReport {
+                    runs: Vec::new(),
+                    more: 0,
+                    next: None,
+                }
+            }
             other => other?,
         };
         if report.more > 0 && !args.watch.watch {

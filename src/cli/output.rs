@@ -13,9 +13,9 @@ use std::io::{ErrorKind, IsTerminal, Write};
 pub enum Format {
     /// For people.
     Table,
-    /// One JSON document on one line.
+    /// One JSON document on one line; of `logs`, which is read as it grows, one for each event.
     Json,
-    /// One JSON document a line for each thing.
+    /// JSON Lines: one JSON document a line for each thing.
     Jsonl,
     /// YAML.
     Yaml,

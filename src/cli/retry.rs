@@ -44,9 +44,11 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
     let mut signals = Signals::new()?;
     let from = args.from.as_deref();
     let place = from.map(|from| format!(" from {from}")).unwrap_or_default();
-    screen.say(&format!("run {id}, {} once more{place}", args.run));
     let exit = match session.retry(&args.run, &id, from).await {
-        Ok(()) => follow(&mut session, &[id], &view, &mut signals).await,
+        Ok(()) => {
+            screen.say(&format!("run {id}, {} once more{place}", args.run));
+            follow(&mut session, &[id], &view, &mut signals).await
+        }
         Err(failure) => Err(failure),
     };
     session.leave(&mut signals).await;

@@ -24,6 +24,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     }
     let input = workflow.check_input(inputs::inputs(args.input.as_deref(), &args.set)?)?;
     let labels = inputs::labels(&args.label)?;
+    engine::own_labels(&labels)?;
     let id = match &args.id {
         Some(id) => inputs::run_id(id)?,
         None => new_id(&workflow.program().name),

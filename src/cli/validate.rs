@@ -15,12 +15,16 @@ struct Checked {
     valid: bool,
     diagnostics: Vec<engine::report::DiagnosticReport>,
     loops: Vec<LoopLimits>,
+    /// Why nothing is known of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// The command.
 pub fn validate(screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
     let options = inputs::options(&args.load, &args.handlers)?;
     let mut checked = Vec::new();
+    let mut exit = Exit::Succeeded;
     for path in &args.files {
         let (diagnostics, bundle, loops) = match engine::load(path, &options) {
             Ok(workflow) => (
@@ -32,31 +36,42 @@ pub fn validate(screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
                 diagnostics,
                 bundle,
             }) => (diagnostics, bundle, Vec::new()),
-            Err(error) => return Err(error.into()),
+            Err(error) => {
+                let failure = Failure::from(error);
+                screen.fail(&failure.to_string(), None);
+                exit = exit.worse(failure.exit());
+                checked.push(Checked {
+                    file: path.display().to_string(),
+                    valid: false,
+                    diagnostics: Vec::new(),
+                    loops: Vec::new(),
+                    error: Some(failure.to_string()),
+                });
+                continue;
+            }
         };
         if !diagnostics.is_empty() {
             screen.say(&diagnostics.render(&bundle, screen.error_colour));
         }
         let refused = diagnostics.has_errors() || (args.strict && !diagnostics.is_empty());
+        if refused {
+            exit = exit.worse(Exit::Invalid);
+        }
         checked.push(Checked {
             file: path.display().to_string(),
             valid: !refused,
             diagnostics: engine::report::diagnostics(&diagnostics, &bundle),
             loops,
+            error: None,
         });
     }
-    let valid = checked.iter().all(|file| file.valid);
     match args.output.output {
         Format::Table => checked
             .iter()
             .try_for_each(|file| output::print(&text(file)))?,
         format => output::list(format, &checked)?,
     }
-    Ok(if valid {
-        Exit::Succeeded
-    } else {
-        Exit::Invalid
-    })
+    Ok(exit)
 }
 
 fn text(file: &Checked) -> String {

@@ -41,6 +41,16 @@ pub enum EngineError {
         /// Why not.
         why: String,
     },
+    /// A loop that a run does not have.
+    #[error("run {run} has no loop `{path}`; it has {}", listed(known))]
+    NoLoop {
+        /// The run.
+        run: crate::model::Name,
+        /// The path or name that was asked for.
+        path: String,
+        /// The paths of those that ran, and the names of the others.
+        known: Vec<String>,
+    },
     /// The workflow.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -53,6 +63,20 @@ pub enum EngineError {
     /// Called outside a tokio runtime.
     #[error("an engine is opened inside a tokio runtime")]
     NoRuntime,
+}
+
+/// The first of several names.
+fn listed(names: &[String]) -> String {
+    const SHOWN: usize = 20;
+    if names.is_empty() {
+        return String::from("none");
+    }
+    let first = names.iter().take(SHOWN);
+    let mut text = first.map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len().saturating_sub(SHOWN)));
+    }
+    text
 }
 
 /// Why a workflow was not loaded.

@@ -207,11 +207,6 @@ fn converted(input: &Input, value: &Value) -> Result<Value, EngineError> {
                 parsed => converted(&same, &parsed),
             }
         }
-        _ if input.kind == InputKind::String
-            && !matches!(value, Value::Array(_) | Value::Object(_)) =>
-        {
-            Ok(Value::text(value.to_json()))
-        }
         _ => Err(wrong(input, value, wanted)),
     }
 }

@@ -54,7 +54,7 @@ pub use error::{EngineError, LoadError};
 pub use follow::{Began, Follower, Notice};
 pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, read_file};
-pub use once::{REQUEST_LABEL, Started};
+pub use once::{REQUEST_LABEL, Started, own_labels};
 pub use prune::{PruneFilter, Pruned};
 pub use retry::{FAILED, RETRY_FROM_LABEL, RETRY_LABEL};
 pub use run::{RunFailure, RunHandle};

@@ -14,6 +14,22 @@ use ulid::Ulid;
 /// The label that holds what a keyed run was started with, as a hash.
 pub const REQUEST_LABEL: &str = "windlass.request";
 
+/// What the names of labels begin with that only Windlass gives.
+const RESERVED: &str = "windlass.";
+
+/// Checks that the labels of a caller are the caller's own.
+///
+/// # Errors
+/// [`EngineError::Input`] with the label that is not.
+pub fn own_labels(labels: &BTreeMap<String, String>) -> Result<(), EngineError> {
+    match labels.keys().find(|name| name.starts_with(RESERVED)) {
+        None => Ok(()),
+        Some(name) => Err(EngineError::Input(format!(
+            "the label `{name}` cannot be given: those that begin with `{RESERVED}` are Windlass's own"
+        ))),
+    }
+}
+
 /// The first of two equal requests may not be durable yet when the second comes.
 const TRIES: u32 = 200;
 

@@ -2,7 +2,7 @@
 //! Python's.
 
 use super::jinja::{Flavor, Jinja};
-use super::template::{Kind, Template, blame, is_wdl};
+use super::template::{Kind, Template, blame, is_jinja, is_wdl};
 use super::wdl::ast::{Expr, Node, Place};
 use super::wdl::eval::{Ctx, describe};
 use super::wdl::functions;
@@ -188,7 +188,7 @@ fn jinja(text: &str, flavor: Flavor) -> Result<TestKind, ParseError> {
     if trimmed.is_empty() {
         return Err(shape("the condition is empty".into()));
     }
-    if text.contains("{{") || text.contains("{%") || text.contains("{#") {
+    if is_jinja(text) {
         return Ok(TestKind::Jinja(
             Box::new(Jinja::template(text, flavor)?),
             false,

@@ -2,12 +2,13 @@
 //! of an expression, a template, a condition or a batch line in it. It reads no file and no
 //! clock: the time is passed in.
 
-use super::template::is_wdl;
+use super::template::{is_jinja, is_wdl};
 use super::wdl::eval::{find_member, same_name};
 use super::{
     ActionView, Condition, Env, EvalError, Lookup, Mode, Object, ParseError, Syntax, Template,
     Value,
 };
+use crate::diagnostic::did_you_mean;
 use chrono::{DateTime, Utc};
 use std::cell::Cell;
 
@@ -84,6 +85,38 @@ impl TryError {
     }
 }
 
+/// What a context may have (spec: expressions.md, "Trying one"); the last five are for Jinja.
+const KEYS: [&str; 18] = [
+    "vars", "params", "inputs", "actions", "trigger", "item", "loops", "results", "workflow",
+    "current", "now", "mode", "env", "secrets", "state", "loop", "settings", "data",
+];
+
+/// Second names of keys: as the expressions call them.
+const ALIASES: [(&str, &str); 2] = [("variables", "vars"), ("parameters", "params")];
+
+/// The members of a context under their first names; one that nothing would read is refused.
+fn known_members(given: &Object) -> Result<Object, TryError> {
+    let mut members = Object::with_capacity(given.len());
+    for (key, value) in given {
+        let alias = ALIASES.iter().find(|(alias, _)| **alias == **key);
+        let name = alias.map_or(&**key, |(_, name)| *name);
+        if !KEYS.contains(&name) {
+            let known = KEYS.iter().chain(ALIASES.iter().map(|(alias, _)| alias));
+            let hint = did_you_mean(key, known.copied()).map(|near| format!("; {near}"));
+            return Err(TryError::Context(format!(
+                "the context has no `{key}`{}: it may have {}",
+                hint.unwrap_or_default(),
+                KEYS.join(", ")
+            )));
+        }
+        if members.insert(name.into(), value.clone()).is_some() {
+            let message = format!("the context has `{name}` twice, under two names");
+            return Err(TryError::Context(message));
+        }
+    }
+    Ok(members)
+}
+
 /// An environment from a JSON context (spec: expressions.md, "Trying one").
 #[derive(Debug)]
 pub struct Context {
@@ -95,16 +128,18 @@ pub struct Context {
 
 impl Context {
     /// Reads a context: an object with any of the keys `vars` `params` `inputs` `actions`
-    /// `trigger` `item` `loops` `results` `workflow` `current` `state` `env` `secrets` `now`
-    /// `mode`; null for none. `now` is the time when the context has none; `seed` starts the
-    /// generator behind `rand` and `guid`.
+    /// `trigger` `item` `loops` `results` `workflow` `current` `state` `loop` `settings` `data`
+    /// `env` `secrets` `now` `mode`, `variables` and `parameters` for the first two; null for
+    /// none. `now` is the time when the context has none; `seed` starts the generator behind
+    /// `rand` and `guid`.
     ///
     /// # Errors
-    /// [`TryError::Context`] when the context is no object, or `now` or `mode` is not one.
+    /// [`TryError::Context`] when the context is no object, has another key, or `now` or `mode`
+    /// is not one.
     pub fn new(context: &Value, now: DateTime<Utc>, seed: u64) -> Result<Self, TryError> {
         let members = match context {
             Value::Null => Object::new(),
-            Value::Object(map) => (**map).clone(),
+            Value::Object(map) => known_members(map)?,
             _ => return Err(TryError::Context("the context must be an object".into())),
         };
         let now = match members.get("now") {
@@ -181,9 +216,7 @@ impl Context {
         let syntax = self.syntax();
         let templated = match syntax {
             Syntax::Azure => text.starts_with('@') || text.contains("@{"),
-            Syntax::Loom | Syntax::Jinja => {
-                text.starts_with('@') || is_wdl(text) || text.contains("{{") || text.contains("{%")
-            }
+            Syntax::Loom | Syntax::Jinja => text.starts_with('@') || is_wdl(text) || is_jinja(text),
         };
         if templated {
             return Template::parse(text, syntax).map_err(|error| parse(error, text));
@@ -214,18 +247,21 @@ pub fn evaluate_line(line: &str, now: DateTime<Utc>, seed: u64) -> Value {
 fn try_line(line: &str, now: DateTime<Utc>, seed: u64) -> Result<Value, TryError> {
     let request = Value::from_json(line)
         .map_err(|error| TryError::Context(format!("the line is no JSON: {error}")))?;
-    let subject = [
+    let subjects = [
         ("expr", Subject::Expression),
         ("template", Subject::Template),
         ("cond", Subject::Condition),
-    ]
-    .into_iter()
-    .find_map(|(key, subject)| Some((subject, request.get(key)?)));
-    let Some((subject, value)) = subject else {
+    ];
+    let subject = subjects
+        .into_iter()
+        .find_map(|(key, subject)| Some((key, subject, request.get(key)?)));
+    let (Some((key, subject, value)), Some(map)) = (subject, request.as_object()) else {
         let message = "the line must be an object with `expr`, `template` or `cond`";
         return Err(TryError::Context(message.into()));
     };
-    Context::new(&request, now, seed)?.evaluate(subject, value)
+    let mut context = map.clone();
+    context.retain(|name, _| **name != *key);
+    Context::new(&Value::object(context), now, seed)?.evaluate(subject, value)
 }
 
 fn parse(error: ParseError, text: &str) -> TryError {

@@ -2,6 +2,7 @@
 //! that says where the secret goes. Only an action puts the secret itself there, just before it
 //! runs; nothing here ever knows one.
 
+use super::template::is_jinja;
 use super::{Object, Syntax, Value};
 
 /// Letters of a private use area, so that no text that people write holds a mark by accident. That
@@ -108,7 +109,7 @@ impl Shorthand {
         let jinja = match syntax {
             Syntax::Azure => false,
             Syntax::Jinja => true,
-            Syntax::Loom => text.contains("{{") || text.contains("{%"),
+            Syntax::Loom => is_jinja(text),
         };
         let mut out = String::with_capacity(text.len() + 16);
         let mut ends = Vec::new();

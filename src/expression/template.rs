@@ -259,6 +259,11 @@ pub(super) fn is_wdl(text: &str) -> bool {
     one_at || (text.contains("@{") && !text.starts_with("@@"))
 }
 
+/// Whether text is a Jinja template. A comment alone makes none: `${#list}` is a shell's.
+pub(super) fn is_jinja(text: &str) -> bool {
+    text.contains("{{") || text.contains("{%")
+}
+
 fn key_text(key: &Value) -> String {
     let mut text = String::new();
     push_text(&mut text, key);
@@ -266,7 +271,7 @@ fn key_text(key: &Value) -> String {
 }
 
 fn jinja(text: &str, flavor: Flavor) -> Result<Template, ParseError> {
-    if !(text.contains("{{") || text.contains("{%") || text.contains("{#")) {
+    if !is_jinja(text) {
         return Ok(Template::constant(Value::text(text)));
     }
     Ok(Template(Arc::new(Kind::Jinja(Box::new(Jinja::template(

@@ -392,7 +392,7 @@ pub struct Assignment {
 /// How long to wait.
 #[derive(Clone, Debug)]
 pub enum Wait {
-    /// A duration: ISO 8601 text, a number of seconds, or `{count, unit}`.
+    /// A duration: ISO 8601 text, `{count, unit}`, or in TEA and canvas a number of seconds.
     For(Template),
     /// An instant, RFC 3339.
     Until(Template),

@@ -5,11 +5,11 @@ use super::advance::Stepper;
 use super::env::{Secrets, View};
 use super::state::{CursorId, RunError};
 use crate::expression::{
-    Condition, EvalError, MAX_RESULT_DEPTH, Template, Value, replace_secret_marks,
+    Condition, EvalError, MAX_RESULT_DEPTH, Object, Template, Value, replace_secret_marks,
 };
 use crate::model::{Dialect, Fault, fault_kind};
 use crate::program::{ActionId, Call, Op, Sleep};
-use crate::time::{Timestamp, parse_duration};
+use crate::time::{DurationError, Timestamp, parse_duration};
 use chrono::DateTime;
 use std::cell::RefCell;
 use std::time::Duration;
@@ -88,7 +88,8 @@ impl Stepper<'_> {
             .map_err(|error| expression_fault(&error))
     }
 
-    /// A duration: ISO 8601 text, a number of seconds, or `{count, unit}`.
+    /// A duration: ISO 8601 text or `{count, unit}`; in the formats that have seconds without a
+    /// unit also a number.
     pub fn eval_duration(
         &self,
         cursor: CursorId,
@@ -96,11 +97,9 @@ impl Stepper<'_> {
         what: &str,
     ) -> Faulty<Duration> {
         let value = self.eval(cursor, template)?;
-        duration(&value).ok_or_else(|| {
-            let message = format!(
-                "{what} must be an ISO 8601 duration, a number of seconds, or {{count, unit}}; it is {}",
-                value.to_json()
-            );
+        let bare = matches!(self.program.dialect, Dialect::Tea | Dialect::Canvas);
+        duration(&value, bare).map_err(|why| {
+            let message = format!("{what} {why}; it is {}", value.to_json());
             Fault::new(fault_kind::EXPRESSION, message)
         })
     }
@@ -213,27 +212,47 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// ISO 8601 text, a number of seconds, or `{count, unit}` (also inside `interval`).
-fn duration(value: &Value) -> Option<Duration> {
+/// ISO 8601 text, `{count, unit}` (also inside `interval`), or, when `bare` numbers may stand,
+/// seconds. The error says what the value must be.
+fn duration(value: &Value, bare: bool) -> Result<Duration, String> {
+    let wrong = || {
+        let seconds = if bare { ", a number of seconds" } else { "" };
+        format!("must be an ISO 8601 duration such as PT30S{seconds}, or {{count, unit}}")
+    };
     match value {
-        Value::String(text) => parse_duration(text).ok(),
-        Value::Object(map) => {
-            if let Some(interval) = map.get("interval") {
-                return duration(interval);
+        Value::String(text) => parse_duration(text).map_err(|error| match error {
+            DurationError::Syntax(_) => wrong(),
+            DurationError::Calendar(_) => {
+                String::from("cannot have years or months, which have no fixed length: give days")
             }
-            let count = number(map.get("count")?)?;
-            let unit = map.get("unit")?.as_str()?.to_ascii_lowercase();
-            let seconds = match unit.trim_end_matches('s') {
-                "millisecond" => 0.001,
-                "second" => 1.0,
-                "minute" => 60.0,
-                "hour" => 3_600.0,
-                "day" => 86_400.0,
-                "week" => 604_800.0,
-                _ => return None,
-            };
-            Duration::try_from_secs_f64(count * seconds).ok()
-        }
-        other => Duration::try_from_secs_f64(number(other)?).ok(),
+        }),
+        Value::Object(map) => match map.get("interval") {
+            Some(interval) => duration(interval, bare),
+            None => counted(map).ok_or_else(wrong),
+        },
+        other => match number(other) {
+            Some(_) if !bare => Err(String::from(
+                "is a number without a unit: for seconds give text such as PT30S, or \
+                 {count: 30, unit: second}",
+            )),
+            Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong()),
+            None => Err(wrong()),
+        },
     }
+}
+
+/// `{count, unit}`.
+fn counted(map: &Object) -> Option<Duration> {
+    let count = number(map.get("count")?)?;
+    let unit = map.get("unit")?.as_str()?.to_ascii_lowercase();
+    let seconds = match unit.trim_end_matches('s') {
+        "millisecond" => 0.001,
+        "second" => 1.0,
+        "minute" => 60.0,
+        "hour" => 3_600.0,
+        "day" => 86_400.0,
+        "week" => 604_800.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(count * seconds).ok()
 }

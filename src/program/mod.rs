@@ -211,7 +211,7 @@ pub struct Assignment {
 /// How long to sleep.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sleep {
-    /// A duration: ISO 8601 text, a number of seconds, or `{count, unit}`.
+    /// A duration: ISO 8601 text, `{count, unit}`, or in TEA and canvas a number of seconds.
     For(Template),
     /// An instant, RFC 3339.
     Until(Template),

@@ -364,6 +364,9 @@ fn refusal(problem: &Problem) -> Refusal {
             let file = one.file.as_deref().unwrap_or("workflow");
             let place = format!("{file}:{}:{}", one.line, one.column);
             message.push_str(&format!("\n{place}: {}: {}", one.severity, one.message));
+            if let Some(hint) = &one.hint {
+                message.push_str(&format!("\n  hint: {hint}"));
+            }
         }
     }
     Refusal { kind, message }

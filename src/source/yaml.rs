@@ -133,11 +133,10 @@ fn explain(content: &str, mistake: Mistake) -> Mistake {
                 .hint("YAML is indented with spaces only");
         }
         if let Some(start) = value_start(line, "{{") {
-            let rest = line.get(start..).unwrap_or_default();
-            return unquoted_template(at(start, 2), Some(rest.trim_end()));
+            return unquoted_template(at(start, 2), Some(plain_value(line, start)));
         }
         if let Some(start) = value_start(line, "@") {
-            let rest = line.get(start..).unwrap_or_default().trim_end();
+            let rest = plain_value(line, start);
             let quoted = if rest.contains('"') {
                 format!("'{}'", rest.replace('\'', "''"))
             } else {
@@ -191,6 +190,30 @@ fn value_start(line: &str, mark: &str) -> Option<usize> {
         from = at + mark.len();
     }
     None
+}
+
+/// The text without quotes that begins there: inside of a list or map on the line it ends where
+/// that goes on or closes, else with the line.
+fn plain_value(line: &str, start: usize) -> &str {
+    let (before, rest) = line.split_at_checked(start).unwrap_or((line, ""));
+    let count = |marks: [char; 2]| before.matches(marks).count();
+    if count(['{', '[']) <= count(['}', ']']) {
+        return rest.trim_end();
+    }
+    let (mut open, mut quoted) = (0_usize, false);
+    let end = rest.char_indices().find(|(_, letter)| {
+        match letter {
+            '\'' => quoted = !quoted,
+            _ if quoted => {}
+            '(' | '[' | '{' => open += 1,
+            ')' | ']' | '}' if open > 0 => open -= 1,
+            ']' | '}' | ',' => return open == 0,
+            _ => {}
+        }
+        false
+    });
+    let end = end.map_or(rest.len(), |(at, _)| at);
+    rest.get(..end).unwrap_or(rest).trim_end()
 }
 
 /// What the seeds share.

@@ -461,10 +461,19 @@ impl From<sled::Error> for KvError {
             sled::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Self::Corrupt(String::from("a file ends too early"))
             }
-            sled::Error::Io(error) => Self::Io(error),
+            sled::Error::Io(error) => Self::Io(as_the_system_says(error)),
             error => Self::Corrupt(error.to_string()),
         }
     }
+}
+
+/// sled puts an error of the system into one of its own by its debug form, which nobody reads.
+fn as_the_system_says(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    let code = text
+        .strip_prefix("Os { code: ")
+        .and_then(|rest| rest.split_once(',')?.0.parse().ok());
+    code.map_or(error, io::Error::from_raw_os_error)
 }
 
 /// sled has no kind for a lock that someone else holds, only this text.

@@ -21,6 +21,7 @@ mod diagnostics;
 mod examples;
 mod expressions;
 mod files;
+mod first_use;
 mod fuzz;
 mod intake;
 mod life;

@@ -85,6 +85,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
             matches!(error, StoreError::Io(_) | StoreError::Failed { .. }),
             "{kib} KiB: {error:?}"
         );
+        assert!(!error.to_string().contains("Os {"), "{error}");
         refused += 1;
         commits += acknowledged;
         small.grow(64 << 10);

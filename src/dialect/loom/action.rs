@@ -2,7 +2,7 @@
 
 use super::Loom;
 use super::block::Placed;
-use crate::diagnostic::did_you_mean;
+use crate::diagnostic::{did_you_mean, nearest};
 use crate::dialect::reader::{Fields, constant};
 use crate::dialect::words::action_type;
 use crate::expression::{Condition, Template};
@@ -115,21 +115,10 @@ impl Loom<'_> {
         let Some((text, entry)) = kind else {
             return placed;
         };
-        let azure = [&AZURE_TYPES[..], &super::connector::TYPES[..]].concat();
-        let azure = azure.iter().filter(|_| self.azure());
-        let mut known = TYPES.iter().chain(azure.clone());
-        let Some(label) = known.find(|known| known.eq_ignore_ascii_case(text)) else {
-            let what = format!("`{text}` is no type of action");
-            let all: Vec<&str> = TYPES.iter().chain(azure).copied().collect();
-            let other = action_type(text).filter(|_| !self.azure());
-            let hint = other
-                .or_else(|| did_you_mean(text, all.iter().copied()))
-                .unwrap_or_else(|| format!("types are {}", all.join(", ")));
-            self.reader
-                .error("unknown-type", entry.value.span, what, hint);
+        let Some(label) = self.label(text, entry, node) else {
             return placed;
         };
-        placed.step.label = Name::from(*label);
+        placed.step.label = Name::from(label);
         if let Some(entry) = fields.some(&mut self.reader, "break_when") {
             placed.step.break_when = self.reader.condition(entry);
         }
@@ -160,6 +149,28 @@ impl Loom<'_> {
         placed.step.output = body.output;
         placed.step.retry = placed.step.retry.or(body.retry);
         placed
+    }
+
+    /// The type as it is shown. An unknown one is reported; when it is nearly right and has actions
+    /// in it, it is read as what was meant, so that their mistakes are told too.
+    fn label(&mut self, text: &str, entry: &Entry, node: &Node) -> Option<&'static str> {
+        let mut known = TYPES.to_vec();
+        if self.azure() {
+            known.extend(AZURE_TYPES.iter().chain(&super::connector::TYPES));
+        }
+        let exact = known.iter().find(|known| known.eq_ignore_ascii_case(text));
+        if let Some(label) = exact {
+            return Some(*label);
+        }
+        let other = action_type(text).filter(|_| !self.azure());
+        let hint = other
+            .or_else(|| did_you_mean(text, known.iter().copied()))
+            .unwrap_or_else(|| format!("types are {}", known.join(", ")));
+        let what = format!("`{text}` is no type of action");
+        self.reader
+            .error("unknown-type", entry.value.span, what, hint);
+        node.get_any_case("actions")
+            .and_then(|_| nearest(text, known))
     }
 
     /// Azure hides the inputs and outputs of such an action from the history of its runs.

@@ -1,8 +1,10 @@
 //! What a run did: its iterations and its events.
 
+use super::loop_limits;
 use super::view::shown;
 use crate::engine::{EngineError, Inspector};
 use crate::machine::{HistoryEvent, IterationRow, RunStatus};
+use crate::store::RunHeader;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -34,6 +36,9 @@ pub struct HistoryReport {
     pub dialect: Option<String>,
     /// The iterations that ended, in the order they ended.
     pub iterations: Vec<IterationRow>,
+    /// How many more are kept that ended before these.
+    #[serde(default)]
+    pub earlier: usize,
     /// The events; none when they were not asked for.
     pub events: Option<Vec<NumberedEvent>>,
 }
@@ -58,16 +63,19 @@ pub fn history(
     filter: &HistoryFilter,
 ) -> Result<HistoryReport, EngineError> {
     let header = inspector.header(run)?;
-    let limit = filter.iterations.unwrap_or(usize::MAX);
-    let mut iterations = inspector.iterations(run, filter.loop_path.as_deref(), limit)?;
+    let mut iterations = inspector.iterations(run, filter.loop_path.as_deref(), usize::MAX)?;
     if let (true, Some(name)) = (iterations.is_empty(), &filter.loop_path) {
-        let own = |path: &str| path.rsplit('/').next() == Some(name);
+        let own = |path: &str| last_name(path) == name;
         iterations = inspector.iterations(run, None, usize::MAX)?;
         iterations.retain(|row| own(&row.path));
-        iterations.sort_by_key(|row| row.ended_at);
-        iterations.drain(..iterations.len().saturating_sub(limit));
+        if iterations.is_empty() {
+            has_loop(inspector, &header, name)?;
+        }
     }
     iterations.sort_by_key(|row| row.ended_at);
+    let limit = filter.iterations.unwrap_or(usize::MAX);
+    let earlier = iterations.len().saturating_sub(limit);
+    iterations.drain(..earlier);
     iterations
         .iter_mut()
         .for_each(|row| row.result = shown(&row.result));
@@ -88,6 +96,40 @@ pub fn history(
             .ok()
             .map(|source| source.dialect.as_str().to_owned()),
         iterations,
+        earlier,
         events,
     })
+}
+
+/// Refuses the name of a loop that a run cannot come to.
+fn has_loop(inspector: &Inspector, header: &RunHeader, asked: &str) -> Result<(), EngineError> {
+    let begun = inspector.loops(&header.id)?;
+    let mut known: Vec<String> = begun.iter().map(|row| row.path.to_string()).collect();
+    let Ok(source) = inspector.source(header.program) else {
+        return Ok(());
+    };
+    // Of a program that this version cannot read nobody knows the loops.
+    let Ok(program) = inspector.program(header.program, &source) else {
+        return Ok(());
+    };
+    for row in loop_limits(&program) {
+        let own = |path: &String| last_name(path) == row.name;
+        if !known.iter().any(own) {
+            known.push(row.name);
+        }
+    }
+    let asked_for = last_name(asked);
+    if known.iter().any(|path| last_name(path) == asked_for) {
+        return Ok(());
+    }
+    Err(EngineError::NoLoop {
+        run: header.id.clone(),
+        path: asked.to_owned(),
+        known,
+    })
+}
+
+/// The name of the loop that a path leads to.
+fn last_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }

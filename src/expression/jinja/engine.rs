@@ -52,6 +52,18 @@ pub(super) fn plain(error: &Error) -> String {
     }
 }
 
+/// A hint for a comment that nobody meant: `${#list}` of a shell in text that is a template.
+pub(super) fn comment_hint(error: &Error) -> Option<String> {
+    let open = error
+        .detail()
+        .is_some_and(|detail| detail.contains("end of comment"));
+    open.then(|| {
+        String::from(
+            "`{#` begins a comment of Jinja: write `{{ '{#' }}` for the letters themselves",
+        )
+    })
+}
+
 /// A hint for text that is no Jinja but looks like WDL, and for misspelt filters.
 pub(super) fn parse_hint(text: &str) -> Option<String> {
     let trimmed = text.trim();

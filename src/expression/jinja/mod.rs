@@ -294,7 +294,7 @@ fn parse_error(error: &Error, text: &str, offset: usize) -> ParseError {
         ),
         _ => (offset, text.len() - offset),
     };
-    let hint = engine::parse_hint(text);
+    let hint = engine::comment_hint(error).or_else(|| engine::parse_hint(text));
     ParseError {
         message: engine::plain(error),
         offset: start,

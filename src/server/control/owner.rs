@@ -365,7 +365,9 @@ fn kind(error: &EngineError) -> RefusalKind {
             RefusalKind::Workflow
         }
         EngineError::Input(_) | EngineError::KeyReused(_) => RefusalKind::Input,
-        EngineError::NotRetried { .. } | EngineError::NoPlace { .. } => RefusalKind::BadRequest,
+        EngineError::NotRetried { .. }
+        | EngineError::NoPlace { .. }
+        | EngineError::NoLoop { .. } => RefusalKind::BadRequest,
         EngineError::NoStore(_) | EngineError::Thread(_) | EngineError::NoRuntime => {
             RefusalKind::Internal
         }

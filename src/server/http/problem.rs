@@ -207,6 +207,7 @@ impl From<EngineError> for Problem {
             EngineError::KeyReused(_) => Kind::KeyReused,
             EngineError::NotRetried { .. } => Kind::NotRetried,
             EngineError::NoPlace { .. } => Kind::NoPlace,
+            EngineError::NoLoop { .. } => Kind::BadRequest,
             EngineError::Load(_) => {
                 let EngineError::Load(error) = error else {
                     return Self::new(Kind::Internal, error.to_string());

@@ -14,7 +14,7 @@ use crate::engine::report::{dump as dump_report, history as history_report};
 use crate::engine::report::{list as list_report, status as status_report};
 use crate::engine::{
     Bundle, Dialect, LoadOptions, RunStatus, SourceFile, StartOptions, Started, Value, Workflow,
-    new_id, now,
+    new_id, now, own_labels,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -148,6 +148,7 @@ pub(super) async fn start(
 ) -> Result<Response, Problem> {
     app.takes_work()?;
     let key = key(&headers)?;
+    own_labels(&start.labels).map_err(|error| Problem::new(Kind::BadRequest, error.to_string()))?;
     let workflow = workflow(&app, &start, form).await?;
     let started = match (key, start.run) {
         (Some(_), Some(_)) => {
