@@ -1,19 +1,17 @@
-//! The driver's thread: gather, advance, commit, release.
+//! The driver's thread: gather, take a turn (`turn`), release.
 
 use super::gates::Limits;
 use super::live::{Live, Watchers};
 use super::recovery::{Outage, Setbacks};
 use super::tasks::{Completion, Workshop};
 use super::timers::Timers;
-use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Step, Update, clock::Clock};
-use crate::machine::{Effect, Event, PauseReason, RunStatus, TimerId, Transition, advance};
+use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Update, clock::Clock};
+use crate::machine::{Effect, Event, RunStatus, TimerId};
 use crate::model::Name;
 use crate::program::ProgramHash;
-use crate::store::{Commit, Committed, Placement, RunHeader, Store, StoreError};
+use crate::store::{Placement, RunHeader, Store, StoreError};
 use crate::time::Timestamp;
-use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -29,9 +27,9 @@ pub(super) struct Driver {
     pub(super) store: Arc<dyn Store>,
     pub(super) loader: Arc<dyn Loader>,
     pub(super) clock: Clock,
-    workshop: Workshop,
+    pub(super) workshop: Workshop,
     inbox: Receiver<Message>,
-    limits: Limits,
+    pub(super) limits: Limits,
     pub(super) runs: HashMap<Name, Live>,
     pub(super) programs: HashMap<ProgramHash, Loaded>,
     pub(super) watchers: Watchers,
@@ -49,17 +47,6 @@ pub(super) struct Driver {
     pub(super) quiet: bool,
     /// Those who wait until nothing is in flight.
     draining: Vec<oneshot::Sender<()>>,
-}
-
-/// A step that waits for its commit.
-struct InCommit {
-    run: Name,
-    step: Transition,
-    /// Whether it has a commit in the group.
-    stored: bool,
-    /// How many iterations ended in it.
-    iterations: u64,
-    replies: Vec<Reply<RunStatus>>,
 }
 
 impl Driver {
@@ -329,178 +316,7 @@ impl Driver {
         }
     }
 
-    // ── one turn: advance, commit, release ──────────────────────────────────────────────────
-
-    fn turn(&mut self) {
-        if self.outage.is_some() {
-            return;
-        }
-        let busy = std::mem::take(&mut self.busy);
-        let mut group = Vec::new();
-        let mut waiting = Vec::new();
-        for run in busy {
-            if let Some((commit, step)) = self.advance(&run) {
-                group.extend(commit);
-                waiting.push(step);
-            }
-        }
-        if waiting.is_empty() {
-            return;
-        }
-        let outcome = if group.is_empty() {
-            Ok(Vec::new())
-        } else {
-            let size = group.len();
-            self.workshop
-                .metrics
-                .group(size, || self.store.commit(&group))
-        };
-        match outcome {
-            Ok(results) => {
-                let mut results = results.into_iter();
-                for step in waiting {
-                    let result = if step.stored { results.next() } else { None };
-                    self.settled(step, result);
-                }
-            }
-            Err(error) => self.refused(waiting, error),
-        }
-    }
-
-    /// Applies what is in a run's inbox; gives its commit, if anything changed.
-    fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, InCommit)> {
-        let now = self.clock.now();
-        let live = self.runs.get_mut(run)?;
-        let now = live.time(now);
-        let mut step = Transition::default();
-        let mut replies = Vec::new();
-        while let Some((event, reply)) = live.inbox.pop_front() {
-            // A step that goes on crosses an iteration boundary: it is a commit of its own.
-            let alone = matches!(event, Event::Continued);
-            if alone && !step.is_empty() {
-                live.inbox.push_front((event, reply));
-                self.busy.insert(run.clone());
-                break;
-            }
-            replies.extend(reply);
-            let program = live.loaded.program.clone();
-            // Unwind safety: what a panic leaves of the run is thrown away.
-            let next = catch_unwind(AssertUnwindSafe(|| {
-                advance(&program, &mut live.state, now, event)
-            }));
-            match next {
-                Ok(next) => step.join(next),
-                Err(panic) => {
-                    self.panicked(run, replies, &*panic);
-                    return None;
-                }
-            }
-            if alone {
-                break;
-            }
-        }
-        if !live.inbox.is_empty() {
-            self.busy.insert(run.clone());
-        }
-        // What changed nothing has nothing to be stored; its replies still go out.
-        let iterations = step.iterations.len() as u64;
-        let commit = (!step.is_empty()).then(|| live.commit(&mut step, now));
-        let stored = commit.is_some();
-        Some((
-            commit,
-            InCommit {
-                run: run.clone(),
-                step,
-                stored,
-                iterations,
-                replies,
-            },
-        ))
-    }
-
-    /// A run that the engine itself stumbles over is no matter of the others.
-    fn panicked(&mut self, run: &Name, replies: Vec<Reply<RunStatus>>, panic: &(dyn Any + Send)) {
-        let said = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied());
-        let error = ScheduleError::Broken {
-            run: run.clone(),
-            reason: said.unwrap_or("it does not say why").to_owned(),
-        };
-        reply_all(replies, &Err(error.clone()));
-        self.throw_away(run, error);
-    }
-
-    fn settled(&mut self, done: InCommit, result: Option<Result<Committed, StoreError>>) {
-        let InCommit {
-            run,
-            step,
-            iterations,
-            replies,
-            ..
-        } = done;
-        let Some(live) = self.runs.get_mut(&run) else {
-            return;
-        };
-        let status = live.state.status();
-        match result {
-            None => reply_all(replies, &Ok(status)),
-            Some(Err(error)) => {
-                let error = ScheduleError::from(error);
-                reply_all(replies, &Err(error.clone()));
-                self.throw_away(&run, error);
-            }
-            Some(Ok(committed)) => {
-                live.committed(committed.change_bytes, committed.snapshot_bytes);
-                let grown = live.outgrown(self.limits.state_bytes);
-                self.setbacks.overcome(&run);
-                self.workshop.metrics.step(&step.history, iterations);
-                if self.watchers.any(&run) {
-                    let update = Update::Step(Box::new(Step {
-                        history: step.history.clone(),
-                        loops: step.loops.clone(),
-                        header: live.header.clone(),
-                    }));
-                    self.watchers.tell(&run, &update);
-                    if let Some((_, reason)) = live.state.paused.clone() {
-                        self.tell_paused(&run, &step, reason);
-                    }
-                }
-                let effects = step.release(&committed.receipt);
-                self.release(&run, effects);
-                reply_all(replies, &Ok(status));
-                if let Some(bytes) = grown.filter(|_| !status.is_final()) {
-                    let limit = self.limits.state_bytes;
-                    self.post(&run, Event::Outgrown { bytes, limit }, None);
-                }
-                self.let_go(&run);
-            }
-        }
-    }
-
-    fn tell_paused(&mut self, run: &Name, step: &Transition, reason: PauseReason) {
-        let now_paused = step
-            .history
-            .iter()
-            .any(|event| matches!(event.what, crate::machine::Happening::RunPaused { .. }));
-        if now_paused {
-            self.watchers.tell(run, &Update::Paused(reason));
-        }
-    }
-
-    /// Nothing of the group is known to be durable: what is in memory may be ahead of the store,
-    /// so all of it is thrown away (spec: architecture.md, law 3). The runs are as the store has
-    /// them; whoever asks for one again, or recovers the store, loads it from there.
-    fn refused(&mut self, waiting: Vec<InCommit>, error: StoreError) {
-        tracing::error!(%error, "the store refused a group of commits");
-        let error = ScheduleError::from(error);
-        self.outage_of(&error);
-        for InCommit { run, replies, .. } in waiting {
-            reply_all(replies, &Err(error.clone()));
-            self.throw_away(&run, error.clone());
-        }
-    }
+    // ── what a durable step asks for ────────────────────────────────────────────────────────
 
     /// Does what a durable step asks for.
     pub(super) fn release(&mut self, run: &Name, effects: Vec<Effect>) {
@@ -537,7 +353,7 @@ impl Driver {
     }
 
     /// A run that has ended, rests, or sleeps for long leaves memory.
-    fn let_go(&mut self, run: &Name) {
+    pub(super) fn let_go(&mut self, run: &Name) {
         let Some(live) = self.runs.get(run) else {
             return;
         };
@@ -555,7 +371,10 @@ impl Driver {
     }
 }
 
-fn reply_all(replies: Vec<Reply<RunStatus>>, outcome: &Result<RunStatus, ScheduleError>) {
+pub(super) fn reply_all(
+    replies: Vec<Reply<RunStatus>>,
+    outcome: &Result<RunStatus, ScheduleError>,
+) {
     for reply in replies {
         // Whoever asked may have gone.
         let _ = reply.send(outcome.clone());

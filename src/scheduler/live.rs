@@ -4,7 +4,7 @@ use super::tasks::{Of, Tasks, Workshop};
 use super::{Loaded, Reply, Update};
 use crate::machine::{EffectId, Event, RunState, RunStatus, Transition};
 use crate::model::{Name, Request};
-use crate::store::{Commit, Placement, ProgramSource, RunHeader, StoredRun};
+use crate::store::{Commit, Placement, ProgramSource, RunHeader, StoredRun, state_size};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -17,6 +17,10 @@ const STAYS_IN_MEMORY: Duration = Duration::from_secs(5);
 /// A journal's tail may always grow to this size before a snapshot follows, in bytes.
 const MIN_TAIL: u64 = 256 * 1024;
 
+/// A snapshot follows when the journal's tail outweighs the state so many times. A state that only
+/// grows is never much less than its tail: a snapshot would write all of it again, and load no faster.
+const OUTWEIGHS: u64 = 3;
+
 pub(super) struct Live {
     pub loaded: Loaded,
     pub state: RunState,
@@ -25,8 +29,12 @@ pub(super) struct Live {
     pub tasks: Tasks,
     /// The program's source, until the first commit has stored it.
     pub source: Option<ProgramSource>,
+    /// How many bytes of changes lie behind the last snapshot.
     tail_bytes: u64,
-    snapshot_bytes: u64,
+    /// How many of them have come since the state was weighed.
+    unweighed: u64,
+    /// How large the state was when it was weighed last.
+    state_bytes: u64,
 }
 
 impl Live {
@@ -58,7 +66,8 @@ impl Live {
             tasks: Tasks::default(),
             source: Some(source),
             tail_bytes: 0,
-            snapshot_bytes: 0,
+            unweighed: 0,
+            state_bytes: 0,
         }
     }
 
@@ -71,7 +80,8 @@ impl Live {
             tasks: Tasks::default(),
             source: None,
             tail_bytes: stored.tail_bytes,
-            snapshot_bytes: stored.snapshot_bytes,
+            unweighed: stored.tail_bytes,
+            state_bytes: stored.snapshot_bytes,
         }
     }
 
@@ -88,8 +98,8 @@ impl Live {
         self.header.updated_at = now;
         self.header.placement = placement;
         // A run that ends has no tail to come, and its last steps are what a retry goes back to.
-        let outgrown = self.tail_bytes > self.snapshot_bytes.max(MIN_TAIL);
-        let snapshot = (outgrown && self.state.outcome.is_none()).then(|| self.state.clone());
+        let outgrown = self.state.outcome.is_none() && self.needs_snapshot();
+        let snapshot = outgrown.then(|| self.state.clone());
         if snapshot.is_some() {
             self.header.snapshot = self.header.revision;
         }
@@ -104,6 +114,17 @@ impl Live {
         }
     }
 
+    /// Whether the journal's tail has outgrown the state. That is weighed again when as much has
+    /// come as it weighed, so that weighing costs little.
+    fn needs_snapshot(&mut self) -> bool {
+        if self.unweighed <= self.state_bytes.max(MIN_TAIL) {
+            return false;
+        }
+        self.unweighed = 0;
+        self.state_bytes = state_size(&self.state).unwrap_or(self.state_bytes);
+        self.tail_bytes > self.state_bytes.saturating_mul(OUTWEIGHS)
+    }
+
     /// Carries out a request, unless it is being carried out.
     pub fn start(&mut self, on: &Workshop, id: EffectId, request: Request) {
         let of = Of {
@@ -114,19 +135,22 @@ impl Live {
         self.tasks.start(on, of, id, request);
     }
 
-    /// How large its state is, when that is more than it may be. Known whenever it is stored as a
-    /// whole, which is at the latest when it has doubled.
+    /// How large its state is, when that is more than it may be. It is weighed at the latest when
+    /// it has doubled.
     pub fn outgrown(&self, limit: u64) -> Option<u64> {
-        (self.snapshot_bytes > limit).then_some(self.snapshot_bytes)
+        (self.state_bytes > limit).then_some(self.state_bytes)
     }
 
     pub fn committed(&mut self, change_bytes: u64, snapshot_bytes: Option<u64>) {
         match snapshot_bytes {
             Some(bytes) => {
-                self.snapshot_bytes = bytes;
-                self.tail_bytes = 0;
+                self.state_bytes = bytes;
+                (self.tail_bytes, self.unweighed) = (0, 0);
             }
-            None => self.tail_bytes = self.tail_bytes.saturating_add(change_bytes),
+            None => {
+                self.tail_bytes = self.tail_bytes.saturating_add(change_bytes);
+                self.unweighed = self.unweighed.saturating_add(change_bytes);
+            }
         }
     }
 

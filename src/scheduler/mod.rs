@@ -21,6 +21,7 @@ mod recovery;
 mod stepped;
 mod tasks;
 mod timers;
+mod turn;
 
 pub use clock::now;
 pub use gates::Limits;

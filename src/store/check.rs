@@ -89,7 +89,10 @@ impl<K: Kv> Rows<K> {
             ("its state", self.load(run).map(drop)),
             ("its program", self.program(header.program).map(drop)),
             ("its loops", self.loops(run).map(drop)),
-            ("its iterations", self.iterations(run, None, 0).map(drop)),
+            (
+                "its iterations",
+                self.iterations(run, None, usize::MAX).map(drop),
+            ),
             ("its events", self.history(run, 0, usize::MAX).map(drop)),
         ];
         for (what, read) in parts {

@@ -3,6 +3,7 @@
 //! a length and never nests without bound. This file never touches a database.
 
 use bincode::config::{self, Configuration};
+use bincode::enc::write::SizeWriter;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 use std::ops::Range;
@@ -159,25 +160,43 @@ pub fn decode<T: Decode<()>>(bytes: &[u8]) -> Result<T, BadRecord> {
     }
 }
 
-/// Reads a list of values that takes all the bytes. The count is not trusted: a value that is
-/// not there fails on its first missing byte.
+/// Reads a list of values that takes all the bytes.
 pub fn decode_all<T: Decode<()>>(bytes: &[u8]) -> Result<Vec<T>, BadRecord> {
-    let (count, mut at): (u64, usize) = decode_first(bytes)?;
-    let mut values = Vec::new();
-    for _ in 0..count {
-        let (value, used) = decode_first(bytes.get(at..).unwrap_or_default())?;
-        values.push(value);
-        at += used;
-    }
+    let mut at = 0;
+    let values = decode_next(bytes, &mut at)?;
     match bytes.len().saturating_sub(at) {
         0 => Ok(values),
         more => Err(BadRecord::Trailing(more)),
     }
 }
 
+/// Reads the list of values at `at`, and moves it behind them. The count is not trusted: a value
+/// that is not there fails on its first missing byte.
+pub fn decode_next<T: Decode<()>>(bytes: &[u8], at: &mut usize) -> Result<Vec<T>, BadRecord> {
+    let rest = |at: usize| bytes.get(at..).unwrap_or_default();
+    let (count, used): (u64, usize) = decode_first(rest(*at))?;
+    *at += used;
+    let mut values = Vec::new();
+    for _ in 0..count {
+        let (value, used) = decode_first(rest(*at))?;
+        values.push(value);
+        *at += used;
+    }
+    Ok(values)
+}
+
+/// How long a value is when it is encoded.
+pub fn size<T: Encode>(value: &T) -> Result<u64, EncodeError> {
+    let mut size = SizeWriter::default();
+    bincode::encode_into_writer(value, &mut size, CONFIG)?;
+    Ok(size.bytes_written as u64)
+}
+
+/// Reads the value that the bytes begin with; gives how long it is.
+///
 /// The limit bounds what a bad length can make the decoder reserve. A container's element can
 /// take a few hundred times more memory than bytes, hence the steps.
-fn decode_first<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), BadRecord> {
+pub fn decode_first<T: Decode<()>>(bytes: &[u8]) -> Result<(T, usize), BadRecord> {
     const MIB: usize = 1 << 20;
     let result = match bytes.len() {
         0..=0xFFFF => bincode::decode_from_slice(bytes, CONFIG.with_limit::<{ 64 * MIB }>()),

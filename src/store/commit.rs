@@ -1,15 +1,15 @@
-//! What a commit writes: its changes or a snapshot, the rows of loops and iterations, history,
-//! the index its run is in, and the run's head. Everything of one commit goes into one atomic
-//! batch. This file never decides when a batch is made durable.
+//! What a commit writes: its record in the journal, a snapshot when it brings one, the index its
+//! run is in, and the run's head. Everything of one commit goes into one atomic batch. This file never decides when a batch is made durable.
 
 use super::codec;
 use super::head::{Head, Root, StoredHead};
-use super::keys::{self, Family, LoopPath};
+use super::journal;
+use super::keys::{self, Family};
 use super::kv::Kv;
 use super::rows::{Rows, corrupt};
 use super::stage::{Put, Stage, Unfit};
 use super::{Commit, Committed, Placement, StoreError};
-use crate::machine::{IterationRow, LoopState, Receipt};
+use crate::machine::Receipt;
 use crate::model::Name;
 use crate::program::ProgramHash;
 use bincode::Encode;
@@ -84,7 +84,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    fn put(
+    pub fn put(
         &mut self,
         key: impl FnOnce(&mut Vec<u8>),
         value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
@@ -177,32 +177,16 @@ impl<K: Kv> Rows<K> {
         commit: &Commit,
         program_is_known: bool,
     ) -> Result<Committed, StoreError> {
-        let mark = entry.stage.mark();
         if !program_is_known {
             self.stage_program(entry, commit)?;
         }
         let committed = self.stage_journal(entry, commit)?;
-        for row in &commit.loops {
-            self.stage_loop(entry, row)?;
-        }
-        for row in &commit.iterations {
-            self.stage_iteration(entry, row)?;
-        }
-        if !commit.history.is_empty() {
-            let events = &mut entry.head.sums.events;
-            *events = events.saturating_add(commit.history.len() as u64);
-            let (run, last) = (entry.run, *events);
-            entry.put(
-                |key| keys::numbered(key, Family::Events, run, last),
-                |out| codec::encode_all(out, &commit.history),
-            )?;
-        }
         entry.place(Some(commit.header.placement));
         // Spread over the runs, so that a group of runs in step does not tidy all at once.
         let turn = u64::from(crc32fast::hash(entry.run.as_bytes()));
         let turn = commit.header.revision.wrapping_add(turn);
         if turn.is_multiple_of(self.retention.tidy_every.max(1)) {
-            self.stage_tidying(entry, mark)?;
+            self.stage_tidying(entry)?;
         }
         self.stage_head(entry, commit)?;
         Ok(committed)
@@ -223,7 +207,7 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// The changes; or the whole state, and then what came before goes.
+    /// The commit's record, and with a snapshot the whole state instead of the last one.
     fn stage_journal(
         &self,
         entry: &mut Entry<'_>,
@@ -235,78 +219,30 @@ impl<K: Kv> Rows<K> {
             change_bytes: 0,
             snapshot_bytes: None,
         };
+        let sums = &mut entry.head.sums;
+        sums.events = sums.events.saturating_add(commit.history.len() as u64);
+        sums.first = sums.first.max(1);
+        let events = sums.events;
+        entry.put(
+            |key| keys::numbered(key, Family::Changes, run, revision),
+            |out| {
+                committed.change_bytes = journal::encode(out, commit, events)?;
+                Ok(())
+            },
+        )?;
+        for row in &commit.iterations {
+            entry.head.ended(&row.path, row.iteration);
+        }
         if let Some(state) = &commit.snapshot {
-            for family in [Family::Changes, Family::Snapshot] {
-                self.stage_all(entry.stage, family, run)?;
-            }
+            self.stage_all(entry.stage, Family::Snapshot, run)?;
             let put = entry.put(
                 |key| keys::numbered(key, Family::Snapshot, run, revision),
                 |out| codec::encode(out, state),
             )?;
             entry.head.snapshot = revision;
             committed.snapshot_bytes = Some(put.bytes);
-        } else {
-            let put = entry.put(
-                |key| keys::numbered(key, Family::Changes, run, revision),
-                |out| codec::encode_all(out, &commit.changes),
-            )?;
-            committed.change_bytes = put.bytes;
         }
         Ok(committed)
-    }
-
-    fn stage_loop(&self, entry: &mut Entry<'_>, row: &LoopState) -> Result<(), StoreError> {
-        let run = entry.run;
-        let path = LoopPath::new(&row.path);
-        let key = |key: &mut Vec<u8>| keys::loop_row(key, run, &path);
-        let old = match entry.head.seen(&row.path).row {
-            Some(old) => old,
-            None => self.crc_at(key)?,
-        };
-        let put = if row.last.is_empty() && row.kept.is_null() {
-            entry.put(key, |out| codec::encode(out, row))?
-        } else {
-            let row = row.row();
-            entry.put(key, |out| codec::encode(out, &row))?
-        };
-        let sum = &mut entry.head.sums.loops;
-        *sum = sum.wrapping_sub(old.unwrap_or(0)).wrapping_add(put.crc);
-        entry.head.seen(&row.path).row = Some(Some(put.crc));
-        Ok(())
-    }
-
-    fn stage_iteration(&self, entry: &mut Entry<'_>, row: &IterationRow) -> Result<(), StoreError> {
-        let run = entry.run;
-        let path = LoopPath::new(&row.path);
-        let key = |key: &mut Vec<u8>| keys::iteration(key, run, &path, row.iteration);
-        let next = entry.head.seen(&row.path).next;
-        // A loop that a graph enters again writes the same rows again.
-        let old = match next {
-            Some(next) if row.iteration >= next => None,
-            Some(_) | None => self.crc_at(key)?,
-        };
-        let put = entry.put(key, |out| codec::encode(out, row))?;
-        let sum = &mut entry.head.sums.iterations;
-        *sum = sum.wrapping_sub(old.unwrap_or(0)).wrapping_add(put.crc);
-        if let Some(next) = next {
-            let after = row.iteration.saturating_add(1).max(next);
-            entry.head.seen(&row.path).next = Some(after);
-        } else {
-            let last = self.last_iteration(run, &path)?;
-            let after = row.iteration.max(last.unwrap_or(0)).saturating_add(1);
-            entry.head.seen(&row.path).next = Some(after);
-        }
-        Ok(())
-    }
-
-    fn last_iteration(&self, run: &str, path: &LoopPath) -> Result<Option<u64>, StoreError> {
-        let mut prefix = Vec::new();
-        keys::iterations(&mut prefix, run, path);
-        let last = self.rows(super::kv::prefixed(&prefix)).next_back();
-        let Some((key, _)) = last.transpose()? else {
-            return Ok(None);
-        };
-        Ok(keys::parse(key.as_ref()).and_then(|parsed| parsed.number))
     }
 
     fn stage_head(&self, entry: &mut Entry<'_>, commit: &Commit) -> Result<(), StoreError> {

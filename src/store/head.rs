@@ -2,9 +2,9 @@
 //! the sums by which a reader knows that the run's other rows are those that were written.
 //!
 //! A database that loses a piece of its log shows older rows, each whole in itself. So every row
-//! is vouched for: changes and events by their numbers, rows of loops and iterations by sums of
-//! checksums in the head, heads and indexes by a sum in the store's root, and the root by the
-//! number of the last acknowledged group beside the database (docs/store-format.md).
+//! is vouched for: the records of commits by their numbers, kept rows by a checksum in the head,
+//! heads and indexes by a sum in the store's root, and the root by the number of the last
+//! acknowledged group beside the database (docs/store-format.md).
 
 use super::{Placement, RunHeader};
 use bincode::{Decode, Encode};
@@ -16,10 +16,12 @@ pub struct Sums {
     pub events: u64,
     /// Events up to this one were let go.
     pub trimmed: u64,
-    /// The checksums of its loop rows, added up.
-    pub loops: u32,
-    /// The checksums of its iteration rows, added up.
-    pub iterations: u32,
+    /// The revision of the first commit whose record is there.
+    pub first: u64,
+    /// The checksum of what is kept of those before it.
+    pub kept: u32,
+    /// How many bytes that has; 0: nothing is kept.
+    pub kept_bytes: u64,
 }
 
 /// A head as it is stored.
@@ -67,22 +69,12 @@ pub struct Head {
     pub sums: Sums,
     /// The group that moved it last, as far as it is remembered.
     pub group: u64,
-    seen: Vec<Seen>,
-}
-
-/// What is known of a loop's rows without reading them.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    path: Box<str>,
-    /// The checksum of its loop row, when it has one; unknown before it was looked for.
-    pub row: Option<Option<u32>>,
-    /// From this iteration on it has no rows; unknown before one was written.
-    pub next: Option<u64>,
+    newest: Vec<(Box<str>, u64)>,
 }
 
 impl Head {
     /// So many loops are remembered.
-    const MAX_SEEN: usize = 16;
+    const MAX_NEWEST: usize = 16;
 
     /// What is remembered of a stored head whose row has this checksum.
     pub fn of(stored: &StoredHead, crc: u32) -> Self {
@@ -93,30 +85,25 @@ impl Head {
             crc: Some(crc),
             sums: stored.sums,
             group: 0,
-            seen: Vec::new(),
+            newest: Vec::new(),
         }
     }
 
-    /// What is known of a loop.
-    pub fn seen(&mut self, path: &str) -> &mut Seen {
-        let at = self.seen.iter().position(|seen| &*seen.path == path);
-        let at = at.unwrap_or_else(|| {
-            if self.seen.len() >= Self::MAX_SEEN {
-                self.seen.remove(0);
-            }
-            self.seen.push(Seen {
-                path: path.into(),
-                row: None,
-                next: None,
-            });
-            self.seen.len() - 1
-        });
-        #[allow(clippy::indexing_slicing, reason = "the place was just found or made")]
-        &mut self.seen[at]
+    /// Remembers that this iteration of a loop has a row.
+    pub fn ended(&mut self, path: &str, iteration: u64) {
+        if let Some((_, newest)) = self.newest.iter_mut().find(|(known, _)| **known == *path) {
+            *newest = iteration;
+            return;
+        }
+        if self.newest.len() >= Self::MAX_NEWEST {
+            self.newest.remove(0);
+        }
+        self.newest.push((path.into(), iteration));
     }
 
-    /// Forgets what is known of loops: rows were removed.
-    pub fn forget_seen(&mut self) {
-        self.seen.clear();
+    /// The last iteration of a loop that has a row, as far as it is remembered.
+    pub fn newest(&self, path: &str) -> Option<u64> {
+        let mut known = self.newest.iter();
+        known.find(|(known, _)| **known == *path).map(|of| of.1)
     }
 }

@@ -8,17 +8,10 @@
 
 use crate::program::ProgramHash;
 use crate::time::Timestamp;
-use sha2::{Digest, Sha256};
 use std::fmt;
 
 /// The longest run id, in bytes of UTF-8.
 pub const MAX_RUN_ID: usize = 128;
-/// Longer loop names in a key are cut and told apart by a hash; the row has the whole path.
-const MAX_LOOP_NAMES: usize = 192;
-/// So much of them is kept before the hash.
-const KEPT_OF_LONG: usize = 80;
-/// So many iterations of outer loops stand in a key; those further out are one hashed number.
-const MAX_OUTER: usize = 12;
 
 /// What a row is, by the first byte of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +28,10 @@ pub enum Family {
     Header,
     /// A run's whole state at a revision.
     Snapshot,
-    /// The changes of one commit.
+    /// What one commit brought: changes, rows of loops and iterations, events.
     Changes,
-    /// A loop's current row.
-    Loop,
-    /// An iteration's row.
-    Iteration,
-    /// The history events of one commit.
-    Events,
+    /// Rows of loops and iterations whose commits were let go.
+    Kept,
     /// Which run is due when.
     Due,
     /// Which run goes on at once.
@@ -51,7 +40,7 @@ pub enum Family {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 10] = [
         Self::Meta,
         Self::Root,
         Self::Program,
@@ -59,22 +48,13 @@ impl Family {
         Self::Header,
         Self::Snapshot,
         Self::Changes,
-        Self::Loop,
-        Self::Iteration,
-        Self::Events,
+        Self::Kept,
         Self::Due,
         Self::Runnable,
     ];
 
     /// The families of rows that belong to one run and begin with its id.
-    pub const OF_RUN: [Self; 6] = [
-        Self::Header,
-        Self::Snapshot,
-        Self::Changes,
-        Self::Loop,
-        Self::Iteration,
-        Self::Events,
-    ];
+    pub const OF_RUN: [Self; 4] = [Self::Header, Self::Snapshot, Self::Changes, Self::Kept];
 
     /// Its byte.
     pub const fn byte(self) -> u8 {
@@ -86,9 +66,7 @@ impl Family {
             Self::Header => b'r',
             Self::Snapshot => b's',
             Self::Changes => b'c',
-            Self::Loop => b'l',
-            Self::Iteration => b'i',
-            Self::Events => b'e',
+            Self::Kept => b'k',
             Self::Due => b't',
             Self::Runnable => b'q',
         }
@@ -109,9 +87,7 @@ impl Family {
             Self::Header => "header",
             Self::Snapshot => "snapshot",
             Self::Changes => "changes",
-            Self::Loop => "loop row",
-            Self::Iteration => "iteration row",
-            Self::Events => "events",
+            Self::Kept => "kept rows",
             Self::Due => "due",
             Self::Runnable => "runnable",
         }
@@ -135,37 +111,16 @@ pub fn workflow(out: &mut Vec<u8>, name: &str) {
     text(out, name.as_bytes());
 }
 
-/// What all rows of a run in this family begin with; for a header the whole key.
+/// What all rows of a run in this family begin with; for a header and for kept rows the whole key.
 pub fn of_run(out: &mut Vec<u8>, family: Family, run: &str) {
     out.push(family.byte());
     text(out, run.as_bytes());
 }
 
-/// The key of a row with one number: snapshots and changes by revision, events by the sequence
-/// number of the row's last one.
+/// The key of a row with one number: snapshots and changes by revision.
 pub fn numbered(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
     of_run(out, family, run);
     out.extend_from_slice(&number.to_be_bytes());
-}
-
-/// The key of a loop's row.
-pub fn loop_row(out: &mut Vec<u8>, run: &str, path: &LoopPath) {
-    of_run(out, Family::Loop, run);
-    path.names(out);
-    path.outer(out);
-}
-
-/// What the rows of all iterations of a loop begin with, for one path.
-pub fn iterations(out: &mut Vec<u8>, run: &str, path: &LoopPath) {
-    of_run(out, Family::Iteration, run);
-    path.names(out);
-    path.outer(out);
-}
-
-/// An iteration's key.
-pub fn iteration(out: &mut Vec<u8>, run: &str, path: &LoopPath, iteration: u64) {
-    iterations(out, run, path);
-    out.extend_from_slice(&iteration.to_be_bytes());
 }
 
 /// What the timer index has for a run.
@@ -216,7 +171,7 @@ fn text(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// A loop's path, `outer#2/inner`, as two parts: the names, which sort the rows of one loop
 /// together, and the iterations of the loops around it, which sort them in time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LoopPath {
     names: Vec<u8>,
     outer: Vec<u64>,
@@ -245,34 +200,8 @@ impl LoopPath {
     }
 
     /// The part that all paths of one loop share.
-    pub fn into_names(self) -> Vec<u8> {
-        self.names
-    }
-
-    fn names(&self, out: &mut Vec<u8>) {
-        let start = out.len();
-        text(out, &self.names);
-        if out.len() - start > MAX_LOOP_NAMES {
-            out.truncate(start);
-            let mut cut: Vec<u8> = self.names.iter().copied().take(KEPT_OF_LONG).collect();
-            for byte in Sha256::digest(&self.names).iter().take(16) {
-                cut.extend_from_slice(format!("{byte:02x}").as_bytes());
-            }
-            text(out, &cut);
-        }
-    }
-
-    fn outer(&self, out: &mut Vec<u8>) {
-        let hashed = self.outer.len().saturating_sub(MAX_OUTER);
-        let (far, near) = self.outer.split_at(hashed);
-        if !far.is_empty() {
-            let mut digest = Sha256::new();
-            far.iter()
-                .for_each(|number| digest.update(number.to_be_bytes()));
-            out.extend(digest.finalize().iter().take(8));
-        }
-        near.iter()
-            .for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
+    pub fn names(&self) -> &[u8] {
+        &self.names
     }
 }
 
@@ -290,10 +219,8 @@ pub struct Parsed {
     pub family: Family,
     /// The run, where the key has one and it is text.
     pub run: Option<String>,
-    /// Revision, sequence or iteration.
+    /// The revision.
     pub number: Option<u64>,
-    /// A loop's names.
-    pub names: Option<String>,
     /// A workflow's name.
     pub workflow: Option<String>,
     /// When it is due.
@@ -312,7 +239,6 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
         family,
         run: None,
         number: None,
-        names: None,
         workflow: None,
         due: None,
         piece: 0,
@@ -336,29 +262,16 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
             parsed.run = Some(utf8(rest)?);
             return Some(parsed);
         }
-        Family::Header => {
+        Family::Header | Family::Kept => {
             let (run, rest) = take_text(rest)?;
             parsed.run = Some(utf8(&run)?);
             rest
         }
-        Family::Snapshot | Family::Changes | Family::Events => {
+        Family::Snapshot | Family::Changes => {
             let (run, rest) = take_text(rest)?;
             parsed.run = Some(utf8(&run)?);
             let (number, rest) = rest.split_first_chunk()?;
             parsed.number = Some(u64::from_be_bytes(*number));
-            rest
-        }
-        Family::Loop | Family::Iteration => {
-            let (run, rest) = take_text(rest)?;
-            parsed.run = Some(utf8(&run)?);
-            let (names, rest) = take_text(rest)?;
-            parsed.names = Some(String::from_utf8_lossy(&names).into_owned());
-            let numbers = rest.len() / 8 * 8;
-            let (numbers, rest) = rest.split_at_checked(numbers)?;
-            if family == Family::Iteration {
-                let (_, number) = numbers.split_last_chunk()?;
-                parsed.number = Some(u64::from_be_bytes(*number));
-            }
             rest
         }
     };
@@ -401,14 +314,8 @@ fn take_text(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 impl fmt::Display for Parsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.family.word())?;
-        if let Some(names) = &self.names {
-            write!(f, " of loop {names}")?;
-        }
-        match (self.family, self.number) {
-            (Family::Snapshot | Family::Changes, Some(number)) => write!(f, " {number}")?,
-            (Family::Iteration, Some(number)) => write!(f, ", iteration {number}")?,
-            (Family::Events, Some(number)) => write!(f, " up to {number}")?,
-            _ => {}
+        if let Some(number) = self.number {
+            write!(f, " {number}")?;
         }
         if let Some(due) = self.due {
             write!(f, " {due}")?;
@@ -455,17 +362,18 @@ mod tests {
     }
 
     #[test]
-    fn iterations_sort_in_time_and_apart_from_other_runs() {
-        let row = |run: &str, path: &str, n| key(|k| iteration(k, run, &LoopPath::new(path), n));
-        assert!(row("a", "outer#2/inner", 300) < row("a", "outer#10/inner", 0));
-        assert!(row("a", "outer", 255) < row("a", "outer", 256));
-        let prefix = key(|k| of_run(k, Family::Iteration, "a"));
-        assert!(row("a", "x", 1).starts_with(&prefix));
-        assert!(!row("ab", "x", 1).starts_with(&prefix));
-        assert!(!row("a\0", "x", 1).starts_with(&prefix));
+    fn commits_sort_in_time_and_apart_from_other_runs() {
+        let row = |run: &str, n| key(|k| numbered(k, Family::Changes, run, n));
+        assert!(row("a", 255) < row("a", 256));
+        let prefix = key(|k| of_run(k, Family::Changes, "a"));
+        assert!(row("a", 1).starts_with(&prefix));
+        assert!(!row("ab", 1).starts_with(&prefix));
+        assert!(!row("a\0", 1).starts_with(&prefix));
         let sorted = ["a", "a\0", "a\0b", "a\u{1}", "a\u{2}", "aa"];
         let head = |run: &&str| key(|k| of_run(k, Family::Header, run));
         assert!(sorted.iter().map(head).is_sorted());
+        let sorted = ["outer#2/inner", "outer#10/inner", "outer#10/other"];
+        assert!(sorted.iter().map(|path| LoopPath::new(path)).is_sorted());
     }
 
     #[test]
@@ -478,7 +386,6 @@ mod tests {
 
     #[test]
     fn every_key_parses_to_what_it_was_made_of() {
-        let path = LoopPath::new("outer#2/inner");
         let run = "r\0\u{1}un";
         let all = [
             key(|k| single(k, Family::Meta)),
@@ -487,9 +394,7 @@ mod tests {
             key(|k| of_run(k, Family::Header, run)),
             key(|k| numbered(k, Family::Snapshot, run, 7)),
             key(|k| numbered(k, Family::Changes, run, 7)),
-            key(|k| numbered(k, Family::Events, run, 7)),
-            key(|k| loop_row(k, run, &path)),
-            key(|k| iteration(k, run, &path, 7)),
+            key(|k| of_run(k, Family::Kept, run)),
         ];
         for first in all {
             let parsed = parse(&first).unwrap();
@@ -504,29 +409,11 @@ mod tests {
             assert_eq!(again.number, parsed.number);
         }
         assert_eq!(
-            describe(&key(|k| iteration(k, "x", &path, 7))),
-            "iteration row of loop outer#inner, iteration 7 of run x"
+            describe(&key(|k| numbered(k, Family::Changes, "x", 7))),
+            "changes 7 of run x"
         );
         assert_eq!(parse(b""), None);
         assert_eq!(parse(b"z"), None);
-    }
-
-    #[test]
-    fn long_paths_make_short_and_different_keys() {
-        let deep = |last: u64| {
-            let outer: Vec<String> = (0..40).map(|n| format!("loop{n}#{n}")).collect();
-            LoopPath::new(&format!(
-                "{}/{}#{last}/end",
-                outer.join("/"),
-                "x".repeat(500)
-            ))
-        };
-        let row = |last| key(|k| iteration(k, "run", &deep(last), u64::MAX));
-        assert!(row(1).len() < 340);
-        assert_ne!(row(1), row(2));
-        let zeros = LoopPath::new(&"\0".repeat(300));
-        let zeros = key(|k| iteration(k, "run", &zeros, 5));
-        assert_eq!(parse(&zeros).unwrap().number, Some(5));
     }
 
     #[test]

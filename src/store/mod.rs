@@ -6,6 +6,7 @@ mod check;
 mod codec;
 mod commit;
 mod head;
+mod journal;
 mod keys;
 mod kv;
 pub mod memory;
@@ -127,7 +128,7 @@ pub struct Commit {
     /// What the history tells.
     pub history: Vec<HistoryEvent>,
     /// The whole state after this step, when the journal's tail has outgrown the last snapshot:
-    /// earlier changes and snapshots are no longer needed.
+    /// a run is loaded from it, and from nothing before it.
     pub snapshot: Option<RunState>,
     /// The program, with a run's first commit; stored when it is not there yet.
     pub program: Option<ProgramSource>,
@@ -223,6 +224,12 @@ pub enum StoreError {
         /// The first error.
         reason: String,
     },
+}
+
+/// How many bytes a snapshot of this state would have; none when it cannot be stored.
+#[must_use]
+pub fn state_size(state: &RunState) -> Option<u64> {
+    codec::size(state).ok()
 }
 
 /// A place to keep runs. All methods block; `commit` is durable against a power cut when it

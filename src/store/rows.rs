@@ -8,18 +8,17 @@
 use super::codec::{self, BadRecord};
 use super::commit::Writer;
 use super::head::{Root, StoredHead};
-use super::keys::{self, Family, LoopPath};
+use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::{
     Commit, Committed, Journal, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
     StoredWorkflow,
 };
-use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
+use crate::machine::{HistoryEvent, IterationRow, LoopState};
 use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -341,108 +340,11 @@ impl<K: Kv> Rows<K> {
         Ok(Some((stored, codec::crc_of(first.as_ref()))))
     }
 
-    fn known(&self, run: &str) -> Result<StoredHead, StoreError> {
+    pub(super) fn known(&self, run: &str) -> Result<StoredHead, StoreError> {
         match self.stored_head(run)? {
             Some((head, _)) => Ok(head),
             None => Err(StoreError::UnknownRun(Name::from(run))),
         }
-    }
-
-    /// The rows of a run in a family that `sum` vouches for.
-    fn summed<T>(
-        &self,
-        run: &str,
-        family: Family,
-        sum: u32,
-        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
-    ) -> Result<Vec<T>, StoreError> {
-        let mut prefix = Vec::new();
-        keys::of_run(&mut prefix, family, run);
-        let (mut found, mut found_sum) = (Vec::new(), 0_u32);
-        for row in self.records(prefixed(&prefix)) {
-            let (key, first) = row?;
-            found_sum = found_sum.wrapping_add(codec::crc_of(first.as_ref()));
-            found.push(self.value(key.as_ref(), first.as_ref(), &decode)?);
-        }
-        if found_sum == sum {
-            return Ok(found);
-        }
-        let what = family.word();
-        Err(corrupt(&format!(
-            "not every {what} of run {run} is the one that was written"
-        )))
-    }
-
-    /// The snapshot with the later changes applied.
-    fn fold(
-        &self,
-        header: RunHeader,
-        mut step: impl FnMut(&mut RunState, Vec<Change>),
-    ) -> Result<StoredRun, StoreError> {
-        let run = header.id.clone();
-        let mut snapshot_bytes = 0;
-        let mut state = if header.snapshot == 0 {
-            RunState::new(run.clone(), header.program)
-        } else {
-            let key = |key: &mut Vec<u8>| {
-                keys::numbered(key, Family::Snapshot, &run, header.snapshot);
-            };
-            let decode = |bytes: &[u8]| {
-                snapshot_bytes = bytes.len() as u64;
-                codec::decode::<RunState>(bytes)
-            };
-            self.read(key, decode)?.ok_or_else(|| {
-                corrupt(&format!(
-                    "snapshot {} of run {run} is missing",
-                    header.snapshot
-                ))
-            })?
-        };
-        if state.id != header.id || state.program != header.program {
-            return Err(corrupt(&format!(
-                "the snapshot of run {run} is another run's"
-            )));
-        }
-        let (mut revision, mut tail_bytes) = (header.snapshot, 0);
-        let mut from = Vec::new();
-        keys::numbered(
-            &mut from,
-            Family::Changes,
-            &run,
-            header.snapshot.saturating_add(1),
-        );
-        let mut all = Vec::new();
-        keys::of_run(&mut all, Family::Changes, &run);
-        let (_, to) = prefixed(&all);
-        for row in self.records((Bound::Included(from), to)) {
-            let (key, first) = row?;
-            let key = key.as_ref();
-            let found = keys::parse(key).and_then(|parsed| parsed.number);
-            revision = revision.saturating_add(1);
-            if found != Some(revision) || revision > header.revision {
-                let what = format!(
-                    "changes {revision} of run {run}: found {}",
-                    keys::describe(key)
-                );
-                return Err(corrupt(&what));
-            }
-            let changes: Vec<Change> = self.value(key, first.as_ref(), |bytes| {
-                tail_bytes += bytes.len() as u64;
-                codec::decode_all(bytes)
-            })?;
-            step(&mut state, changes);
-        }
-        if revision != header.revision {
-            let last = header.revision;
-            let what = format!("run {run} has changes up to {revision}, and its head says {last}");
-            return Err(corrupt(&what));
-        }
-        Ok(StoredRun {
-            header,
-            state,
-            tail_bytes,
-            snapshot_bytes,
-        })
     }
 }
 
@@ -576,8 +478,7 @@ impl<K: Kv> Store for Rows<K> {
 
     fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
         let _reading = self.reading();
-        let sums = self.known(run)?.sums;
-        self.summed(run, Family::Loop, sums.loops, decode_loop)
+        self.loop_rows(run)
     }
 
     fn iterations(
@@ -587,15 +488,7 @@ impl<K: Kv> Store for Rows<K> {
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError> {
         let _reading = self.reading();
-        let sums = self.known(run)?.sums;
-        let decode = codec::decode::<IterationRow>;
-        let mut rows = self.summed(run, Family::Iteration, sums.iterations, decode)?;
-        match path {
-            Some(path) => rows.retain(|row| row.path == path),
-            None => rows = in_time(rows),
-        }
-        let skip = rows.len().saturating_sub(limit);
-        Ok(rows.split_off(skip))
+        self.iteration_rows(run, path, limit)
     }
 
     fn history(
@@ -605,36 +498,7 @@ impl<K: Kv> Store for Rows<K> {
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
         let _reading = self.reading();
-        let sums = self.known(run)?.sums;
-        let (mut from, mut all) = (Vec::new(), Vec::new());
-        keys::numbered(&mut from, Family::Events, run, after.saturating_add(1));
-        keys::of_run(&mut all, Family::Events, run);
-        let mut found = Vec::new();
-        // The last event seen; the rows follow each other without a gap.
-        let mut seen = after.max(sums.trimmed);
-        for row in self.records((Bound::Included(from), prefixed(&all).1)) {
-            let (key, first) = row?;
-            let key = key.as_ref();
-            let events = self.value(key, first.as_ref(), codec::decode_all::<HistoryEvent>)?;
-            let last = keys::parse(key).and_then(|parsed| parsed.number);
-            let last = last.unwrap_or(0);
-            let before = last.saturating_sub(events.len() as u64);
-            if before > seen || last > sums.events {
-                break;
-            }
-            let numbers = before.saturating_add(1)..;
-            found.extend(numbers.zip(events).filter(|(number, _)| *number > after));
-            seen = seen.max(last);
-            if found.len() >= limit {
-                found.truncate(limit);
-                return Ok(found);
-            }
-        }
-        if seen < sums.events {
-            let missing = seen.saturating_add(1);
-            return Err(corrupt(&format!("event {missing} of run {run} is missing")));
-        }
-        Ok(found)
+        self.events(run, after, limit)
     }
 
     fn delete(&self, run: &str) -> Result<(), StoreError> {
@@ -680,29 +544,6 @@ impl<K: Kv> Store for Rows<K> {
 /// A head's row without what the store adds to it.
 pub(super) fn decode_header(bytes: &[u8]) -> Result<RunHeader, BadRecord> {
     codec::decode::<StoredHead>(bytes).map(|head| head.header)
-}
-
-/// A loop's row.
-pub(super) fn decode_loop(bytes: &[u8]) -> Result<LoopState, BadRecord> {
-    codec::decode(bytes)
-}
-
-/// Rows in the order they ended; those of one loop keep their own.
-fn in_time(rows: Vec<IterationRow>) -> Vec<IterationRow> {
-    // A clock that was set back must not tear a loop's rows apart: none counts as earlier than
-    // the one before it.
-    let mut latest: BTreeMap<Vec<u8>, Timestamp> = BTreeMap::new();
-    let mut timed: Vec<_> = rows
-        .into_iter()
-        .map(|row| {
-            let names = LoopPath::new(&row.path).into_names();
-            let at = latest.entry(names).or_insert(row.ended_at);
-            *at = (*at).max(row.ended_at);
-            (*at, row)
-        })
-        .collect();
-    timed.sort_by_key(|(at, _)| *at);
-    timed.into_iter().map(|(_, row)| row).collect()
 }
 
 fn due_row(key: &[u8]) -> Result<(Timestamp, Name), StoreError> {

@@ -7,16 +7,16 @@ use super::check::Checkup;
 use super::codec;
 use super::commit::{Writer, index};
 use super::head::{Root, StoredHead};
+use super::journal::{Line, Order};
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::memory::Memory;
-use super::rows::{Meta, Retention, Rows, corrupt, decode_loop};
+use super::rows::{Meta, Retention, Rows, corrupt};
 use super::stage::Stage;
 use super::{PARKED_LABEL, Placement, Store, StoreError};
-use crate::machine::{HistoryEvent, IterationRow};
 use crate::model::Name;
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 /// A stage with more than this is applied.
 const FULL: usize = 1 << 20;
@@ -173,32 +173,34 @@ impl Rows<Memory> {
         }
         for (what, read) in [
             ("its loops", self.loops(run).map(drop)),
-            ("its iterations", self.iterations(run, None, 0).map(drop)),
+            (
+                "its iterations",
+                self.iterations(run, None, usize::MAX).map(drop),
+            ),
             ("its events", self.history(run, 0, usize::MAX).map(drop)),
         ] {
             if let Err(error) = read {
                 out.wrong.note(Some(run), what, &error);
             }
         }
-        for family in [Family::Snapshot, Family::Changes] {
-            self.copy_whole(run, family, writer, |_, _| true);
-            flush(writer, into, FULL)?;
-        }
+        let Some((first, trimmed)) = self.readable_from(&head) else {
+            return Ok(false);
+        };
         let sums = &mut head.sums;
-        let loops = self.copy_whole(run, Family::Loop, writer, |key, first| {
-            self.value(key, first, decode_loop).is_ok()
+        if first > sums.first {
+            (sums.first, sums.trimmed) = (first, trimmed);
+        }
+        if self.kept(run, sums).is_err() {
+            (sums.kept, sums.kept_bytes) = (0, 0);
+        }
+        let keep_rows = sums.kept_bytes > 0;
+        let snapshot = head.header.snapshot;
+        self.copy_whole(run, Family::Snapshot, writer, |number| {
+            number == Some(snapshot)
         });
-        let decode = codec::decode::<IterationRow>;
-        let iterations = self.copy_whole(run, Family::Iteration, writer, |key, first| {
-            self.value(key, first, decode).is_ok()
-        });
-        (sums.loops, sums.iterations) = (loops, iterations);
-        let (trimmed, last) = self.last_events(run, sums.events);
-        (sums.trimmed, sums.events) = (trimmed, last);
-        self.copy_whole(run, Family::Events, writer, |key, _| {
-            let number = keys::parse(key).and_then(|parsed| parsed.number);
-            number.is_some_and(|number| number > trimmed)
-        });
+        self.copy_whole(run, Family::Kept, writer, |_| keep_rows);
+        self.copy_whole(run, Family::Changes, writer, |number| number >= Some(first));
+        flush(writer, into, FULL)?;
         let ended = head.header.status.is_final();
         if out.older && !ended {
             head.header.placement = Placement::Resting;
@@ -221,24 +223,42 @@ impl Rows<Memory> {
         Ok(true)
     }
 
-    /// Copies the records of a run in a family that are whole; gives the sum of their checksums.
+    /// From which revision on the records of a run's commits can be read, and the last event before
+    /// it; none when the run cannot be loaded from those.
+    fn readable_from(&self, head: &StoredHead) -> Option<(u64, u64)> {
+        let last = head.header.revision;
+        let (mut first, mut trimmed) = (last.saturating_add(1), head.sums.events);
+        let all = (head.sums.first, last);
+        let run = &head.header.id;
+        // What cannot be read ends it, and was told of.
+        let _ = self.walk(
+            run,
+            all,
+            Order::NewestFirst,
+            Line::decode,
+            |number, line| {
+                (first, trimmed) = (number, line.events_before());
+                ControlFlow::Continue(())
+            },
+        );
+        (first <= head.header.snapshot.saturating_add(1)).then_some((first, trimmed))
+    }
+
+    /// Copies the records of a run in a family whose number is to be kept.
     fn copy_whole(
         &self,
         run: &str,
         family: Family,
         writer: &mut Writer,
-        keep: impl Fn(&[u8], &[u8]) -> bool,
-    ) -> u32 {
+        keep: impl Fn(Option<u64>) -> bool,
+    ) {
         let mut prefix = Vec::new();
         keys::of_run(&mut prefix, family, run);
-        let mut sum = 0_u32;
         for (key, first) in self.records(prefixed(&prefix)).flatten() {
-            if keep(&key, &first) {
-                sum = sum.wrapping_add(codec::crc_of(&first));
+            if keep(keys::parse(&key).and_then(|parsed| parsed.number)) {
                 self.copy_record(&key, &first, writer);
             }
         }
-        sum
     }
 
     /// Copies a record with its further pieces.
@@ -254,27 +274,6 @@ impl Rows<Memory> {
                 writer.stage.copy(&name, &piece);
             }
         }
-    }
-
-    /// The longest end of a run's events without a gap: what lies before it, and its last one.
-    fn last_events(&self, run: &str, known: u64) -> (u64, u64) {
-        let mut prefix = Vec::new();
-        keys::of_run(&mut prefix, Family::Events, run);
-        let mut from: Option<(u64, u64)> = None;
-        for (key, first) in self.records(prefixed(&prefix)).flatten() {
-            let events = self.value(&key, &first, codec::decode_all::<HistoryEvent>);
-            let last = keys::parse(&key).and_then(|parsed| parsed.number);
-            let (Ok(events), Some(last)) = (events, last) else {
-                from = None;
-                continue;
-            };
-            let before = last.saturating_sub(events.len() as u64);
-            from = match from {
-                Some((begin, end)) if end == before => Some((begin, last)),
-                _ => Some((before, last)),
-            };
-        }
-        from.unwrap_or((known, known))
     }
 
     /// Programs and named workflows.

@@ -118,20 +118,9 @@ impl Stage {
 
     /// Keys, and values or removals.
     pub fn ops(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
-        self.ops_from(0)
-    }
-
-    /// Whether something was put under this key since `mark`.
-    pub fn puts_since(&self, mark: Mark, key: &[u8]) -> bool {
-        self.ops_from(mark.ops)
-            .any(|(written, value)| value.is_some() && written == key)
-    }
-
-    fn ops_from(&self, from: usize) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
         let at = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
         self.ops
             .iter()
-            .skip(from)
             .map(move |op| (at(&op.key), op.value.as_ref().map(at)))
     }
 

@@ -3,21 +3,18 @@
 
 use super::codec;
 use super::commit::{Entry, Writer};
+use super::head::Sums;
+use super::journal::{Kept, Line, LoopRows, Newest, Order};
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
-use super::rows::{Rows, decode_loop};
-use super::stage::{Mark, Stage};
+use super::rows::Rows;
+use super::stage::Stage;
 use super::{RunHeader, StoreError};
+use crate::machine::IterationRow;
 use crate::model::Name;
 use crate::program::ProgramHash;
 use std::collections::HashSet;
-use std::ops::Bound;
-
-/// A record that may go: the keys of its pieces, and the checksum of the first.
-struct Candidate<B> {
-    keys: Vec<B>,
-    crc: u32,
-}
+use std::ops::{Bound, ControlFlow};
 
 impl<K: Kv> Rows<K> {
     /// The removal of all rows of a run in a family.
@@ -41,104 +38,90 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// The removal of rows beyond what is kept; nothing that was put since `mark`.
-    pub(super) fn stage_tidying(
-        &self,
-        entry: &mut Entry<'_>,
-        mark: Mark,
-    ) -> Result<(), StoreError> {
-        self.tidy_events(entry)?;
-        let keep = self.retention;
-        let all = |_: &K::Bytes, _: &K::Bytes| Ok(true);
-        let gone = self.tidy_loops(entry, mark, Family::Iteration, keep.iterations, all)?;
-        let sum = &mut entry.head.sums.iterations;
-        *sum = sum.wrapping_sub(gone);
-        let ended = |key: &K::Bytes, first: &K::Bytes| {
-            let row = self.value(key.as_ref(), first.as_ref(), decode_loop)?;
-            Ok(row.ended.is_some())
+    /// The removal of the records of the first commits: those that the last snapshot made
+    /// unnecessary and whose events may go. What is to be kept of them, and of those before, is
+    /// written anew; that is not done before they have as many bytes as it has.
+    pub(super) fn stage_tidying(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
+        let (run, sums, keep) = (entry.run, entry.head.sums, self.retention);
+        // The record of this very commit is not there yet.
+        let last = entry.head.snapshot.min(entry.head.revision);
+        let may_go = sums.events.saturating_sub(keep.events);
+        let (mut bytes, mut lines) = (0, Vec::new());
+        let sized = |bytes: &[u8]| Ok((bytes.len() as u64, Line::decode(bytes)?));
+        let all = (sums.first, last);
+        self.walk(run, all, Order::OldestFirst, sized, |_, (size, line)| {
+            if line.events > may_go {
+                return ControlFlow::Break(());
+            }
+            bytes += size;
+            lines.push(line);
+            ControlFlow::Continue(())
+        })?;
+        let Some(end) = lines.last() else {
+            return Ok(());
         };
-        let gone = self.tidy_loops(entry, mark, Family::Loop, keep.ended_loops, ended)?;
-        let sum = &mut entry.head.sums.loops;
-        *sum = sum.wrapping_sub(gone);
-        entry.head.forget_seen();
-        Ok(())
-    }
-
-    fn tidy_events(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
-        let run = entry.run;
-        let sums = entry.head.sums;
-        let gone = sums.events.saturating_sub(self.retention.events);
-        let (mut all, mut to) = (Vec::new(), Vec::new());
-        keys::of_run(&mut all, Family::Events, run);
-        // A row is named by its last event.
-        keys::numbered(&mut to, Family::Events, run, gone.saturating_add(1));
-        for row in self.rows((Bound::Included(all), Bound::Excluded(to))) {
+        if bytes < sums.kept_bytes {
+            return Ok(());
+        }
+        let trimmed = end.events;
+        let first = sums.first.saturating_add(lines.len() as u64);
+        let kept = self.merged(entry, lines)?;
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        keys::numbered(&mut from, Family::Changes, run, sums.first);
+        keys::numbered(&mut to, Family::Changes, run, first);
+        for row in self.rows((Bound::Included(from), Bound::Excluded(to))) {
             let (key, _) = row?;
-            let last = keys::parse(key.as_ref()).and_then(|parsed| parsed.number);
-            entry.head.sums.trimmed = entry.head.sums.trimmed.max(last.unwrap_or(0));
             entry
                 .stage
                 .remove(|out| out.extend_from_slice(key.as_ref()));
         }
+        self.stage_all(entry.stage, Family::Kept, run)?;
+        let nothing = kept.loops.is_empty() && kept.iterations.is_empty();
+        let (kept, kept_bytes) = if nothing {
+            (0, 0)
+        } else {
+            let put = entry.put(
+                |key| keys::of_run(key, Family::Kept, run),
+                |out| codec::encode(out, &kept),
+            )?;
+            (put.crc, put.bytes)
+        };
+        entry.head.sums = Sums {
+            events: sums.events,
+            trimmed,
+            first,
+            kept,
+            kept_bytes,
+        };
         Ok(())
     }
 
-    /// Loop by loop, removes the first of the rows that may go, until `keep` of those are left.
-    /// Gives the sum of what was removed.
-    fn tidy_loops(
-        &self,
-        entry: &mut Entry<'_>,
-        mark: Mark,
-        family: Family,
-        keep: usize,
-        may_go: impl Fn(&K::Bytes, &K::Bytes) -> Result<bool, StoreError>,
-    ) -> Result<u32, StoreError> {
-        let mut prefix = Vec::new();
-        keys::of_run(&mut prefix, family, entry.run);
-        let mut gone = 0;
-        let mut names: Option<String> = None;
-        let mut candidates: Vec<Candidate<K::Bytes>> = Vec::new();
-        let mut remove = |candidates: &mut Vec<Candidate<K::Bytes>>| {
-            let extra = candidates.len().saturating_sub(keep);
-            for record in candidates.drain(..).take(extra) {
-                let first = record.keys.first().map(AsRef::as_ref).unwrap_or_default();
-                if entry.stage.puts_since(mark, first) {
-                    continue;
-                }
-                gone = record.crc.wrapping_add(gone);
-                for key in record.keys {
-                    entry
-                        .stage
-                        .remove(|out| out.extend_from_slice(key.as_ref()));
-                }
-            }
-        };
-        for row in self.rows(prefixed(&prefix)) {
-            let (key, first) = row?;
-            let Some(parsed) = keys::parse(key.as_ref()) else {
-                continue;
-            };
-            if parsed.piece > 0 {
-                let whose = key.as_ref().get(..parsed.record);
-                if let Some(record) = candidates.last_mut()
-                    && record.keys.first().map(AsRef::as_ref) == whose
-                {
-                    record.keys.push(key);
-                }
-                continue;
-            }
-            if parsed.names != names {
-                remove(&mut candidates);
-                names = parsed.names;
-            }
-            if may_go(&key, &first)? {
-                let crc = codec::crc_of(first.as_ref());
-                let keys = vec![key];
-                candidates.push(Candidate { keys, crc });
-            }
+    /// What is to be kept of these commits and of those before them.
+    fn merged(&self, entry: &Entry<'_>, lines: Vec<Line>) -> Result<Kept, StoreError> {
+        let before = self.kept(entry.run, &entry.head.sums)?;
+        let mut loops = LoopRows::default();
+        let mut iterations = before.iterations;
+        loops.put(before.loops);
+        for line in lines {
+            loops.put(line.loops);
+            iterations.extend(line.iterations);
         }
-        remove(&mut candidates);
-        Ok(gone)
+        let keep = self.retention;
+        let mut newest = Newest::new(keep.iterations);
+        // So many later ones have records of their own.
+        let later = |row: &IterationRow| entry.head.newest(&row.path).unwrap_or(0);
+        let enough =
+            |row: &IterationRow| later(row) >= row.iteration.saturating_add(keep.iterations as u64);
+        let mut iterations: Vec<IterationRow> = iterations
+            .into_iter()
+            .rev()
+            .filter(|row| !enough(row) && newest.takes(row))
+            .collect();
+        iterations.reverse();
+        Ok(Kept {
+            loops: loops.kept(keep.ended_loops),
+            iterations,
+        })
     }
 
     /// The removal of everything a run has.

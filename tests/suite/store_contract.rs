@@ -65,6 +65,7 @@ contract!(
     history_is_numbered_and_paged,
     old_rows_are_let_go,
     nested_loops_do_not_pile_up,
+    what_an_early_loop_left_outlasts_a_later_one,
     iterations_of_one_loop_or_of_all,
     a_deleted_run_leaves_nothing,
     programs_stay_while_a_run_pins_them,
@@ -506,6 +507,8 @@ fn old_rows_are_let_go(bench: &Bench) {
         }
         commit.iterations.push(row);
         commit.history = vec![signalled(2 * revision + 1), signalled(2 * revision + 2)];
+        // What a run needs to go on is never let go.
+        commit.snapshot = (revision % 6 == 5).then(|| RunState::new("a".into(), hash(1)));
         ok(store, commit);
     }
     let rows = store.iterations("a", None, usize::MAX).unwrap();
@@ -533,6 +536,7 @@ fn nested_loops_do_not_pile_up(bench: &Bench) {
                 loop_state("outer", outer, false),
             ];
             commit.iterations = vec![iteration(&path, inner, i64::try_from(revision).unwrap())];
+            commit.snapshot = (revision % 6 == 5).then(|| RunState::new("a".into(), hash(1)));
             ok(store, commit);
             revision += 1;
         }
@@ -557,11 +561,47 @@ fn nested_loops_do_not_pile_up(bench: &Bench) {
     for n in 1..50 {
         let mut commit = commit("b", n);
         commit.loops = vec![loop_state(&format!("each#{n}/inner"), 1, true)];
+        commit.snapshot = (n % 6 == 5).then(|| RunState::new("b".into(), hash(1)));
         ok(store, commit);
     }
     let loops = store.loops("b").unwrap();
     assert_eq!(loops[0].path, "each#0/inner");
     assert!(loops.len() < 13);
+}
+
+fn what_an_early_loop_left_outlasts_a_later_one(bench: &Bench) {
+    let store = &*bench.store;
+    for revision in 0..400 {
+        let mut commit = commit("a", revision);
+        let (path, n) = match revision {
+            0..30 => ("early", revision),
+            _ => ("late", revision - 30),
+        };
+        commit.loops = vec![loop_state(path, n, revision == 29)];
+        commit.iterations = vec![iteration(path, n, i64::try_from(revision).unwrap())];
+        commit.history = vec![signalled(2 * revision + 1), signalled(2 * revision + 2)];
+        commit.snapshot = (revision % 5 == 4).then(|| RunState::new("a".into(), hash(1)));
+        ok(store, commit);
+        if revision % 150 == 149 {
+            // What was only remembered is gone.
+            store.reopen().unwrap();
+        }
+    }
+    let numbers = |path: Option<&str>, limit: usize| -> Vec<u64> {
+        let rows = store.iterations("a", path, limit).unwrap();
+        rows.into_iter().map(|row| row.iteration).collect()
+    };
+    assert_eq!(numbers(Some("early"), 99), (10..30).collect::<Vec<_>>());
+    assert_eq!(numbers(Some("late"), 99), (350..370).collect::<Vec<_>>());
+    assert_eq!(numbers(None, 99).len(), 40);
+    assert_eq!(numbers(None, 99)[..20], (10..30).collect::<Vec<_>>());
+    assert_eq!(numbers(None, 25).len(), 25);
+    let loops = [
+        loop_state("early", 29, true),
+        loop_state("late", 369, false),
+    ];
+    assert_eq!(store.loops("a").unwrap(), loops);
+    assert!(store.history("a", 0, 999).unwrap().len() < 120);
 }
 
 fn iterations_of_one_loop_or_of_all(bench: &Bench) {

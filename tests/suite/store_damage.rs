@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use windlass::expression::Value;
 use windlass::machine::{Change, Happening, HistoryEvent, RunState};
-use windlass::store::{Placement, SledStore, Store, StoreError};
+use windlass::store::{Placement, Retention, SledOptions, SledStore, Store, StoreError};
 use windlass::time::Timestamp;
 
 /// Deterministic numbers for places.
@@ -67,7 +67,16 @@ pub fn open_again(dir: &Path) -> SledStore {
 
 /// A store with some of everything, closed.
 pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
-    let mut store = SledStore::open(dir).unwrap();
+    // So few events are kept that the first commits are let go.
+    let options = SledOptions {
+        retention: Retention {
+            events: 25,
+            tidy_every: 8,
+            ..Retention::default()
+        },
+        ..SledOptions::default()
+    };
+    let mut store = SledStore::open_with(dir, options).unwrap();
     let mut states: Vec<RunState> = (0..RUNS)
         .map(|n| RunState::new(id(n).into(), hash(1)))
         .collect();
@@ -75,7 +84,12 @@ pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
         if reopen && revision % 25 == 24 {
             // The database writes an index of its log when it opens.
             drop(store);
-            store = open_again(dir);
+            store = loop {
+                match SledStore::open_with(dir, options) {
+                    Err(StoreError::Locked { .. }) => std::thread::yield_now(),
+                    other => break other.unwrap(),
+                }
+            };
         }
         let group: Vec<_> = states
             .iter_mut()
@@ -280,7 +294,7 @@ fn a_row_that_the_database_gives_wrong_or_not_at_all_is_found() {
     let mut found: BTreeMap<char, [u64; 2]> = BTreeMap::new();
     // Each family, and many of the large ones.
     let mut chosen: Vec<&sled::IVec> = Vec::new();
-    for family in b"mgrsclietqp" {
+    for family in b"mgrscktqp" {
         let those: Vec<&sled::IVec> = keys.iter().filter(|key| key[0] == *family).collect();
         for _ in 0..6.min(those.len()) {
             chosen.push(those[dice.roll(those.len() as u64) as usize]);
@@ -321,5 +335,5 @@ fn a_row_that_the_database_gives_wrong_or_not_at_all_is_found() {
         fs::remove_dir_all(&place).unwrap();
     }
     println!("found, changed and removed by family: {found:?}");
-    assert_eq!(found.len(), 11);
+    assert_eq!(found.len(), 9);
 }

@@ -1,0 +1,411 @@
+//! A run's journal: one record a commit, with what the commit changed and what it has to tell.
+//! The same records are what a run is loaded from, what its history is read from, and where the
+//! rows of its loops and iterations lie. This file reads them; `commit` writes them, and `tidy`
+//! lets the oldest go.
+
+use super::codec::{self, BadRecord};
+use super::head::Sums;
+use super::keys::{self, Family, LoopPath};
+use super::kv::Kv;
+use super::rows::{Rows, corrupt};
+use super::{Commit, RunHeader, StoreError, StoredRun};
+use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
+use bincode::error::EncodeError;
+use bincode::{Decode, Encode};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::{Bound, ControlFlow};
+
+/// What one commit has to tell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The sequence number of the last event so far.
+    pub events: u64,
+    /// The loops that changed.
+    pub loops: Vec<LoopState>,
+    /// The iterations that ended.
+    pub iterations: Vec<IterationRow>,
+    /// What the history tells.
+    pub history: Vec<HistoryEvent>,
+}
+
+/// What is kept of commits that were let go.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+pub struct Kept {
+    /// The last row of each loop.
+    pub loops: Vec<LoopState>,
+    /// Iterations, in the order they ended.
+    pub iterations: Vec<IterationRow>,
+}
+
+/// Where the parts of a commit's record begin.
+struct Parts<'a> {
+    events: u64,
+    told: &'a [u8],
+    changes: &'a [u8],
+}
+
+/// How many bytes say how long the part before the changes is.
+const LENGTH: usize = 4;
+
+/// Appends a commit's record; gives how many bytes of it are changes.
+pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, EncodeError> {
+    codec::encode(out, &events)?;
+    let length = out.len();
+    out.extend_from_slice(&[0; LENGTH]);
+    let told = out.len();
+    codec::encode(out, &(commit.loops.len() as u64))?;
+    for row in &commit.loops {
+        if row.last.is_empty() && row.kept.is_null() && row.pages.is_empty() {
+            codec::encode(out, row)?;
+        } else {
+            codec::encode(out, &row.row())?;
+        }
+    }
+    codec::encode_all(out, &commit.iterations)?;
+    codec::encode_all(out, &commit.history)?;
+    let changes = out.len();
+    let size = u32::try_from(changes - told)
+        .map_err(|_| EncodeError::Other("a commit has more to tell than a record holds"))?;
+    for (to, from) in out.iter_mut().skip(length).zip(size.to_le_bytes()) {
+        *to = from;
+    }
+    // A snapshot has what was changed.
+    let none = commit.snapshot.is_some();
+    let all = if none { &[] } else { commit.changes.as_slice() };
+    codec::encode_all(out, all)?;
+    Ok((out.len() - changes) as u64)
+}
+
+fn parts(bytes: &[u8]) -> Result<Parts<'_>, BadRecord> {
+    let (events, used) = codec::decode_first::<u64>(bytes)?;
+    let rest = bytes.get(used..).unwrap_or_default();
+    let (length, rest) = rest.split_first_chunk().ok_or(BadRecord::Short)?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let (told, changes) = rest.split_at_checked(length).ok_or(BadRecord::Short)?;
+    Ok(Parts {
+        events,
+        told,
+        changes,
+    })
+}
+
+/// How many bytes of a record are changes, and those.
+fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
+    let parts = parts(bytes)?;
+    let changes = codec::decode_all(parts.changes)?;
+    Ok((parts.changes.len() as u64, changes))
+}
+
+/// The sequence number of the last event up to a commit.
+fn last_event(bytes: &[u8]) -> Result<u64, BadRecord> {
+    parts(bytes).map(|parts| parts.events)
+}
+
+impl Line {
+    /// What a commit's record has to tell.
+    pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
+        let parts = parts(bytes)?;
+        let mut at = 0;
+        let line = Self {
+            events: parts.events,
+            loops: codec::decode_next(parts.told, &mut at)?,
+            iterations: codec::decode_next(parts.told, &mut at)?,
+            history: codec::decode_next(parts.told, &mut at)?,
+        };
+        match parts.told.len().saturating_sub(at) {
+            0 => Ok(line),
+            more => Err(BadRecord::Trailing(more)),
+        }
+    }
+
+    /// The sequence number of the last event before this commit.
+    pub fn events_before(&self) -> u64 {
+        self.events.saturating_sub(self.history.len() as u64)
+    }
+}
+
+/// Keeps the newest rows: those that come first, so many of each loop, none twice.
+pub struct Newest {
+    keep: usize,
+    seen: HashSet<(String, u64)>,
+    of_loop: HashMap<Vec<u8>, usize>,
+}
+
+impl Newest {
+    /// So many of each loop.
+    pub fn new(keep: usize) -> Self {
+        Self {
+            keep,
+            seen: HashSet::new(),
+            of_loop: HashMap::new(),
+        }
+    }
+
+    /// Whether this one, older than those before it, is among them.
+    pub fn takes(&mut self, row: &IterationRow) -> bool {
+        let path = LoopPath::new(&row.path);
+        if self
+            .of_loop
+            .get(path.names())
+            .is_some_and(|taken| *taken >= self.keep)
+        {
+            return false;
+        }
+        // A loop that a graph enters again ends the same iterations again.
+        if !self.seen.insert((row.path.clone(), row.iteration)) {
+            return false;
+        }
+        *self.of_loop.entry(path.names().to_vec()).or_default() += 1;
+        true
+    }
+}
+
+/// Rows of loops by their paths; the newest of those that ended are kept.
+#[derive(Default)]
+pub struct LoopRows(BTreeMap<LoopPath, LoopState>);
+
+impl LoopRows {
+    /// Later rows take the place of earlier ones.
+    pub fn put(&mut self, rows: Vec<LoopState>) {
+        let rows = rows.into_iter();
+        self.0
+            .extend(rows.map(|row| (LoopPath::new(&row.path), row)));
+    }
+
+    /// All that still run, and of each loop the last `keep` that ended.
+    pub fn kept(self, keep: usize) -> Vec<LoopState> {
+        let mut ended: HashMap<Vec<u8>, usize> = HashMap::new();
+        let mut rows: Vec<LoopState> = Vec::with_capacity(self.0.len());
+        for (path, row) in self.0.into_iter().rev() {
+            if row.ended.is_some() {
+                let count = ended.entry(path.names().to_vec()).or_default();
+                *count += 1;
+                if *count > keep {
+                    continue;
+                }
+            }
+            rows.push(row);
+        }
+        rows.reverse();
+        rows
+    }
+}
+
+/// Which way a journal is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// From its beginning.
+    OldestFirst,
+    /// From its end.
+    NewestFirst,
+}
+
+impl<K: Kv> Rows<K> {
+    /// Reads the records of these revisions until `read` breaks; every one must be there.
+    pub(super) fn walk<T>(
+        &self,
+        run: &str,
+        (first, last): (u64, u64),
+        order: Order,
+        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+        mut read: impl FnMut(u64, T) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        if first > last {
+            return Ok(());
+        }
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        keys::numbered(&mut from, Family::Changes, run, first);
+        keys::numbered(&mut to, Family::Changes, run, last);
+        let to = keys::after(&to);
+        let mut rows = self.records((Bound::Included(from), Bound::Excluded(to)));
+        for place in 0..=last - first {
+            let (row, expected) = match order {
+                Order::OldestFirst => (rows.next(), first + place),
+                Order::NewestFirst => (rows.next_back(), last - place),
+            };
+            let missing = || corrupt(&format!("changes {expected} of run {run} are missing"));
+            let (key, value) = row.transpose()?.ok_or_else(missing)?;
+            let found = keys::parse(key.as_ref()).and_then(|parsed| parsed.number);
+            if found != Some(expected) {
+                return Err(missing());
+            }
+            let value = self.value(key.as_ref(), value.as_ref(), &decode)?;
+            if read(expected, value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The snapshot, and `step` is given it with the changes of each later commit.
+    pub(super) fn fold(
+        &self,
+        header: RunHeader,
+        mut step: impl FnMut(&mut RunState, Vec<Change>),
+    ) -> Result<StoredRun, StoreError> {
+        let run = header.id.clone();
+        let mut snapshot_bytes = 0;
+        let mut state = if header.snapshot == 0 {
+            RunState::new(run.clone(), header.program)
+        } else {
+            let key = |key: &mut Vec<u8>| {
+                keys::numbered(key, Family::Snapshot, &run, header.snapshot);
+            };
+            let decode = |bytes: &[u8]| {
+                snapshot_bytes = bytes.len() as u64;
+                codec::decode::<RunState>(bytes)
+            };
+            let what = || format!("snapshot {} of run {run} is missing", header.snapshot);
+            self.read(key, decode)?.ok_or_else(|| corrupt(&what()))?
+        };
+        if state.id != header.id || state.program != header.program {
+            return Err(corrupt(&format!(
+                "the snapshot of run {run} is another run's"
+            )));
+        }
+        let mut tail_bytes = 0;
+        let tail = (header.snapshot.saturating_add(1), header.revision);
+        self.walk(
+            &run,
+            tail,
+            Order::OldestFirst,
+            changes,
+            |_, (bytes, changes)| {
+                tail_bytes += bytes;
+                step(&mut state, changes);
+                ControlFlow::Continue(())
+            },
+        )?;
+        // One more would mean that the head is older than the journal.
+        let mut next = Vec::new();
+        keys::numbered(&mut next, Family::Changes, &run, header.revision + 1);
+        if self.crc_at(|key| key.extend_from_slice(&next))?.is_some() {
+            let last = header.revision;
+            let what = format!("run {run} has more changes than its head says: {last}");
+            return Err(corrupt(&what));
+        }
+        Ok(StoredRun {
+            header,
+            state,
+            tail_bytes,
+            snapshot_bytes,
+        })
+    }
+
+    /// What is kept of commits that were let go.
+    pub(super) fn kept(&self, run: &str, sums: &Sums) -> Result<Kept, StoreError> {
+        if sums.kept_bytes == 0 {
+            return Ok(Kept::default());
+        }
+        let wrong = || corrupt(&format!("the kept rows of run {run} are not those written"));
+        let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Kept, run);
+        if self.crc_at(key)? != Some(sums.kept) {
+            return Err(wrong());
+        }
+        self.read(key, codec::decode::<Kept>)?.ok_or_else(wrong)
+    }
+
+    /// The current row of every loop, in the order of their paths.
+    pub(super) fn loop_rows(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
+        let head = self.known(run)?;
+        let mut rows = LoopRows::default();
+        rows.put(self.kept(run, &head.sums)?.loops);
+        let all = (head.sums.first, head.header.revision);
+        self.walk(run, all, Order::OldestFirst, Line::decode, |_, line| {
+            rows.put(line.loops);
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows.kept(self.retention.ended_loops))
+    }
+
+    /// The last iterations, oldest first.
+    pub(super) fn iteration_rows(
+        &self,
+        run: &str,
+        path: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        let head = self.known(run)?;
+        let mut newest = Newest::new(self.retention.iterations);
+        let mut found = Vec::new();
+        let mut take = |rows: Vec<IterationRow>| {
+            for row in rows.into_iter().rev() {
+                if found.len() >= limit {
+                    return ControlFlow::Break(());
+                }
+                if path.is_none_or(|path| row.path == path) && newest.takes(&row) {
+                    found.push(row);
+                }
+            }
+            ControlFlow::Continue(())
+        };
+        let all = (head.sums.first, head.header.revision);
+        let mut full = ControlFlow::Continue(());
+        self.walk(run, all, Order::NewestFirst, Line::decode, |_, line| {
+            full = take(line.iterations);
+            full
+        })?;
+        if full.is_continue() {
+            let _ = take(self.kept(run, &head.sums)?.iterations);
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    /// Events after `after`, with their numbers.
+    pub(super) fn events(
+        &self,
+        run: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
+        let head = self.known(run)?;
+        let (sums, last) = (head.sums, head.header.revision);
+        let after = after.max(sums.trimmed);
+        let mut found = Vec::new();
+        if after >= sums.events || limit == 0 {
+            return Ok(found);
+        }
+        // The first commit with an event after it.
+        let (mut low, mut high) = (sums.first, last);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let key = |key: &mut Vec<u8>| keys::numbered(key, Family::Changes, run, middle);
+            let events = self.read(key, last_event)?;
+            let missing = || corrupt(&format!("changes {middle} of run {run} are missing"));
+            if events.ok_or_else(missing)? > after {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        let mut seen = None;
+        self.walk(
+            run,
+            (low, last),
+            Order::OldestFirst,
+            Line::decode,
+            |_, line| {
+                let before = line.events_before();
+                if seen.is_some_and(|seen| seen != before) || seen.is_none() && before > after {
+                    return ControlFlow::Break(());
+                }
+                seen = Some(line.events);
+                let numbers = before.saturating_add(1)..;
+                let events = numbers.zip(line.history);
+                found.extend(events.filter(|(number, _)| *number > after));
+                match found.len() >= limit {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            },
+        )?;
+        let seen = seen.unwrap_or(after);
+        if found.len() < limit && seen != sums.events {
+            let missing = seen.saturating_add(1);
+            return Err(corrupt(&format!("event {missing} of run {run} is missing")));
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+}
