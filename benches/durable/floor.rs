@@ -37,7 +37,7 @@ impl Shape {
             let sum = found.entry(key[0]).or_default();
             *sum = (sum.0 + 1, sum.1 + key.len(), sum.2 + value.len());
         }
-        let rows = [(b'c', true), (b'r', false)];
+        let rows = [(b'z', true), (b'r', false)];
         let rows = rows
             .into_iter()
             .filter_map(|(family, new)| {

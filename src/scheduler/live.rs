@@ -17,8 +17,9 @@ const STAYS_IN_MEMORY: Duration = Duration::from_secs(5);
 /// A journal's tail may always grow to this size before a snapshot follows, in bytes.
 const MIN_TAIL: u64 = 256 * 1024;
 
-/// A snapshot follows when the journal's tail outweighs the state so many times. A state that only
-/// grows is never much less than its tail: a snapshot would write all of it again, and load no faster.
+/// A snapshot follows when the journal's tail outweighs the state so many times. A state that grows
+/// by large pieces is never much less than its tail: a snapshot would write all of it again, and load
+/// little faster.
 const OUTWEIGHS: u64 = 3;
 
 pub(super) struct Live {
@@ -29,7 +30,7 @@ pub(super) struct Live {
     pub tasks: Tasks,
     /// The program's source, until the first commit has stored it.
     pub source: Option<ProgramSource>,
-    /// How many bytes of changes lie behind the last snapshot.
+    /// How many bytes the commits behind the last snapshot have.
     tail_bytes: u64,
     /// How many of them have come since the state was weighed.
     unweighed: u64,
@@ -106,9 +107,9 @@ impl Live {
         Commit {
             header: self.header.clone(),
             changes: std::mem::take(&mut step.changes),
-            loops: step.loops.clone(),
+            loops: std::mem::take(&mut step.loops),
             iterations: std::mem::take(&mut step.iterations),
-            history: step.history.clone(),
+            history: std::mem::take(&mut step.history),
             snapshot,
             program: self.source.take(),
         }

@@ -23,8 +23,6 @@ struct InCommit {
     step: Transition,
     /// Whether it has a commit in the group.
     stored: bool,
-    /// How many iterations ended in it.
-    iterations: u64,
     replies: Vec<Reply<RunStatus>>,
 }
 
@@ -43,7 +41,8 @@ impl Driver {
         };
         if busy.len() <= PART {
             let (group, waiting) = self.advance_all(&busy);
-            return self.settle(waiting, write(&group));
+            let outcome = write(&group);
+            return self.settle(waiting, &group, outcome);
         }
         std::thread::scope(|scope| {
             // One part may wait while another is written.
@@ -51,8 +50,9 @@ impl Driver {
             let (written, outcomes) = channel();
             scope.spawn(move || {
                 for group in parts {
+                    let outcome = write(&group);
                     // The driver takes all of them.
-                    let _ = written.send(write(&group));
+                    let _ = written.send((group, outcome));
                 }
             });
             let mut in_commit = VecDeque::new();
@@ -61,13 +61,13 @@ impl Driver {
                 in_commit.push_back(waiting);
                 // The writer ends when this is dropped, not before.
                 let _ = to_write.send(group);
-                while let Ok(outcome) = outcomes.try_recv() {
-                    self.settle(in_commit.pop_front().unwrap_or_default(), outcome);
+                while let Ok((group, outcome)) = outcomes.try_recv() {
+                    self.settle(in_commit.pop_front().unwrap_or_default(), &group, outcome);
                 }
             }
             drop(to_write);
-            for outcome in outcomes {
-                self.settle(in_commit.pop_front().unwrap_or_default(), outcome);
+            for (group, outcome) in outcomes {
+                self.settle(in_commit.pop_front().unwrap_or_default(), &group, outcome);
             }
         });
     }
@@ -84,10 +84,10 @@ impl Driver {
         (group, waiting)
     }
 
-    fn settle(&mut self, waiting: Vec<InCommit>, outcome: Outcomes) {
+    fn settle(&mut self, waiting: Vec<InCommit>, group: &[Commit], outcome: Outcomes) {
         match outcome {
             Ok(results) => {
-                let mut results = results.into_iter();
+                let mut results = group.iter().zip(results);
                 for step in waiting {
                     let result = if step.stored { results.next() } else { None };
                     self.settled(step, result);
@@ -133,7 +133,6 @@ impl Driver {
             self.busy.insert(run.clone());
         }
         // What changed nothing has nothing to be stored; its replies still go out.
-        let iterations = step.iterations.len() as u64;
         let commit = (!step.is_empty()).then(|| live.commit(&mut step, now));
         let stored = commit.is_some();
         Some((
@@ -142,7 +141,6 @@ impl Driver {
                 run: run.clone(),
                 step,
                 stored,
-                iterations,
                 replies,
             },
         ))
@@ -162,13 +160,13 @@ impl Driver {
         self.throw_away(run, error);
     }
 
-    fn settled(&mut self, done: InCommit, result: Option<Result<Committed, StoreError>>) {
+    fn settled(
+        &mut self,
+        done: InCommit,
+        result: Option<(&Commit, Result<Committed, StoreError>)>,
+    ) {
         let InCommit {
-            run,
-            step,
-            iterations,
-            replies,
-            ..
+            run, step, replies, ..
         } = done;
         let Some(live) = self.runs.get_mut(&run) else {
             return;
@@ -176,25 +174,26 @@ impl Driver {
         let status = live.state.status();
         match result {
             None => reply_all(replies, &Ok(status)),
-            Some(Err(error)) => {
+            Some((_, Err(error))) => {
                 let error = ScheduleError::from(error);
                 reply_all(replies, &Err(error.clone()));
                 self.throw_away(&run, error);
             }
-            Some(Ok(committed)) => {
+            Some((commit, Ok(committed))) => {
                 live.committed(committed.change_bytes, committed.snapshot_bytes);
                 let grown = live.outgrown(self.limits.state_bytes);
                 self.setbacks.overcome(&run);
-                self.workshop.metrics.step(&step.history, iterations);
+                let iterations = commit.iterations.len() as u64;
+                self.workshop.metrics.step(&commit.history, iterations);
                 if self.watchers.any(&run) {
                     let update = Update::Step(Box::new(Step {
-                        history: step.history.clone(),
-                        loops: step.loops.clone(),
-                        header: live.header.clone(),
+                        history: commit.history.clone(),
+                        loops: commit.loops.clone(),
+                        header: commit.header.clone(),
                     }));
                     self.watchers.tell(&run, &update);
                     if let Some((_, reason)) = live.state.paused.clone() {
-                        self.tell_paused(&run, &step, reason);
+                        self.tell_paused(&run, commit, reason);
                     }
                 }
                 let effects = step.release(&committed.receipt);
@@ -209,8 +208,8 @@ impl Driver {
         }
     }
 
-    fn tell_paused(&mut self, run: &Name, step: &Transition, reason: PauseReason) {
-        let now_paused = step
+    fn tell_paused(&mut self, run: &Name, commit: &Commit, reason: PauseReason) {
+        let now_paused = commit
             .history
             .iter()
             .any(|event| matches!(event.what, crate::machine::Happening::RunPaused { .. }));

@@ -62,7 +62,7 @@ impl<K: Kv> Rows<K> {
             let run = run.map(Name::from);
             let bare = parsed
                 .as_ref()
-                .is_some_and(|parsed| matches!(parsed.family, Family::Due | Family::Runnable));
+                .is_some_and(|parsed| parsed.family.has_no_value());
             match codec::check(key, value.as_ref()) {
                 Err(error) if !bare => {
                     let error = corrupt(&format!("{}: {error}", keys::describe(key)));

@@ -47,6 +47,9 @@ impl Writer {
         self.stage
             .put(key, |out| codec::encode(out, meta))
             .map_err(|error| corrupt(&error.to_string()))?;
+        for number in 0..keys::FENCES {
+            self.stage.put_key(|key| keys::fence(key, number));
+        }
         self.stage_root()
     }
 

@@ -8,6 +8,7 @@ use super::head::Sums;
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
 use super::rows::{Rows, corrupt};
+use super::squeeze;
 use super::{Commit, RunHeader, StoreError, StoredRun};
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
 use bincode::error::EncodeError;
@@ -37,20 +38,28 @@ pub struct Kept {
     pub iterations: Vec<IterationRow>,
 }
 
-/// Where the parts of a commit's record begin.
-struct Parts<'a> {
-    events: u64,
-    told: &'a [u8],
-    changes: &'a [u8],
+/// The parts of a commit's record.
+struct Parts {
+    /// What it has to tell, then its changes.
+    whole: Vec<u8>,
+    /// Where the changes begin.
+    changes: usize,
 }
 
+/// How the parts are written.
+const PLAIN: u8 = 0;
+/// The other way: see `squeeze`.
+const SQUEEZED: u8 = 1;
+/// Shorter records are left as they are.
+const WORTH_SQUEEZING: usize = 512;
 /// How many bytes say how long the part before the changes is.
 const LENGTH: usize = 4;
 
-/// Appends a commit's record; gives how many bytes of it are changes.
+/// Appends a commit's record; gives how many bytes it has before they are squeezed.
 pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, EncodeError> {
     codec::encode(out, &events)?;
-    let length = out.len();
+    out.push(PLAIN);
+    let start = out.len();
     out.extend_from_slice(&[0; LENGTH]);
     let told = out.len();
     codec::encode(out, &(commit.loops.len() as u64))?;
@@ -66,53 +75,78 @@ pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, En
     let changes = out.len();
     let size = u32::try_from(changes - told)
         .map_err(|_| EncodeError::Other("a commit has more to tell than a record holds"))?;
-    for (to, from) in out.iter_mut().skip(length).zip(size.to_le_bytes()) {
+    for (to, from) in out.iter_mut().skip(start).zip(size.to_le_bytes()) {
         *to = from;
     }
     // A snapshot has what was changed.
     let none = commit.snapshot.is_some();
     let all = if none { &[] } else { commit.changes.as_slice() };
     codec::encode_all(out, all)?;
-    Ok((out.len() - changes) as u64)
+    let bytes = (out.len() - start) as u64;
+    if out.len() - start >= WORTH_SQUEEZING {
+        let whole = out.split_off(start);
+        out.pop();
+        out.push(SQUEEZED);
+        squeeze::squeeze(out, &whole)?;
+        if out.len() - start >= whole.len() {
+            out.truncate(start - 1);
+            out.push(PLAIN);
+            out.extend_from_slice(&whole);
+        }
+    }
+    Ok(bytes)
 }
 
-fn parts(bytes: &[u8]) -> Result<Parts<'_>, BadRecord> {
-    let (events, used) = codec::decode_first::<u64>(bytes)?;
-    let rest = bytes.get(used..).unwrap_or_default();
-    let (length, rest) = rest.split_first_chunk().ok_or(BadRecord::Short)?;
-    let length = u32::from_le_bytes(*length) as usize;
-    let (told, changes) = rest.split_at_checked(length).ok_or(BadRecord::Short)?;
-    Ok(Parts {
-        events,
-        told,
-        changes,
-    })
+impl Parts {
+    fn read(bytes: &[u8]) -> Result<Self, BadRecord> {
+        let (_, used) = codec::decode_first::<u64>(bytes)?;
+        let rest = bytes.get(used..).unwrap_or_default();
+        let whole = match rest.split_first() {
+            Some((&PLAIN, rest)) => rest.to_vec(),
+            Some((&SQUEEZED, rest)) => squeeze::unsqueeze(rest)?,
+            Some(_) | None => return Err(BadRecord::Short),
+        };
+        let length = whole.first_chunk().ok_or(BadRecord::Short)?;
+        let changes = LENGTH + u32::from_le_bytes(*length) as usize;
+        if changes > whole.len() {
+            return Err(BadRecord::Short);
+        }
+        Ok(Self { whole, changes })
+    }
+
+    fn told(&self) -> &[u8] {
+        self.whole.get(LENGTH..self.changes).unwrap_or_default()
+    }
+
+    fn changes(&self) -> &[u8] {
+        self.whole.get(self.changes..).unwrap_or_default()
+    }
 }
 
-/// How many bytes of a record are changes, and those.
+/// How many bytes a record has when it is not squeezed, and its changes.
 fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
-    let parts = parts(bytes)?;
-    let changes = codec::decode_all(parts.changes)?;
-    Ok((parts.changes.len() as u64, changes))
+    let parts = Parts::read(bytes)?;
+    let changes = codec::decode_all(parts.changes())?;
+    Ok((parts.whole.len() as u64, changes))
 }
 
 /// The sequence number of the last event up to a commit.
 fn last_event(bytes: &[u8]) -> Result<u64, BadRecord> {
-    parts(bytes).map(|parts| parts.events)
+    codec::decode_first(bytes).map(|(events, _)| events)
 }
 
 impl Line {
     /// What a commit's record has to tell.
     pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
-        let parts = parts(bytes)?;
-        let mut at = 0;
+        let parts = Parts::read(bytes)?;
+        let (told, mut at) = (parts.told(), 0);
         let line = Self {
-            events: parts.events,
-            loops: codec::decode_next(parts.told, &mut at)?,
-            iterations: codec::decode_next(parts.told, &mut at)?,
-            history: codec::decode_next(parts.told, &mut at)?,
+            events: last_event(bytes)?,
+            loops: codec::decode_next(told, &mut at)?,
+            iterations: codec::decode_next(told, &mut at)?,
+            history: codec::decode_next(told, &mut at)?,
         };
-        match parts.told.len().saturating_sub(at) {
+        match told.len().saturating_sub(at) {
             0 => Ok(line),
             more => Err(BadRecord::Trailing(more)),
         }

@@ -36,11 +36,13 @@ pub enum Family {
     Due,
     /// Which run goes on at once.
     Runnable,
+    /// Nothing: rows that keep the journal in pages of its own.
+    Fence,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Meta,
         Self::Root,
         Self::Program,
@@ -51,6 +53,7 @@ impl Family {
         Self::Kept,
         Self::Due,
         Self::Runnable,
+        Self::Fence,
     ];
 
     /// The families of rows that belong to one run and begin with its id.
@@ -65,7 +68,10 @@ impl Family {
             Self::Workflow => b'w',
             Self::Header => b'r',
             Self::Snapshot => b's',
-            Self::Changes => b'c',
+            // The last: heads and the root change with every commit, and a page that held them
+            // together with the journal's end would write that again and again.
+            Self::Changes => b'z',
+            Self::Fence => b'y',
             Self::Kept => b'k',
             Self::Due => b't',
             Self::Runnable => b'q',
@@ -75,6 +81,11 @@ impl Family {
     /// The family of a byte.
     pub fn of(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|family| family.byte() == byte)
+    }
+
+    /// Whether its rows are only keys.
+    pub const fn has_no_value(self) -> bool {
+        matches!(self, Self::Due | Self::Runnable | Self::Fence)
     }
 
     /// The word for people.
@@ -90,6 +101,7 @@ impl Family {
             Self::Kept => "kept rows",
             Self::Due => "due",
             Self::Runnable => "runnable",
+            Self::Fence => "fence",
         }
     }
 }
@@ -121,6 +133,15 @@ pub fn of_run(out: &mut Vec<u8>, family: Family, run: &str) {
 pub fn numbered(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
     of_run(out, family, run);
     out.extend_from_slice(&number.to_be_bytes());
+}
+
+/// So many fences are enough that no page of the database reaches over them.
+pub const FENCES: u8 = 16;
+
+/// One of the rows between the journal and the rest.
+pub fn fence(out: &mut Vec<u8>, number: u8) {
+    out.push(Family::Fence.byte());
+    out.push(number);
 }
 
 /// What the timer index has for a run.
@@ -247,6 +268,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
     let rest = match family {
         Family::Meta | Family::Root => rest,
         Family::Program => rest.get(32..)?,
+        Family::Fence => rest.get(1..)?,
         Family::Workflow => {
             let (name, rest) = take_text(rest)?;
             parsed.workflow = Some(utf8(&name)?);
@@ -391,6 +413,7 @@ mod tests {
             key(|k| single(k, Family::Meta)),
             key(|k| program(k, ProgramHash([0; 32]))),
             key(|k| workflow(k, run)),
+            key(|k| fence(k, 7)),
             key(|k| of_run(k, Family::Header, run)),
             key(|k| numbered(k, Family::Snapshot, run, 7)),
             key(|k| numbered(k, Family::Changes, run, 7)),

@@ -16,6 +16,7 @@ mod repair;
 mod rows;
 mod salvage;
 pub mod sled;
+mod squeeze;
 mod stage;
 mod tidy;
 
@@ -141,7 +142,7 @@ pub struct StoredRun {
     pub header: RunHeader,
     /// Its state: the last snapshot with the later changes applied.
     pub state: RunState,
-    /// How many bytes of changes lie behind the snapshot.
+    /// How many bytes the commits behind the snapshot have.
     pub tail_bytes: u64,
     /// How many bytes the snapshot has.
     pub snapshot_bytes: u64,
@@ -163,7 +164,7 @@ pub struct Journal {
 pub struct Committed {
     /// The step is durable.
     pub receipt: Receipt,
-    /// How many bytes its changes took.
+    /// How many bytes a reader goes through for it.
     pub change_bytes: u64,
     /// How many bytes its snapshot took, if it had one.
     pub snapshot_bytes: Option<u64>,

@@ -76,8 +76,8 @@ fn scan(
             continue;
         };
         runs.extend(parsed.run.clone());
-        // Indexes are made anew.
-        if matches!(parsed.family, Family::Due | Family::Runnable) {
+        // Indexes and fences are made anew.
+        if parsed.family.has_no_value() {
             continue;
         }
         match codec::check(key, value) {

@@ -182,6 +182,20 @@ pub fn iteration(path: &str, iteration: u64, ended_at: i64) -> IterationRow {
     }
 }
 
+/// A text that does not repeat itself, so that a store cannot make less of it.
+pub fn noise(seed: u64, length: usize) -> String {
+    let mut number = seed.wrapping_mul(2).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut letter = || {
+        // xorshift64*
+        number ^= number >> 12;
+        number ^= number << 25;
+        number ^= number >> 27;
+        let high = number.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 58;
+        char::from(b'0' + u8::try_from(high).unwrap())
+    };
+    (0..length).map(|_| letter()).collect()
+}
+
 fn signalled(n: u64) -> HistoryEvent {
     HistoryEvent {
         at: Timestamp(i64::try_from(n).unwrap()),
@@ -446,9 +460,7 @@ fn large_values_come_back(bench: &Bench) {
     let mut revision = 0;
     for size in sizes {
         for snapshot in [false, true] {
-            let text: String = (0..size)
-                .map(|n| char::from(b'a' + (n % 23) as u8))
-                .collect();
+            let text = noise(revision, size);
             let mut commit = commit("a", revision);
             commit.changes = vec![set("big", text.clone())];
             commit.iterations = vec![IterationRow {
@@ -503,7 +515,7 @@ fn old_rows_are_let_go(bench: &Bench) {
         commit.loops.push(loop_state("loop", revision, false));
         let mut row = iteration("loop", revision, i64::try_from(revision).unwrap());
         if revision % 3 == 0 {
-            row.result = Value::from("x".repeat(20_000));
+            row.result = Value::from(noise(revision, 20_000));
         }
         commit.iterations.push(row);
         commit.history = vec![signalled(2 * revision + 1), signalled(2 * revision + 2)];
@@ -653,7 +665,7 @@ fn a_deleted_run_leaves_nothing(bench: &Bench) {
     for (run, snapshot) in [("a", true), ("ab", false)] {
         for revision in 0..5 {
             let mut commit = commit(run, revision);
-            commit.changes = vec![set("big", "x".repeat(30_000))];
+            commit.changes = vec![set("big", noise(revision, 30_000))];
             commit.loops.push(loop_state("loop", revision, false));
             commit.iterations.push(iteration("loop", revision, 1));
             commit.history.push(signalled(revision));

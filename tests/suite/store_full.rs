@@ -1,7 +1,7 @@
 //! A disk that is full, files that may not grow, and too few descriptors: a clear error (exit code
 //! 8), nothing acknowledged is lost, nothing is damaged, and the run goes on when there is room.
 
-use super::store_contract::commit;
+use super::store_contract::{commit, noise};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -69,7 +69,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
                 let mut next = commit("run-1", acknowledged);
                 next.changes = vec![Change::VariableSet(
                     "text".into(),
-                    Value::text(format!("{acknowledged:8}").repeat(5_000)),
+                    Value::text(noise(acknowledged, 40_000)),
                 )];
                 match store.commit(&[next]) {
                     Ok(outcome) => {

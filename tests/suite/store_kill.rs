@@ -4,7 +4,7 @@
 //! kills it at a random moment, again and again on the same store. `WINDLASS_KILLS` kills it
 //! more often.
 
-use super::store_contract::{commit, iteration};
+use super::store_contract::{commit, iteration, noise};
 use super::store_damage::Dice;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -79,10 +79,7 @@ fn step(state: &mut RunState, revision: u64) -> windlass::store::Commit {
     let size = [40, 300, 20_000][usize::try_from(revision % 3).unwrap()];
     commit.changes = vec![
         Change::VariableSet("revision".into(), Value::from(next)),
-        Change::VariableSet(
-            "text".into(),
-            Value::from(format!("{next:9}").repeat(size / 9)),
-        ),
+        Change::VariableSet("text".into(), Value::from(noise(revision, size))),
     ];
     commit.changes.iter().for_each(|change| state.apply(change));
     commit.iterations = vec![iteration("loop", revision, next)];

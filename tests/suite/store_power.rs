@@ -6,7 +6,7 @@
 //! `WINDLASS_POWER_CUTS` cuts at more points. Where there is no strace, or no right to mount, the
 //! test says so and ends.
 
-use super::store_contract::{commit, iteration};
+use super::store_contract::{commit, iteration, noise};
 use super::store_damage::Dice;
 use super::support::this_test_binary;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn text(run: u64, revision: u64) -> String {
         2 => 3_000,
         _ => 60,
     };
-    format!("{run}:{revision} ").repeat(size / 6)
+    noise(run << 32 | revision, size)
 }
 
 fn next(state: &mut RunState, run: u64, revision: u64) -> windlass::store::Commit {

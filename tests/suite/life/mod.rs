@@ -5,6 +5,7 @@ mod alone;
 mod egress;
 mod folder;
 mod limits;
+mod many;
 mod outage;
 mod policy;
 pub mod process;

@@ -2,6 +2,7 @@
 //! the same request, and keeps account of who asked.
 
 use super::books::{Books, lock};
+use crate::store_contract::noise;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -133,7 +134,7 @@ impl World {
             0..=5 => Err(fault("shell").transient()),
             6 => Err(fault("input")),
             7 => Err(fault("timeout").transient()),
-            _ if request.inputs.get("big").is_some() => Ok(Value::text("long ".repeat(4_000))),
+            _ if request.inputs.get("big").is_some() => Ok(Value::text(noise(7, 20_000))),
             _ => Ok(said(request, hash)),
         };
         Planned {
