@@ -9,7 +9,7 @@ use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
 use super::rows::{Rows, corrupt};
 use super::squeeze;
-use super::{Commit, RunHeader, StoreError, StoredRun};
+use super::{Commit, RunHeader, StoreError};
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
 use bincode::error::EncodeError;
 use bincode::{Decode, Encode};
@@ -271,59 +271,53 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// The snapshot, and `step` is given it with the changes of each later commit.
-    pub(super) fn fold(
-        &self,
-        header: RunHeader,
-        mut step: impl FnMut(&mut RunState, Vec<Change>),
-    ) -> Result<StoredRun, StoreError> {
-        let run = header.id.clone();
-        let mut snapshot_bytes = 0;
-        let mut state = if header.snapshot == 0 {
-            RunState::new(run.clone(), header.program)
-        } else {
-            let key = |key: &mut Vec<u8>| {
-                keys::numbered(key, Family::Snapshot, &run, header.snapshot);
-            };
-            let decode = |bytes: &[u8]| {
-                snapshot_bytes = bytes.len() as u64;
-                codec::decode::<RunState>(bytes)
-            };
-            let what = || format!("snapshot {} of run {run} is missing", header.snapshot);
-            self.read(key, decode)?.ok_or_else(|| corrupt(&what()))?
+    /// The state at the last snapshot, or before the first step, and how large the snapshot is.
+    pub(super) fn start(&self, header: &RunHeader) -> Result<(RunState, u64), StoreError> {
+        let run = &header.id;
+        if header.snapshot == 0 {
+            return Ok((RunState::new(run.clone(), header.program), 0));
+        }
+        let key = |key: &mut Vec<u8>| {
+            keys::numbered(key, Family::Snapshot, run, header.snapshot);
         };
+        let sized = |bytes: &[u8]| Ok((codec::decode::<RunState>(bytes)?, bytes.len() as u64));
+        let what = || format!("snapshot {} of run {run} is missing", header.snapshot);
+        let (state, bytes) = self.read(key, sized)?.ok_or_else(|| corrupt(&what()))?;
         if state.id != header.id || state.program != header.program {
             return Err(corrupt(&format!(
                 "the snapshot of run {run} is another run's"
             )));
         }
-        let mut tail_bytes = 0;
-        let tail = (header.snapshot.saturating_add(1), header.revision);
+        Ok((state, bytes))
+    }
+
+    /// The changes of every commit since the snapshot, in order; gives how many bytes those have.
+    pub(super) fn tail(
+        &self,
+        header: &RunHeader,
+        mut take: impl FnMut(Vec<Change>),
+    ) -> Result<u64, StoreError> {
+        let (run, last) = (&header.id, header.revision);
+        let mut all = 0;
+        let tail = (header.snapshot.saturating_add(1), last);
         self.walk(
-            &run,
+            run,
             tail,
             Order::OldestFirst,
             changes,
             |_, (bytes, changes)| {
-                tail_bytes += bytes;
-                step(&mut state, changes);
+                all += bytes;
+                take(changes);
                 ControlFlow::Continue(())
             },
         )?;
-        // One more would mean that the head is older than the journal.
         let mut next = Vec::new();
-        keys::numbered(&mut next, Family::Changes, &run, header.revision + 1);
+        keys::numbered(&mut next, Family::Changes, run, last.saturating_add(1));
         if self.crc_at(|key| key.extend_from_slice(&next))?.is_some() {
-            let last = header.revision;
             let what = format!("run {run} has more changes than its head says: {last}");
             return Err(corrupt(&what));
         }
-        Ok(StoredRun {
-            header,
-            state,
-            tail_bytes,
-            snapshot_bytes,
-        })
+        Ok(all)
     }
 
     /// What is kept of commits that were let go.

@@ -357,8 +357,15 @@ impl<K: Kv> Store for Rows<K> {
         self.usable()?;
         let _reading = self.reading();
         let head = self.known(run)?;
-        self.fold(head.header, |state, changes| {
+        let (mut state, snapshot_bytes) = self.start(&head.header)?;
+        let tail_bytes = self.tail(&head.header, |changes| {
             changes.iter().for_each(|change| state.apply(change));
+        })?;
+        Ok(StoredRun {
+            header: head.header,
+            state,
+            tail_bytes,
+            snapshot_bytes,
         })
     }
 
@@ -367,10 +374,11 @@ impl<K: Kv> Store for Rows<K> {
         let _reading = self.reading();
         let head = self.known(run)?;
         let mut changes = Vec::new();
-        let start = self.fold(head.header, |_, step| changes.extend(step))?;
+        let (start, _) = self.start(&head.header)?;
+        self.tail(&head.header, |more| changes.extend(more))?;
         Ok(Journal {
-            header: start.header,
-            start: start.state,
+            header: head.header,
+            start,
             changes,
         })
     }

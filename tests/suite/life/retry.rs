@@ -247,21 +247,24 @@ async fn from_an_item_while_another_branch_waits() {
     }
 }
 
-/// Grows by 200 kB an iteration, so that the journal is shortened on the way.
+/// Takes so many steps between its requests that a snapshot shortens the journal on the way.
 const LARGE: &str = r#"
 name: large
 inputs: { base: { type: string } }
-variables: { n: 0, all: [] }
+variables: { n: 0, steps: 0, all: [] }
 actions:
   poll:
     type: until
     condition: "@equals(variables('n'), 4)"
     limit: { count: 20, timeout: PT1H }
     actions:
-      grow:
-        type: appendToArrayVariable
-        name: all
-        value: "@{variables('n')}-@{join(range(0, 40000), ',')}"
+      spin:
+        type: until
+        condition: "@greaterOrEquals(variables('loopIndex'), 400)"
+        limit: { count: 500, timeout: PT1H }
+        actions:
+          step: { type: incrementVariable, name: steps, value: 1 }
+      grow: { type: appendToArrayVariable, name: all, value: "@variables('n')" }
       fetch: { type: http, method: POST, uri: "@{inputs('base')}/fetch/@{variables('n')}" }
       next: { type: incrementVariable, name: n, value: 1 }
 outputs: "@length(variables('all'))"
