@@ -267,7 +267,7 @@ pub struct ServeArgs {
 /// What workflows that come over HTTP may do.
 #[derive(Clone, Debug, Args)]
 pub struct GuestArgs {
-    /// Workflows that come over HTTP may run commands
+    /// Workflows that come over HTTP may run commands and read the environment
     #[arg(long, env = "WINDLASS_ALLOW_SHELL", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_shell: bool,
     /// Workflows that come over HTTP may run Python and Prolog

@@ -11,7 +11,7 @@ use super::state::{
     BranchOutcome, CursorId, EffectId, Frame, FrameKind, PendingTimer, TimerId, TimerPurpose, Wait,
 };
 use crate::model::{Dialect, Fault, Name, Status};
-use crate::program::{ActionId, ScopeId, ScopeKind, State, StateId};
+use crate::program::{ActionId, Op, ScopeId, ScopeKind, State, StateId};
 use crate::time::Timestamp;
 
 impl<'a> Stepper<'a> {
@@ -239,7 +239,13 @@ impl<'a> Stepper<'a> {
         let home = self.run.home(cursor);
         let at = self.now;
         let message = error.as_ref().map(|fault| fault.message.clone());
-        self.note_end(action, status, message);
+        let calls = self
+            .state_of(cursor)
+            .is_some_and(|state| state.action == Some(action) && matches!(state.op, Op::Call(_)));
+        // What was told to have started is told to have ended.
+        if calls || !self.is_hidden(action) {
+            self.note_end(action, status, message);
+        }
         self.emit(Change::Recorded {
             home,
             action,
@@ -253,8 +259,9 @@ impl<'a> Stepper<'a> {
 
     /// The history tells of what did not succeed; what did is told by what follows.
     pub fn note_end(&mut self, action: ActionId, status: Status, error: Option<String>) {
-        if status != Status::Succeeded && !self.is_hidden(action) {
-            let node_name = self.told(Some(action)).unwrap_or_default();
+        if status != Status::Succeeded
+            && let Some(node_name) = self.told(Some(action))
+        {
             self.note(Happening::ActionEnded {
                 node_name,
                 status,

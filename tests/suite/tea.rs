@@ -356,7 +356,14 @@ fn shape(text: &str) -> String {
             spec.test_when_spent = true;
         }
     }
-    format!("{:?}\n{states:#?}\n{scopes:#?}", program.entry)
+    let actions = program.actions.iter();
+    let actions: Vec<_> = actions
+        .map(|action| (action.anonymous, &action.output, action.scope))
+        .collect();
+    format!(
+        "{:?}\n{states:#?}\n{scopes:#?}\n{actions:#?}",
+        program.entry
+    )
 }
 
 #[test]

@@ -148,7 +148,11 @@ impl Writer {
             text: self.out,
             places: self.places,
             sliced: self.sliced,
-            environment: self.environment.names(),
+            // A template that gives the name a value of its own may mean either.
+            environment: match self.assigned.iter().any(|name| name == names::ENVIRONMENT) {
+                true => None,
+                false => self.environment.names(),
+            },
         })
     }
 
@@ -174,9 +178,7 @@ impl Writer {
         if self.unknown.is_none() {
             self.unknown = names::check(expr, &self.assigned);
         }
-        if !self.assigned.iter().any(|name| name == names::ENVIRONMENT) {
-            self.environment.see(expr);
-        }
+        self.environment.see(expr);
         let start = self.out.len();
         match expr {
             Expr::Var(var) => {

@@ -2,7 +2,7 @@
 //! every commit, and comes to the same state by the same requests. What a budget has spent stays
 //! spent.
 
-use super::play::{Case, Played, fails, json, ok};
+use super::play::{Answer, Case, Outside, Played, fails, json, ok};
 use windlass::machine::{Happening, RunStatus};
 
 /// How often an action was asked for; a repetition after a crash is none.
@@ -337,4 +337,33 @@ fn the_environment_is_that_of_the_start_and_has_no_keys() {
         .play();
     assert_eq!(asked(&played, "work"), 3);
     assert_eq!(played.output(), r#"{"n":2}"#);
+}
+
+#[test]
+fn the_history_has_the_names_of_nodes_and_an_end_for_each_start() {
+    let played = Case::yaml(RETRY)
+        .world(|call| match (call.name, call.n) {
+            ("check.validate", 0) => ok(r#"{"valid": false, "errors": []}"#),
+            ("check.validate", _) => Answer::Never,
+            _ => ok(r#"{"body": 1}"#),
+        })
+        .at(100, Outside::Cancel)
+        .play();
+    assert_eq!(played.status(), RunStatus::Cancelled);
+    let story = played.story();
+    let told = |what: &str| story.iter().filter(|line| line.starts_with(what)).count();
+    for (event, node, times) in [
+        ("ActionStarted", "check", 2),
+        // Of both validations, and of the node as a whole, which was cut.
+        ("ActionEnded", "check", 3),
+        ("ActionStarted", "fix", 1),
+        ("ActionEnded", "fix", 1),
+        ("LoopStart", "check", 1),
+        ("LoopEnd", "check", 1),
+    ] {
+        let line = format!("{event} node_name=\"{node}\"");
+        assert_eq!(told(&line), times, "{line}: {story:#?}");
+    }
+    assert_eq!(told("ActionStarted"), 3, "{story:#?}");
+    assert!(!story.iter().any(|line| line.contains("node_name=\"check.")));
 }
