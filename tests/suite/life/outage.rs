@@ -1,5 +1,5 @@
-//! The disk is full: what is acknowledged stays, what is not is refused, and when there is room
-//! again the server goes on by itself.
+//! The disk is full, or no descriptor is left: what is acknowledged stays, what is not is refused,
+//! and when there is room again the server goes on by itself.
 
 use super::process::Place;
 use crate::serve::Start;
@@ -89,4 +89,61 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
     }
     assert_eq!(outcome["status"], "Succeeded", "{outcome}");
     assert_eq!(outcome["output"], 200, "{outcome}");
+}
+
+/// Each iteration asks a server.
+const ASKS: &str = r#"
+name: asks
+inputs: { base: { type: string } }
+variables: { n: 0 }
+actions:
+  loop:
+    type: until
+    condition: "@greaterOrEquals(variables('n'), 100)"
+    limit: { count: 200, timeout: PT1H }
+    delay: PT0.01S
+    actions:
+      ask:
+        type: http
+        inputs: { uri: "@{inputs('base')}/echo", queries: { n: "@variables('n')" }, headers: { connection: close } }
+        retry: { type: fixed, count: 1000, interval: PT0.05S }
+      more: { type: incrementVariable, name: n }
+outputs: "@variables('n')"
+"#;
+
+/// How many files of the process may be open.
+fn open_limit(pid: u32, files: &str) {
+    let args = [format!("--pid={pid}"), format!("--nofile={files}")];
+    let set = Command::new("prlimit").args(args).status().unwrap();
+    assert!(set.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_descriptors_runs_wait_for_some() {
+    let place = Place::new();
+    let state = place.state();
+    let server = Start::new(&state).spawn();
+    let app = crate::app::router(crate::app::Options::default());
+    let base = crate::support::serve(app).await;
+    let grows = server.begin(GROWS, json!({ "to": 100 })).await;
+    let asks = server.begin(ASKS, json!({ "base": base })).await;
+    let pid = server.child.id();
+    for _ in 0..3 {
+        // Fewer than are open: whatever is opened now fails.
+        open_limit(pid, "3:");
+        let fresh = reqwest::Client::builder().timeout(Duration::from_millis(300));
+        let health = fresh
+            .build()
+            .unwrap()
+            .get(format!("{}/healthz", server.url));
+        assert!(health.send().await.is_err(), "there are descriptors left");
+        open_limit(pid, "1024:");
+        let (status, told) = server.get("/v1/runs").await;
+        assert_eq!(status, 200, "{told}");
+    }
+    assert_eq!(server.end(&asks).await["output"], 100);
+    assert_eq!(server.end(&grows).await["output"], 100);
+    let (status, said) = server.stop();
+    assert!(status.success(), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
 }
