@@ -2,7 +2,8 @@
 
 use super::play::{Answer, Case, Outside, START, fails, json, ok};
 use std::time::Duration;
-use windlass::machine::RunStatus;
+use windlass::machine::{Event, RunState, RunStatus, advance};
+use windlass::model::Name;
 
 /// Everything in one: nested loops, a delay, retries, a foreach, a parallel, a wait, a timeout.
 fn everything() -> Case {
@@ -212,4 +213,52 @@ fn a_run_that_waits_for_a_signal_waits() {
         .at(30, Outside::Resume)
         .play();
     assert_eq!(paused.took_ms(), 30_000);
+}
+
+#[test]
+fn a_run_that_has_ended_stays_as_it_ended() {
+    let case = everything();
+    let played = case.play();
+    let name = Name::from("go");
+    let payload = json("1");
+    let late = [
+        Event::PauseRequested,
+        Event::Resumed,
+        Event::CancelRequested,
+        Event::Continued,
+        Event::Signalled { name, payload },
+    ];
+    for event in late {
+        let mut state = played.state.clone();
+        let transition = advance(&case.program, &mut state, played.now, event.clone());
+        assert_eq!(transition.changes, [], "{event:?}");
+        assert_eq!(state, played.state, "{event:?}");
+    }
+}
+
+#[test]
+fn after_a_pause_a_loop_says_when_it_goes_on() {
+    let played = Case::yaml(
+        "
+actions:
+  poll:
+    type: until
+    condition: \"@equals(variables('loopIndex'), 3)\"
+    limit: { timeout: PT25S }
+    delay: PT10S
+    actions: { check: { type: shell, run: x } }
+",
+    )
+    .at(14, Outside::Pause)
+    .at(16, Outside::Resume)
+    .play();
+    let mut state = RunState::new(played.state.id.clone(), played.state.program);
+    for step in &played.steps {
+        step.changes.iter().for_each(|change| state.apply(change));
+        if step.event == Event::Resumed {
+            break;
+        }
+    }
+    let next: Vec<_> = state.loops().map(|(_, _, one)| one.next_due_at).collect();
+    assert_eq!(next, [Some(START.plus(Duration::from_secs(22)))]);
 }
