@@ -47,6 +47,8 @@ pub(super) struct Driver {
     pub(super) quiet: bool,
     /// Those who wait until nothing is in flight.
     draining: Vec<oneshot::Sender<()>>,
+    /// Runs that are about to go on because somebody asked for all of them.
+    pub(super) resuming: Vec<oneshot::Receiver<Result<RunStatus, ScheduleError>>>,
 }
 
 impl Driver {
@@ -76,6 +78,7 @@ impl Driver {
             stopping: None,
             quiet,
             draining: Vec::new(),
+            resuming: Vec::new(),
         }
     }
 
@@ -201,7 +204,20 @@ impl Driver {
                 let _ = reply.send(self.in_flight());
             }
             Message::Recover(paused, reply) => {
-                let _ = reply.send(self.recover_now(paused));
+                let outcome = self.recover_now(paused);
+                let resuming = std::mem::take(&mut self.resuming);
+                if resuming.is_empty() {
+                    let _ = reply.send(outcome);
+                    return;
+                }
+                // Who asked finds none of them paused any more.
+                self.workshop.handle.spawn(async move {
+                    for one in resuming {
+                        // One that could not go on has told why.
+                        let _ = one.await;
+                    }
+                    let _ = reply.send(outcome);
+                });
             }
             Message::Drain(reply) => {
                 self.quiet = true;

@@ -14,6 +14,7 @@ use crate::time::Timestamp;
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// So many due runs are loaded at a time.
 const DUE_PAGE: usize = 1_024;
@@ -117,7 +118,9 @@ impl Driver {
                 .filter(|header| header.status == RunStatus::Paused)
             {
                 if self.bring(&header.id).is_ok() {
-                    self.post(&header.id, Event::Resumed, None);
+                    let (durable, told) = oneshot::channel();
+                    self.post(&header.id, Event::Resumed, Some(durable));
+                    self.resuming.push(told);
                     found.push(header.id.clone());
                 }
             }
