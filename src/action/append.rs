@@ -1,24 +1,34 @@
 //! `appendFile`: rows at the end of a file, exactly once. The run remembers how long the file was
-//! after its last append; what is behind that was never committed and is cut off before the next
-//! one. It never appends to what it does not know the length of.
+//! after its last append. What is behind that is cut off only when it is what this very append
+//! left behind, in an attempt before; anything else belongs to somebody else. It never appends to
+//! what it does not know the length of, and never overwrites what others wrote.
 
-use super::folder;
 use super::inputs::{Inputs, invalid, mismatch};
 use super::{Attempt, Executor};
-use crate::expression::Value;
+use super::{again, folder};
+use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// So often a file that another process writes to is tried again.
+const TRIES: u32 = 100;
+
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// The executor of `appendFile`.
 #[derive(Default)]
 pub(super) struct AppendFile {
-    /// Who appended last to each file in this process. It is held while a file is written, so that
-    /// an attempt that was cut and the next one do not mix.
-    last: Arc<Mutex<HashMap<PathBuf, Last>>>,
+    /// Who appended last to each file in this process, by the file's canonical path. It is held
+    /// while a file is written, so that an attempt that was cut and the next one do not mix.
+    last: Arc<Mutex<HashMap<String, Last>>>,
 }
 
 struct Last {
@@ -30,13 +40,16 @@ struct Last {
 struct Job {
     path: PathBuf,
     shown: String,
-    /// How long the file was when the run last committed an append.
-    known: Option<u64>,
+    /// How long files were when the run last committed an append, by their canonical paths; and
+    /// the canonical paths of those that are called by other ones.
+    files: Object,
     /// Only say how long the file is.
     measure: bool,
     data: Vec<u8>,
     rows: usize,
     key: String,
+    /// Whether what is behind the known end may be of this very append.
+    repeated: bool,
 }
 
 impl Executor for AppendFile {
@@ -45,10 +58,7 @@ impl Executor for AppendFile {
             let job = Job::read(request)?;
             let last = Arc::clone(&self.last);
             let shown = job.shown.clone();
-            let done = tokio::task::spawn_blocking(move || {
-                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-                job.run(&mut last)
-            });
+            let done = tokio::task::spawn_blocking(move || job.run(&last));
             match done.await {
                 Ok(outcome) => outcome,
                 Err(error) => Err(Fault::new(
@@ -64,77 +74,221 @@ impl Job {
     fn read(request: &Request) -> Result<Self, Fault> {
         let inputs = Inputs::of(request)?;
         let shown = inputs.required_text("path")?.to_owned();
-        let known = match inputs.get("files").and_then(|files| files.get(&shown)) {
-            None => None,
-            Some(length) => Some(
-                length
-                    .as_int()
-                    .and_then(|length| u64::try_from(length).ok())
-                    .ok_or_else(|| mismatch("files", "a map of lengths", length))?,
-            ),
+        if inputs.get("append") == Some(&Value::Bool(true)) {
+            return Err(invalid("`append: true` is not known here"));
+        }
+        let files = match inputs.get("files") {
+            None => Object::new(),
+            Some(Value::Object(files)) => files.as_ref().clone(),
+            Some(other) => return Err(mismatch("files", "a map of lengths", other)),
         };
         let (data, rows) = data(inputs)?;
         Ok(Self {
             path: folder::resolved(&shown),
             shown,
-            known,
+            files,
             measure: inputs.get("measure") == Some(&Value::Bool(true)),
             data,
             rows,
             key: request.key.clone(),
+            repeated: again::possible() || request.attempt > 1,
         })
     }
 
-    fn run(self, last: &mut HashMap<PathBuf, Last>) -> Result<Value, Fault> {
+    fn run(self, last: &Mutex<HashMap<String, Last>>) -> Result<Value, Fault> {
         let told = |error: io::Error| {
             let message = format!("cannot write {}: {error}", self.shown);
             Fault::new(fault_kind::INPUT, message)
         };
-        let mut file = OpenOptions::new()
+        let file = OpenOptions::new()
             .create(true)
+            .read(true)
             .write(true)
             .truncate(false)
             .open(&self.path)
             .map_err(told)?;
+        // However it is called, it is one file.
+        let real = std::fs::canonicalize(&self.path).map_err(told)?;
+        let real = real.display().to_string();
+        let known = self.known(&real)?;
+        let mut file = self.locked(file)?;
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = file.metadata().map_err(told)?.len();
         if self.measure {
-            return Ok(self.output(now));
+            return Ok(self.output(&real, known.unwrap_or(now)));
         }
-        let from = self.known.unwrap_or(0);
-        if now < from {
+        let from = known.unwrap_or(0);
+        self.check(&mut file, known, now, last.get(&real))?;
+        let length = from + self.data.len() as u64;
+        let written = write(&mut file, from, &self.data);
+        let key = self.key.clone();
+        let ends = match &written {
+            Ok(()) => length,
+            Err(_) => {
+                // As if it had not begun, when the disk lets that happen.
+                let _ = file.set_len(from);
+                file.metadata().map_err(told)?.len()
+            }
+        };
+        last.insert(real.clone(), Last { key, length: ends });
+        written.map_err(told)?;
+        Ok(self.output(&real, length))
+    }
+
+    /// How long the file was when the run last committed an append to it.
+    fn known(&self, real: &str) -> Result<Option<u64>, Fault> {
+        let called = self.files.get(self.shown.as_str());
+        if let Some(before) = called.and_then(Value::as_str)
+            && before != real
+        {
             return Err(invalid(format!(
-                "{} has {now} bytes, but {from} were written by this run: it was changed",
+                "{} is another file than before: it was {before}, and is {real}",
                 self.shown
             )));
         }
-        if let Some(other) = last.get(&self.path)
-            && self.known.is_some()
-            && other.length > from
-            && other.key != self.key
-        {
-            return Err(invalid(format!(
+        // A run of an earlier version knows a file by what it is called alone.
+        let called = called.filter(|length| length.as_str().is_none());
+        let Some(length) = self.files.get(real).or(called) else {
+            return Ok(None);
+        };
+        let known = length
+            .as_int()
+            .and_then(|length| u64::try_from(length).ok());
+        match known {
+            Some(known) => Ok(Some(known)),
+            None => Err(mismatch("files", "a map of lengths", length)),
+        }
+    }
+
+    /// The file, once no other process writes to it.
+    fn locked(&self, file: File) -> Result<Locked, Fault> {
+        let mut file = file;
+        for _ in 0..TRIES {
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(locked) => return Ok(Locked::Alone(locked)),
+                Err((open, Errno::EWOULDBLOCK | Errno::EINTR)) => {
+                    file = open;
+                    std::thread::sleep(PAUSE);
+                }
+                // A file system without locks.
+                Err((open, _)) => return Ok(Locked::Open(open)),
+            }
+        }
+        let message = format!("{} is locked by another process", self.shown);
+        Err(Fault::new(fault_kind::INPUT, message).transient())
+    }
+
+    /// Nothing but this append's own bytes may be behind the end that is known.
+    fn check(
+        &self,
+        file: &mut File,
+        known: Option<u64>,
+        now: u64,
+        last: Option<&Last>,
+    ) -> Result<(), Fault> {
+        let own = last.is_some_and(|last| last.key == self.key);
+        let other = last.is_some_and(|last| last.key != self.key && run(last) == run_of(&self.key));
+        let at_once = || {
+            invalid(format!(
                 "another action appended to {} at the same time: rows for one file must be \
                  appended one after the other",
                 self.shown
-            )));
+            ))
+        };
+        let Some(from) = known else {
+            // The first append of a run begins the file anew.
+            return if other { Err(at_once()) } else { Ok(()) };
+        };
+        let grown_by_own = own && last.is_some_and(|last| last.length == now);
+        if now == from || (now > from && grown_by_own) {
+            return Ok(());
         }
-        write(&mut file, from, &self.data).map_err(told)?;
-        let length = from + self.data.len() as u64;
-        let key = self.key.clone();
-        last.insert(self.path.clone(), Last { key, length });
-        Ok(self.output(length))
+        let left = (now > from && (self.repeated || own))
+            .then(|| self.is_own(file, from, now))
+            .transpose();
+        match left {
+            Ok(Some(true)) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => {
+                return Err(invalid(format!("cannot read {}: {error}", self.shown)));
+            }
+        }
+        if other && last.is_some_and(|last| last.length == now) {
+            return Err(at_once());
+        }
+        Err(invalid(format!(
+            "{} was changed by somebody else: this run left it with {from} bytes, and it has \
+             {now}; nothing was written",
+            self.shown
+        )))
     }
 
-    fn output(&self, length: u64) -> Value {
+    /// Whether what is behind the known end is what an attempt at this append left: its bytes, as
+    /// far as it came. What a power cut left unwritten in between reads as zeros.
+    fn is_own(&self, file: &mut File, from: u64, now: u64) -> io::Result<bool> {
+        if now - from > self.data.len() as u64 {
+            return Ok(false);
+        }
+        let mut left = Vec::new();
+        file.seek(SeekFrom::Start(from))?;
+        file.take(self.data.len() as u64).read_to_end(&mut left)?;
+        let mut pairs = left.iter().zip(&self.data);
+        Ok(pairs.all(|(left, own)| left == own || *left == 0))
+    }
+
+    fn output(&self, real: &str, length: u64) -> Value {
+        let from = self.files.get(real).cloned().unwrap_or_default();
         let length = Value::Int(i64::try_from(length).unwrap_or(i64::MAX));
         let rows = Value::Int(i64::try_from(self.rows).unwrap_or(i64::MAX));
-        let files = Value::from_pairs([(self.shown.as_str(), length.clone())]);
+        // What it is called comes first: it may be the canonical path itself.
+        let files = Value::from_pairs([
+            (self.shown.as_str(), Value::text(real)),
+            (real, length.clone()),
+        ]);
         Value::from_pairs([
             ("path", Value::text(&self.shown)),
             ("length", length),
             ("rows", rows),
+            ("file", Value::text(real)),
+            ("from", from),
             ("files", files),
         ])
+    }
+}
+
+/// The run that appended last.
+fn run(last: &Last) -> &str {
+    run_of(&last.key)
+}
+
+/// The run that an idempotency key is of.
+fn run_of(key: &str) -> &str {
+    key.split_once('/').map_or(key, |(run, _)| run)
+}
+
+/// An open file, locked where that is possible.
+enum Locked {
+    Alone(Flock<File>),
+    Open(File),
+}
+
+impl std::ops::Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        match self {
+            Self::Alone(file) => file,
+            Self::Open(file) => file,
+        }
+    }
+}
+
+impl std::ops::DerefMut for Locked {
+    fn deref_mut(&mut self) -> &mut File {
+        match self {
+            Self::Alone(file) => file,
+            Self::Open(file) => file,
+        }
     }
 }
 
@@ -166,77 +320,5 @@ fn data(inputs: Inputs<'_>) -> Result<(Vec<u8>, usize), Fault> {
             Some((_, row)) => (line(row).into_bytes(), 1),
             None => (Vec::new(), 0),
         }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::AppendFile;
-    use crate::action::Executor;
-    use crate::expression::Value;
-    use crate::model::{Fault, Request};
-    use std::path::Path;
-
-    async fn append(executor: &AppendFile, key: &str, inputs: &str) -> Result<Value, Fault> {
-        let request = Request {
-            executor: "appendFile".into(),
-            action: "a".into(),
-            inputs: Value::from_json(inputs).unwrap(),
-            key: key.into(),
-            attempt: 1,
-            timeout_ms: None,
-        };
-        executor.execute(&request).await
-    }
-
-    fn inputs(path: &Path, known: Option<u64>, row: &str) -> String {
-        let path = serde_json::to_string(path.to_str().unwrap()).unwrap();
-        let files = known.map_or("{}".to_owned(), |known| format!("{{{path}: {known}}}"));
-        format!(r#"{{"path": {path}, "row": {row}, "files": {files}}}"#)
-    }
-
-    #[tokio::test]
-    async fn what_was_not_committed_is_cut_off() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("rows.jsonl");
-        std::fs::write(&path, "of an earlier run\n").unwrap();
-        let text = || std::fs::read_to_string(&path).unwrap();
-        let one = AppendFile::default();
-        let first = append(&one, "k1", &inputs(&path, None, r#"{"n":1}"#))
-            .await
-            .unwrap();
-        assert_eq!(text(), "{\"n\":1}\n");
-        assert_eq!(first.get("length"), Some(&Value::from(8_i64)));
-        append(&one, "k2", &inputs(&path, Some(8), "2"))
-            .await
-            .unwrap();
-        assert_eq!(text(), "{\"n\":1}\n2\n");
-        // The process dies before that is committed; the next one does it again.
-        let two = AppendFile::default();
-        append(&two, "k2", &inputs(&path, Some(8), "2"))
-            .await
-            .unwrap();
-        append(&two, "k3", &inputs(&path, Some(10), "null"))
-            .await
-            .unwrap();
-        assert_eq!(text(), "{\"n\":1}\n2\nnull\n");
-    }
-
-    #[tokio::test]
-    async fn two_at_once_and_a_changed_file_are_faults() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("rows.jsonl");
-        let executor = AppendFile::default();
-        append(&executor, "k1", &inputs(&path, None, "1"))
-            .await
-            .unwrap();
-        append(&executor, "left", &inputs(&path, Some(2), "2"))
-            .await
-            .unwrap();
-        let other = append(&executor, "right", &inputs(&path, Some(2), "3")).await;
-        assert!(other.unwrap_err().message.contains("at the same time"));
-        std::fs::write(&path, "").unwrap();
-        let changed = append(&executor, "k4", &inputs(&path, Some(4), "4")).await;
-        assert!(changed.unwrap_err().message.contains("it was changed"));
     }
 }

@@ -4,6 +4,7 @@
 
 use super::http::{Client, Reply};
 use super::inputs::Inputs;
+use super::json;
 use super::process::{Finished, ProcessError, Processes, Spec};
 use super::registry::unknown;
 use super::stub::Stubs;
@@ -176,7 +177,7 @@ impl Handlers {
         let mut spec = Spec::new(argv.to_vec(), request);
         spec.stdin = Some(input.to_json().into_bytes());
         let finished = self.run(name, spec).await?;
-        Ok(parse_or_text(&finished.stdout))
+        parse_or_text(&finished.stdout)
     }
 
     /// A command that must do what it should.
@@ -266,10 +267,11 @@ fn answer(name: &str, reply: Result<Reply, Fault>) -> Result<Value, Fault> {
 }
 
 /// JSON if it is JSON, null if there is nothing, else the text without the line ends at its end.
-fn parse_or_text(stdout: &str) -> Value {
+fn parse_or_text(stdout: &str) -> Result<Value, Fault> {
     let text = stdout.trim_end_matches(['\n', '\r']);
     if text.trim().is_empty() {
-        return Value::Null;
+        return Ok(Value::Null);
     }
-    Value::from_json(text).unwrap_or_else(|_| Value::text(text))
+    let parsed = json::parsed(text, "standard output")?;
+    Ok(parsed.unwrap_or_else(|| Value::text(text)))
 }

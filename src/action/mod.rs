@@ -6,6 +6,7 @@
 //! [`Registry::register_executor`] from outside. Limits of time, panics and the depth of results
 //! are the registry's care, so that an executor has only its own work to do.
 
+mod again;
 mod append;
 mod data;
 mod extraction;
@@ -14,6 +15,7 @@ mod guest;
 mod handler;
 mod http;
 mod inputs;
+mod json;
 mod llm;
 mod process;
 mod reflection;

@@ -3,6 +3,7 @@
 //! the command says.
 
 use super::folder;
+use super::secrets;
 use super::warden::Warden;
 use crate::expression::Value;
 use crate::model::Request;
@@ -31,7 +32,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(super) struct Spec {
     /// The program and its arguments.
     pub(super) argv: Vec<String>,
-    /// Changes to the engine's environment; none removes a variable.
+    /// Changes to the engine's environment, of which secrets are no part; none removes a variable.
     pub(super) env: Vec<(String, Option<String>)>,
     /// Where it runs; the engine's own folder without it.
     pub(super) cwd: Option<PathBuf>,
@@ -282,6 +283,11 @@ fn command(spec: &Spec) -> Result<Command, ProcessError> {
         .stderr(Stdio::piped())
         .process_group(0)
         .kill_on_drop(true);
+    for (name, _) in std::env::vars_os() {
+        if secrets::is_own(&name) {
+            command.env_remove(name);
+        }
+    }
     for (name, value) in &spec.env {
         if name.is_empty() || name.contains(['=', '\0']) {
             return Err(unusable("the name of a variable in `env` is not usable"));

@@ -1,6 +1,7 @@
 //! The executors and handlers by name, and the one place where an attempt is bounded: in time, in
 //! panics, in the size of what it gives. It never retries; that is the machine's.
 
+use super::again;
 use super::append::AppendFile;
 use super::data::{DataMerge, JsonParse};
 use super::extraction::Extraction;
@@ -17,7 +18,7 @@ use super::secrets::{SecretSources, Secrets};
 use super::shell::Shell;
 use super::{Attempt, Executor};
 use crate::diagnostic::nearest;
-use crate::expression::{MAX_RESULT_DEPTH, Value};
+use crate::expression::{MAX_ACTION_DEPTH, Value};
 use crate::model::{Fault, Handler, HandlerTarget, Name, Policy, Request, fault_kind};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -44,6 +45,8 @@ pub struct Registry {
     policy: Policy,
     /// What relative paths of its actions are from.
     folder: Option<Arc<Path>>,
+    /// Whether what it carries out may have been begun by a process that is no more.
+    again: bool,
 }
 
 impl Registry {
@@ -104,6 +107,7 @@ impl Registry {
             secrets: Secrets::default(),
             policy: Policy::TRUSTED,
             folder: None,
+            again: true,
         }
     }
 
@@ -163,6 +167,14 @@ impl Registry {
     #[must_use]
     pub fn in_folder(mut self, folder: Option<&Path>) -> Self {
         self.folder = folder.map(Arc::from);
+        self
+    }
+
+    /// This registry for attempts that may have been begun before, by a process that is no more, or
+    /// for those that have not. Without this, any may.
+    #[must_use]
+    pub fn again(mut self, again: bool) -> Self {
+        self.again = again;
         self
     }
 
@@ -240,14 +252,16 @@ impl Registry {
     /// names is not there.
     pub async fn execute(&self, request: &Request) -> Result<Value, Fault> {
         let opened = self.secrets.open(request)?;
-        let folder = self.folder.clone();
         match opened {
-            None => folder::within(folder, self.attempt(request)).await,
-            Some(opened) => {
-                let attempt = self.attempt(&opened.request);
-                opened.mask.outcome(folder::within(folder, attempt).await)
-            }
+            None => self.placed(request).await,
+            Some(opened) => opened.mask.outcome(self.placed(&opened.request).await),
         }
+    }
+
+    /// One attempt that knows where it is, and whether it is the first.
+    async fn placed(&self, request: &Request) -> Result<Value, Fault> {
+        let attempt = folder::within(self.folder.clone(), self.attempt(request));
+        again::within(self.again, attempt).await
     }
 
     /// The host and port that a request goes to, as far as that is known before.
@@ -374,8 +388,8 @@ fn bounded(outcome: Result<Value, Fault>) -> Result<Value, Fault> {
 }
 
 fn unfit(value: &Value) -> Option<String> {
-    if !value.nests_at_most(MAX_RESULT_DEPTH) {
-        return Some(format!("nests deeper than {MAX_RESULT_DEPTH} levels"));
+    if !value.nests_at_most(MAX_ACTION_DEPTH) {
+        return Some(format!("nests deeper than {MAX_ACTION_DEPTH} levels"));
     }
     let too_large = !value.weighs_at_most(MAX_RESULT_BYTES);
     too_large.then(|| format!("has more than {MAX_RESULT_BYTES} bytes"))

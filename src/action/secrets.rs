@@ -8,9 +8,9 @@ use crate::expression::{Value, is_secret_name, map_texts, of_environment, replac
 use crate::model::{Fault, Name, Request, fault_kind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +20,9 @@ pub const MASK: &str = "***";
 
 /// What an environment variable with a secret begins with.
 const VARIABLE: &str = "WINDLASS_SECRET_";
+
+/// The variable with the token of the server's API.
+const TOKEN: &str = "WINDLASS_TOKEN";
 
 /// The largest secret, in bytes.
 const MAX_SECRET: u64 = 64 * 1024;
@@ -123,6 +126,13 @@ fn fits(pattern: &str, name: &str) -> bool {
         }
     }
     true
+}
+
+/// Whether a variable of the environment is for the engine alone, and for none of the processes
+/// that actions start.
+pub(super) fn is_own(variable: &OsStr) -> bool {
+    let name = variable.as_encoded_bytes();
+    name.starts_with(VARIABLE.as_bytes()) || name == TOKEN.as_bytes()
 }
 
 /// A file's text without the end of its last line; none when there is no such file.
@@ -276,9 +286,9 @@ impl Mask {
             .flat_map(forms)
             .collect();
         // The longest first: one may be part of another.
-        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        forms.sort_by(|a, b| (b.len(), b).cmp(&(a.len(), a)));
         forms.dedup();
-        let pattern: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
+        let pattern: Vec<String> = forms.iter().map(|form| pattern(form)).collect();
         let found = (!pattern.is_empty()).then(|| {
             regex::RegexBuilder::new(&pattern.join("|"))
                 .size_limit(64 << 20)
@@ -351,14 +361,11 @@ fn everything() -> Regex {
     Regex::new("(?s).+").expect("a fixed pattern")
 }
 
-/// A secret as it may come back: as it is, inside of JSON, of a URL, of Base64.
+/// A secret as it may come back: as it is, in the lower case of a host's name, inside of Base64.
 fn forms(secret: &str) -> Vec<String> {
-    let json = Value::text(secret).to_json();
-    let json = json.trim_matches('"').to_owned();
-    let url = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
-    let form = url.replace("%20", "+");
-    let mut all = vec![secret.to_owned(), json, url.to_lowercase(), url, form];
+    let mut all = vec![secret.to_owned()];
     if secret.len() >= MIN_ENCODED {
+        all.push(secret.to_lowercase());
         // Inside of longer bytes, such as `user:password`, it begins at one of three places of a
         // group; the letters at both ends depend on what is around it.
         for shift in 0..3 {
@@ -375,9 +382,69 @@ fn forms(secret: &str) -> Vec<String> {
     all
 }
 
+/// What finds a form of a secret, whichever of its characters were escaped on the way: each part
+/// of a URL leaves others as they are, so that no list of encodings would do.
+fn pattern(form: &str) -> String {
+    // Nothing but line ends would be found in every empty text.
+    let losable = form.chars().any(|c| !is_lost(c));
+    form.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_string()
+            } else if losable && is_lost(c) {
+                format!("{}?", written(c))
+            } else {
+                written(c)
+            }
+        })
+        .collect()
+}
+
+/// Whether a URL is read as if the character was not there.
+fn is_lost(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r')
+}
+
+/// A character as it is, in a URL (also one in another), in JSON (also in JSON, or in a URL) and
+/// in HTML.
+fn written(c: char) -> String {
+    /// What JSON escapes with, itself escaped or not.
+    const BACKSLASH: &str = r"(?:\\|%(?:25)*5C)";
+    let mut units = [0; 2];
+    let json = c.encode_utf16(&mut units).iter();
+    let json: String = json
+        .map(|unit| format!("{BACKSLASH}+u{unit:04x}"))
+        .collect();
+    let mut bytes = [0; 4];
+    let bytes = c.encode_utf8(&mut bytes).bytes();
+    let url: String = bytes.map(|byte| format!("%(?:25)*{byte:02x}")).collect();
+    let html = format!("&#(?:0*{}|x0*{:x});", u32::from(c), u32::from(c));
+    let other = match c {
+        ' ' => r"\+".to_owned(),
+        '"' => format!("{BACKSLASH}+(?:\"|%(?:25)*22)|&quot;"),
+        '/' => format!("{BACKSLASH}+(?:/|%(?:25)*2f)"),
+        // A URL's path takes it for a slash.
+        '\\' => format!("{BACKSLASH}+|/"),
+        '\n' => format!("{BACKSLASH}+n"),
+        '\r' => format!("{BACKSLASH}+r"),
+        '\t' => format!("{BACKSLASH}+t"),
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '\'' => "&apos;".to_owned(),
+        _ => String::new(),
+    };
+    let mut all = vec![json, url, html];
+    all.extend((!other.is_empty()).then_some(other));
+    // The character itself last: a backslash is the beginning of an escape before it is one.
+    let raw = regex::escape(c.encode_utf8(&mut [0; 4]));
+    format!("(?:(?i:{})|{raw})", all.join("|"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
     #[test]
     fn a_pattern_names_secrets() {
@@ -415,6 +482,67 @@ mod tests {
             assert!(!masked.contains("s3cr"), "{masked}");
         }
         assert_eq!(mask(secret).text("nothing of it"), None);
+    }
+
+    #[test]
+    fn whatever_a_part_of_a_url_escapes_of_it() {
+        let mut url = reqwest::Url::parse("http://a:b@x.y/").unwrap();
+        for secret in [
+            "pa ss/word",
+            "tok\"en/x",
+            "a+b c&d=e",
+            "p%41ss?#[]@!$'()*,;:",
+            "back\\slash\u{7f}|^`{}<>",
+            "ünï 😀/\"\\",
+            "line\nand\tline",
+            "~.-_ /",
+        ] {
+            let mask = mask(secret);
+            url.set_path(&format!("/bot/{secret}/send"));
+            url.set_fragment(Some(secret));
+            url.set_username(secret).unwrap();
+            url.set_password(Some(secret)).unwrap();
+            url.set_query(Some(secret));
+            let raw = url.to_string();
+            url.query_pairs_mut().clear().append_pair("q", secret);
+            let form = url.to_string();
+            let json = serde_json::to_string(&format!("<{secret}>")).unwrap();
+            let twice = serde_json::to_string(&json).unwrap();
+            let full = utf8_percent_encode(secret, NON_ALPHANUMERIC).to_string();
+            let again = utf8_percent_encode(&full, NON_ALPHANUMERIC).to_string();
+            let of_json = utf8_percent_encode(&json, NON_ALPHANUMERIC).to_string();
+            let ascii = |unit: u16| match char::from_u32(u32::from(unit)) {
+                Some(c) if c.is_ascii_alphanumeric() => c.to_string(),
+                _ => format!("\\u{unit:04X}"),
+            };
+            let ascii: String = secret.encode_utf16().map(ascii).collect();
+            let mut written = vec![raw, form, json, twice, of_json, again, ascii];
+            written.extend([full.to_lowercase(), full]);
+            for shift in 0..3 {
+                for alphabet in [&STANDARD, &URL_SAFE] {
+                    let text = format!("{}{secret}{}", "u".repeat(shift), "v".repeat(shift));
+                    let encoded = alphabet.encode(text);
+                    written.push(utf8_percent_encode(&encoded, NON_ALPHANUMERIC).to_string());
+                    written.push(encoded);
+                }
+            }
+            for text in written {
+                let masked = mask.text(&text).unwrap_or_else(|| text.clone());
+                let from: String = masked.replace(MASK, "").to_lowercase();
+                let letters = |part: &&str| part.len() >= 3 && from.contains(&part.to_lowercase());
+                let parts = secret.split(|c: char| !c.is_ascii_alphanumeric());
+                let left: Vec<&str> = parts.filter(letters).collect();
+                assert!(masked.contains(MASK) && left.is_empty(), "{text}: {masked}");
+            }
+        }
+        assert_eq!(mask("\n").text("nothing of it"), None);
+    }
+
+    #[test]
+    fn a_large_secret_is_found_too() {
+        let secret = "-----BEGIN/ \n".repeat(300);
+        let masked = mask(&secret).text(&format!("{secret}{secret} left"));
+        assert_eq!(masked.unwrap(), "****** left");
     }
 
     #[test]

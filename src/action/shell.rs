@@ -3,6 +3,7 @@
 
 use super::folder;
 use super::inputs::{Inputs, invalid, mismatch, scalar};
+use super::json;
 use super::process::{Finished, ProcessError, Processes, Spec};
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
@@ -25,12 +26,12 @@ impl Shell {
         // `check: false`: whoever reads the exit code takes care of a command that failed.
         let unchecked = request.inputs.get("check") == Some(&Value::Bool(false));
         if finished.code == 0 || unchecked {
-            return Ok(output(&finished));
+            return output(&finished);
         }
         let message = format!("the command {}", finished.describe());
         Err(Fault::new(fault_kind::SHELL, message)
             .code(finished.code)
-            .output(output(&finished))
+            .output(output(&finished).unwrap_or_else(|_| finished.output()))
             .transient())
     }
 }
@@ -95,10 +96,11 @@ fn text_of(value: &Value) -> Option<String> {
 
 /// `{exitCode, stdout, stderr, body}`. The body is standard output parsed as JSON, or as text
 /// without the line ends at its end, as `$(…)` gives it.
-fn output(finished: &Finished) -> Value {
+fn output(finished: &Finished) -> Result<Value, Fault> {
     let text = finished.stdout.trim_end_matches(['\n', '\r']);
-    let body = Value::from_json(text).unwrap_or_else(|_| Value::text(text));
+    let parsed = json::parsed(text, "standard output")?;
+    let body = parsed.unwrap_or_else(|| Value::text(text));
     let mut output: Object = finished.output().as_object().cloned().unwrap_or_default();
     output.insert("body".into(), body);
-    Value::object(output)
+    Ok(Value::object(output))
 }

@@ -160,7 +160,8 @@ impl Following<'_> {
             let place = error.place();
             let gap = if place.is_empty() { "" } else { "\n  at " };
             let head = screen.tint("1;31", outcome.status.as_str());
-            screen.say(&format!("{head}: {}{gap}{place}", error.message));
+            let told = output::printable(&format!("{}{gap}{place}", error.message));
+            screen.say(&format!("{head}: {told}"));
             screen.say(&format!(
                 "  {} windlass status{} {run}",
                 screen.tint("34", "see"),
@@ -199,7 +200,9 @@ impl Following<'_> {
     fn paused(&mut self, run: &str, pause: Option<&PauseReport>) {
         let screen = self.view.screen;
         let why = match pause {
-            Some(pause) if pause.reason != "requested" => format!(": {}", pause.text()),
+            Some(pause) if pause.reason != "requested" => {
+                format!(": {}", output::printable(&pause.text()))
+            }
             _ => String::new(),
         };
         self.progress

@@ -77,9 +77,13 @@ impl Screen {
     /// `error: …` and what to do about it.
     pub fn fail(&self, message: &str, hint: Option<&str>) {
         let head = self.tint("1;31", "error");
-        self.say(&format!("{head}: {message}"));
+        self.say(&format!("{head}: {}", printable(message)));
         if let Some(hint) = hint {
-            self.say(&format!("  {}: {hint}", self.tint("34", "hint")));
+            self.say(&format!(
+                "  {}: {}",
+                self.tint("34", "hint"),
+                printable(hint)
+            ));
         }
     }
 }
@@ -174,6 +178,12 @@ pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Stri
 pub fn short(value: &Value, most: usize) -> String {
     let text = value.to_json();
     cut(&text, most)
+}
+
+/// Text of somebody else's for a terminal: its lines, without control characters.
+pub fn printable(text: &str) -> String {
+    let clean = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
+    text.chars().map(clean).collect()
 }
 
 /// Text that is cut when it is long, without control characters.

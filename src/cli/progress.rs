@@ -2,7 +2,7 @@
 //! off a terminal nothing, or with `-v` a line for each iteration.
 
 use super::human;
-use super::output::Screen;
+use super::output::{self, Screen};
 use crate::engine::{Began, LoopState, Timestamp};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
@@ -145,7 +145,7 @@ impl Progress {
         if let (None, Some(deadline)) = (row.ended, row.deadline) {
             parts.push(format!("deadline {}", human::until(deadline, now)));
         }
-        parts.join("  ")
+        output::printable(&parts.join("  "))
     }
 
     /// Time has passed.

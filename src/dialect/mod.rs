@@ -1,6 +1,7 @@
 //! The formats. Each dialect knows its own types and lowers them to [`crate::hir`]; none knows
 //! the program, the machine or another dialect. This file only tells them apart.
 
+mod append;
 mod canvas;
 mod duration;
 mod handlers;

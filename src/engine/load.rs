@@ -6,7 +6,7 @@ use crate::action::{Registry, interpreter};
 use crate::compile::compile;
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
-use crate::expression::{MAX_RESULT_DEPTH, Object, Value, of_environment};
+use crate::expression::{MAX_COMPUTED_DEPTH, Object, Value, of_environment};
 use crate::hir;
 use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Policy};
 use crate::program::{self, Op, Program, ProgramHash};
@@ -130,8 +130,8 @@ impl Workflow {
 
     /// The input with defaults filled in and text converted where another kind is declared.
     pub(super) fn accept(&self, input: Value) -> Result<Value, EngineError> {
-        if !input.nests_at_most(MAX_RESULT_DEPTH) {
-            let message = format!("the input nests deeper than {MAX_RESULT_DEPTH} levels");
+        if !input.nests_at_most(MAX_COMPUTED_DEPTH) {
+            let message = format!("the input nests deeper than {MAX_COMPUTED_DEPTH} levels");
             return Err(EngineError::Input(message));
         }
         let declared = &self.loaded.program.inputs;

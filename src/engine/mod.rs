@@ -484,7 +484,8 @@ pub fn new_id(workflow: &str) -> String {
     format!("{}-{}", run_name(workflow), Ulid::generate())
 }
 
-/// What the id of a workflow's run begins with.
+/// What the id of a workflow's run begins with: a letter or a digit, because a word that begins
+/// with `-` is an option on a command line.
 fn run_name(workflow: &str) -> String {
     let tame = |c: char| {
         if c.is_ascii_alphanumeric() || c == '-' || c == '_' {
@@ -493,5 +494,9 @@ fn run_name(workflow: &str) -> String {
             '-'
         }
     };
-    workflow.chars().take(40).map(tame).collect()
+    let tamed: String = workflow.chars().take(40).map(tame).collect();
+    match tamed.trim_start_matches(['-', '_']) {
+        "" => String::from("run"),
+        name => name.to_owned(),
+    }
 }

@@ -30,7 +30,7 @@ pub use secret::{
     secret_mark,
 };
 pub use template::{Syntax, Template};
-pub use value::{MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value};
+pub use value::{MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value};
 pub(crate) use wdl::time::zone::{find as time_zone, to_utc as zone_to_utc};
 pub use wire::{Comparison, Extract, Hop, Port, PortKind, Wire};
 

@@ -17,9 +17,18 @@ use std::sync::Arc;
 /// Deepest nesting a value may have in a file or while it is computed.
 pub const MAX_DEPTH: usize = 128;
 
-/// Deepest nesting of what an action or an expression gives to a run. Below [`MAX_DEPTH`], because
-/// results come to lie inside other values: outputs of scopes, results of loops, arrays.
+/// Deepest nesting of the results of a run as a whole. Below [`MAX_DEPTH`], so that whoever wraps
+/// them can still be read.
 pub const MAX_RESULT_DEPTH: usize = 96;
+
+/// Deepest nesting of what an expression gives to a run, and of a run's input. Below
+/// [`MAX_RESULT_DEPTH`], because it comes to lie inside other values: outputs of scopes, results of
+/// loops, arrays.
+pub const MAX_COMPUTED_DEPTH: usize = 80;
+
+/// Deepest nesting of what an action gives. Below [`MAX_COMPUTED_DEPTH`], so that expressions can
+/// put it into something.
+pub const MAX_ACTION_DEPTH: usize = 64;
 
 /// Deepest nesting that is read back from the store: more than anything that is ever written.
 const MAX_STORED_DEPTH: usize = 400;

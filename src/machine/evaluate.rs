@@ -5,7 +5,7 @@ use super::advance::Stepper;
 use super::env::{Secrets, View};
 use super::state::{CursorId, RunError};
 use crate::expression::{
-    Condition, EvalError, MAX_RESULT_DEPTH, Object, Template, Value, replace_secret_marks,
+    Condition, EvalError, MAX_COMPUTED_DEPTH, Object, Template, Value, replace_secret_marks,
 };
 use crate::model::{Dialect, Fault, fault_kind};
 use crate::program::{ActionId, Call, Op, Sleep};
@@ -184,10 +184,10 @@ pub(super) fn expression_fault(error: &EvalError) -> Fault {
 /// What an evaluation gives to a run: never so deep that it could not be read back.
 pub(super) fn computed(result: Result<Value, EvalError>) -> Faulty<Value> {
     let value = result.map_err(|error| expression_fault(&error))?;
-    if value.nests_at_most(MAX_RESULT_DEPTH) {
+    if value.nests_at_most(MAX_COMPUTED_DEPTH) {
         return Ok(value);
     }
-    let message = format!("the value nests deeper than {MAX_RESULT_DEPTH} levels");
+    let message = format!("the value nests deeper than {MAX_COMPUTED_DEPTH} levels");
     Err(Fault::new(fault_kind::TOO_LARGE, message))
 }
 

@@ -3,7 +3,7 @@
 
 use super::state::LoopEnd;
 use crate::expression::{MAX_RESULT_DEPTH, Value};
-use crate::model::{Fault, Name, Status};
+use crate::model::{Fault, Name, Status, fault_kind};
 use crate::program::{Action, ActionId, Program};
 use crate::time::Timestamp;
 use bincode::de::Decoder;
@@ -204,12 +204,22 @@ impl Reading<'_> {
 
     /// The same as [`Reading::actions`], for what is stored: outputs nest in outputs, and what
     /// nests too deep could not be read back.
-    pub fn bounded(&self, actions: &[ActionId]) -> Value {
+    ///
+    /// # Errors
+    /// `too_large`: it nests too deep.
+    pub fn whole(&self, actions: &[ActionId]) -> Result<Value, Fault> {
         let whole = self.actions(actions);
         if whole.nests_at_most(MAX_RESULT_DEPTH) {
-            return whole;
+            return Ok(whole);
         }
-        Value::text(format!("more than {MAX_RESULT_DEPTH} levels of results"))
+        let message = format!("the results nest deeper than {MAX_RESULT_DEPTH} levels in all");
+        Err(Fault::new(fault_kind::TOO_LARGE, message))
+    }
+
+    /// The same for the row of an iteration, which only people read: too much is text that says so.
+    pub fn bounded(&self, actions: &[ActionId]) -> Value {
+        self.whole(actions)
+            .unwrap_or_else(|fault| Value::text(fault.message))
     }
 
     /// A map of the outputs of those actions that ran to an end; of a single anonymous one, its

@@ -364,7 +364,7 @@ impl<'a> Stepper<'a> {
                     records,
                     row: false,
                 };
-                Ok(reading.bounded(children.unwrap_or_default()))
+                reading.whole(children.unwrap_or_default())
             }
         }
     }

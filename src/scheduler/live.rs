@@ -36,6 +36,8 @@ pub(super) struct Live {
     unweighed: u64,
     /// How large the state was when it was weighed last.
     state_bytes: u64,
+    /// Effects with smaller numbers were asked for before it came into memory.
+    first_own: EffectId,
 }
 
 impl Live {
@@ -69,11 +71,13 @@ impl Live {
             tail_bytes: 0,
             unweighed: 0,
             state_bytes: 0,
+            first_own: EffectId(0),
         }
     }
 
     pub fn stored(stored: StoredRun, loaded: Loaded) -> Self {
         Self {
+            first_own: EffectId(stored.state.next_id),
             loaded,
             state: stored.state,
             header: stored.header,
@@ -132,6 +136,7 @@ impl Live {
             run: &self.header.id,
             workflow: &self.header.workflow,
             registry: &self.loaded.registry,
+            again: id < self.first_own,
         };
         self.tasks.start(on, of, id, request);
     }

@@ -32,6 +32,8 @@ pub(super) struct Of<'a> {
     pub run: &'a Name,
     pub workflow: &'a Name,
     pub registry: &'a Registry,
+    /// Whether it may have been begun by a process that is no more.
+    pub again: bool,
 }
 
 /// The tasks of one run.
@@ -65,7 +67,7 @@ impl Tasks {
             return;
         }
         let (run, workflow) = (of.run.clone(), of.workflow.clone());
-        let registry = of.registry.clone();
+        let registry = of.registry.clone().again(of.again);
         let (gates, to) = (on.gates.clone(), on.messages.clone());
         let metrics = on.metrics.clone();
         let task = on.handle.spawn(async move {

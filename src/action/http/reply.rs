@@ -3,6 +3,7 @@
 
 use super::client::{connection_fault, shown};
 use super::links;
+use crate::action::json;
 use crate::expression::{Object, Value};
 use crate::model::{Fault, fault_kind};
 use base64::Engine;
@@ -39,14 +40,18 @@ impl Reply {
         let url = response.url().clone();
         let headers = response.headers().clone();
         let bytes = read_body(response).await?;
+        let (body, too_deep) = parse_body(headers.get(CONTENT_TYPE), bytes);
         let reply = Self {
             status,
             headers: header_map(&headers),
             links: links::parse(&headers, &url),
-            body: parse_body(headers.get(CONTENT_TYPE), bytes),
+            body,
         };
         if status.as_u16() < 400 {
-            return Ok(reply);
+            return match too_deep {
+                None => Ok(reply),
+                Some(fault) => Err(fault),
+            };
         }
         let mut message = format!("{method} {} answered {status}", shown(&url));
         if let Some(words) = excerpt(&reply.body) {
@@ -149,8 +154,8 @@ fn form(essence: &str) -> Form {
 
 /// JSON by its content type, text as text, and anything else as Logic Apps have it,
 /// `{"$content-type", "$content": base64}`. Nothing is null, but the empty text where a text was
-/// promised.
-fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> Value {
+/// promised. With the fault of JSON that nests too deep, which is text like all that is no JSON.
+fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Option<Fault>) {
     let content_type = content_type.map(header_text).unwrap_or_default();
     let mut parts = content_type
         .split(';')
@@ -161,22 +166,24 @@ fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> Value {
         Some(charset.trim_matches('"').to_owned())
     });
     let is_latin1 = matches!(charset.as_deref(), Some("iso-8859-1" | "latin1"));
-    match form(&essence) {
+    let body = match form(&essence) {
         Form::Bytes | Form::Json | Form::Unknown if bytes.is_empty() => Value::Null,
         Form::Bytes => binary(&content_type, &bytes),
-        Form::Json => json_or_text(&content_type, bytes),
+        Form::Json => return json_or_text(&content_type, bytes),
         Form::Text if is_latin1 => Value::text(latin1(&bytes)),
         Form::Text | Form::Unknown => text_or_binary(&content_type, bytes),
-    }
+    };
+    (body, None)
 }
 
 /// A server that says JSON and sends something else is taken at its bytes.
-fn json_or_text(content_type: &str, bytes: Vec<u8>) -> Value {
-    let json = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
-    let parsed = std::str::from_utf8(json).ok().map(Value::from_json);
+fn json_or_text(content_type: &str, bytes: Vec<u8>) -> (Value, Option<Fault>) {
+    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
+    let parsed = std::str::from_utf8(text).map(|text| json::parsed(text, "the body"));
     match parsed {
-        Some(Ok(value)) => value,
-        _ => text_or_binary(content_type, bytes),
+        Ok(Ok(Some(value))) => (value, None),
+        Ok(Err(too_deep)) => (text_or_binary(content_type, bytes), Some(too_deep)),
+        Ok(Ok(None)) | Err(_) => (text_or_binary(content_type, bytes), None),
     }
 }
 

@@ -3,13 +3,14 @@
 
 use super::Loom;
 use super::action::{Act, Body};
+use crate::dialect::append;
 use crate::dialect::reader::Fields;
 use crate::expression::{Condition, ParseError, Syntax, Template, Value};
 use crate::hir::{Assignment, Block, Call, Step, StepKind, Workflow};
-use crate::model::{AssignOp, Name};
+use crate::model::Name;
 use crate::source::Kind;
 
-/// The variable: a map from paths to lengths.
+/// The variable: a map from canonical paths to lengths, and from other paths to canonical ones.
 const FILES: &str = "$files";
 const HINT: &str = "for example inputs: { path: rows.jsonl, rows: \"@body('fetch').items\" }";
 
@@ -27,7 +28,7 @@ impl Loom<'_> {
             None => &mut act.fields,
         };
         let members = self.append_inputs(fields, act.span);
-        let append = fields
+        let keeps = fields
             .get("append")
             .is_some_and(|entry| matches!(entry.value.kind, Kind::Bool(true)));
         if let Some(fields) = inner {
@@ -37,7 +38,7 @@ impl Loom<'_> {
             return StepKind::Nothing.into();
         };
         self.appends = true;
-        match self.lowered(act, members, append) {
+        match self.lowered(act, members, keeps) {
             Ok(body) => body,
             Err(error) => {
                 self.reader
@@ -79,45 +80,41 @@ impl Loom<'_> {
         &mut self,
         act: &Act<'_>,
         members: Vec<(Template, Template)>,
-        append: bool,
+        keeps: bool,
     ) -> Result<Body, ParseError> {
         let wdl = |text: &str| Template::parse(text, Syntax::Azure);
-        let files = wdl("@variables('$files')")?;
+        let files = append::files(FILES)?;
         let output = Template::object(vec![
             (text("path"), wdl("@variables('result').path")?),
             (text("length"), wdl("@variables('result').length")?),
             (text("rows"), wdl("@variables('result').rows")?),
         ]);
-        let remember = Assignment {
-            variable: Name::from(FILES),
-            op: AssignOp::Set,
-            value: wdl("@union(variables('$files'), variables('result').files)")?,
-            span: act.span,
-        };
         let path = members.first().map(|(_, path)| path.clone());
-        let call = |mut members: Vec<(Template, Template)>| {
+        let call = |mut members: Vec<(Template, Template)>, then: Assignment| {
             members.push((text("files"), files.clone()));
             StepKind::Call(Call {
                 executor: Name::from("appendFile"),
                 inputs: Template::object(members),
                 attempt_timeout: None,
-                then: vec![remember.clone()],
+                then: vec![then],
             })
         };
         let whole = Body {
-            kind: call(members),
+            kind: call(members, append::remember(FILES, act.span)?),
             retry: None,
             timeout: None,
             output: Some(output),
         };
-        let (true, Some(path)) = (append, path) else {
+        let (true, Some(path)) = (keeps, path) else {
             return Ok(whole);
         };
         // What is there already is kept: how long it is must be known for good before the first
-        // append.
+        // append. Another spelling of a file that is known is measured too, which changes nothing.
         let known = Template::call("contains", vec![files.clone(), path.clone()])?;
         let measure = (text("measure"), Template::constant(Value::Bool(true)));
-        let measure = self.hidden(act, "measure", call(vec![(text("path"), path), measure]));
+        let members = vec![(text("path"), path), measure];
+        let measure = call(members, append::measured(FILES, act.span)?);
+        let measure = self.hidden(act, "measure", measure);
         let unknown = self.hidden(
             act,
             "first",

@@ -5,6 +5,7 @@ use super::node::{Made, Sink};
 use super::plain::PLAIN;
 use super::script::Language;
 use super::{Place, Tea, evaluate, make};
+use crate::dialect::append;
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
 use crate::hir::Assignment;
@@ -24,6 +25,8 @@ const SAME_NAME: [&str; 6] = [
 const RENAMED: [&str; 3] = ["llm.call", "http.get", "http.post"];
 /// Actions of the Loom format that are one call of an executor.
 const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile"];
+/// The key of the state that remembers how long files are.
+const FILES: &str = "_files";
 /// What is more than one call.
 const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
 
@@ -122,8 +125,29 @@ impl<'n> Tea<'_, 'n> {
                 Some(simple("http", inputs, given().part("body")))
             }
             "reflection.evaluate" => self.evaluate_call(entry, with),
+            "appendFile" => self.append(entry, with),
             _ => Some(simple(name, self.inputs_of(name, with), given())),
         }
+    }
+
+    /// `appendFile`: a key of the state remembers how long the file is.
+    fn append(&mut self, entry: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
+        let keeps = with.iter().find(|entry| entry.key == "append");
+        if let Some(keeps) = keeps.filter(|keeps| !matches!(keeps.value.kind, Kind::Bool(false))) {
+            let what = "`append` is not known here: the first append begins the file anew";
+            let hint = "take it out, or write to a file of the run's own";
+            self.reader.error("unsupported", keeps.key_span, what, hint);
+            return None;
+        }
+        let mut inputs = self.inputs_of("appendFile", with);
+        inputs.push((text("files"), append::files(FILES).ok()?));
+        let shown = ["path", "length", "rows"].map(|key| (text(key), given().part(key)));
+        Some(Invocation {
+            executor: Name::from("appendFile"),
+            inputs: Template::object(inputs),
+            value: Template::object(shown.into()),
+            then: vec![append::remember(FILES, entry.value.span).ok()?],
+        })
     }
 
     /// The arguments of an action, and those that it takes from elsewhere when they are not given.

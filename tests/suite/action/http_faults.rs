@@ -168,7 +168,7 @@ async fn a_body_beyond_the_limit_is_refused() {
 
 #[tokio::test]
 async fn a_result_that_nests_too_deep_is_refused() {
-    for (depth, fits) in [(80, true), (100, false)] {
+    for (depth, fits) in [(64, true), (65, false), (100, false), (129, false)] {
         let json = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let answer = move || async move { ([(header::CONTENT_TYPE, "application/json")], json) };
         let url = support::serve(Router::new().route("/", get(answer))).await;

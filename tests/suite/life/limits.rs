@@ -300,3 +300,55 @@ async fn runs_that_spin_keep_nobody_else_waiting() {
         );
     }
 }
+
+/// Lists in lists, so many, as JSON.
+async fn nested(uri: axum::http::Uri) -> axum::response::Response {
+    use axum::response::IntoResponse as _;
+    let depth: usize = uri.path().trim_start_matches('/').parse().unwrap();
+    let body = format!("{}0{}", "[".repeat(depth), "]".repeat(depth));
+    ([("content-type", "application/json")], body).into_response()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nests_too_deep_is_a_fault_and_never_text() {
+    let base = serve(Router::new().fallback(nested)).await;
+    let told = tokio::task::spawn_blocking(move || {
+        let place = Place::new();
+        let http = |depth| format!("{{ type: http, uri: \"{base}/{depth}\" }}");
+        let lists = |depth| format!("{}0{}", "[".repeat(depth), "]".repeat(depth));
+        let shell = |depth| format!("{{ type: shell, run: \"echo '{}'\" }}", lists(depth));
+        let kinds: [&dyn Fn(usize) -> String; 2] = [&http, &shell];
+        for (kind, action) in kinds.into_iter().enumerate() {
+            for depth in [1, 63, 64, 65, 95, 96, 97, 128, 129, 5_000] {
+                let text = format!(
+                    "actions:\n\
+                     \x20 loop:\n\
+                     \x20   type: doUntil\n\
+                     \x20   condition: \"@equals(1, 1)\"\n\
+                     \x20   actions:\n\
+                     \x20     a: {}\n\
+                     \x20     b: {{ type: compose, inputs: {{ x: \"@body('a')\" }} }}\n",
+                    action(depth)
+                );
+                let file = place.file("deep.yaml", &text);
+                let id = format!("r{kind}-{depth}");
+                let output = place.run(&["run", &file, "--id", &id, "-o", "json"]);
+                let whole: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+                if depth > 63 {
+                    assert_eq!(whole["error"]["kind"], "too_large", "{depth} {whole}");
+                    let message = whole["error"]["message"].as_str().unwrap();
+                    assert!(message.contains("nests deeper than 64 levels"), "{message}");
+                    continue;
+                }
+                assert!(output.status.success(), "{depth} {output:?}");
+                let body: serde_json::Value = serde_json::from_str(&lists(depth)).unwrap();
+                let result = &whole["loop"]["result"];
+                assert_eq!(result["a"]["body"], body, "{depth} {whole}");
+                assert_eq!(result["b"]["x"], body, "{depth} {whole}");
+                let history = place.json(&["history", &id, "-o", "json"]).to_string();
+                assert!(history.contains(&lists(depth)), "{depth} {history}");
+            }
+        }
+    });
+    told.await.unwrap();
+}

@@ -2,6 +2,7 @@
 //! schedules. Seen from outside: processes that are killed, sockets, files.
 
 mod alone;
+mod append;
 mod egress;
 mod folder;
 mod limits;
@@ -14,3 +15,4 @@ mod retry;
 mod schedules;
 mod secrets;
 mod signals;
+mod terminal;

@@ -307,3 +307,75 @@ fn nothing_is_computed_from_a_secret_and_data_names_none() {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told, json!(mark), "{output:?}");
 }
+
+/// Says what it was asked, as it came.
+async fn mirror(uri: axum::http::Uri) -> (StatusCode, String) {
+    (StatusCode::IM_A_TEAPOT, format!("no such thing as {uri}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_in_a_url_is_masked_whatever_was_escaped_of_it() {
+    let base = serve(Router::new().fallback(mirror)).await;
+    let place = Place::new();
+    let told = tokio::task::spawn_blocking(move || {
+        for (number, secret) in ["pa ss/cAnAry", "tok\"en/cAnAry"].into_iter().enumerate() {
+            let text = format!(
+                "actions:\n\
+                 \x20 a: {{ type: http, uri: \"{base}/bot/${{secret:PW}}/send?a=${{secret:PW}}\" }}\n"
+            );
+            let file = place.file("url.yaml", &text);
+            let id = format!("u{number}");
+            let mut run = place.command(&["run", &file, "--id", &id]);
+            let output = run.env("WINDLASS_SECRET_PW", secret).output().unwrap();
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(message.contains("/bot/***/send"), "{message}");
+            clean("run", output);
+            clean("dump", place.run(&["dump", &id, "-o", "json"]));
+            clean("status", place.run(&["status", &id, "-o", "json"]));
+        }
+        assert_clean("the store", &bytes_of(&place.state()));
+    });
+    told.await.unwrap();
+}
+
+#[test]
+fn no_process_of_an_action_has_the_engines_secrets_in_its_environment() {
+    let place = Place::new();
+    let shell = r#"
+handlers:
+  told: { command: [env] }
+actions:
+  shell: { type: shell, run: env }
+  told: { type: activity, activityType: told }
+  given: { type: shell, run: 'printf %s "$MINE" | wc -c', env: { MINE: "${secret:S}" } }
+outputs: "@createArray(outputs('shell').stdout, outputs('told'), outputs('given').body)"
+"#;
+    let python = "
+name: looks
+nodes:
+  - name: look
+    run: |
+      import os
+      return {'seen': dict(os.environ)}
+edges:
+  - { from: __start__, to: look }
+  - { from: look, to: __end__ }
+";
+    // What is given by name is there.
+    for (name, text, mine) in [
+        ("shell.yaml", shell, ",8]"),
+        ("python.yaml", python, "WINDLASS_ATTEMPT"),
+    ] {
+        let file = place.file(name, text);
+        let mut run = place.command(&["run", &file, "-o", "json"]);
+        run.env("WINDLASS_SECRET_S", "cAnAry-1")
+            .env("WINDLASS_SECRET_OTHER", "cAnAry-2")
+            .env("WINDLASS_TOKEN", "cAnAry-3");
+        let output = run.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        assert!(holds(&output.stdout, mine), "{output:?}");
+        assert!(!holds(&output.stdout, "WINDLASS_SECRET_"), "{output:?}");
+        clean(name, output);
+    }
+    assert_clean("the store", &bytes_of(&place.state()));
+}

@@ -1,0 +1,21 @@
+//! JSON that comes from outside: told apart from text, and from what nests too deep to be read.
+
+use crate::expression::{MAX_ACTION_DEPTH, Value};
+use crate::model::{Fault, fault_kind};
+
+/// The value that a text is; none when it is no JSON.
+///
+/// # Errors
+/// `too_large`: it nests deeper than anything that is read. Less than that, but more than an action
+/// may give, is found when the action has given it.
+pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
+    match Value::from_json(text) {
+        Ok(value) => Ok(Some(value)),
+        // serde_json has no other sign of it.
+        Err(error) if error.to_string().starts_with("recursion limit exceeded") => {
+            let message = format!("{what} nests deeper than {MAX_ACTION_DEPTH} levels");
+            Err(Fault::new(fault_kind::TOO_LARGE, message))
+        }
+        Err(_) => Ok(None),
+    }
+}

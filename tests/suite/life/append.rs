@@ -1,0 +1,299 @@
+//! `appendFile`: every row once, and nothing that others wrote is lost without a word.
+
+use super::process::Place;
+use serde_json::{Value as Json, json};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+use windlass::action::Registry;
+use windlass::engine::{Engine, Value};
+use windlass::model::{Fault, Request};
+
+/// A run that appends, waits for `go`, and appends again.
+const TWICE: &str = r#"
+name: twice
+inputs: { file: { type: string } }
+actions:
+  one: { type: appendFile, path: "@inputs('file')", row: 1, append: true }
+  go: { type: waitForSignal, signal: go }
+  two: { type: appendFile, path: "@inputs('file')", rows: [1, 2], append: true }
+outputs: "@outputs('two').length"
+"#;
+
+/// A run that appends as often as it is told.
+const ONCE: &str = r#"
+name: once
+inputs: { file: { type: string } }
+actions:
+  one: { type: appendFile, path: "@inputs('file')", row: 1, append: true }
+"#;
+
+fn add(path: &Path, text: &str) {
+    let mut file = OpenOptions::new().append(true).open(path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+/// The run fails, because somebody else wrote.
+fn refused(place: &Place, args: &[&str]) {
+    let output = place.run(args);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("was changed by somebody else"), "{told}");
+}
+
+#[test]
+fn what_others_wrote_meanwhile_stays() {
+    let place = Place::new();
+    let (twice, once) = (
+        place.file("twice.yaml", TWICE),
+        place.file("once.yaml", ONCE),
+    );
+    let path = place.dir.path().join("rows.jsonl");
+    let input = format!("file={}", path.display());
+    // Another run of the same rows, from another store, while this one lives; and one that comes
+    // to its end after this one was killed.
+    for (id, killed) in [("lives", false), ("killed", true)] {
+        fs::write(&path, "0\n").unwrap();
+        let mut run = place.follow(&["run", &twice, "--id", id, "-i", &input]);
+        run.until("ActionEnded", "one.append");
+        let elsewhere = Place::new();
+        if killed {
+            run.kill();
+            let once = place.file("other.yaml", &ONCE.replace("row: 1", "row: 9"));
+            assert!(place.run(&["run", &once, "-i", &input]).status.success());
+            assert!(place.run(&["signal", id, "go"]).status.success());
+            refused(&place, &["resume", id]);
+        } else {
+            let other = elsewhere.run(&["run", &once, "-i", &input]);
+            assert!(other.status.success(), "{other:?}");
+            assert!(place.run(&["signal", id, "go"]).status.success());
+            let lines = std::iter::from_fn(|| run.line());
+            let told = lines.last().unwrap()["result"].to_string();
+            assert!(told.contains("was changed by somebody else"), "{told}");
+        }
+        let theirs = if killed { 9 } else { 1 };
+        let all = format!("0\n1\n{theirs}\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), all);
+    }
+    // Any program at all.
+    fs::write(&path, "").unwrap();
+    let mut run = place.follow(&["run", &twice, "--id", "other", "-i", &input]);
+    run.until("ActionEnded", "one.append");
+    run.kill();
+    add(&path, "theirs\n");
+    assert!(place.run(&["signal", "other", "go"]).status.success());
+    refused(&place, &["resume", "other"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "1\ntheirs\n");
+}
+
+#[test]
+fn a_killed_run_goes_on_where_it_was() {
+    let place = Place::new();
+    let twice = place.file("twice.yaml", TWICE);
+    let path = place.dir.path().join("rows.jsonl");
+    let input = format!("file={}", path.display());
+    fs::write(&path, "0\n").unwrap();
+    let mut run = place.follow(&["run", &twice, "--id", "k", "-i", &input]);
+    run.until("ActionEnded", "one.append");
+    run.kill();
+    assert!(place.run(&["signal", "k", "go"]).status.success());
+    assert_eq!(place.follow(&["resume", "k"]).result(), json!(8));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "0\n1\n1\n2\n");
+}
+
+#[test]
+fn a_file_is_one_file_however_it_is_called() {
+    let place = Place::new();
+    let here = place.dir.path().to_owned();
+    std::os::unix::fs::symlink(here.join("rows"), here.join("link")).unwrap();
+    let shown = |name: &str| here.join(name).display().to_string();
+    for keeps in [false, true] {
+        fs::write(here.join("rows"), "0\n").unwrap();
+        let names = [
+            "rows".to_owned(),
+            shown("./rows"),
+            shown("rows"),
+            "link".to_owned(),
+        ];
+        let mut text = String::from("actions:\n");
+        for (number, name) in names.iter().chain(&names).enumerate() {
+            text += &format!(
+                "  a{number}: {{ type: appendFile, path: {name}, row: {number}, append: {keeps} }}\n"
+            );
+        }
+        let file = place.file("called.yaml", &text);
+        place.follow_from(&here, &["run", &file]).result();
+        let kept = if keeps { "0\n" } else { "" };
+        let all = format!("{kept}0\n1\n2\n3\n4\n5\n6\n7\n");
+        assert_eq!(fs::read_to_string(here.join("rows")).unwrap(), all);
+    }
+}
+
+/// A link that leads elsewhere meanwhile is not followed.
+#[test]
+fn a_link_that_was_turned_is_a_fault() {
+    let place = Place::new();
+    let here = place.dir.path().to_owned();
+    fs::write(here.join("other"), "theirs\n").unwrap();
+    let link = here.join("link");
+    std::os::unix::fs::symlink(here.join("rows"), &link).unwrap();
+    let text = format!(
+        "actions:\n\
+         \x20 a: {{ type: appendFile, path: {0}, row: 1 }}\n\
+         \x20 turn: {{ type: shell, run: ln -sfn {1} {0} }}\n\
+         \x20 b: {{ type: appendFile, path: {0}, row: 2 }}\n",
+        link.display(),
+        here.join("other").display()
+    );
+    let file = place.file("turned.yaml", &text);
+    let output = place.run(&["run", &file]);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("is another file than before"), "{told}");
+    assert_eq!(fs::read_to_string(here.join("other")).unwrap(), "theirs\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_first_appends_at_once_lose_nothing_without_a_word() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::builder().in_memory().unwrap();
+    for (number, keeps) in [false, true].into_iter().cycle().take(12).enumerate() {
+        let path = dir.path().join(number.to_string());
+        let text = format!(
+            "actions:\n\
+             \x20 both:\n\
+             \x20   type: parallel\n\
+             \x20   actions:\n\
+             \x20     a: {{ type: appendFile, path: {path:?}, row: 1, append: {keeps} }}\n\
+             \x20     b: {{ type: appendFile, path: {path:?}, row: 1, append: {keeps} }}\n"
+        );
+        let workflow = engine.load_text("both.yaml", &text).unwrap();
+        let run = engine.start(&workflow, Value::Null).await.unwrap();
+        let ended = run.result().await;
+        let rows = fs::read_to_string(&path).unwrap();
+        match ended {
+            Ok(_) => assert_eq!(rows, "1\n1\n"),
+            Err(failure) => {
+                let told = failure.to_string();
+                assert!(told.contains("at the same time"), "{told}");
+                assert_eq!(rows, "1\n");
+            }
+        }
+    }
+}
+
+/// One attempt at an append to a file of which the run knows this much.
+async fn attempt(registry: &Registry, path: &Path, known: u64, rows: Json) -> Result<Value, Fault> {
+    let real = path.canonicalize().unwrap();
+    let request = Request {
+        attempt: 1,
+        ..crate::action::request(
+            "appendFile",
+            json!({ "path": path, "rows": rows, "files": { real.to_str().unwrap(): known } }),
+        )
+    };
+    registry.execute(&request).await
+}
+
+#[tokio::test]
+async fn only_what_a_repeated_append_left_itself_is_cut_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rows");
+    for (left, again, fits) in [
+        ("", false, true),
+        ("", true, true),
+        // Equal rows of somebody else, at the first attempt.
+        ("10\n", false, false),
+        // What a crash left.
+        ("10\n", true, true),
+        ("10\n11", true, true),
+        ("10\n11\n", true, true),
+        ("1\0\0\0\0", true, true),
+        ("\0\0\0\0\0\0", true, true),
+        // Of somebody else.
+        ("11\n", true, false),
+        ("10\n11\n1", true, false),
+        ("10\n\u{1}", true, false),
+        ("\0\0\0\0\0\0\0", true, false),
+    ] {
+        let before = format!("ä\n{left}");
+        fs::write(&path, &before).unwrap();
+        let registry = Registry::new().again(again);
+        let outcome = attempt(&registry, &path, 3, json!([10, 11])).await;
+        let after = fs::read_to_string(&path).unwrap();
+        match outcome {
+            Ok(_) => assert!(fits && after == "ä\n10\n11\n", "{left:?} {after:?}"),
+            Err(fault) => {
+                assert!(!fits && after == before, "{left:?} {fault:?} {after:?}");
+                let told = "this run left it with 3 bytes, and it has";
+                assert!(fault.message.contains(told), "{fault:?}");
+                assert_eq!(&*fault.kind, "input");
+            }
+        }
+    }
+    // A file that lost something.
+    fs::write(&path, "").unwrap();
+    let fault = attempt(&Registry::new(), &path, 3, json!([10])).await;
+    assert!(fault.unwrap_err().message.contains("it has 0"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_another_process_locks_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rows");
+    let file = File::create(&path).unwrap();
+    let locked = nix::fcntl::Flock::lock(file, nix::fcntl::FlockArg::LockExclusive).unwrap();
+    let fault = attempt(&Registry::new(), &path, 0, json!([1]))
+        .await
+        .unwrap_err();
+    assert!(
+        fault.message.contains("is locked by another process"),
+        "{fault:?}"
+    );
+    assert!(fault.transient);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "");
+    drop(locked);
+    attempt(&Registry::new(), &path, 0, json!([1]))
+        .await
+        .unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "1\n");
+}
+
+#[tokio::test]
+async fn a_tea_loop_keeps_all_its_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("rows");
+    fs::write(&path, "old\n").unwrap();
+    let engine = Engine::builder().in_memory().unwrap();
+    let text = format!(
+        "name: rows\n\
+         nodes:\n\
+         \x20 - name: count\n\
+         \x20   type: while_loop\n\
+         \x20   condition: \"state.get('n', 0) < 3\"\n\
+         \x20   max_iterations: 5\n\
+         \x20   body:\n\
+         \x20     - {{ name: next, uses: compose, with: {{ value: \"{{{{ state.get('n', 0) + 1 }}}}\" }}, output: n }}\n\
+         \x20     - {{ name: keep, uses: appendFile, with: {{ path: {path:?}, row: \"{{{{ state.n }}}}\" }}, output: kept }}\n\
+         edges:\n\
+         \x20 - {{ from: __start__, to: count }}\n\
+         \x20 - {{ from: count, to: __end__ }}\n"
+    );
+    let workflow = engine.load_text("rows.yaml", &text).unwrap();
+    let run = engine.start(&workflow, Value::Null).await.unwrap();
+    let state = run.result().await.unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
+    let kept = state.get("kept").unwrap().to_json();
+    assert_eq!(
+        kept,
+        format!("{{\"path\":{path:?},\"length\":6,\"rows\":1}}")
+    );
+
+    let keeps = text.replace("row: \"", "append: true, row: \"");
+    let refused = engine
+        .load_text("keeps.yaml", &keeps)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(refused.contains("begins the file anew"), "{refused}");
+}
