@@ -9,6 +9,8 @@ mod head;
 mod journal;
 mod keys;
 mod kv;
+mod log_pages;
+mod log_reader;
 pub mod memory;
 mod named;
 mod park;

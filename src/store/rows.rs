@@ -130,11 +130,8 @@ impl<K: Kv> Rows<K> {
             return Ok(None);
         };
         let acknowledged = self.kv.synced();
-        if root.group < acknowledged {
-            let last = root.group;
-            return Err(corrupt(&format!(
-                "group {acknowledged} was acknowledged, and the last one found is {last}"
-            )));
+        if let Some(error) = ends_too_early(acknowledged, root.group) {
+            return Err(error);
         }
         if self.digest(None)? != root.digest {
             return Err(corrupt(
@@ -163,7 +160,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The root of a store of this format; none in an empty map.
-    fn root(&self) -> Result<Option<Root>, StoreError> {
+    pub(super) fn root(&self) -> Result<Option<Root>, StoreError> {
         let foreign = |reason: String| StoreError::Foreign {
             path: self.name.clone(),
             reason,
@@ -568,6 +565,12 @@ fn run_of(key: &[u8]) -> Result<Name, StoreError> {
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The error when the last group that is there is not as late as one that was acknowledged.
+pub(super) fn ends_too_early(acknowledged: u64, last: u64) -> Option<StoreError> {
+    let what = format!("group {acknowledged} was acknowledged, and the last one found is {last}");
+    (last < acknowledged).then(|| corrupt(&what))
 }
 
 pub(super) fn corrupt(what: &str) -> StoreError {

@@ -10,13 +10,18 @@ use super::head::{Root, StoredHead};
 use super::journal::{Line, Order};
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
+use super::log_pages::{Pages, Vouch, given};
+use super::log_reader::{Log, Message};
 use super::memory::Memory;
-use super::rows::{Meta, Retention, Rows, corrupt};
+use super::rows::{Meta, Retention, Rows, corrupt, decode_header, ends_too_early};
+use super::sled::Sled;
 use super::stage::Stage;
 use super::{PARKED_LABEL, Placement, Store, StoreError};
 use crate::model::Name;
 use std::collections::BTreeSet;
+use std::io;
 use std::ops::{Bound, ControlFlow};
+use std::path::Path;
 
 /// A stage with more than this is applied.
 const FULL: usize = 1 << 20;
@@ -34,85 +39,109 @@ pub struct Salvaged {
     pub wrong: Checkup,
 }
 
-/// Every row that can be read, checked.
-pub(super) fn read_all(from: &impl Kv, told: &mut Checkup) -> Memory {
-    let found = Memory::default();
-    let mut runs = BTreeSet::new();
-    // A page that cannot be read ends a scan: what lies behind is looked for by its beginning.
-    for family in Family::ALL {
-        scan(from, &[family.byte()], &found, &mut runs, told);
+const VOUCH: Vouch = |key, value| codec::check(key, value).is_ok();
+
+/// Refuses a database that would do away with groups that were acknowledged, and can be read, as
+/// soon as it is opened: damage near the end of its log looks to it like the end.
+///
+/// # Errors
+/// [`StoreError::Corrupt`], [`StoreError::Io`] when its log cannot be read.
+pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
+    let Some(acknowledged) = Sled::acknowledged(path).filter(|group| *group > 0) else {
+        return Ok(());
+    };
+    let log = Log::open(path).map_err(StoreError::Io)?;
+    let Some(cut) = log.cut().map_err(StoreError::Io)? else {
+        return Ok(());
+    };
+    if log.is_indexed(cut) {
+        return Err(corrupt("its log cannot be read up to where its index ends"));
     }
-    if !told.wrong.is_empty() {
-        for run in runs.clone() {
-            for family in Family::OF_RUN {
-                let mut prefix = Vec::new();
-                keys::of_run(&mut prefix, family, &run);
-                scan(from, &prefix, &found, &mut runs, &mut Checkup::default());
-            }
-        }
-    }
-    found
+    let group = |message: &Message<'_>| {
+        let key = [Family::Root.byte()];
+        let row = given(message, &key, VOUCH)?;
+        let body = codec::check(&key, &row).ok()?.body;
+        let root: Root = codec::decode(row.get(body)?).ok()?;
+        Some(root.group)
+    };
+    let last = log.newest(cut, group).map_err(StoreError::Io)?;
+    ends_too_early(acknowledged, last.unwrap_or(0)).map_or(Ok(()), Err)
 }
 
-fn scan(
-    from: &impl Kv,
-    prefix: &[u8],
-    to: &Memory,
-    runs: &mut BTreeSet<String>,
-    told: &mut Checkup,
-) {
+/// Every row that the log of a database comes to, checked.
+///
+/// # Errors
+/// When the log cannot be read at all.
+pub(super) fn read_all(path: &Path, told: &mut Checkup) -> io::Result<Memory> {
+    let mut pages = Pages::new(VOUCH);
+    let mut odd = 0_u64;
+    let mut log = Log::open(path)?;
+    log.find_lost(told)?;
+    log.messages(told, |message| odd += u64::from(!pages.take(message)))?;
+    if odd > 0 {
+        let error = corrupt(&format!("{odd} messages say nothing that is known"));
+        told.note(None, "the log", &error);
+    }
+    let found = Memory::default();
     let mut stage = Stage::default();
-    for row in from.range(prefixed(prefix)) {
-        let (key, value) = match row {
-            Ok(row) => row,
-            Err(error) => {
-                let error = corrupt(&error.to_string());
-                told.note(None, "a page of the database", &error);
-                break;
-            }
-        };
-        let (key, value) = (key.as_ref(), value.as_ref());
-        let Some(parsed) = keys::parse(key) else {
+    for (key, value) in pages.rows() {
+        let Some(parsed) = keys::parse(&key) else {
             continue;
         };
-        runs.extend(parsed.run.clone());
         // Indexes and fences are made anew.
         if parsed.family.has_no_value() {
             continue;
         }
-        match codec::check(key, value) {
-            Ok(_) => stage.copy(key, value),
+        match codec::check(&key, &value) {
+            Ok(_) => stage.copy(&key, &value),
             Err(error) => {
                 let run = parsed.run.as_deref().map(Name::from);
                 let error = corrupt(&format!("{parsed}: {error}"));
                 told.note(run.as_ref(), "a row", &error);
             }
         }
+        if stage.len() > FULL {
+            take_in(&found, &mut stage);
+        }
     }
-    // A map in memory takes everything.
-    let _ = to.apply(&stage);
+    take_in(&found, &mut stage);
+    Ok(found)
+}
+
+/// A map in memory takes everything; there is no way back for it to remember.
+fn take_in(rows: &Memory, stage: &mut Stage) {
+    let _ = rows.apply(stage);
+    let _ = rows.sync(0);
+    stage.clear();
 }
 
 /// Writes what is whole into an empty database.
 pub(super) fn rebuild(
     rows: Memory,
-    acknowledged: u64,
+    acknowledged: Option<u64>,
     into: &impl Kv,
     mut told: Checkup,
 ) -> Result<Salvaged, StoreError> {
     let view = Rows::fresh(rows, Retention::default(), "the damaged store");
+    if let (Ok(Some(_)), Err(error @ StoreError::Foreign { .. })) =
+        (view.kv.get(&[Family::Meta.byte()]), view.root())
+    {
+        // That of a later version: not to be written as one of this.
+        return Err(error);
+    }
     let found = view.read(|key| keys::single(key, Family::Root), codec::decode::<Root>);
     let found = found.ok().flatten();
     let last = found.map_or(0, |root| root.group);
-    let complete = told.wrong.is_empty() && last >= acknowledged && found.is_some();
-    if last < acknowledged {
-        let error = corrupt(&format!(
-            "group {acknowledged} was acknowledged, and the last one found is {last}"
-        ));
+    // The root vouches for every head, and the mark for the root; without a mark, only a log
+    // without damage is known to have its end.
+    let vouched = found.is_some_and(|root| view.heads_digest() == root.digest);
+    let ended = acknowledged.map_or(told.wrong.is_empty(), |group| last >= group);
+    let acknowledged = acknowledged.unwrap_or(0);
+    if let Some(error) = ends_too_early(acknowledged, last) {
         told.note(None, "the end of the log", &error);
     }
     let mut out = Salvaged {
-        older: !complete,
+        older: !(vouched && ended),
         wrong: told,
         ..Salvaged::default()
     };
@@ -151,6 +180,52 @@ impl Rows<Memory> {
         runs.map(Name::from).collect()
     }
 
+    /// What the root's digest is when no head and no workflow is missing or older than it was; the
+    /// indexes are what the heads say.
+    fn heads_digest(&self) -> u64 {
+        let mut root = Root::default();
+        for (key, first) in self.records(prefixed(&[])).flatten() {
+            let Some(parsed) = keys::parse(&key) else {
+                continue;
+            };
+            match parsed.family {
+                Family::Workflow => root.add(codec::crc_of(&first)),
+                Family::Header => {
+                    root.add(codec::crc_of(&first));
+                    let head = self.value(&key, &first, decode_header);
+                    let mut name = Vec::new();
+                    if let (Ok(head), Some(run)) = (head, &parsed.run)
+                        && index(head.placement, run, &mut name)
+                    {
+                        root.add(codec::crc_of_key(&name));
+                    }
+                }
+                _ => {}
+            }
+        }
+        root.digest
+    }
+
+    /// Takes away what a run did after its head, when the head is an older one: it goes on from
+    /// there, when it is asked to.
+    fn cut_after_head(&self, run: &Name) {
+        let Ok(Some((head, _))) = self.stored_head(run) else {
+            return;
+        };
+        let mut stage = Stage::default();
+        for family in [Family::Snapshot, Family::Changes] {
+            let mut prefix = Vec::new();
+            keys::of_run(&mut prefix, family, run);
+            for (key, _) in self.rows(prefixed(&prefix)).flatten() {
+                let number = keys::parse(&key).and_then(|parsed| parsed.number);
+                if number.is_none_or(|number| number > head.header.revision) {
+                    stage.remove(|out| out.extend_from_slice(&key));
+                }
+            }
+        }
+        take_in(&self.kv, &mut stage);
+    }
+
     /// Copies a run; false when it cannot go on from what is there.
     fn rebuild_run(
         &self,
@@ -159,6 +234,9 @@ impl Rows<Memory> {
         into: &impl Kv,
         out: &mut Salvaged,
     ) -> Result<bool, StoreError> {
+        if out.older {
+            self.cut_after_head(run);
+        }
         let read = self.load(run).and_then(|_| self.stored_head(run));
         let mut head: StoredHead = match read {
             Ok(Some((head, _))) => head,

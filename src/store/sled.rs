@@ -10,6 +10,7 @@
 use super::StoreError;
 use super::kv::{Kv, KvError, KvRow, Range};
 use super::rows::{Retention, Rows};
+use super::salvage::check_end;
 use super::stage::Stage;
 use nix::fcntl::{Flock, FlockArg, PosixFadviseAdvice, posix_fadvise};
 use nix::unistd::Pid;
@@ -69,6 +70,13 @@ impl SledStore {
     /// As [`SledStore::open`].
     pub fn open_with(dir: &Path, options: SledOptions) -> Result<Self, StoreError> {
         let name = dir.display().to_string();
+        // Whoever holds the lock may be writing right now; sled says so next.
+        let alone = file(&dir.join(DIRECTORY), "db").ok();
+        let alone = alone.and_then(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock).ok());
+        if alone.is_some() {
+            check_end(&dir.join(DIRECTORY))?;
+        }
+        drop(alone);
         let db = Sled::open(dir, options, &name)?;
         Self::recover(db, options.retention, &name)
     }
@@ -144,11 +152,12 @@ impl Sled {
         })
     }
 
-    /// The last group that a database remembers as durable, without opening it.
-    pub(super) fn acknowledged(path: &Path) -> u64 {
+    /// The last group that a database remembers as durable, without opening it; none when it
+    /// cannot be read.
+    pub(super) fn acknowledged(path: &Path) -> Option<u64> {
         let mut bytes = [0; 12];
         let read = File::open(path.join(MARK)).and_then(|file| file.read_exact_at(&mut bytes, 0));
-        read.ok().and_then(|()| read_mark(bytes)).unwrap_or(0)
+        read.ok().and_then(|()| read_mark(bytes))
     }
 
     /// Closes it and makes all of its files durable.

@@ -5,7 +5,7 @@
 
 use super::store_contract::{commit, hash};
 use super::store_damage::{Dice, RUNS, copy, damage, files, from_env, id, open_again, sample};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -31,6 +31,21 @@ fn number(state: &RunState) -> i64 {
     number.unwrap()
 }
 
+/// What came of the damaged stores of one kind of damage.
+#[derive(Debug, Default)]
+struct Tally {
+    places: usize,
+    healthy: usize,
+    /// Every run, as new as it was.
+    whole: usize,
+    /// Stores whose runs stand still.
+    still: usize,
+    kept: usize,
+    /// Of the kept ones, those that are as new as they were.
+    newest: usize,
+    lost: usize,
+}
+
 #[test]
 fn what_a_repair_keeps_is_what_was_written() {
     let points = from_env("WINDLASS_REPAIR_POINTS", 40);
@@ -39,7 +54,7 @@ fn what_a_repair_keeps_is_what_was_written() {
     let original = dir.path().join("original");
     sample(&original, true);
     let expected = states_of(&original);
-    let (mut healthy, mut whole, mut kept, mut lost, mut older) = (0, 0, 0, 0, 0);
+    let mut tallies: BTreeMap<String, Tally> = BTreeMap::new();
     for point in 0..points {
         let place = dir.path().join(format!("point-{point}"));
         copy(&original, &place);
@@ -48,39 +63,53 @@ fn what_a_repair_keeps_is_what_was_written() {
             0 => files[dice.roll(files.len() as u64) as usize].clone(),
             _ => place.join("store/db"),
         };
-        let what = format!("{} {}", file.display(), damage(&file, &mut dice));
+        let how = damage(&file, &mut dice);
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let kind = match name.as_str() {
+            "db" => format!("db, {}", how.split(' ').next().unwrap()),
+            _ => String::from("beside the log"),
+        };
+        let what = format!("{name} {how}");
+        let tally = tallies.entry(kind.clone()).or_default();
+        tally.places += 1;
         let found = examine(&place).unwrap();
         if found.unreadable.is_empty() {
             assert_eq!(found.runs, RUNS as u64, "{what}");
-            healthy += 1;
+            tally.healthy += 1;
             fs::remove_dir_all(&place).unwrap();
             continue;
         }
         let before = content(&place.join("store"));
-        let repaired = match repair(&place) {
-            Ok(repaired) => repaired,
-            Err(error) => {
-                // Nothing of it can be read: it is as it was.
-                println!("{what}: {error}");
-                assert_eq!(before, content(&place.join("store")), "{what}");
-                lost += RUNS;
-                fs::remove_dir_all(&place).unwrap();
-                continue;
-            }
+        let repaired = repair(&place);
+        let Ok(repaired) = repaired else {
+            // Nothing of it can be read: it is as it was.
+            assert_eq!(before, content(&place.join("store")), "{what}");
+            assert_eq!(kind, "db, cut", "{what}: {repaired:?}");
+            tally.lost += RUNS;
+            fs::remove_dir_all(&place).unwrap();
+            continue;
         };
         assert_eq!(before, content(Path::new(&repaired.old)), "{what}");
         let again = examine(&place).unwrap();
         assert_eq!(again.unreadable, [], "{what}: the new store is whole");
         assert_eq!(again.runs, repaired.kept.len() as u64, "{what}");
         let store = open_again(&place);
-        let mut all: Vec<&String> = repaired.kept.iter().chain(&repaired.lost).collect();
-        all.sort();
-        all.dedup();
+        let all: BTreeSet<&String> = repaired.kept.iter().chain(&repaired.lost).collect();
+        assert_eq!(
+            all.len(),
+            repaired.kept.len() + repaired.lost.len(),
+            "{what}"
+        );
+        assert!(
+            all.iter().all(|run| expected.contains_key(*run)),
+            "{what}: {all:?}"
+        );
         for run in &repaired.kept {
             let stored = store.load(run).unwrap();
             let (revision, state) = &expected[run];
             if stored.header.revision == *revision {
                 assert_eq!(stored.state, *state, "{what}: {run}");
+                tally.newest += 1;
             } else {
                 // An older one, whole as it was then, and it says so.
                 assert!(repaired.stand_still, "{what}: {run}");
@@ -92,22 +121,24 @@ fn what_a_repair_keeps_is_what_was_written() {
             assert_eq!(store.runnable().unwrap(), [], "{what}");
             assert_eq!(store.due(Timestamp(i64::MAX), 99).unwrap(), [], "{what}");
         }
-        whole += usize::from(repaired.kept.len() == RUNS && !repaired.stand_still);
-        older += usize::from(repaired.stand_still);
-        kept += repaired.kept.len();
-        if repaired.kept.len() < RUNS {
-            let first = repaired.unreadable.first().map(|one| &one.error);
-            println!("{what}: {} kept; {first:?}", repaired.kept.len());
+        let lost = RUNS - repaired.kept.len();
+        let whole = lost == 0 && !repaired.stand_still;
+        assert!(whole || kind != "beside the log", "{what}: {repaired:?}");
+        tally.whole += usize::from(whole);
+        tally.still += usize::from(repaired.stand_still);
+        tally.kept += repaired.kept.len();
+        tally.lost += lost;
+        if !whole {
+            let unreadable = &repaired.unreadable;
+            println!("{what}: {:?} lost; {unreadable:?}", repaired.lost);
         }
-        lost += RUNS - repaired.kept.len();
         drop(store);
         fs::remove_dir_all(&place).unwrap();
     }
-    println!(
-        "{points} places: {healthy} stores were healthy, {whole} came back whole, {older} perhaps \
-         older; of the runs of damaged stores {kept} are kept and {lost} lost"
-    );
-    assert!(kept > 0 && whole > 0, "{kept} kept, {lost} lost");
+    println!("{points} places in a store of {RUNS} runs:");
+    for (kind, tally) in &tallies {
+        println!("{kind}: {tally:?}");
+    }
 }
 
 /// Every file of a directory.
@@ -148,6 +179,21 @@ fn a_repaired_store_goes_on() {
     drop(open_again(dir.path()));
 }
 
+/// Zeroes the second half of what was written last in a log: of its newest segment.
+fn cut_end(log: &Path) {
+    const SEGMENT: usize = 2 << 20;
+    let mut bytes = fs::read(log).unwrap();
+    let place = |segment: &&mut [u8]| {
+        let place = i64::from_le_bytes(segment[4..12].try_into().unwrap()) ^ i64::MAX;
+        // One without a header is not in use.
+        if place == i64::MAX { -1 } else { place }
+    };
+    let newest = bytes.chunks_mut(SEGMENT).max_by_key(place).unwrap();
+    let length = newest.iter().rposition(|byte| *byte != 0).unwrap();
+    newest[length / 2..].fill(0);
+    fs::write(log, bytes).unwrap();
+}
+
 fn windlass(state: &Path, args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(args)
@@ -170,10 +216,7 @@ fn the_command_line_tells_and_repairs() {
     assert!(said.contains("a file was written and synced"), "{said}");
 
     // The log is cut: what was acknowledged is not there.
-    let log = dir.path().join("store/db");
-    let length = fs::metadata(&log).unwrap().len();
-    let file = fs::OpenOptions::new().write(true).open(&log).unwrap();
-    file.set_len(length / 2).unwrap();
+    cut_end(&dir.path().join("store/db"));
     for command in [&["list"][..], &["dump"], &["resume"], &["status", "run-1"]] {
         let refused = windlass(dir.path(), command);
         assert_eq!(refused.status.code(), Some(8), "{command:?}: {refused:?}");
