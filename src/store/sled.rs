@@ -70,13 +70,14 @@ impl SledStore {
     /// As [`SledStore::open`].
     pub fn open_with(dir: &Path, options: SledOptions) -> Result<Self, StoreError> {
         let name = dir.display().to_string();
-        // Whoever holds the lock may be writing right now; sled says so next.
-        let alone = file(&dir.join(DIRECTORY), "db").ok();
-        let alone = alone.and_then(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock).ok());
-        if alone.is_some() {
-            check_end(&dir.join(DIRECTORY))?;
+        let path = dir.join(DIRECTORY);
+        // Whoever has the lock may have been writing just then; sled says that they have it.
+        if check_end(&path).is_err()
+            && let Ok(file) = file(&path, "db")
+            && let Ok(_alone) = Flock::lock(file, FlockArg::LockExclusiveNonblock)
+        {
+            check_end(&path)?;
         }
-        drop(alone);
         let db = Sled::open(dir, options, &name)?;
         Self::recover(db, options.retention, &name)
     }
