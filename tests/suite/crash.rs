@@ -341,7 +341,7 @@ async fn budgets_of_an_agent_survive_kills() {
     assert_eq!(asked(&polls), wanted);
     // Thirty corrections are thirty-one validations.
     let wanted: Vec<String> = (0..31)
-        .map(|n| format!("agent/check.loop#{n}/check.validate"))
+        .map(|n| format!("agent/check#{n}/check.validate"))
         .collect();
     assert_eq!(asked(&checks), wanted);
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
