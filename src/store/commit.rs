@@ -47,8 +47,10 @@ impl Writer {
         self.stage
             .put(key, |out| codec::encode(out, meta))
             .map_err(|error| corrupt(&error.to_string()))?;
-        for number in 0..keys::FENCES {
-            self.stage.put_key(|key| keys::fence(key, number));
+        for (family, count) in [(Family::Fence, keys::FENCES), (Family::End, keys::ENDS)] {
+            for number in 0..count {
+                self.stage.put_key(|key| keys::fence(key, family, number));
+            }
         }
         self.stage_root()
     }

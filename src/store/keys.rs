@@ -38,11 +38,13 @@ pub enum Family {
     Runnable,
     /// Nothing: rows that keep the journal in pages of its own.
     Fence,
+    /// The same behind it.
+    End,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Meta,
         Self::Root,
         Self::Program,
@@ -54,6 +56,7 @@ impl Family {
         Self::Due,
         Self::Runnable,
         Self::Fence,
+        Self::End,
     ];
 
     /// The families of rows that belong to one run and begin with its id.
@@ -68,10 +71,11 @@ impl Family {
             Self::Workflow => b'w',
             Self::Header => b'r',
             Self::Snapshot => b's',
-            // The last: heads and the root change with every commit, and a page that held them
+            // The last but its end: heads and the root change with every commit, and a page that held them
             // together with the journal's end would write that again and again.
             Self::Changes => b'z',
             Self::Fence => b'y',
+            Self::End => b'~',
             Self::Kept => b'k',
             Self::Due => b't',
             Self::Runnable => b'q',
@@ -85,7 +89,7 @@ impl Family {
 
     /// Whether its rows are only keys.
     pub const fn has_no_value(self) -> bool {
-        matches!(self, Self::Due | Self::Runnable | Self::Fence)
+        matches!(self, Self::Due | Self::Runnable | Self::Fence | Self::End)
     }
 
     /// The word for people.
@@ -101,7 +105,7 @@ impl Family {
             Self::Kept => "kept rows",
             Self::Due => "due",
             Self::Runnable => "runnable",
-            Self::Fence => "fence",
+            Self::Fence | Self::End => "fence",
         }
     }
 }
@@ -138,9 +142,13 @@ pub fn numbered(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
 /// So many fences are enough that no page of the database reaches over them.
 pub const FENCES: u8 = 16;
 
-/// One of the rows between the journal and the rest.
-pub fn fence(out: &mut Vec<u8>, number: u8) {
-    out.push(Family::Fence.byte());
+/// When a page of 17 rows is split, the larger half is these: what is appended to the journal before
+/// them is then not written once more.
+pub const ENDS: u8 = 9;
+
+/// One of the rows between the journal and the rest, or behind it.
+pub fn fence(out: &mut Vec<u8>, family: Family, number: u8) {
+    out.push(family.byte());
     out.push(number);
 }
 
@@ -268,7 +276,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
     let rest = match family {
         Family::Meta | Family::Root => rest,
         Family::Program => rest.get(32..)?,
-        Family::Fence => rest.get(1..)?,
+        Family::Fence | Family::End => rest.get(1..)?,
         Family::Workflow => {
             let (name, rest) = take_text(rest)?;
             parsed.workflow = Some(utf8(&name)?);
@@ -413,7 +421,8 @@ mod tests {
             key(|k| single(k, Family::Meta)),
             key(|k| program(k, ProgramHash([0; 32]))),
             key(|k| workflow(k, run)),
-            key(|k| fence(k, 7)),
+            key(|k| fence(k, Family::Fence, 7)),
+            key(|k| fence(k, Family::End, 7)),
             key(|k| of_run(k, Family::Header, run)),
             key(|k| numbered(k, Family::Snapshot, run, 7)),
             key(|k| numbered(k, Family::Changes, run, 7)),
