@@ -53,16 +53,10 @@ fn denied_here(policy: Policy, members: &Object) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::asking;
 
     fn asked(executor: &str, inputs: &str) -> Option<String> {
-        let request = Request {
-            executor: executor.into(),
-            action: "a".into(),
-            inputs: Value::from_json(inputs).unwrap(),
-            key: String::new(),
-            attempt: 1,
-            timeout_ms: None,
-        };
+        let request = asking(executor, inputs);
         assert_eq!(denied(Policy::TRUSTED, &request), None);
         denied(Policy::GUEST, &request)
     }

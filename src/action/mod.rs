@@ -61,3 +61,16 @@ pub trait Executor: Send + Sync + 'static {
         None
     }
 }
+
+/// A first attempt of an action, for tests.
+#[cfg(test)]
+fn asking(executor: &str, inputs: &str) -> Request {
+    Request {
+        executor: executor.into(),
+        action: "a".into(),
+        inputs: Value::from_json(inputs).unwrap(),
+        key: String::new(),
+        attempt: 1,
+        timeout_ms: None,
+    }
+}

@@ -398,18 +398,11 @@ fn unfit(value: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{HandlerTarget, Registry, Value};
-    use crate::model::Request;
+    use crate::action::asking;
     use std::time::Duration;
 
     fn default_timeout(registry: &Registry, executor: &str, inputs: &str) -> Option<Duration> {
-        let request = Request {
-            executor: executor.into(),
-            action: "a".into(),
-            inputs: Value::from_json(inputs).unwrap(),
-            key: String::new(),
-            attempt: 1,
-            timeout_ms: None,
-        };
+        let request = asking(executor, inputs);
         let executor = registry.executor(executor).unwrap();
         executor.default_timeout(&request)
     }

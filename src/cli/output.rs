@@ -74,6 +74,12 @@ impl Screen {
         let _ = writeln!(std::io::stderr().lock(), "{text}");
     }
 
+    /// `warning: …`
+    pub fn warn(&self, message: &str) {
+        let head = self.tint("1;33", "warning");
+        self.say(&format!("{head}: {message}"));
+    }
+
     /// `error: …` and what to do about it.
     pub fn fail(&self, message: &str, hint: Option<&str>) {
         let head = self.tint("1;31", "error");

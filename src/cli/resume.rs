@@ -28,9 +28,7 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         titles: std::collections::BTreeMap::new(),
     };
     let mut session = Session::attach(setup).await?;
-    if session.is_joined() {
-        session.say_unused(&args.handlers, false);
-    }
+    session.say_unused(&args.handlers, false);
     let mut signals = Signals::new()?;
     let exit = go_on(&mut session, args.run.as_deref(), &view, &mut signals).await;
     session.leave(&mut signals).await;

@@ -38,9 +38,7 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
         events: args.events.events.is_some(),
     };
     let mut session = Session::attach(setup).await?;
-    if session.is_joined() {
-        session.say_unused(&args.handlers, false);
-    }
+    session.say_unused(&args.handlers, false);
     let mut signals = Signals::new()?;
     let from = args.from.as_deref();
     let place = from.map(|from| format!(" from {from}")).unwrap_or_default();

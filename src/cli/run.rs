@@ -40,9 +40,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         require_server(&global.state).await?;
     }
     let mut session = Session::attach(setup).await?;
-    if session.is_joined() {
-        session.say_unused(&args.handlers, true);
-    }
+    session.say_unused(&args.handlers, true);
     let new = NewRun {
         id: &id,
         workflow: &workflow,

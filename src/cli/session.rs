@@ -128,8 +128,7 @@ impl Session {
         let socket = socket
             .inspect_err(|error| {
                 let message = format!("other commands cannot ask this process: {error}");
-                let head = setup.screen.tint("1;33", "warning");
-                setup.screen.say(&format!("{head}: {message}"));
+                setup.screen.warn(&message);
             })
             .ok();
         Ok(Place::Owned { engine, socket })
@@ -137,16 +136,17 @@ impl Session {
 
     /// Says what was given to this process and does not reach the one that does the work.
     pub fn say_unused(&self, args: &HandlerArgs, start: bool) {
+        if !self.is_joined() {
+            return;
+        }
         let given = [
             ("--handlers", !start && args.handlers.is_some()),
             ("--stub", !start && args.stub.is_some()),
             ("--secrets", args.secrets.is_some()),
         ];
         for (flag, _) in given.iter().filter(|(_, given)| *given) {
-            let screen = self.setup.screen;
-            let head = screen.tint("1;33", "warning");
-            screen.say(&format!(
-                "{head}: {flag} is not used: another process owns the store and does the work \
+            self.setup.screen.warn(&format!(
+                "{flag} is not used: another process owns the store and does the work \
                  with what it was started with"
             ));
         }

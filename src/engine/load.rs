@@ -490,7 +490,9 @@ fn no_parameters(dialect: Dialect) -> Diagnostic {
 impl Loader for Workflows {
     fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
         let workflow = read_stored(source)?;
-        if let Some(lacking) = self.lacking(&workflow).filter(|_| !self.quiet) {
+        if !self.quiet
+            && let Some(lacking) = self.lacking(&workflow)
+        {
             return Err(lacking);
         }
         let program = compile_read(&workflow, hash, source)?;

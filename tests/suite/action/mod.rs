@@ -13,10 +13,36 @@ mod validators;
 
 use serde_json::{Value as Json, json};
 use std::future::Future;
+use std::io::{BufRead, BufReader};
+use std::process::Child;
 use std::time::Duration;
 use windlass::action::Registry;
 use windlass::expression::Value;
 use windlass::model::{Fault, Request};
+
+/// Kills an engine of another process that waits in [`wait_to_be_killed`].
+pub fn kill_when_it_waits(mut engine: Child) {
+    let mut waits = String::new();
+    let mut stdout = BufReader::new(engine.stdout.take().unwrap());
+    while !waits.ends_with("the engine waits\n") {
+        assert_ne!(stdout.read_line(&mut waits).unwrap(), 0, "{waits}");
+    }
+    engine.kill().unwrap();
+    engine.wait().unwrap();
+}
+
+/// Begins an action that does not end, says so, and waits for the end of this process.
+pub async fn wait_to_be_killed(request: &Request) {
+    let registry = Registry::new();
+    tokio::select! {
+        biased;
+        given = registry.execute(request) => panic!("it was to be killed: {given:?}"),
+        () = async {
+            println!("the engine waits");
+            std::future::pending().await
+        } => {}
+    }
+}
 
 /// A request as the machine would ask for it.
 pub fn request(executor: &str, inputs: Json) -> Request {

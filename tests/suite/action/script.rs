@@ -1,10 +1,9 @@
 //! `python` and `lua` scripts: what code sees and gives, and that nothing it does is more than one
 //! fault.
 
-use super::{attempt, gist, plain, request, soon};
+use super::{attempt, gist, kill_when_it_waits, plain, request, soon, wait_to_be_killed};
 use crate::support;
 use serde_json::{Value as Json, json};
-use std::io::BufRead;
 use std::path::Path;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, BufReader};
@@ -447,18 +446,12 @@ const FOLDER: &str = "WINDLASS_TEST_FOLDER";
 async fn a_killed_engine_leaves_no_worker() {
     let folder = tempfile::tempdir().unwrap();
     let mut fifo = fifo(folder.path()).await;
-    let mut engine = support::this_test_binary("action::script::an_engine_to_kill")
+    let engine = support::this_test_binary("action::script::an_engine_to_kill")
         .env(FOLDER, folder.path())
         .spawn()
         .unwrap();
     begun(&mut fifo).await;
-    let mut waits = String::new();
-    let mut stdout = std::io::BufReader::new(engine.stdout.take().unwrap());
-    while !waits.ends_with("the engine waits\n") {
-        assert_ne!(stdout.read_line(&mut waits).unwrap(), 0, "{waits}");
-    }
-    engine.kill().unwrap();
-    engine.wait().unwrap();
+    kill_when_it_waits(engine);
     ended(&mut fifo).await;
 }
 
@@ -467,15 +460,7 @@ async fn a_killed_engine_leaves_no_worker() {
 async fn an_engine_to_kill() {
     let folder = std::env::var_os(FOLDER).unwrap();
     let request = request("python", holds(Path::new(&folder)));
-    let registry = Registry::new();
-    tokio::select! {
-        biased;
-        given = registry.execute(&request) => panic!("it was to be killed: {given:?}"),
-        () = async {
-            println!("the engine waits");
-            std::future::pending().await
-        } => {}
-    }
+    wait_to_be_killed(&request).await;
 }
 
 #[tokio::test]

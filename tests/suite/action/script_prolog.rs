@@ -1,11 +1,10 @@
 //! `prolog` scripts: what they see and give, and what they cannot do.
 
 use super::script::{begun, ended, fifo};
-use super::{attempt, gist, plain, request, soon};
+use super::{attempt, gist, kill_when_it_waits, plain, request, soon, wait_to_be_killed};
 use crate::support;
 use serde_json::{Value as Json, json};
 use std::fs::Permissions;
-use std::io::BufRead;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -241,15 +240,9 @@ async fn a_killed_engine_leaves_no_swipl() {
     let folder = tempfile::tempdir().unwrap();
     let mut fifo = fifo(folder.path()).await;
     let test = "action::script_prolog::an_engine_to_kill";
-    let mut engine = with_fake(folder.path(), test, "hangs").spawn().unwrap();
+    let engine = with_fake(folder.path(), test, "hangs").spawn().unwrap();
     begun(&mut fifo).await;
-    let mut waits = String::new();
-    let mut stdout = std::io::BufReader::new(engine.stdout.take().unwrap());
-    while !waits.ends_with("the engine waits\n") {
-        assert_ne!(stdout.read_line(&mut waits).unwrap(), 0, "{waits}");
-    }
-    engine.kill().unwrap();
-    engine.wait().unwrap();
+    kill_when_it_waits(engine);
     ended(&mut fifo).await;
 }
 
@@ -257,13 +250,5 @@ async fn a_killed_engine_leaves_no_swipl() {
 #[ignore = "run by a_killed_engine_leaves_no_swipl, in a process of its own"]
 async fn an_engine_to_kill() {
     let request = request("prolog", json!({ "code": "true." }));
-    let registry = Registry::new();
-    tokio::select! {
-        biased;
-        given = registry.execute(&request) => panic!("it was to be killed: {given:?}"),
-        () = async {
-            println!("the engine waits");
-            std::future::pending().await
-        } => {}
-    }
+    wait_to_be_killed(&request).await;
 }

@@ -1,9 +1,8 @@
 //! `shell`: real processes, and that none of them is left behind.
 
-use super::{attempt, gist, plain, request, soon};
+use super::{attempt, gist, kill_when_it_waits, plain, request, soon, wait_to_be_killed};
 use crate::support;
 use serde_json::{Value as Json, json};
-use std::io::BufRead;
 use std::path::Path;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
@@ -266,19 +265,13 @@ const FOLDER: &str = "WINDLASS_TEST_FOLDER";
 async fn a_killed_engine_leaves_no_process() {
     let folder = tempfile::tempdir().unwrap();
     let mut alive = Alive::new(folder.path());
-    let mut engine = support::this_test_binary("action::shell::an_engine_to_kill")
+    let engine = support::this_test_binary("action::shell::an_engine_to_kill")
         .env(FOLDER, folder.path())
         .spawn()
         .unwrap();
     alive.begun().await;
     // Only then has the engine come to know the process by its id.
-    let mut waits = String::new();
-    let mut stdout = std::io::BufReader::new(engine.stdout.take().unwrap());
-    while !waits.ends_with("the engine waits\n") {
-        assert_ne!(stdout.read_line(&mut waits).unwrap(), 0, "{waits}");
-    }
-    engine.kill().unwrap();
-    engine.wait().unwrap();
+    kill_when_it_waits(engine);
     alive.ended().await;
 }
 
@@ -287,13 +280,5 @@ async fn a_killed_engine_leaves_no_process() {
 async fn an_engine_to_kill() {
     let folder = std::env::var_os(FOLDER).unwrap();
     let request = request("shell", family(Path::new(&folder)));
-    let registry = Registry::new();
-    tokio::select! {
-        biased;
-        given = registry.execute(&request) => panic!("it was to be killed: {given:?}"),
-        () = async {
-            println!("the engine waits");
-            std::future::pending().await
-        } => {}
-    }
+    wait_to_be_killed(&request).await;
 }
