@@ -4,8 +4,8 @@
 //! what it does not know the length of, and never overwrites what others wrote.
 
 use super::inputs::{Inputs, invalid, mismatch};
+use super::surroundings::{made_before, resolved};
 use super::{Attempt, Executor};
-use super::{again, folder};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 use nix::errno::Errno;
@@ -84,14 +84,14 @@ impl Job {
         };
         let (data, rows) = data(inputs)?;
         Ok(Self {
-            path: folder::resolved(&shown),
+            path: resolved(&shown),
             shown,
             files,
             measure: inputs.get("measure") == Some(&Value::Bool(true)),
             data,
             rows,
             key: request.key.clone(),
-            repeated: again::possible() || request.attempt > 1,
+            repeated: made_before() || request.attempt > 1,
         })
     }
 

@@ -6,11 +6,9 @@
 //! [`Registry::register_executor`] from outside. Limits of time, panics and the depth of results
 //! are the registry's care, so that an executor has only its own work to do.
 
-mod again;
 mod append;
 mod data;
 mod extraction;
-mod folder;
 mod guest;
 mod handler;
 mod http;
@@ -26,6 +24,7 @@ mod script;
 mod secrets;
 mod shell;
 mod stub;
+mod surroundings;
 mod warden;
 
 pub use handler::ActivityContext;

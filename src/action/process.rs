@@ -2,8 +2,8 @@
 //! its group left behind, whether it ends, is cut or the engine dies. It never interprets what
 //! the command says.
 
-use super::folder;
 use super::secrets;
+use super::surroundings;
 use super::warden::Warden;
 use crate::expression::Value;
 use crate::model::Request;
@@ -53,7 +53,7 @@ impl Spec {
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), Some(value)))
                 .collect(),
-            cwd: folder::current().map(|folder| folder.to_path_buf()),
+            cwd: surroundings::folder().map(|folder| folder.to_path_buf()),
             stdin: None,
         }
     }

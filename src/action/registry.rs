@@ -1,11 +1,9 @@
 //! The executors and handlers by name, and the one place where an attempt is bounded: in time, in
 //! panics, in the size of what it gives. It never retries; that is the machine's.
 
-use super::again;
 use super::append::AppendFile;
 use super::data::{DataMerge, JsonParse};
 use super::extraction::Extraction;
-use super::folder;
 use super::guest;
 use super::handler::{ActivityContext, Handlers};
 use super::http::{Client, Http};
@@ -16,6 +14,7 @@ use super::schema::{DataValidate, ValidateSchema};
 use super::script::{Lua, Prolog, Python};
 use super::secrets::{SecretSources, Secrets};
 use super::shell::Shell;
+use super::surroundings::Surroundings;
 use super::{Attempt, Executor};
 use crate::diagnostic::nearest;
 use crate::expression::{MAX_ACTION_DEPTH, Value};
@@ -43,10 +42,7 @@ pub struct Registry {
     guests: Arc<BTreeMap<&'static str, Arc<dyn Executor>>>,
     secrets: Secrets,
     policy: Policy,
-    /// What relative paths of its actions are from.
-    folder: Option<Arc<Path>>,
-    /// Whether what it carries out may have been begun by a process that is no more.
-    again: bool,
+    surroundings: Surroundings,
 }
 
 impl Registry {
@@ -106,8 +102,10 @@ impl Registry {
             handlers: Arc::new(Handlers::new(client, guests, processes)),
             secrets: Secrets::default(),
             policy: Policy::TRUSTED,
-            folder: None,
-            again: true,
+            surroundings: Surroundings {
+                folder: None,
+                again: true,
+            },
         }
     }
 
@@ -166,7 +164,7 @@ impl Registry {
     /// handlers, scripts and `appendFile` are from there, wherever the engine itself is.
     #[must_use]
     pub fn in_folder(mut self, folder: Option<&Path>) -> Self {
-        self.folder = folder.map(Arc::from);
+        self.surroundings.folder = folder.map(Arc::from);
         self
     }
 
@@ -174,7 +172,7 @@ impl Registry {
     /// for those that have not. Without this, any may.
     #[must_use]
     pub fn again(mut self, again: bool) -> Self {
-        self.again = again;
+        self.surroundings.again = again;
         self
     }
 
@@ -260,8 +258,8 @@ impl Registry {
 
     /// One attempt that knows where it is, and whether it is the first.
     async fn placed(&self, request: &Request) -> Result<Value, Fault> {
-        let attempt = folder::within(self.folder.clone(), self.attempt(request));
-        again::within(self.again, attempt).await
+        let here = self.surroundings.clone();
+        here.scope(self.attempt(request)).await
     }
 
     /// The host and port that a request goes to, as far as that is known before.

@@ -1,10 +1,10 @@
 //! `shell`: a command or a text for `sh`. It never renders anything into that text; data reaches a
 //! command through `env`, `stdin` and its arguments.
 
-use super::folder;
 use super::inputs::{Inputs, invalid, mismatch, scalar};
 use super::json;
 use super::process::{Finished, ProcessError, Processes, Spec};
+use super::surroundings::resolved;
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
@@ -66,7 +66,7 @@ fn spec(request: &Request) -> Result<Spec, Fault> {
         spec.env.push((name.to_owned(), text_of(value)));
     }
     if let Some(cwd) = inputs.text("cwd")? {
-        spec.cwd = Some(folder::resolved(cwd));
+        spec.cwd = Some(resolved(cwd));
     }
     spec.stdin = inputs
         .get("stdin")

@@ -1,20 +1,18 @@
 //! What an expression sees of a run, from where one cursor stands.
 
-use super::fault::fault_value;
-use super::record::{ActionRecord, Output, Reading, Records};
-use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState, RunState};
+use super::place::Around;
+use super::record::{Reading, Records};
+use super::state::{CursorId, FrameKind, LoopState, RunState};
 use crate::expression::{
     ActionView, Env, Lookup, Mode, Object, Value, environment_secret, secret_mark,
 };
-use crate::model::{Dialect, Name, Status, Test};
-use crate::program::{ActionId, Program, Scope, ScopeKind};
+use crate::model::{Dialect, Name, Status};
+use crate::program::{Program, Scope};
 use crate::time::Timestamp;
 use chrono::{DateTime, Utc};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use sha2::{Digest, Sha256};
 use std::cell::RefCell;
-use std::fmt::Write;
 
 /// What a loop's condition sees from where a cursor stands, for those who look at a run.
 pub fn environment<'a>(
@@ -80,136 +78,12 @@ const LOOP_VARIABLES: [(&str, LoopVariable); 4] = [
     ("loopstarttime", LoopVariable::StartTime),
 ];
 
-/// A loop or foreach around a cursor.
-enum Around<'a> {
-    Loop(&'a Scope, CursorId, &'a LoopState),
-    Item {
-        fork: &'a Scope,
-        index: u32,
-        item: &'a Value,
-        entered_at: Timestamp,
-    },
-}
-
 impl<'a> View<'a> {
-    // ── where it stands ─────────────────────────────────────────────────────────────────────
-
-    /// This cursor and those it was forked from, innermost first.
-    fn lineage(&self) -> impl Iterator<Item = (CursorId, &'a Cursor)> {
-        let run = self.run;
-        let mut next = Some(self.cursor);
-        std::iter::from_fn(move || {
-            let id = next?;
-            let cursor = run.cursors.get(&id)?;
-            next = cursor.parent;
-            Some((id, cursor))
-        })
-    }
-
-    /// The frames around this place, innermost first.
-    fn frames(&self) -> impl Iterator<Item = (CursorId, &'a Frame)> {
-        self.lineage()
-            .flat_map(|(id, cursor)| cursor.frames.iter().rev().map(move |frame| (id, frame)))
-    }
-
-    fn around(&self) -> impl Iterator<Item = Around<'a>> + '_ {
-        let program = self.program;
-        self.frames()
-            .filter_map(move |(cursor, frame)| match &frame.kind {
-                FrameKind::Loop(state) => {
-                    Some(Around::Loop(program.scope(frame.scope)?, cursor, state))
-                }
-                FrameKind::Branch { index, item } => Some(Around::Item {
-                    fork: self.foreach_of(frame)?,
-                    index: *index,
-                    item,
-                    entered_at: frame.entered_at,
-                }),
-                _ => None,
-            })
-    }
-
-    fn named(&self, name: &str) -> Option<Around<'a>> {
-        self.around()
-            .find(|around| around.name().eq_ignore_ascii_case(name))
-    }
-
-    /// The path of a loop with this name entered here: the iterations of what is around it.
-    pub fn path_of(&self, name: &str) -> String {
-        let mut path = self.path();
-        if !path.is_empty() {
-            path.push('/');
-        }
-        path.push_str(name);
-        path
-    }
-
-    /// `outer#2/inner#0`: names and current iterations, from 0; `~2` is the second visit of a
-    /// graph's node.
-    pub fn path(&self) -> String {
-        let program = self.program;
-        let frames: Vec<&Frame> = self.frames().map(|(_, frame)| frame).collect();
-        let mut path = String::new();
-        for frame in frames.into_iter().rev() {
-            let slash = if path.is_empty() { "" } else { "/" };
-            let _ = match &frame.kind {
-                FrameKind::Loop(state) => match program.scope(frame.scope) {
-                    Some(scope) => write!(path, "{slash}{}#{}", scope.name, state.iteration),
-                    None => Ok(()),
-                },
-                FrameKind::Branch { index, .. } => match self.foreach_of(frame) {
-                    Some(fork) => write!(path, "{slash}{}#{index}", fork.name),
-                    None => Ok(()),
-                },
-                FrameKind::Graph { visit, .. } if *visit > 1 => write!(path, "{slash}~{visit}"),
-                _ => Ok(()),
-            };
-        }
-        path
-    }
-
-    /// The foreach that the branch with this frame belongs to, if it is a foreach.
-    fn foreach_of(&self, branch: &Frame) -> Option<&'a Scope> {
-        let parent = self.program.scope(branch.scope)?.parent?;
-        let fork = self.program.scope(parent)?;
-        matches!(fork.kind, ScopeKind::ForEach { .. }).then_some(fork)
-    }
-
-    /// The idempotency key of a step here: run, loop path, iteration and step, without the
-    /// attempt (spec: architecture.md, law 4). Printable ASCII, so that it fits a header.
-    pub fn key(&self, step: &str) -> String {
-        printable(&format!("{}/{}", self.run.id, self.path_of(step)))
-    }
-
-    /// The innermost loop around this place: its path, and its iteration from 0.
-    pub fn innermost_iteration(&self) -> Option<(String, u64)> {
-        self.around().next().map(|around| match around {
-            Around::Loop(scope, _, state) => (state.path.clone(), current(scope, state)),
-            Around::Item { index, .. } => {
-                // The path of an item ends with its index; nothing after it has a `#`.
-                let path = self.path();
-                let own = path.rsplit_once('#').map_or(&*path, |(own, _)| own);
-                (own.to_owned(), u64::from(index))
-            }
-        })
-    }
-
-    /// A seed from run, place and `salt`: the same after a crash.
-    pub fn seed(&self, salt: &str) -> u64 {
-        let digest = Sha256::digest(format!("{}/{}", self.key(salt), self.run.next_id));
-        digest
-            .iter()
-            .take(8)
-            .fold(0, |seed, byte| (seed << 8) | u64::from(*byte))
-    }
-
     fn action_names(&self) -> Vec<String> {
         let names = self.program.actions.iter();
         let named = names.filter(|action| !action.anonymous);
         named.map(|action| action.name.to_string()).collect()
     }
-
-    // ── what is there ───────────────────────────────────────────────────────────────────────
 
     /// The variables that can be seen from here.
     fn variables(&self) -> &'a Value {
@@ -227,7 +101,7 @@ impl<'a> View<'a> {
     }
 
     /// The records this cursor can see, nearest first.
-    fn visible(&self) -> impl Iterator<Item = Reading<'a>> {
+    pub fn visible(&self) -> impl Iterator<Item = Reading<'a>> {
         self.lineage()
             .filter(|(_, cursor)| cursor.owns_records)
             .map(|(id, cursor)| self.reading(id, &cursor.records))
@@ -295,181 +169,6 @@ impl<'a> View<'a> {
         }
         Value::object(map)
     }
-
-    fn action_view(&self, id: ActionId, record: &ActionRecord, from: Reading<'a>) -> ActionView {
-        let name = self
-            .program
-            .action(id)
-            .map(|action| action.name.to_string());
-        ActionView {
-            name: name.unwrap_or_default(),
-            status: record.status.as_str().to_owned(),
-            code: code_of(record, self.program.dialect),
-            inputs: record.inputs.clone(),
-            outputs: from.output(&record.output),
-            error: record.error.as_ref().map(fault_value).unwrap_or_default(),
-            start_time: Value::text(record.started_at.to_string()),
-            end_time: Value::text(record.ended_at.to_string()),
-            tracking_id: Value::text(format!("{}/{id}", self.run.id)),
-            client_tracking_id: Value::text(&*self.run.id),
-        }
-    }
-
-    /// Azure: an action that was not run by what is around it, and never will be, because that has
-    /// ended: it counts as skipped. In the house format it has no record, which is an error.
-    fn passed_over(&self, id: ActionId) -> bool {
-        let ended = |scope: &Scope| {
-            let around =
-                scope.inner.contains(&id.0) && !matches!(scope.kind, ScopeKind::ForEach { .. });
-            around && scope.action.is_some_and(|action| self.has_record(action))
-        };
-        self.program.dialect == Dialect::Azure && self.program.scopes.iter().any(ended)
-    }
-
-    fn has_record(&self, action: ActionId) -> bool {
-        self.visible()
-            .any(|from| from.records.contains_key(&action))
-    }
-
-    fn skipped_view(&self, id: ActionId) -> ActionView {
-        let name = self
-            .program
-            .action(id)
-            .map(|action| action.name.to_string());
-        ActionView {
-            name: name.unwrap_or_default(),
-            status: Status::Skipped.as_str().to_owned(),
-            code: Value::from("ActionSkipped"),
-            ..ActionView::default()
-        }
-    }
-
-    fn scope_records(&self, scope: &'a Scope) -> Option<Value> {
-        let action = scope.action?;
-        let from = self.visible().find(|from| {
-            let has = |child| from.records.contains_key(child);
-            has(&action) || scope.children.iter().any(has)
-        })?;
-        let of_foreach = match from.records.get(&action).map(|record| &record.output) {
-            Some(Output::Iterations { records, .. }) => {
-                Some(records.iter().map(|(_, records)| records).collect())
-            }
-            _ => None,
-        };
-        let sources: Vec<&'a Records> = of_foreach.unwrap_or_else(|| vec![from.records]);
-        let mut list = Vec::new();
-        for records in sources {
-            let from = Reading { records, ..from };
-            for child in &scope.children {
-                if let Some(record) = records.get(child) {
-                    list.push(self.action_view(*child, record, from).to_value());
-                } else if self.passed_over(*child) {
-                    list.push(self.skipped_view(*child).to_value());
-                }
-            }
-        }
-        Some(Value::array(list))
-    }
-}
-
-/// What all idempotency keys of a run begin with.
-pub(super) fn key_of_run(run: &str) -> String {
-    printable(&format!("{run}/"))
-}
-
-/// Printable ASCII; what is none is written as its bytes.
-fn printable(text: &str) -> String {
-    let mut key = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'!'..=b'~' if byte != b'%' => key.push(char::from(byte)),
-            _ => {
-                let _ = write!(key, "%{byte:02X}");
-            }
-        }
-    }
-    key
-}
-
-impl Around<'_> {
-    fn name(&self) -> &str {
-        match self {
-            Self::Loop(scope, ..) | Self::Item { fork: scope, .. } => &scope.name,
-        }
-    }
-
-    fn index(&self) -> i64 {
-        match self {
-            Self::Loop(scope, _, state) => i64::try_from(current(scope, state)).unwrap_or(i64::MAX),
-            Self::Item { index, .. } => i64::from(*index),
-        }
-    }
-}
-
-/// Which iteration of a loop this is. Between two, a loop that looks before an iteration is at the
-/// next one, and one that looks after it still at the last: `doUntil` with `loopCount` equal to 3
-/// runs three times.
-fn current(scope: &Scope, state: &LoopState) -> u64 {
-    let after = matches!(&scope.kind, ScopeKind::Loop(spec) if spec.test == Test::After);
-    if after && state.iteration_started_at.is_none() {
-        return state.iteration.saturating_sub(1);
-    }
-    state.iteration
-}
-
-/// `code` as Logic Apps shows it: the words of the HTTP status, or of the action's status. The
-/// house format keeps a code as it came.
-fn code_of(record: &ActionRecord, dialect: Dialect) -> Value {
-    let failed = record
-        .error
-        .as_ref()
-        .and_then(|fault| fault.code.as_deref());
-    let answered = match &record.output {
-        Output::Value(output) if dialect == Dialect::Azure => {
-            let code = output.get("statusCode").and_then(Value::as_int);
-            code.and_then(status_words)
-        }
-        _ => None,
-    };
-    if let Some(words) = answered {
-        return Value::from(words);
-    }
-    match (failed, record.status) {
-        (Some(code), _) => Value::from(code),
-        (None, Status::Succeeded) => Value::from("OK"),
-        (None, Status::Skipped) => Value::from("ActionSkipped"),
-        (None, _) => Value::from("ActionFailed"),
-    }
-}
-
-/// A status as .NET names it.
-fn status_words(code: i64) -> Option<&'static str> {
-    Some(match code {
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        204 => "NoContent",
-        400 => "BadRequest",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "NotFound",
-        405 => "MethodNotAllowed",
-        406 => "NotAcceptable",
-        408 => "RequestTimeout",
-        409 => "Conflict",
-        410 => "Gone",
-        412 => "PreconditionFailed",
-        413 => "RequestEntityTooLarge",
-        415 => "UnsupportedMediaType",
-        422 => "UnprocessableEntity",
-        429 => "TooManyRequests",
-        500 => "InternalServerError",
-        501 => "NotImplemented",
-        502 => "BadGateway",
-        503 => "ServiceUnavailable",
-        504 => "GatewayTimeout",
-        _ => return None,
-    })
 }
 
 impl Env for View<'_> {

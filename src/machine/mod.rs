@@ -16,6 +16,7 @@
 //! comes in with the event, jitter from a generator seeded by run, step and attempt. It knows no
 //! store, no executor and no format.
 
+mod action_view;
 mod advance;
 mod apply;
 mod change;
@@ -27,6 +28,7 @@ mod fork;
 mod iterate;
 mod merge;
 mod movement;
+mod place;
 mod record;
 mod retry;
 mod rewind;

@@ -270,8 +270,8 @@ fn begin_anew(program: &Program, run: &mut RunState, cursor: CursorId, now: Time
 
 /// What is in flight is another run's from now on: it is done anew, under other keys.
 fn rename(run: &mut RunState, id: &Name) {
-    let old = super::env::key_of_run(&run.id);
-    let new = super::env::key_of_run(id);
+    let old = super::place::key_of_run(&run.id);
+    let new = super::place::key_of_run(id);
     for effect in run.effects.values_mut() {
         if let Some(path) = effect.request.key.strip_prefix(&old) {
             effect.request.key = format!("{new}{path}");

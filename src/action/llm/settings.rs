@@ -1,8 +1,8 @@
 //! What an `ai` action asks for: from its inputs, and the environment for what they leave out
 //! (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_MODEL`, Azure's and Ollama's own).
 
-use crate::action::folder;
 use crate::action::inputs::{Inputs, invalid, mismatch, scalar};
+use crate::action::surroundings::resolved;
 use crate::expression::{Object, Value};
 use crate::model::Fault;
 use std::io::Read;
@@ -265,7 +265,7 @@ fn key(from: Inputs<'_>, name: &str) -> Result<Option<String>, Fault> {
         return Ok(variable(name));
     };
     let told = |error| invalid(format!("the key in {path} cannot be read: {error}"));
-    let file = std::fs::File::open(folder::resolved(path)).map_err(told)?;
+    let file = std::fs::File::open(resolved(path)).map_err(told)?;
     let mut text = String::new();
     file.take(MAX_KEY).read_to_string(&mut text).map_err(told)?;
     match text.trim() {

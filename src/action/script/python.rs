@@ -4,9 +4,9 @@
 
 use super::log::Log;
 use super::{Job, MAX_OUTPUT, Outcome, bounded, broken, failed, interpreter, slots};
-use crate::action::folder;
 use crate::action::inputs::invalid;
 use crate::action::process::{ProcessError, Processes, Running, Spec};
+use crate::action::surroundings;
 use crate::action::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
@@ -115,7 +115,7 @@ fn line(id: u64, job: &Job<'_>, request: &Request) -> Result<Vec<u8>, Fault> {
             ("WINDLASS_IDEMPOTENCY_KEY", request.key.as_str()),
             ("WINDLASS_ATTEMPT", attempt.as_str()),
         ]),
-        folder: folder::current().map(|folder| folder.to_path_buf()),
+        folder: surroundings::folder().map(|folder| folder.to_path_buf()),
         memory: job.memory,
     };
     let mut bytes = serde_json::to_vec(&line)

@@ -1,0 +1,45 @@
+//! What an attempt knows of where it is made: the folder that relative paths are from, and whether it
+//! may have been made before. It never changes the folder of the engine's own process, and never
+//! says what an attempt left.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+tokio::task_local! {
+    static CURRENT: Surroundings;
+}
+
+/// Where the attempts of a run are made.
+#[derive(Clone, Debug)]
+pub(super) struct Surroundings {
+    /// The folder the run was started in, wherever it goes on; none: the engine's own.
+    pub folder: Option<Arc<Path>>,
+    /// Whether a process that is no more may have made the attempt before: then what it left may be
+    /// its own.
+    pub again: bool,
+}
+
+impl Surroundings {
+    /// Does the work of an attempt here.
+    pub async fn scope<F: Future>(self, work: F) -> F::Output {
+        CURRENT.scope(self, work).await
+    }
+}
+
+/// The folder of the run whose action this task works on.
+pub(super) fn folder() -> Option<Arc<Path>> {
+    CURRENT.try_with(|here| here.folder.clone()).ok().flatten()
+}
+
+/// A path of an action, from the run's folder unless it is absolute.
+pub(super) fn resolved(path: &str) -> PathBuf {
+    match folder() {
+        Some(folder) => folder.join(path),
+        None => PathBuf::from(path),
+    }
+}
+
+/// Whether the attempt of this task may have been made before. Who does not say so, does not know.
+pub(super) fn made_before() -> bool {
+    CURRENT.try_with(|here| here.again).unwrap_or(true)
+}

@@ -1,0 +1,146 @@
+//! What an expression sees of actions: their statuses, codes and outputs, as the dialect shows them.
+//! It never says which expression asks.
+
+use super::env::View;
+use super::fault::fault_value;
+use super::record::{ActionRecord, Output, Reading, Records};
+use crate::expression::{ActionView, Value};
+use crate::model::{Dialect, Status};
+use crate::program::{ActionId, Scope, ScopeKind};
+
+impl<'a> View<'a> {
+    pub fn action_view(
+        &self,
+        id: ActionId,
+        record: &ActionRecord,
+        from: Reading<'a>,
+    ) -> ActionView {
+        let name = self
+            .program
+            .action(id)
+            .map(|action| action.name.to_string());
+        ActionView {
+            name: name.unwrap_or_default(),
+            status: record.status.as_str().to_owned(),
+            code: code_of(record, self.program.dialect),
+            inputs: record.inputs.clone(),
+            outputs: from.output(&record.output),
+            error: record.error.as_ref().map(fault_value).unwrap_or_default(),
+            start_time: Value::text(record.started_at.to_string()),
+            end_time: Value::text(record.ended_at.to_string()),
+            tracking_id: Value::text(format!("{}/{id}", self.run.id)),
+            client_tracking_id: Value::text(&*self.run.id),
+        }
+    }
+
+    /// Azure: an action that was not run by what is around it, and never will be, because that has
+    /// ended: it counts as skipped. In the house format it has no record, which is an error.
+    pub fn passed_over(&self, id: ActionId) -> bool {
+        let ended = |scope: &Scope| {
+            let around =
+                scope.inner.contains(&id.0) && !matches!(scope.kind, ScopeKind::ForEach { .. });
+            around && scope.action.is_some_and(|action| self.has_record(action))
+        };
+        self.program.dialect == Dialect::Azure && self.program.scopes.iter().any(ended)
+    }
+
+    fn has_record(&self, action: ActionId) -> bool {
+        self.visible()
+            .any(|from| from.records.contains_key(&action))
+    }
+
+    pub fn skipped_view(&self, id: ActionId) -> ActionView {
+        let name = self
+            .program
+            .action(id)
+            .map(|action| action.name.to_string());
+        ActionView {
+            name: name.unwrap_or_default(),
+            status: Status::Skipped.as_str().to_owned(),
+            code: Value::from("ActionSkipped"),
+            ..ActionView::default()
+        }
+    }
+
+    pub fn scope_records(&self, scope: &'a Scope) -> Option<Value> {
+        let action = scope.action?;
+        let from = self.visible().find(|from| {
+            let has = |child| from.records.contains_key(child);
+            has(&action) || scope.children.iter().any(has)
+        })?;
+        let of_foreach = match from.records.get(&action).map(|record| &record.output) {
+            Some(Output::Iterations { records, .. }) => {
+                Some(records.iter().map(|(_, records)| records).collect())
+            }
+            _ => None,
+        };
+        let sources: Vec<&'a Records> = of_foreach.unwrap_or_else(|| vec![from.records]);
+        let mut list = Vec::new();
+        for records in sources {
+            let from = Reading { records, ..from };
+            for child in &scope.children {
+                if let Some(record) = records.get(child) {
+                    list.push(self.action_view(*child, record, from).to_value());
+                } else if self.passed_over(*child) {
+                    list.push(self.skipped_view(*child).to_value());
+                }
+            }
+        }
+        Some(Value::array(list))
+    }
+}
+
+/// `code` as Logic Apps shows it: the words of the HTTP status, or of the action's status. The
+/// house format keeps a code as it came.
+fn code_of(record: &ActionRecord, dialect: Dialect) -> Value {
+    let failed = record
+        .error
+        .as_ref()
+        .and_then(|fault| fault.code.as_deref());
+    let answered = match &record.output {
+        Output::Value(output) if dialect == Dialect::Azure => {
+            let code = output.get("statusCode").and_then(Value::as_int);
+            code.and_then(status_words)
+        }
+        _ => None,
+    };
+    if let Some(words) = answered {
+        return Value::from(words);
+    }
+    match (failed, record.status) {
+        (Some(code), _) => Value::from(code),
+        (None, Status::Succeeded) => Value::from("OK"),
+        (None, Status::Skipped) => Value::from("ActionSkipped"),
+        (None, _) => Value::from("ActionFailed"),
+    }
+}
+
+/// A status as .NET names it.
+fn status_words(code: i64) -> Option<&'static str> {
+    Some(match code {
+        200 => "OK",
+        201 => "Created",
+        202 => "Accepted",
+        204 => "NoContent",
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        406 => "NotAcceptable",
+        408 => "RequestTimeout",
+        409 => "Conflict",
+        410 => "Gone",
+        412 => "PreconditionFailed",
+        413 => "RequestEntityTooLarge",
+        415 => "UnsupportedMediaType",
+        422 => "UnprocessableEntity",
+        429 => "TooManyRequests",
+        500 => "InternalServerError",
+        501 => "NotImplemented",
+        502 => "BadGateway",
+        503 => "ServiceUnavailable",
+        504 => "GatewayTimeout",
+        _ => return None,
+    })
+}
