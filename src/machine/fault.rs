@@ -2,7 +2,7 @@
 //! that survives it, or to the end of its branch; at the root it ends the run.
 
 use super::advance::Stepper;
-use super::change::Change;
+use super::change::{Change, VariableChange};
 use super::event::Happening;
 use super::movement::narrow;
 use super::record::Output;
@@ -64,7 +64,7 @@ impl<'a> Stepper<'a> {
                     if let Some((variable, to)) = catch {
                         if !variable.is_empty() {
                             let value = error_value(&error);
-                            self.emit(Change::VariableSet(variable.clone(), value));
+                            self.vary(cursor, VariableChange::Set(variable.clone(), value));
                         }
                         self.pop(cursor, depth);
                         return self.emit(Change::Moved(cursor, *to));

@@ -2,9 +2,11 @@
 //! is repeated with a crash before and after every commit, and comes to the same state by the same
 //! requests.
 
+use super::build::{call, compose, of_graph, step};
 use super::play::{Answer, Call, Case, fails, json, ok};
 use windlass::expression::Value;
-use windlass::machine::{Change, RunStatus};
+use windlass::hir::{Block, Step, StepKind};
+use windlass::machine::{Change, Output, RunStatus};
 
 const FAN: &str = r#"
 name: fan
@@ -173,4 +175,51 @@ fn branches_nest() {
         json(&played.output()),
         json(r#"{"n": 1, "outer": [{"n": 2, "inner": [{"n": 12}, {"n": 22}]}, {"n": 3}]}"#)
     );
+}
+
+fn apart(branches: Vec<(&str, Vec<Step>)>) -> Case {
+    let named = branches.into_iter();
+    let branches = named.map(|(name, steps)| (name.into(), Block::Sequence(steps)));
+    let branches = StepKind::Parallel {
+        branches: branches.collect(),
+        apart: true,
+    };
+    of_graph(&[], Block::Sequence(vec![step("both", branches)]))
+}
+
+/// Their records are gone with them: there is nothing that the record of the whole could refer to.
+#[test]
+fn branches_of_which_one_failed_give_nothing() {
+    let case = apart(vec![("one", vec![call("one")]), ("two", vec![call("two")])]);
+    let played = case
+        .world(|call| match call.name {
+            "one" => fails("shell"),
+            _ => ok("2"),
+        })
+        .play();
+    let root = played.state.cursors.values().next().unwrap();
+    let record = root.records.values().next().unwrap();
+    assert_eq!(record.output, Output::Value(Value::Null));
+}
+
+#[test]
+fn a_fault_that_a_branch_catches_is_a_variable_of_that_branch() {
+    let caught = StepKind::Catch {
+        body: Block::Sequence(vec![call("one")]),
+        error: "fault".into(),
+        handler: Block::Sequence(vec![compose("told", "@variables('fault')['kind']")]),
+    };
+    let case = apart(vec![
+        ("one", vec![step("try", caught)]),
+        ("two", vec![call("two")]),
+    ]);
+    let played = case
+        .world(|call| match call.name {
+            "one" => fails("shell"),
+            _ => ok("2").after(1),
+        })
+        .play();
+    assert_eq!(played.status(), RunStatus::Succeeded, "{}", played.output());
+    // What branches make of their variables is gone with them.
+    assert_eq!(played.output(), "{}");
 }

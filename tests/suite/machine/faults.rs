@@ -1,6 +1,9 @@
 //! What goes wrong in expressions and variables, and where it says that it did.
 
+use super::build::{call_into, of_graph};
 use super::play::{Answer, Case, ok};
+use windlass::hir::Block;
+use windlass::model::{AssignOp, Status};
 
 fn error(text: &str) -> String {
     Case::yaml(text).play().error()
@@ -299,6 +302,7 @@ fn results_of_loops_nest_as_deep_as_they_may() {
     assert!(error.starts_with(told), "{error}");
 }
 
+/// As many as tell a seed of eight bytes from one of a single byte.
 #[test]
 fn random_numbers_differ_from_step_to_step() {
     let played = Case::yaml(
@@ -307,7 +311,7 @@ variables: { seen: [] }
 actions:
   poll:
     type: until
-    condition: \"@equals(variables('loopIndex'), 3)\"
+    condition: \"@equals(variables('loopIndex'), 50)\"
     actions:
       a: { type: appendToArrayVariable, name: seen, value: \"@guid()\" }
       b: { type: appendToArrayVariable, name: seen, value: \"@guid()\" }
@@ -324,7 +328,7 @@ outputs: \"@variables('seen')\"
         .collect();
     seen.sort();
     seen.dedup();
-    assert_eq!(seen.len(), 6, "{seen:?}");
+    assert_eq!(seen.len(), 100, "{seen:?}");
 }
 
 #[test]
@@ -385,5 +389,51 @@ fn an_append_that_did_not_know_of_the_last_one_is_a_fault() {
     assert_eq!(
         knowing.play().state.outcome.unwrap().status,
         windlass::model::Status::Succeeded
+    );
+}
+
+#[test]
+fn a_call_whose_answer_cannot_be_assigned_has_failed() {
+    let body = Block::Sequence(vec![call_into("ask", "n", AssignOp::Increment)]);
+    let case = of_graph(&[("n", "1")], body).world(|_| ok("\"many\""));
+    let played = case.play();
+    assert!(played.error().contains("`n` changes by a number"));
+    let root = played.state.cursors.values().next().unwrap();
+    let record = root.records.values().next().unwrap();
+    assert_eq!(record.status, Status::Failed);
+    assert!(record.error.is_some());
+}
+
+/// What is exact stays so, in both directions; a fraction is no reason to add for to subtract.
+#[test]
+fn variables_change_by_exact_numbers_and_by_fractions() {
+    let gives = |first: &str, op: &str, by: &str| {
+        let case = Case::yaml(&format!(
+            "
+variables: {{ x: 0 }}
+actions:
+  a: {{ type: setVariable, name: x, value: \"@{first}\" }}
+  b: {{ type: {op}Variable, name: x, value: \"@{by}\" }}
+outputs: \"@string(variables('x'))\"
+"
+        ));
+        case.play().output()
+    };
+    assert_eq!(
+        gives("decimal('0.1')", "increment", "decimal('0.2')"),
+        "\"0.3\""
+    );
+    assert_eq!(
+        gives("decimal('0.3')", "decrement", "decimal('0.1')"),
+        "\"0.2\""
+    );
+    assert_eq!(gives("7", "decrement", "decimal('0.1')"), "\"6.9\"");
+    assert_eq!(
+        gives("float('2.5')", "decrement", "float('0.25')"),
+        "\"2.25\""
+    );
+    assert_eq!(
+        gives("float('2.5')", "increment", "float('0.25')"),
+        "\"2.75\""
     );
 }

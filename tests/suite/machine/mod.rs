@@ -16,5 +16,6 @@ mod pages;
 pub mod play;
 mod random;
 mod retry;
+mod seen;
 mod tea;
 mod transitions;

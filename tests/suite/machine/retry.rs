@@ -1,8 +1,10 @@
 //! Retries of actions and blocks.
 
-use super::play::{Answer, Case, Played, fails, failure, json, ok};
+use super::play::{Answer, Case, Outside, Played, START, fails, failure, json, ok};
 use std::time::Duration;
+use windlass::machine::FrameKind;
 use windlass::model::Fault;
+use windlass::time::Timestamp;
 
 fn retried(policy: &str) -> Case {
     Case::yaml(&format!(
@@ -317,4 +319,30 @@ fn a_lost_effect_is_the_same_request_again() {
     let step = advance(&case.program, &mut run, at(1), lost);
     assert!(step.changes.is_empty());
     assert_eq!(step.release(&receipt), first);
+}
+
+/// What `status` tells of a run between two attempts, and of one in the next.
+#[test]
+fn what_is_known_of_the_last_attempt() {
+    let paused_at = |seconds: u64| {
+        let case = retried("{ type: fixed, interval: PT7S, count: 5 }")
+            .world(|_| fails("shell").after(2))
+            .at(seconds, Outside::Pause);
+        let played = case.play_with(&mut |_, _| None);
+        let root = played.state.cursors.values().next().unwrap();
+        let tried = root.frames.iter().find_map(|frame| match &frame.kind {
+            FrameKind::Try(tried) => Some(tried.clone()),
+            _ => None,
+        });
+        let tried = tried.unwrap();
+        let (fault, at) = tried.last_fault.unwrap();
+        let since = |at: Timestamp| (at.0 - START.0) / 1000;
+        let next = tried.next_due_at.map(since);
+        (tried.attempt, fault.message, since(at), next)
+    };
+    let first = (1, String::from("it was shell"), 2, Some(9));
+    assert_eq!(paused_at(5), first);
+    // What answers in a pause is looked at after it.
+    let second = (2, String::from("it was shell"), 2, None);
+    assert_eq!(paused_at(10), second);
 }

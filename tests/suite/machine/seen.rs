@@ -1,0 +1,244 @@
+//! What expressions see of a run from where they stand: words that no other test looks at.
+
+use super::play::{Case, failure, ok};
+use windlass::model::Fault;
+
+fn azure(actions: &str, outputs: &str) -> Case {
+    Case::yaml(&format!(
+        r#"{{
+  "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+  "contentVersion": "1.0.0.0",
+  "triggers": {{ "manual": {{ "type": "Request", "kind": "Http" }} }},
+  "actions": {{ {actions} }},
+  "outputs": {{ "all": {{ "type": "Object", "value": {outputs} }} }}
+}}"#
+    ))
+}
+
+const CALL: &str = r#""call": { "type": "Http", "runAfter": {},
+    "inputs": { "method": "GET", "uri": "http://x", "retryPolicy": { "type": "none" } } }"#;
+
+/// As .NET names them, for `code` is what `HttpStatusCode` prints in Logic Apps.
+#[test]
+fn the_code_of_an_action_is_the_name_of_its_status() {
+    let names = [
+        (200, "OK"),
+        (201, "Created"),
+        (202, "Accepted"),
+        (204, "NoContent"),
+        (400, "BadRequest"),
+        (401, "Unauthorized"),
+        (403, "Forbidden"),
+        (404, "NotFound"),
+        (405, "MethodNotAllowed"),
+        (406, "NotAcceptable"),
+        (408, "RequestTimeout"),
+        (409, "Conflict"),
+        (410, "Gone"),
+        (412, "PreconditionFailed"),
+        (413, "RequestEntityTooLarge"),
+        (415, "UnsupportedMediaType"),
+        (422, "UnprocessableEntity"),
+        (429, "TooManyRequests"),
+        (500, "InternalServerError"),
+        (501, "NotImplemented"),
+        (502, "BadGateway"),
+        (503, "ServiceUnavailable"),
+        (504, "GatewayTimeout"),
+        // One without a name says what became of the action.
+        (299, "OK"),
+    ];
+    for (code, name) in names {
+        let case = azure(CALL, r#""@actions('call')['code']""#);
+        let answer = format!(r#"{{"statusCode":{code}}}"#);
+        let played = case.world(move |_| ok(&answer)).play();
+        assert_eq!(played.output(), format!(r#"{{"all":"{name}"}}"#));
+    }
+}
+
+#[test]
+fn the_code_of_a_failure_is_its_own() {
+    let codes = |fault: Option<&'static str>| {
+        let after = r#""after": { "type": "Compose", "inputs": "@actions('call')['code']",
+            "runAfter": { "call": ["Failed"] } }"#;
+        let case = azure(&format!("{CALL}, {after}"), r#""@outputs('after')""#);
+        let mut failed = Fault::new("it", "broke");
+        failed.code = fault.map(Into::into);
+        case.world(move |_| failure(failed.clone())).play().output()
+    };
+    assert_eq!(codes(Some("EHOSTDOWN")), r#"{"all":"EHOSTDOWN"}"#);
+    assert_eq!(codes(None), r#"{"all":"ActionFailed"}"#);
+}
+
+#[test]
+fn an_action_that_was_skipped_is_seen_as_skipped() {
+    let branches = r#""which": { "type": "If", "expression": "@equals(1, 2)", "runAfter": {},
+        "actions": { "inner": { "type": "Compose", "inputs": 1, "runAfter": {} } } },
+        "scope": { "type": "Scope", "runAfter": { "which": ["Succeeded"] }, "actions": {
+            "one": { "type": "Compose", "inputs": 1, "runAfter": {} },
+            "two": { "type": "Compose", "inputs": 2, "runAfter": { "one": ["Failed"] } } } }"#;
+    let seen = |outputs: &str| azure(branches, outputs).play().output();
+    let of = |place: &str| {
+        let field = |name: &str| format!("\"@{place}['{name}']\"");
+        let fields = ["name", "status", "code", "outputs"].map(field);
+        seen(&format!("[{}]", fields.join(",")))
+    };
+    // One that its branch never came to, and one whose predecessors did not end as they should.
+    assert_eq!(
+        of("actions('inner')"),
+        r#"{"all":["inner","Skipped","ActionSkipped",null]}"#
+    );
+    assert_eq!(
+        of("result('scope')[1]"),
+        r#"{"all":["two","Skipped","ActionSkipped",null]}"#
+    );
+    assert_eq!(
+        of("result('which')[0]"),
+        r#"{"all":["inner","Skipped","ActionSkipped",null]}"#
+    );
+    assert_eq!(
+        of("result('scope')[0]"),
+        r#"{"all":["one","Succeeded","OK",1]}"#
+    );
+}
+
+#[test]
+fn an_action_is_seen_with_all_that_is_known_of_it() {
+    let played = Case::yaml(
+        "
+actions:
+  call: { type: shell, run: x }
+  look: { type: compose, inputs: \"@actions('call')\" }
+outputs: \"@outputs('look')\"
+",
+    )
+    .world(|_| ok("7").after(5))
+    .play();
+    assert_eq!(
+        played.output(),
+        concat!(
+            r#"{"name":"call","status":"Succeeded","code":"OK","inputs":{"run":"x"},"outputs":7,"#,
+            r#""error":null,"startTime":"2023-11-14T22:13:20.000Z","#,
+            r#""endTime":"2023-11-14T22:13:25.000Z","trackingId":"run/a0","#,
+            r#""clientTrackingId":"run"}"#
+        )
+    );
+}
+
+#[test]
+fn a_loop_is_seen_with_when_it_began() {
+    let played = Case::yaml(
+        "
+variables: { seen: [] }
+actions:
+  pause: { type: wait, interval: PT1M }
+  poll:
+    type: until
+    condition: \"@equals(variables('loopIndex'), 2)\"
+    delay: PT1S
+    actions:
+      see:
+        type: appendToArrayVariable
+        name: seen
+        value: \"{{ loop.started_at }} {{ loop.count }} {{ loops.poll.started_at }}\"
+      time: { type: appendToArrayVariable, name: seen, value: \"@variables('loopStartTime')\" }
+outputs: \"@variables('seen')\"
+",
+    )
+    .play();
+    let at = "2023-11-14T22:14:20.000Z";
+    assert_eq!(
+        played.output(),
+        format!(r#"["{at} 1 {at}","{at}","{at} 2 {at}","{at}"]"#)
+    );
+}
+
+#[test]
+fn a_step_sees_itself_while_it_runs() {
+    let seen = Case::yaml(
+        "
+actions:
+  me: { type: compose, inputs: [\"@action()['name']\", \"@action()['status']\"] }
+outputs: \"@outputs('me')\"
+",
+    )
+    .play();
+    assert_eq!(seen.output(), r#"["me","Running"]"#);
+}
+
+#[test]
+fn what_is_not_there_is_told_with_what_is() {
+    let error = |expression: &str| {
+        let text = format!(
+            "
+variables: {{ count: 1 }}
+actions:
+  which:
+    type: if
+    condition: \"@equals(1, 1)\"
+    actions: {{ fetch: {{ type: compose, inputs: 1 }} }}
+  look: {{ type: compose, inputs: \"@{expression}\" }}
+"
+        );
+        Case::yaml(&text).play().error()
+    };
+    let cases = [
+        ("variables", "counr", "variable", "did you mean `count`?"),
+        (
+            "variables",
+            "xyz",
+            "variable",
+            "there are count, loopIndex, loopCount, loopResult, loopStartTime",
+        ),
+        ("outputs", "fetcg", "action", "did you mean `fetch`?"),
+        ("outputs", "xyz", "action", "there are which, fetch, look"),
+    ];
+    for (function, name, what, hint) in cases {
+        let (a, b) = name.split_at(2);
+        let told = error(&format!("{function}(concat('{a}', '{b}'))"));
+        let expected = format!("expression: there is no {what} `{name}`; {hint} in ");
+        assert!(told.starts_with(&expected), "{told}");
+    }
+}
+
+#[test]
+fn a_wait_counts_in_every_unit() {
+    let units = [
+        ("millisecond", 1_i64),
+        ("second", 1_000),
+        ("minute", 60_000),
+        ("hour", 3_600_000),
+        ("day", 86_400_000),
+        ("week", 604_800_000),
+    ];
+    for (unit, ms) in units {
+        for spelled in [unit.to_owned(), format!("{unit}s"), unit.to_uppercase()] {
+            let text = format!(
+                "
+variables: {{ long: {{ count: 3, unit: {spelled} }} }}
+actions: {{ a: {{ type: wait, interval: \"@variables('long')\" }} }}
+"
+            );
+            assert_eq!(Case::yaml(&text).play().took_ms(), 3 * ms, "{spelled}");
+        }
+    }
+}
+
+/// In loom a case is written as a key, in Logic Apps it is a value with a type.
+#[test]
+fn a_case_that_is_text_is_no_number_in_logic_apps() {
+    let taken = |case: &str, on: &str| {
+        let text = format!(
+            r#""pick": {{ "type": "Switch", "expression": "{on}", "runAfter": {{}},
+    "cases": {{ "one": {{ "case": {case},
+        "actions": {{ "hit": {{ "type": "Compose", "inputs": "hit", "runAfter": {{}} }} }} }} }},
+    "default": {{ "actions": {{ "miss": {{ "type": "Compose", "inputs": "miss", "runAfter": {{}} }} }} }} }}"#
+        );
+        azure(&text, r#""@coalesce(outputs('hit'), outputs('miss'))""#)
+            .play()
+            .output()
+    };
+    assert_eq!(taken("\"1\"", "@int('1')"), r#"{"all":"miss"}"#);
+    assert_eq!(taken("1", "@int('1')"), r#"{"all":"hit"}"#);
+    assert_eq!(taken("\"1\"", "@string(1)"), r#"{"all":"hit"}"#);
+}
