@@ -189,7 +189,7 @@ pub struct ServeArgs {
         value_name = "DURATION",
         default_value = "10s"
     )]
-    pub grace: Grace,
+    pub grace: Lasting,
     /// The certificate for TLS, with those that vouch for it, in PEM
     #[arg(
         long,
@@ -233,6 +233,14 @@ pub struct ServeArgs {
         default_value = "1024"
     )]
     pub max_connections: usize,
+    /// A client may take so long for a head or a body, and twice as long to take any of an answer
+    #[arg(
+        long,
+        env = "WINDLASS_CLIENT_TIMEOUT",
+        value_name = "DURATION",
+        default_value = "30s"
+    )]
+    pub client_timeout: Lasting,
     /// So many effects at a time: calls, commands and the like
     #[arg(long, env = "WINDLASS_MAX_EFFECTS", value_name = "N")]
     pub max_effects: Option<usize>,
@@ -291,9 +299,9 @@ pub struct GuestArgs {
 
 /// A duration as people write it on a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grace(pub Duration);
+pub struct Lasting(pub Duration);
 
-impl std::str::FromStr for Grace {
+impl std::str::FromStr for Lasting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

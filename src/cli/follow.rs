@@ -35,8 +35,6 @@ pub struct View {
     pub format: Format,
     /// Whether events are printed.
     pub events: bool,
-    /// What people call actions, where that is not their name.
-    pub titles: BTreeMap<String, String>,
 }
 
 /// Follows runs that were started or resumed; gives the worst exit code.
@@ -50,7 +48,7 @@ pub async fn follow(
     let mut following = Following {
         view,
         open: BTreeMap::new(),
-        progress: Progress::new(view.screen, runs.len() > 1, view.titles.clone()),
+        progress: Progress::new(view.screen, runs.len() > 1),
         worst: Exit::Succeeded,
     };
     for run in runs {

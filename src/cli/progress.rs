@@ -19,8 +19,6 @@ pub struct Progress {
     told: BTreeMap<(String, String), u64>,
     /// What a loop with a title does right now, by run and path.
     doing: BTreeMap<(String, String), String>,
-    /// What people call an action.
-    titles: BTreeMap<String, String>,
     screen: Screen,
     /// Whether lines begin with the run.
     several: bool,
@@ -34,7 +32,7 @@ enum Mode {
 
 impl Progress {
     /// For one run, or for several.
-    pub fn new(screen: Screen, several: bool, titles: BTreeMap<String, String>) -> Self {
+    pub fn new(screen: Screen, several: bool) -> Self {
         let mode = if screen.live {
             let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
             Mode::Bars(bars, Vec::new())
@@ -48,7 +46,6 @@ impl Progress {
             loops: BTreeMap::new(),
             told: BTreeMap::new(),
             doing: BTreeMap::new(),
-            titles,
             screen,
             several,
         }
@@ -78,7 +75,6 @@ impl Progress {
             else {
                 continue;
             };
-            let action = self.titles.get(&action).cloned().unwrap_or(action);
             self.doing.insert(key, action);
             if matches!(self.mode, Mode::Lines) {
                 self.screen.say(&self.line(run, &row, now));

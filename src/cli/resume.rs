@@ -24,8 +24,6 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         screen,
         format: args.output.output,
         events: args.events.events.is_some(),
-        // Its program is the owner's affair.
-        titles: std::collections::BTreeMap::new(),
     };
     let mut session = Session::attach(setup).await?;
     session.say_unused(&args.handlers, false);

@@ -32,7 +32,6 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
     let view = View {
         place: place_flag(global),
         needs: handler_flags(&args.handlers),
-        titles: std::collections::BTreeMap::new(),
         screen,
         format: args.output.output,
         events: args.events.events.is_some(),

@@ -8,10 +8,9 @@ use super::inputs;
 use super::output::{self, Format, Screen};
 use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
-use crate::engine::{self, Program, new_id};
+use crate::engine::{self, new_id};
 use crate::server::control::Client;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The command.
@@ -64,7 +63,6 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         screen,
         format: args.output.output,
         events: args.events.events.is_some(),
-        titles: titles(workflow.program()),
     };
     let mut signals = Signals::new()?;
     let exit = match session.start(&new).await {
@@ -101,13 +99,4 @@ async fn detach(mut session: Session, new: &NewRun<'_>, args: &RunArgs) -> Resul
     }
     session.leave(&mut Signals::new()?).await;
     Ok(Exit::Succeeded)
-}
-
-/// What people call the actions of a program.
-fn titles(program: &Program) -> BTreeMap<String, String> {
-    let titles = program.actions.iter().filter_map(|action| {
-        let title = action.title.as_ref()?;
-        Some((action.name.to_string(), title.to_string()))
-    });
-    titles.collect()
 }

@@ -32,6 +32,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
         connections: args.max_connections.max(1),
+        patience: args.client_timeout.0,
         grace: args.grace.0,
         prune: pruning(args)?,
     };

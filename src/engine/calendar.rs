@@ -31,14 +31,25 @@ pub(super) struct Decision {
     pub next: Option<Timestamp>,
 }
 
+/// The run of an earlier time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Earlier {
+    /// There is none, or nobody knows any more.
+    None,
+    /// It has not ended.
+    UnderWay,
+    /// It ended then.
+    Ended(Timestamp),
+}
+
 /// What is to be done: `anchor` is when the schedule began, `until` up to when its times are
-/// decided, `busy` whether the run of an earlier time has not ended.
+/// decided.
 pub(super) fn decide(
     schedule: &Schedule,
     anchor: Timestamp,
     until: Timestamp,
     now: Timestamp,
-    busy: bool,
+    earlier: Earlier,
 ) -> Decision {
     let next = next_after(schedule, anchor, now);
     let Some(last) = last_between(schedule, anchor, until, now) else {
@@ -52,14 +63,22 @@ pub(super) fn decide(
         until: Some(last),
         next,
     };
-    let missed = now.since(last) > LATE && schedule.overlap != Overlap::Queue;
-    match (missed, busy, schedule.missed, schedule.overlap) {
-        (true, _, Missed::Skip, _) | (_, true, _, Overlap::Skip) => decided,
-        (_, true, _, Overlap::Queue) => Decision {
+    // A time that waited for a run was not missed, however long that took.
+    let waited = match earlier {
+        Earlier::UnderWay => true,
+        Earlier::Ended(at) => at >= last,
+        Earlier::None => false,
+    };
+    let busy = earlier == Earlier::UnderWay;
+    let missed = now.since(last) > LATE && !(waited && schedule.overlap == Overlap::Queue);
+    match (schedule.overlap, busy) {
+        (Overlap::Queue, true) => Decision {
             start: None,
             until: None,
             next: Some(now.plus(QUEUED)),
         },
+        (Overlap::Skip, true) => decided,
+        _ if missed && schedule.missed == Missed::Skip => decided,
         _ => Decision {
             start: Some(last),
             ..decided
@@ -316,7 +335,13 @@ mod tests {
         assert_eq!(next("2026-11-21T08:00:00Z"), Some(last));
         assert_eq!(next("2026-11-21T09:00:00Z"), None);
         // Missed, it is still found; behind it there is nothing to wait for.
-        let late = decide(&schedule, anchor, anchor, at("2026-12-01T00:00:00Z"), false);
+        let late = decide(
+            &schedule,
+            anchor,
+            anchor,
+            at("2026-12-01T00:00:00Z"),
+            Earlier::None,
+        );
         assert_eq!((late.start, late.next), (Some(last), None));
     }
 
@@ -328,16 +353,17 @@ mod tests {
             ..cron("0 * * * *", None)
         };
         let anchor = at("2026-11-21T00:30:00Z");
-        let decided =
-            |schedule: &Schedule, now: &str, busy| decide(schedule, anchor, anchor, at(now), busy);
+        let decided = |schedule: &Schedule, now: &str, earlier| {
+            decide(schedule, anchor, anchor, at(now), earlier)
+        };
         let skip = hourly(Overlap::Skip, Missed::Skip);
         let one = at("2026-11-21T01:00:00Z");
-        let fresh = decided(&skip, "2026-11-21T01:00:01Z", false);
+        let fresh = decided(&skip, "2026-11-21T01:00:01Z", Earlier::None);
         assert_eq!((fresh.start, fresh.until), (Some(one), Some(one)));
         assert_eq!(fresh.next, Some(at("2026-11-21T02:00:00Z")));
-        let busy = decided(&skip, "2026-11-21T01:00:01Z", true);
+        let busy = decided(&skip, "2026-11-21T01:00:01Z", Earlier::UnderWay);
         assert_eq!((busy.start, busy.until), (None, Some(one)));
-        let early = decided(&skip, "2026-11-21T00:59:59Z", false);
+        let early = decided(&skip, "2026-11-21T00:59:59Z", Earlier::None);
         assert_eq!(
             (early.start, early.until, early.next),
             (None, None, Some(one))
@@ -345,18 +371,27 @@ mod tests {
 
         // Nobody was there at five times.
         let five = at("2026-11-21T05:00:00Z");
-        let missed = decided(&skip, "2026-11-21T05:30:00Z", false);
+        let missed = decided(&skip, "2026-11-21T05:30:00Z", Earlier::None);
         assert_eq!((missed.start, missed.until), (None, Some(five)));
         let once = hourly(Overlap::Skip, Missed::RunOnce);
-        let made_up = decided(&once, "2026-11-21T05:30:00Z", false);
+        let made_up = decided(&once, "2026-11-21T05:30:00Z", Earlier::None);
         assert_eq!((made_up.start, made_up.until), (Some(five), Some(five)));
 
         let queue = hourly(Overlap::Queue, Missed::Skip);
-        let waits = decided(&queue, "2026-11-21T01:00:01Z", true);
+        let waits = decided(&queue, "2026-11-21T01:00:01Z", Earlier::UnderWay);
         assert_eq!((waits.start, waits.until), (None, None));
+        // However long it waited, it was not missed; what came after that end was.
+        let ended = Earlier::Ended(at("2026-11-21T05:20:00Z"));
+        let freed = decided(&queue, "2026-11-21T05:20:01Z", ended);
+        assert_eq!((freed.start, freed.until), (Some(five), Some(five)));
+        let away = decided(&queue, "2026-11-21T09:30:00Z", ended);
+        assert_eq!(
+            (away.start, away.until),
+            (None, Some(at("2026-11-21T09:00:00Z")))
+        );
         let allow = hourly(Overlap::Allow, Missed::Skip);
         assert_eq!(
-            decided(&allow, "2026-11-21T01:00:01Z", true).start,
+            decided(&allow, "2026-11-21T01:00:01Z", Earlier::UnderWay).start,
             Some(one)
         );
     }

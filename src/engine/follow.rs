@@ -7,7 +7,7 @@ use crate::machine::{Happening, HistoryEvent, LoopState, Outcome, RunStatus};
 use crate::scheduler::Update;
 use crate::source::Bundle;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// So many events are read at a time.
 const PAGE: usize = 1_000;
@@ -58,7 +58,7 @@ pub enum Notice {
 pub struct Began {
     /// The path of the innermost loop around it.
     pub path: String,
-    /// Its name.
+    /// What people call it: its title, where it has one, else its name.
     pub action: String,
 }
 
@@ -98,6 +98,8 @@ pub struct Follower {
     done: bool,
     /// Whether it goes on behind a pause.
     patient: bool,
+    /// What people call actions, where that is not their name; none before it is needed.
+    titles: Option<HashMap<String, String>>,
 }
 
 impl Follower {
@@ -111,6 +113,7 @@ impl Follower {
             looked: false,
             done: false,
             patient: false,
+            titles: None,
         }
     }
 
@@ -176,11 +179,8 @@ impl Follower {
         let status = state.status();
         let running = state.effects.values().map(|effect| &effect.request);
         let began = running.filter_map(|request| Began::at(&request.action, &request.key));
-        self.ready.push_back(Notice::Step {
-            status,
-            loops,
-            began: began.collect(),
-        });
+        let began = began.collect();
+        self.step(status, loops, began);
         Ok(())
     }
 
@@ -188,11 +188,8 @@ impl Follower {
         match update {
             Update::Step(step) => {
                 self.catch_up()?;
-                self.ready.push_back(Notice::Step {
-                    status: step.header.status,
-                    loops: step.loops,
-                    began: step.history.iter().filter_map(Began::of).collect(),
-                });
+                let began = step.history.iter().filter_map(Began::of).collect();
+                self.step(step.header.status, step.loops, began);
                 Ok(())
             }
             Update::Paused(reason) => {
@@ -210,6 +207,36 @@ impl Follower {
                 self.last(Notice::Stuck { store, message })
             }
         }
+    }
+
+    fn step(&mut self, status: RunStatus, loops: Vec<LoopState>, mut began: Vec<Began>) {
+        for one in &mut began {
+            if let Some(title) = self.titles().get(&one.action) {
+                one.action.clone_from(title);
+            }
+        }
+        self.ready.push_back(Notice::Step {
+            status,
+            loops,
+            began,
+        });
+    }
+
+    /// A program that cannot be read has no titles.
+    fn titles(&mut self) -> &HashMap<String, String> {
+        let (handle, inspector) = (&self.handle, &self.inspector);
+        self.titles.get_or_insert_with(|| {
+            let program = inspector.header(handle.id()).ok().and_then(|header| {
+                let source = inspector.source(header.program).ok()?;
+                inspector.program(header.program, &source).ok()
+            });
+            let actions = program.iter().flat_map(|program| &program.actions);
+            let titles = actions.filter_map(|action| {
+                let title = action.title.as_ref()?;
+                Some((action.name.to_string(), title.to_string()))
+            });
+            titles.collect()
+        })
     }
 
     fn paused(&mut self, pause: PauseReport) -> Result<(), EngineError> {

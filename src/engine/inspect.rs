@@ -9,6 +9,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// So many compiled programs are remembered.
+const MANY_PROGRAMS: usize = 256;
+
 /// Reads a store. It never changes one.
 #[derive(Clone)]
 pub struct Inspector {
@@ -79,6 +82,9 @@ impl Inspector {
             return Ok(Arc::clone(program));
         }
         let program = Arc::new(compile_stored(hash, source)?);
+        if programs.len() >= MANY_PROGRAMS {
+            programs.clear();
+        }
         programs.insert(hash, Arc::clone(&program));
         Ok(program)
     }

@@ -498,6 +498,10 @@ impl Loader for Workflows {
         let program = compile_read(&workflow, hash, source)?;
         Ok(self.loaded(program, source))
     }
+
+    fn load_to_end(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
+        Ok(self.loaded(compile_stored(hash, source)?, source))
+    }
 }
 
 /// The program of a stored source.

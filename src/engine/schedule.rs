@@ -2,7 +2,7 @@
 //! are decided is stored with each, and a run's id is made of its time, so that each time is one
 //! run, through crashes.
 
-use super::calendar::{Decision, decide};
+use super::calendar::{Decision, Earlier, decide};
 use super::{Engine, EngineError, ScheduleError, StartOptions, Workflow, run_name};
 use crate::expression::Value;
 use crate::model::Name;
@@ -66,8 +66,8 @@ impl Engine {
             until: stored.stored_at,
             last_run: None,
         });
-        let busy = self.is_under_way(state.last_run.as_deref());
-        let decision = decide(schedule, stored.stored_at, state.until, now, busy);
+        let earlier = self.earlier(state.last_run.as_deref());
+        let decision = decide(schedule, stored.stored_at, state.until, now, earlier);
         let Decision { start, until, next } = decision;
         let mut last_run = state.last_run;
         if let Some(at) = start {
@@ -105,9 +105,12 @@ impl Engine {
         }
     }
 
-    fn is_under_way(&self, run: Option<&str>) -> bool {
-        let header = run.map(|run| self.store.header(run));
-        matches!(header, Some(Ok(header)) if !header.status.is_final())
+    fn earlier(&self, run: Option<&str>) -> Earlier {
+        match run.map(|run| self.store.header(run)) {
+            Some(Ok(header)) if header.status.is_final() => Earlier::Ended(header.updated_at),
+            Some(Ok(_)) => Earlier::UnderWay,
+            Some(Err(_)) | None => Earlier::None,
+        }
     }
 
     /// Stores up to when the times are decided, unless the workflow is another one by now.

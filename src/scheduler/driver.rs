@@ -2,7 +2,7 @@
 
 use super::gates::Limits;
 use super::live::{Live, Watchers};
-use super::recovery::{Outage, Setbacks};
+use super::recovery::{MANY_PROGRAMS, Outage, Setbacks};
 use super::tasks::{Completion, Workshop};
 use super::timers::Timers;
 use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Update, clock::Clock};
@@ -32,6 +32,8 @@ pub(super) struct Driver {
     pub(super) limits: Limits,
     pub(super) runs: HashMap<Name, Live>,
     pub(super) programs: HashMap<ProgramHash, Loaded>,
+    /// With so many it is looked for those that can be forgotten.
+    pub(super) max_programs: usize,
     pub(super) watchers: Watchers,
     pub(super) timers: Timers,
     /// When the first run in the store's index of waiting ones is due.
@@ -69,6 +71,7 @@ impl Driver {
             limits,
             runs: HashMap::new(),
             programs: HashMap::new(),
+            max_programs: MANY_PROGRAMS,
             watchers: Watchers::default(),
             timers: Timers::default(),
             stored_due: None,
@@ -255,9 +258,9 @@ impl Driver {
             let _ = reply.send(Err(ScheduleError::Exists(run)));
             return;
         }
-        self.programs
-            .entry(loaded.program.hash)
-            .or_insert_with(|| loaded.clone());
+        if !self.programs.contains_key(&loaded.program.hash) {
+            self.keep_program(loaded.clone());
+        }
         let live = Live::new(&run, loaded, source, labels, self.clock.now());
         if let Some(watcher) = watcher {
             self.watchers.add(&run, watcher);
@@ -291,7 +294,13 @@ impl Driver {
             let _ = reply.send(Err(outage.error.clone()));
             return;
         }
-        match self.bring(run) {
+        let brought = match (self.bring(run), &event) {
+            (Err(ScheduleError::Unloadable { .. }), Event::CancelRequested) => {
+                self.bring_to_end(run)
+            }
+            (brought, _) => brought,
+        };
+        match brought {
             Err(error) => {
                 let _ = reply.send(Err(error));
             }

@@ -59,6 +59,14 @@ pub trait Loader: Send + Sync + 'static {
     /// # Errors
     /// Why this version of the engine cannot run it, in words.
     fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String>;
+
+    /// The same for a run that is only to be ended: whatever its actions lack, none of them starts.
+    ///
+    /// # Errors
+    /// Why this version of the engine cannot compile it, in words.
+    fn load_to_end(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
+        self.load(hash, source)
+    }
 }
 
 /// Why a command to the scheduler came to nothing.

@@ -11,13 +11,16 @@ use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::store::{PARKED_LABEL, Placement, StoreError};
 use crate::time::Timestamp;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// So many due runs are loaded at a time.
 const DUE_PAGE: usize = 1_024;
+
+/// So many programs that no run in memory has may be remembered.
+pub(super) const MANY_PROGRAMS: usize = 256;
 
 /// So often in a row a run is tried before it is parked.
 const TRIES: u32 = 3;
@@ -71,6 +74,19 @@ pub(super) struct Outage {
 fn wait(tries: u32) -> Duration {
     let doubled = FIRST_WAIT.saturating_mul(1 << tries.min(16));
     doubled.min(LONGEST_WAIT)
+}
+
+/// What a loader gives for a run; one that panics gives nothing.
+fn loaded(
+    run: &Name,
+    load: impl FnOnce() -> Result<Loaded, String>,
+) -> Result<Loaded, ScheduleError> {
+    catch_unwind(AssertUnwindSafe(load))
+        .unwrap_or_else(|_| Err(String::from("the engine failed at its program")))
+        .map_err(|reason| ScheduleError::Unloadable {
+            run: run.clone(),
+            reason,
+        })
 }
 
 impl Driver {
@@ -137,15 +153,7 @@ impl Driver {
         if status.is_final() {
             return Ok(status);
         }
-        let loaded = self
-            .program(stored.header.program)
-            .map_err(|error| match error {
-                ScheduleError::Unloadable { reason, .. } => ScheduleError::Unloadable {
-                    run: run.clone(),
-                    reason,
-                },
-                other => other,
-            })?;
+        let loaded = self.program(run, stored.header.program)?;
         let mut live = Live::stored(stored, loaded);
         if live.header.labels.remove(PARKED_LABEL).is_some() {
             let placement = live.placement(self.clock.now());
@@ -158,20 +166,39 @@ impl Driver {
         Ok(status)
     }
 
-    fn program(&mut self, hash: ProgramHash) -> Result<Loaded, ScheduleError> {
+    /// Brings a run into memory that lacks what it needs to go on, to be ended: nothing of it
+    /// starts, and its program is not kept, so that whoever resumes another is told what it lacks.
+    pub(super) fn bring_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
+        let stored = self.store.load(run)?;
+        let status = stored.state.status();
+        let hash = stored.header.program;
+        let source = self.store.program(hash)?;
+        let loaded = loaded(run, || self.loader.load_to_end(hash, &source))?;
+        let mut live = Live::stored(stored, loaded);
+        live.header.labels.remove(PARKED_LABEL);
+        self.runs.insert(run.clone(), live);
+        Ok(status)
+    }
+
+    fn program(&mut self, run: &Name, hash: ProgramHash) -> Result<Loaded, ScheduleError> {
         if let Some(loaded) = self.programs.get(&hash) {
             return Ok(loaded.clone());
         }
         let source = self.store.program(hash)?;
-        let load = AssertUnwindSafe(|| self.loader.load(hash, &source));
-        let loaded = catch_unwind(load)
-            .unwrap_or_else(|_| Err(String::from("the engine failed at its program")))
-            .map_err(|reason| ScheduleError::Unloadable {
-                run: Name::from(""),
-                reason,
-            })?;
-        self.programs.insert(hash, loaded.clone());
+        let loaded = loaded(run, || self.loader.load(hash, &source))?;
+        self.keep_program(loaded.clone());
         Ok(loaded)
+    }
+
+    /// Remembers a program; when there are many, those of no run in memory are forgotten.
+    pub(super) fn keep_program(&mut self, loaded: Loaded) {
+        if self.programs.len() >= self.max_programs {
+            let runs = self.runs.values();
+            let used: HashSet<ProgramHash> = runs.map(|live| live.loaded.program.hash).collect();
+            self.programs.retain(|hash, _| used.contains(hash));
+            self.max_programs = MANY_PROGRAMS + self.programs.len() * 2;
+        }
+        self.programs.insert(loaded.program.hash, loaded);
     }
 
     /// Runs whose wait is over come back; bringing them arms their timers, which are due.

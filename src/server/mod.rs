@@ -7,6 +7,7 @@ pub mod http;
 mod peer;
 mod remote;
 mod serve;
+mod threads;
 
 pub use peer::Peer;
 pub use remote::Remote;

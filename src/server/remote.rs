@@ -350,7 +350,7 @@ fn refusal(problem: &Problem) -> Refusal {
         "run-exists" => RefusalKind::Exists,
         "run-ended" => RefusalKind::Ended,
         "refused-input" | "key-reused" => RefusalKind::Input,
-        "refused-workflow" => RefusalKind::Workflow,
+        "refused-workflow" | "not-loaded" => RefusalKind::Workflow,
         "unavailable" => RefusalKind::Stopping,
         "busy" => RefusalKind::Busy,
         "store" => RefusalKind::Store,

@@ -48,6 +48,8 @@ pub struct Options {
     pub origins: Vec<String>,
     /// So many connections at a time.
     pub connections: usize,
+    /// A head or a body that takes longer ends its connection.
+    pub patience: Duration,
     /// It leaves within this time.
     pub grace: Duration,
     /// Which runs are forgotten while it serves.
@@ -145,6 +147,7 @@ async fn run(
         hosts: options.hosts,
         origins: options.origins,
         connections: options.connections,
+        patience: options.patience,
     };
     let api = listen(tcp, tls, settings, Arc::clone(engine), watched);
     let mut api = tokio::spawn(api);

@@ -16,8 +16,8 @@ use bincode::Encode;
 use bincode::error::EncodeError;
 use std::collections::{HashMap, HashSet};
 
-/// So many heads are remembered before those of runs that wait are forgotten.
-const MAX_HEADS: usize = 8_192;
+/// Room for so many heads is not worth giving back.
+const MANY_HEADS: usize = 4_096;
 
 /// What the one who writes remembers between groups.
 #[derive(Default)]
@@ -26,8 +26,11 @@ pub struct Writer {
     pub stage: Stage,
     /// As it will be after that.
     pub root: Root,
-    /// Where the journals of runs stand.
+    /// Where the journals of runs stand: of those that are under way. One that sleeps, rests or has
+    /// ended costs nothing here from the next group on.
     pub heads: HashMap<Name, Head>,
+    /// Those of the group that is staged that are not under way any more.
+    leaving: Vec<Name>,
     /// Programs that are stored.
     pub programs: HashSet<ProgramHash>,
 }
@@ -72,11 +75,22 @@ impl Writer {
     }
 
     fn remember(&mut self, run: &Name, head: Head) {
-        if self.heads.len() >= MAX_HEADS {
-            self.heads
-                .retain(|_, head| head.placement == Some(Placement::Runnable));
+        if head.placement != Some(Placement::Runnable) {
+            self.leaving.push(run.clone());
         }
         self.heads.insert(run.clone(), head);
+    }
+
+    /// Begins a group: those that the last one left at rest are forgotten.
+    pub fn begin(&mut self) {
+        self.stage.clear();
+        for run in self.leaving.drain(..) {
+            self.heads.remove(&run);
+        }
+        // A map never gives back by itself what a crowd took.
+        if self.heads.capacity() > (self.heads.len() * 8).max(MANY_HEADS) {
+            self.heads.shrink_to(self.heads.len() * 2);
+        }
     }
 }
 

@@ -393,7 +393,7 @@ impl<K: Kv> Store for Rows<K> {
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
             let mut writer = lock(&self.writer);
             self.usable()?;
-            writer.stage.clear();
+            writer.begin();
             let before = outcomes.len();
             for commit in rest {
                 outcomes.push(self.stage(&mut writer, commit));

@@ -10,6 +10,7 @@ use axum::response::Json;
 use axum::routing::post;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -141,6 +142,7 @@ async fn killed_anywhere_it_goes_on_with_the_same_previous_outputs_and_session()
         "run-1/review-loop#1/coder",
         "run-1/review-loop#1/review",
         "run-1/review-loop#2/coder",
+        "run-1/review-loop#2/review",
     ];
     let (hanging, mut hangs) = watch::channel(String::new());
     let asked = Asked {
@@ -176,6 +178,29 @@ async fn killed_anywhere_it_goes_on_with_the_same_previous_outputs_and_session()
     killed_at(held[1], resume(), &mut hangs, || {}).await;
     killed_at(held[2], resume(), &mut hangs, || shown(&state)).await;
     killed_at(held[3], resume(), &mut hangs, || {}).await;
+    // Whoever resumes sees what people call the nodes, not their ids.
+    let mut resumed = windlass(&["resume", "run-1", "-v"], &state);
+    let mut resumed = resumed.spawn().unwrap();
+    let lines = BufReader::new(resumed.stderr.take().unwrap()).lines();
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut said = Vec::new();
+        for line in lines {
+            said.push(line.unwrap());
+            if said[said.len() - 1].starts_with("Code Review Loop  iteration 3/5  Reviewer") {
+                return Ok(());
+            }
+        }
+        Err(said)
+    });
+    let asked_again = hangs.wait_for(|at| at == held[4]);
+    let both = async { (reading.await, asked_again.await.is_ok()) };
+    let told = tokio::time::timeout(Duration::from_secs(60), both).await;
+    resumed.kill().unwrap();
+    resumed.wait().unwrap();
+    assert_eq!(
+        told.expect("the reviewer is never told of").unwrap(),
+        Ok(())
+    );
     let output: Output = windlass(&["resume", "run-1", "-o", "json"], &state)
         .output()
         .unwrap();
@@ -192,7 +217,7 @@ async fn killed_anywhere_it_goes_on_with_the_same_previous_outputs_and_session()
         })
     );
 
-    // Every call was made; the four that were cut were made again, the same in every respect.
+    // Every call was made; the five that were cut were made again, the same in every respect.
     let all = asked.all.lock().unwrap().clone();
     let calls = |key: &str| -> Vec<Value> {
         let of_key = all.iter().filter(|(known, _)| known == key);

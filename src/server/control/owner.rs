@@ -10,6 +10,7 @@ use crate::engine::{
     Bundle, Dialect, Engine, EngineError, HandlerTarget, Inspector, LoadOptions, ScheduleError,
     SourceFile, StartOptions, StoreError, now,
 };
+use crate::server::threads::blocking;
 use serde::Serialize;
 use std::fs::{self, Permissions};
 use std::io;
@@ -246,7 +247,7 @@ async fn answer(engine: &Arc<Engine>, request: Request) -> Answer {
         Request::Prune { filter } => {
             let engine = Arc::clone(engine);
             let prune = move || engine.prune(&filter, now());
-            told(tokio::task::spawn_blocking(prune).await.map_err(internal)?)
+            told(blocking(prune).await.map_err(internal)?)
         }
         Request::Recover => {
             let runs = engine
@@ -274,7 +275,7 @@ where
     F: FnOnce(&Inspector) -> Result<T, EngineError> + Send + 'static,
 {
     let inspector = engine.inspector().clone();
-    let read = tokio::task::spawn_blocking(move || read(&inspector)).await;
+    let read = blocking(move || read(&inspector)).await;
     match read {
         Ok(report) => json(&report.map_err(|error| refusal(&error))?),
         Err(error) => Err(Refusal {

@@ -1,9 +1,10 @@
 //! How requests are read: bounded in size and time, and refused as problems.
 
+use super::door::Line;
 use super::problem::{Kind, Problem};
 use crate::engine::{Bundle, dialect_of};
-use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::body::Bytes;
+use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt;
@@ -15,7 +16,7 @@ use std::time::Duration;
 /// The largest body, in bytes.
 pub const MAX_BODY: usize = 16 << 20;
 
-/// A body that has not come after this time is refused.
+/// A body that has not come after this time is refused, unless its connection says otherwise.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// The types of a workflow's text.
@@ -39,7 +40,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
             let detail = "send the header `Content-Type: application/json`";
             return Err(Problem::new(Kind::MediaType, detail));
         }
-        let bytes = read(request.into_body()).await?;
+        let bytes = read(request).await?;
         match serde_json::from_slice(&bytes) {
             Ok(value) => Ok(Self(value)),
             Err(error) => Err(unreadable(error)),
@@ -91,7 +92,7 @@ impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
                           `application/yaml`";
             return Err(Problem::new(Kind::MediaType, detail));
         }
-        let bytes = read(request.into_body()).await?;
+        let bytes = read(request).await?;
         if json && is_envelope::<T>(&bytes)? {
             let body = serde_json::from_slice(&bytes).map_err(unreadable)?;
             return Ok(Self(body, Form::Text));
@@ -172,7 +173,10 @@ fn is_json(essence: &str) -> bool {
     essence == "application/json"
 }
 
-async fn read(body: Body) -> Result<Bytes, Problem> {
+async fn read(request: Request) -> Result<Bytes, Problem> {
+    let line = request.extensions().get::<ConnectInfo<Line>>();
+    let time = line.map_or(BODY_TIME, |ConnectInfo(line)| line.patience);
+    let body = request.into_body();
     let whole = async {
         let mut stream = body.into_data_stream();
         let mut bytes = Vec::new();
@@ -186,10 +190,10 @@ async fn read(body: Body) -> Result<Bytes, Problem> {
         }
         Ok(Bytes::from(bytes))
     };
-    match tokio::time::timeout(BODY_TIME, whole).await {
+    match tokio::time::timeout(time, whole).await {
         Ok(read) => read,
         Err(_) => {
-            let detail = format!("a body comes within {} seconds", BODY_TIME.as_secs());
+            let detail = format!("a body comes within {} seconds", time.as_secs_f64());
             Err(Problem::new(Kind::TooSlow, detail))
         }
     }

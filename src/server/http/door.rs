@@ -24,13 +24,6 @@ use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// A connection that asks nothing for so long is closed: a head that does not come, or an idle
-/// one.
-const HEAD_TIME: Duration = Duration::from_secs(30);
-
-/// A connection that takes nothing of an answer for so long is closed.
-const WRITE_TIME: Duration = Duration::from_secs(60);
-
 /// A TLS handshake takes no longer.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
@@ -39,15 +32,24 @@ pub(super) struct Door {
     tcp: TcpListener,
     tls: Option<TlsAcceptor>,
     connections: Arc<Semaphore>,
+    /// A connection that asks nothing for so long is closed: a head that does not come, or an idle
+    /// one. One that takes nothing of an answer has twice as long.
+    patience: Duration,
     handshakes: JoinSet<Option<(Io, SocketAddr)>>,
 }
 
 impl Door {
-    pub fn new(tcp: TcpListener, tls: Option<TlsAcceptor>, connections: usize) -> Self {
+    pub fn new(
+        tcp: TcpListener,
+        tls: Option<TlsAcceptor>,
+        connections: usize,
+        patience: Duration,
+    ) -> Self {
         Self {
             tcp,
             tls,
             connections: Arc::new(Semaphore::new(connections)),
+            patience,
             handshakes: JoinSet::new(),
         }
     }
@@ -85,15 +87,17 @@ impl Listener for Door {
                 }
             };
             let _ = stream.set_nodelay(true);
+            let patience = self.patience;
             match self.tls.clone() {
-                None => return (Io::new(Stream::Plain(stream), permit), address),
+                None => return (Io::new(Stream::Plain(stream), permit, patience), address),
                 Some(tls) => {
                     self.handshakes.spawn(async move {
-                        let shaking = tokio::time::timeout(HANDSHAKE_TIME, tls.accept(stream));
+                        let shaking =
+                            tokio::time::timeout(HANDSHAKE_TIME.min(patience), tls.accept(stream));
                         match shaking.await {
                             Ok(Ok(stream)) => {
                                 let stream = Stream::Tls(Box::new(stream));
-                                Some((Io::new(stream, permit), address))
+                                Some((Io::new(stream, permit, patience), address))
                             }
                             Ok(Err(_)) | Err(_) => None,
                         }
@@ -121,18 +125,20 @@ pub(super) struct Io {
     busy: Arc<AtomicUsize>,
     /// Whether anything was sent since the clock was set.
     sent: bool,
+    patience: Duration,
     read_by: Pin<Box<Sleep>>,
     write_by: Option<Pin<Box<Sleep>>>,
 }
 
 impl Io {
-    fn new(stream: Stream, permit: OwnedSemaphorePermit) -> Self {
+    fn new(stream: Stream, permit: OwnedSemaphorePermit, patience: Duration) -> Self {
         Self {
             stream,
             _permit: permit,
             busy: Arc::default(),
             sent: false,
-            read_by: Box::pin(tokio::time::sleep(HEAD_TIME)),
+            patience,
+            read_by: Box::pin(tokio::time::sleep(patience)),
             write_by: None,
         }
     }
@@ -145,7 +151,7 @@ impl Io {
                 return Poll::Ready(());
             }
             self.sent = false;
-            self.read_by.as_mut().reset(Instant::now() + HEAD_TIME);
+            self.read_by.as_mut().reset(Instant::now() + self.patience);
         }
     }
 
@@ -160,9 +166,10 @@ impl Io {
             self.write_by = None;
             return written;
         }
+        let time = self.patience * 2;
         let by = self
             .write_by
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_TIME)));
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(time)));
         ready!(by.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
@@ -242,12 +249,16 @@ impl AsyncWrite for Io {
 #[derive(Clone)]
 pub(super) struct Line {
     busy: Arc<AtomicUsize>,
+    /// How long a body may take.
+    pub patience: Duration,
 }
 
 impl Connected<IncomingStream<'_, Door>> for Line {
     fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
+        let io = stream.io();
         Self {
-            busy: Arc::clone(&stream.io().busy),
+            busy: Arc::clone(&io.busy),
+            patience: io.patience,
         }
     }
 }

@@ -38,8 +38,8 @@ pub(super) struct EventsQuery {
 }
 
 /// The events of a run from the beginning, or after `Last-Event-ID`, and then as they happen.
-/// Event names: `history` (its id is its number, its data has `event` and `at`), `step` (status
-/// and loops), `paused`, `stuck`, and `finished`, the last one. 204: everything was told before.
+/// Event names: `history` (its id is its number, its data has `event` and `at`), `step` (status,
+/// loops, actions that began in them), `paused`, `stuck`, and `finished`, the last one. 204: everything was told before.
 #[utoipa::path(get, path = "/v1/runs/{run}/events", operation_id = "get_events", tag = "runs",
     params(("run" = String, Path, description = "The run"), EventsQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that is known")),
@@ -125,9 +125,13 @@ impl Telling {
                 .event("history")
                 .id(sequence.to_string())
                 .data(line(happened)),
-            Notice::Step { status, loops, .. } => event
-                .event("step")
-                .data(line(&json!({ "status": status, "loops": loops }))),
+            Notice::Step {
+                status,
+                loops,
+                began,
+            } => event.event("step").data(line(
+                &json!({ "status": status, "loops": loops, "began": began }),
+            )),
             Notice::Paused { pause } => event.event("paused").data(line(pause)),
             Notice::Stuck { message, .. } => event
                 .event("stuck")

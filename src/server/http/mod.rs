@@ -20,6 +20,7 @@ pub use runs::{FileText, IDEMPOTENCY_KEY, RetryRun, RunState, Signal, StartRun};
 pub use store::{PruneRuns, Resumed};
 pub use workflows::{Validation, WorkflowList, WorkflowText};
 
+use super::threads;
 use crate::engine::{Engine, EngineError, Inspector};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -31,6 +32,7 @@ use problem::Kind;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
@@ -52,6 +54,7 @@ pub(super) struct Settings {
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub connections: usize,
+    pub patience: Duration,
 }
 
 /// What every request finds.
@@ -93,7 +96,7 @@ where
     T: Send + 'static,
     F: FnOnce() -> Result<T, Problem> + Send + 'static,
 {
-    match tokio::task::spawn_blocking(work).await {
+    match threads::blocking(work).await {
         Ok(outcome) => outcome,
         Err(error) => Err(Problem::new(Kind::Internal, error.to_string())),
     }
@@ -108,7 +111,7 @@ pub(super) fn listen(
     phase: watch::Receiver<Phase>,
 ) -> impl Future<Output = io::Result<()>> + Send {
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let door = Door::new(tcp, tls, settings.connections);
+    let door = Door::new(tcp, tls, settings.connections, settings.patience);
     let guard = Guard::new(
         settings.token.as_deref(),
         settings.hosts,

@@ -53,6 +53,8 @@ pub(super) enum Kind {
     NotRetried,
     /// The run cannot be retried from there.
     NoPlace,
+    /// The run lacks a handler or a secret here, or this version cannot read its workflow.
+    NotLoaded,
     /// The idempotency key was used for something else.
     KeyReused,
     /// The body is too large.
@@ -105,6 +107,11 @@ impl Kind {
                 S::CONFLICT,
                 "no-place",
                 "The run cannot be retried from there",
+            ),
+            Self::NotLoaded => (
+                S::CONFLICT,
+                "not-loaded",
+                "The run cannot go on with what the server has",
             ),
             Self::KeyReused => (
                 S::UNPROCESSABLE_ENTITY,
@@ -225,7 +232,8 @@ impl From<EngineError> for Problem {
 fn of_schedule(error: &ScheduleError) -> Kind {
     match error {
         ScheduleError::Store(error) => of_store(error),
-        ScheduleError::Unloadable { .. } | ScheduleError::Broken { .. } => Kind::Internal,
+        ScheduleError::Unloadable { .. } => Kind::NotLoaded,
+        ScheduleError::Broken { .. } => Kind::Internal,
         ScheduleError::Busy => Kind::Busy,
         ScheduleError::Ended { .. } => Kind::RunEnded,
         ScheduleError::Exists(_) => Kind::RunExists,

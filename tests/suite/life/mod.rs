@@ -5,6 +5,7 @@ mod alone;
 mod append;
 mod egress;
 mod folder;
+mod lacking;
 mod limits;
 mod many;
 mod outage;

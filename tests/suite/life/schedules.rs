@@ -7,7 +7,11 @@ use chrono::{DateTime, NaiveDateTime};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
+use windlass::engine::now;
+use windlass::store::{SledStore, Store};
+use windlass::time::Timestamp;
 
 const EVERY_SECOND: &str = "
 name: tick
@@ -164,6 +168,115 @@ actions: { a: { type: waitForSignal, signal: go } }
     };
     assert_eq!(of("long"), 1, "{found:?}");
     assert!(of("tick") >= 3, "{found:?}");
+}
+
+fn of<'a>(found: &'a [Value], name: &str) -> Vec<&'a Value> {
+    let those = found.iter().filter(|run| run["workflow"] == name);
+    those.collect()
+}
+
+/// Waits until the schedule named `tick` has fired again: all others were looked at by then.
+async fn after_a_tick(server: &Server) -> Vec<Value> {
+    let ticks = |found: &[Value]| of(found, "tick").len();
+    let before = ticks(&runs(server).await);
+    for _ in 0..600 {
+        let found = runs(server).await;
+        if ticks(&found) >= before + 2 {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the clock stands still: {:?}", runs(server).await);
+}
+
+/// Makes the kept workflows as old as if nobody had been there for an hour.
+fn an_hour_later(state: &Path, name: &str) {
+    let store = SledStore::open(state).unwrap();
+    let hour = 3_600_000;
+    let mut stored = store.workflow(name).unwrap().unwrap();
+    stored.stored_at = Timestamp(stored.stored_at.0 - hour);
+    if let Some(schedule) = &mut stored.schedule {
+        schedule.until = Timestamp(schedule.until.0 - hour);
+    }
+    assert!(store.put_workflow(&stored).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_missed_is_skipped_or_made_up_for_once() {
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    // Once a day, half an hour ago.
+    let at = Timestamp(now().0 - 1_800_000).to_utc();
+    let daily = |name: &str, rules: &str| {
+        format!(
+            "name: {name}\nschedule: {{ cron: '{} * * *'{rules} }}\n\
+             actions: {{ a: {{ type: compose, inputs: 1 }} }}\n",
+            at.format("%M %H")
+        )
+    };
+    let rules = [
+        ("plain", ""),
+        ("once", ", missed: run_once"),
+        ("queue", ", overlap: queue"),
+    ];
+    for (name, more) in rules {
+        put(&server, name, &daily(name, more)).await;
+    }
+    put(&server, "tick", EVERY_SECOND).await;
+    let found = after_a_tick(&server).await;
+    assert_eq!(found.len(), of(&found, "tick").len(), "{found:?}");
+    server.kill();
+    for (name, _) in rules {
+        an_hour_later(&place.state(), name);
+    }
+    for _ in 0..2 {
+        let server = Server::start(&place.state());
+        let found = after_a_tick(&server).await;
+        assert_eq!(of(&found, "plain").len(), 0, "{found:?}");
+        assert_eq!(of(&found, "queue").len(), 0, "{found:?}");
+        let made_up = of(&found, "once");
+        let id = format!("once-at-{}00Z", at.format("%Y%m%dT%H%M"));
+        assert_eq!(made_up.len(), 1, "{made_up:?}");
+        assert_eq!(made_up[0]["run"], json!(id));
+        server.kill();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_queued_starts_once_when_the_one_before_has_ended() {
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    let waits = "
+name: long
+schedule: { cron: '* * * * * *', overlap: queue }
+actions: { a: { type: waitForSignal, signal: go } }
+";
+    put(&server, "long", waits).await;
+    put(&server, "tick", EVERY_SECOND).await;
+    let found = after_a_tick(&server).await;
+    assert_eq!(of(&found, "long").len(), 1, "{found:?}");
+    server.kill();
+    let server = Server::start(&place.state());
+    let found = after_a_tick(&server).await;
+    let long = of(&found, "long");
+    assert_eq!(long.len(), 1, "{found:?}");
+    let first = long[0]["run"].as_str().unwrap().to_owned();
+    let path = format!("/v1/runs/{first}/signal");
+    let (status, told) = server.post(&path, &json!({ "name": "go" })).await;
+    assert_eq!(status, 200, "{told}");
+    assert_eq!(server.end(&first).await["status"], "Succeeded");
+    let mut listed = Vec::new();
+    for _ in 0..600 {
+        listed = runs(&server).await;
+        if of(&listed, "long").len() > 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // Of all the times that have passed one was started, and is the one before of the next.
+    assert_eq!(of(&listed, "long").len(), 2, "{listed:?}");
+    let found = after_a_tick(&server).await;
+    assert_eq!(of(&found, "long").len(), 2, "{found:?}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod metrics;
 mod remote;
 mod security;
 mod soak;
+mod systemd;
 
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};

@@ -1,0 +1,114 @@
+//! A run whose server no longer has the secret or the handler that it needs: it is parked, can be
+//! looked at, and is ended through the live server, over HTTP and over the control socket, without
+//! anything of it being started.
+
+use super::process::Place;
+use crate::serve::{Server, Start};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Its next step is due soon, so that a server takes it up when it starts.
+const NEEDS: &str = r#"
+name: needs
+actions:
+  nap: { type: wait, interval: { unit: Second, count: 3 } }
+  made: { type: activity, inputs: { activityType: mark, input: "@secret('WORD')" } }
+"#;
+
+async fn until_parked(server: &Server, run: &str) -> Value {
+    for _ in 0..1_200 {
+        let (_, told) = server.get(&format!("/v1/runs/{run}")).await;
+        if told["labels"]["windlass.parked"].is_string() {
+            return told;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{run} is never parked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_lacks_something_is_ended_by_the_server_that_lacks_it() {
+    let place = Place::new();
+    let mark = place.dir.path().join("mark");
+    let handler = format!("mark: {{ command: [touch, '{}'] }}", mark.display());
+    let handlers = place.file("handlers.yaml", &handler);
+    let given = ["--handlers", &handlers, "--allow-secret", "WORD"];
+    let server = Start::new(&place.state())
+        .args(&given)
+        .spawn_with(|command| {
+            command.env("WINDLASS_SECRET_WORD", "open");
+        });
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        all.push(server.begin(NEEDS, json!({})).await);
+    }
+    server.kill();
+
+    let server = Start::new(&place.state())
+        .args(&["--allow-secret", "WORD"])
+        .spawn();
+    for run in &all {
+        let told = until_parked(&server, run).await;
+        let why = told["labels"]["windlass.parked"].as_str().unwrap();
+        assert!(why.contains("the handler `mark`"), "{told}");
+    }
+    let [by_http, by_socket, left] = &all[..] else {
+        unreachable!()
+    };
+    // Going on is still refused, and says why.
+    let (status, told) = server
+        .post(&format!("/v1/runs/{by_http}/resume"), &json!({}))
+        .await;
+    assert_eq!(
+        (status, &told["type"]),
+        (409, &json!("urn:windlass:not-loaded"))
+    );
+    assert!(told.to_string().contains("the handler `mark`"), "{told}");
+
+    let (status, told) = server.get(&format!("/v1/runs/{by_http}/dump")).await;
+    assert_eq!(status, 200, "{told}");
+    let (status, told) = server
+        .post(&format!("/v1/runs/{by_http}/cancel"), &json!({}))
+        .await;
+    assert_eq!(
+        (status, &told["status"]),
+        (200, &json!("Cancelled")),
+        "{told}"
+    );
+    let cancelled = place.run(&["cancel", by_socket]);
+    assert!(cancelled.status.success(), "{cancelled:?}");
+    for run in [by_http, by_socket] {
+        assert_eq!(server.end(run).await["status"], "Cancelled");
+        let told = place.json(&["status", run, "-o", "json"]);
+        assert_eq!(told["status"], "Cancelled");
+        assert_eq!(told["labels"]["windlass.parked"], Value::Null, "{told}");
+        let dumped = place.json(&["dump", run, "-o", "json"]);
+        assert_eq!(
+            dumped["runs"][0]["header"]["status"], "Cancelled",
+            "{dumped}"
+        );
+    }
+    let pruned = place.json(&["prune", "--keep", "0", "-o", "json"]);
+    assert_eq!(pruned["runs"].as_array().unwrap().len(), 2, "{pruned}");
+    let (status, listed) = server.get("/v1/runs").await;
+    assert_eq!(status, 200);
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 1, "{listed}");
+
+    // It is there after a restart too, and ends by a server that has what it needs.
+    assert!(server.stop().0.success());
+    assert!(
+        !mark.exists(),
+        "an action of a run that is only ended was started"
+    );
+    let server = Start::new(&place.state())
+        .args(&given)
+        .spawn_with(|command| {
+            command.env("WINDLASS_SECRET_WORD", "open");
+        });
+    let (status, told) = server
+        .post(&format!("/v1/runs/{left}/resume"), &json!({}))
+        .await;
+    assert_eq!(status, 200, "{told}");
+    assert_eq!(server.end(left).await["status"], "Succeeded");
+    assert!(mark.exists());
+}

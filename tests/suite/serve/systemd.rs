@@ -1,0 +1,93 @@
+//! The unit that is shipped, `docs/windlass.service`: systemd reads every line of it, the sandbox
+//! is as tight as it was, and the command in it starts a server. What was seen of it under a
+//! systemd that runs is in docs/operations.md.
+
+use super::{Server, Start, client};
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn unit() -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/windlass.service");
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// The unit with the binary of this build in it; `None` where there is no systemd to read it.
+fn analysed(arguments: &[&str]) -> Option<Output> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("windlass.service");
+    let binary = env!("CARGO_BIN_EXE_windlass");
+    std::fs::write(&path, unit().replace("/usr/local/bin/windlass", binary)).unwrap();
+    let mut command = Command::new("systemd-analyze");
+    match command.args(arguments).arg(&path).output() {
+        Ok(output) => Some(output),
+        Err(error) => {
+            eprintln!("SKIPPED: systemd-analyze cannot be run here: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn systemd_reads_every_line_of_the_unit() {
+    let Some(output) = analysed(&["verify", "--man=no"]) else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    // Of other units of this machine it may say what it likes.
+    let own = said.lines().filter(|line| line.contains("windlass"));
+    assert_eq!(own.collect::<Vec<_>>(), [""; 0], "{said}");
+}
+
+#[test]
+fn the_sandbox_of_the_unit_stays_tight() {
+    // 0 is nothing exposed, 100 everything; without a sandbox it is 92.
+    let Some(output) = analysed(&["security", "--offline=true", "--threshold=20", "--no-pager"])
+    else {
+        return;
+    };
+    let (told, said) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    if said.contains("unrecognized option") {
+        eprintln!("SKIPPED: this systemd-analyze is too old: {said}");
+        return;
+    }
+    assert!(output.status.success(), "{told}{said}");
+    assert!(told.contains("Overall exposure level"), "{told}{said}");
+}
+
+/// What the unit starts, with its directories in `place`.
+fn arguments(place: &Path) -> Vec<String> {
+    let unit = unit();
+    let line = unit
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart="));
+    let mut words = line.unwrap().split_whitespace();
+    assert_eq!(words.next(), Some("/usr/local/bin/windlass"));
+    assert_eq!(words.next(), Some("serve"));
+    let place = place.to_str().unwrap();
+    let filled = |word: &str| {
+        let word = word.replace("%S", place).replace("%d", place);
+        word.replace("127.0.0.1:7465", "127.0.0.1:0")
+    };
+    words.map(filled).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_of_the_unit_starts_a_server_that_wants_its_token() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("token"), "from-a-credential\n").unwrap();
+    let all = arguments(dir.path());
+    let at = all.iter().position(|word| word == "--state").unwrap();
+    let state = dir.path().join("windlass");
+    assert_eq!(all[at + 1], state.to_str().unwrap());
+    let others = [&all[..at], &all[at + 2..]].concat();
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    let server: Server = Start::new(&state).args(&others).spawn();
+    assert_eq!(server.get("/v1/runs").await.0, 401);
+    let request = client().get(format!("{}/v1/runs", server.url));
+    let answer = request.bearer_auth("from-a-credential").send().await;
+    assert_eq!(answer.unwrap().status().as_u16(), 200);
+    assert!(server.stop().0.success());
+}
