@@ -197,10 +197,8 @@ async fn killed_anywhere_it_goes_on_with_the_same_previous_outputs_and_session()
     let told = tokio::time::timeout(Duration::from_secs(60), both).await;
     resumed.kill().unwrap();
     resumed.wait().unwrap();
-    assert_eq!(
-        told.expect("the reviewer is never told of").unwrap(),
-        Ok(())
-    );
+    let (told, asked_again) = told.expect("the reviewer is never told of");
+    assert_eq!((told.unwrap(), asked_again), (Ok(()), true));
     let output: Output = windlass(&["resume", "run-1", "-o", "json"], &state)
         .output()
         .unwrap();
