@@ -29,7 +29,7 @@ mod warden;
 
 pub use handler::ActivityContext;
 pub use registry::Registry;
-pub use script::interpreter;
+pub use script::{interpreter, syntax_mistakes};
 pub use secrets::{MASK, SecretSources};
 
 use crate::expression::Value;

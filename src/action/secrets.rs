@@ -4,7 +4,9 @@
 //!
 //! A secret is read each time, so that a new one needs no restart.
 
-use crate::expression::{Value, is_secret_name, map_texts, of_environment, replace_secret_marks};
+use crate::expression::{
+    Marked, Value, is_secret_name, map_texts, of_environment, replace_secret_marks,
+};
 use crate::model::{Fault, Name, Request, fault_kind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -237,10 +239,11 @@ impl Secrets {
                 }
                 // One that only another action needs is no matter of this one.
                 _ if !own.contains(name) => {}
+                // Whether it is needed, its mark says.
+                Ok(None) if of_environment(name).is_some() => {}
                 Ok(None) => {
                     let places = self.sources.places(name);
-                    let shown = of_environment(name).unwrap_or(name);
-                    return Err(fault(format!("there is no secret `{shown}`: {places}")));
+                    return Err(fault(format!("there is no secret `{name}`: {places}")));
                 }
                 Err(error) => {
                     return Err(fault(format!(
@@ -249,14 +252,29 @@ impl Secrets {
                 }
             }
         }
-        let put = |name: &str| {
-            let named = own.iter().any(|own| **own == *name);
-            named.then(|| values.get(name).cloned()).flatten()
+        let mut unset = None;
+        let mut put = |inside: &str| {
+            let marked = Marked::of(inside);
+            if !own.iter().any(|own| **own == *marked.name) {
+                return None;
+            }
+            let value = values.get(marked.name).map(String::as_str);
+            let value = value.filter(|value| !(marked.or_empty && value.is_empty()));
+            let put = value.or(marked.fallback);
+            if put.is_none() {
+                unset = Some(marked.name.to_owned());
+            }
+            put.map(str::to_owned)
         };
         let inputs = match own {
             [] => request.inputs.clone(),
-            _ => replace_secret_marks(&request.inputs, &mut { put }),
+            _ => replace_secret_marks(&request.inputs, &mut put),
         };
+        if let Some(name) = unset {
+            let places = self.sources.places(&name);
+            let shown = of_environment(&name).unwrap_or(&name);
+            return Err(fault(format!("there is no secret `{shown}`: {places}")));
+        }
         Ok(Some(Opened {
             request: Request {
                 inputs,

@@ -21,31 +21,34 @@ pub struct Arguments {
 /// Where the store is when nobody says.
 pub const STATE: &str = "state";
 
+/// Under this the help of a command has them.
+const EVERYWHERE: &str = "Options of every command";
+
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
 pub struct Global {
     /// The directory of the store
     #[arg(
         long,
-        global = true,
+        global = true, help_heading = EVERYWHERE,
         env = "WINDLASS_STATE",
         value_name = "DIR",
         default_value = STATE
     )]
     pub state: PathBuf,
     /// Asks the server at this URL instead of the store
-    #[arg(long, global = true, env = "WINDLASS_SERVER", value_name = "URL")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_SERVER", value_name = "URL")]
     pub server: Option<String>,
     /// A file with the token of the server; WINDLASS_TOKEN has the token itself
-    #[arg(long, global = true, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Tells more on standard error
-    #[arg(short, long, global = true, env = "WINDLASS_VERBOSE", action = ArgAction::Count)]
+    #[arg(short, long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_VERBOSE", action = ArgAction::Count)]
     pub verbose: u8,
     /// When there is colour
     #[arg(
         long,
-        global = true,
+        global = true, help_heading = EVERYWHERE,
         env = "WINDLASS_COLOR",
         value_name = "WHEN",
         default_value = "auto",
@@ -67,6 +70,15 @@ pub struct Output {
         value_enum
     )]
     pub output: Format,
+}
+
+/// With nothing at a time, nothing would ever go on.
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err(String::from("at least 1")),
+        Ok(number) => Ok(number),
+        Err(_) => Err(String::from("a whole number from 1")),
+    }
 }
 
 /// The commands.
@@ -230,6 +242,7 @@ pub struct ServeArgs {
         long,
         env = "WINDLASS_MAX_CONNECTIONS",
         value_name = "N",
+        value_parser = positive,
         default_value = "1024"
     )]
     pub max_connections: usize,
@@ -242,19 +255,19 @@ pub struct ServeArgs {
     )]
     pub client_timeout: Lasting,
     /// So many effects at a time: calls, commands and the like
-    #[arg(long, env = "WINDLASS_MAX_EFFECTS", value_name = "N")]
+    #[arg(long, env = "WINDLASS_MAX_EFFECTS", value_name = "N", value_parser = positive)]
     pub max_effects: Option<usize>,
     /// Of them, so many of one workflow
-    #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_WORKFLOW", value_name = "N")]
+    #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_WORKFLOW", value_name = "N", value_parser = positive)]
     pub max_effects_per_workflow: Option<usize>,
     /// Of them, so many towards one host
-    #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_HOST", value_name = "N")]
+    #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_HOST", value_name = "N", value_parser = positive)]
     pub max_effects_per_host: Option<usize>,
     /// So many runs under way at a time, without those that sleep; beyond that no run is started
-    #[arg(long, env = "WINDLASS_MAX_RUNS", value_name = "N")]
+    #[arg(long, env = "WINDLASS_MAX_RUNS", value_name = "N", value_parser = positive)]
     pub max_runs: Option<usize>,
     /// The most iterations a loop may ask for
-    #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N")]
+    #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_count: Option<u64>,
     /// The longest timeout a loop may ask for, as an ISO 8601 duration
     #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
@@ -586,7 +599,7 @@ pub struct LoadArgs {
     #[arg(long, env = "WINDLASS_DIALECT", value_name = "FORMAT")]
     pub dialect: Option<String>,
     /// The most iterations a loop may ask for
-    #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N")]
+    #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_count: Option<u64>,
     /// The longest timeout a loop may ask for, as an ISO 8601 duration
     #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]

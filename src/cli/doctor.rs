@@ -103,6 +103,14 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
             Err(EngineError::Store(error @ StoreError::Locked { .. })) => {
                 checks.push(Check::new("store", Health::Warning, error.to_string()));
             }
+            Err(EngineError::Store(error @ StoreError::Io(_))) => {
+                let found =
+                    format!("{error}: make room, then look again; it is not damaged by that");
+                checks.push(Check::new("store", Health::Bad, found));
+            }
+            Err(EngineError::Store(error @ StoreError::Unopened { .. })) => {
+                checks.push(Check::new("store", Health::Bad, error.to_string()));
+            }
             Err(error) => return Err(error.into()),
         }
     }

@@ -6,10 +6,10 @@ use super::exit::{Exit, Failure};
 use super::human;
 use super::output::{self, Format, Screen};
 use crate::engine::report::{
-    CursorDump, DumpFilter, DumpReport, FrameKindDump, RecordDump, RunDump, StateDump, WaitDump,
-    dump,
+    CursorDump, DumpFilter, DumpReport, FrameKindDump, RecordDump, RunDump, StateDump, Unreadable,
+    WaitDump, dump,
 };
-use crate::engine::{LoopState, Value, now};
+use crate::engine::{EngineError, LoopState, StoreError, Value, doctor, now};
 use crate::server::control::Request;
 use std::fmt::Write as _;
 
@@ -27,11 +27,31 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
         filter: filter.clone(),
     };
     let read = look(global, &request, |store| dump(store, &filter, now()));
-    let report: DumpReport = read.await?;
+    let mut damaged = false;
+    let report: DumpReport = match read.await {
+        // It does not open, but it can still be read, at least in part.
+        Err(Failure::Engine(EngineError::Store(StoreError::Corrupt { what })))
+            if global.server.is_none() =>
+        {
+            let (store, unreadable) = doctor::look(&global.state)?;
+            let mut report = dump(&store, &filter, now())?;
+            report.unreadable.insert(0, the_store(what));
+            report.unreadable.extend(unreadable);
+            damaged = true;
+            report
+        }
+        other => other?,
+    };
     match args.output.output {
         Format::Table => output::print(&text(&report))?,
         Format::Jsonl => output::list(Format::Jsonl, &report.runs)?,
         format => output::document(format, &report)?,
+    }
+    if damaged {
+        let message = "the store does not open; this is what can be read of it";
+        let hint =
+            "`windlass doctor --repair` makes a new store of that and keeps this one beside it";
+        screen.fail(message, Some(hint));
     }
     for lost in &report.unreadable {
         let run = lost
@@ -49,6 +69,14 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
     } else {
         Exit::Store
     })
+}
+
+fn the_store(error: String) -> Unreadable {
+    Unreadable {
+        run: None,
+        what: String::from("the store as a whole"),
+        error,
+    }
 }
 
 fn text(report: &DumpReport) -> String {

@@ -236,6 +236,7 @@ fn of_store(error: &StoreError) -> Exit {
         StoreError::UnknownRun(_) => Exit::Usage,
         StoreError::Locked { .. }
         | StoreError::Foreign { .. }
+        | StoreError::Unopened { .. }
         | StoreError::Corrupt { .. }
         | StoreError::Io(_)
         | StoreError::Unfit { .. }
@@ -254,6 +255,10 @@ fn advice(error: &StoreError) -> Option<String> {
         StoreError::Corrupt { .. } => {
             "`windlass dump` shows what can still be read; `windlass doctor --repair` makes a new \
              store of that and keeps this one beside it"
+        }
+        StoreError::Unopened { .. } => {
+            "--state names a directory that this user can make and write; a store belongs to the \
+             user who made it"
         }
         StoreError::Io(_) => {
             "make room on the disk or give another directory with --state; what was acknowledged \

@@ -165,7 +165,11 @@ impl Following<'_> {
                 screen.tint("34", "see"),
                 self.view.place
             ));
-        } else if screen.verbose > 0 {
+        }
+        for limit in &outcome.limits {
+            screen.warn(&output::printable(&limit.text()));
+        }
+        if outcome.error.is_none() && screen.verbose > 0 {
             screen.say(&format!("{} {run}", screen.tint("1;32", "Succeeded")));
         }
         self.print(run, outcome)

@@ -8,7 +8,7 @@ use crate::engine::{
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The options that a workflow is read with.
@@ -27,10 +27,21 @@ pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, F
         max_count: load.max_count,
         max_timeout,
         handlers: self::handlers(handlers)?,
-        secrets: handlers.secrets.clone(),
+        secrets: secrets(handlers)?,
         parameters: load.parameters.as_deref().map(read_file).transpose()?,
         folder: folder(),
     })
+}
+
+/// The directory of `--secrets`: one that is not there has none of them.
+fn secrets(args: &HandlerArgs) -> Result<Option<PathBuf>, Failure> {
+    match &args.secrets {
+        Some(path) if !path.is_dir() => {
+            let message = format!("--secrets: {} is no directory", path.display());
+            Err(Failure::Usage(message))
+        }
+        given => Ok(given.clone()),
+    }
 }
 
 /// Where the command was called: what relative paths of a run's actions are from, also when it

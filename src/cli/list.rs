@@ -3,12 +3,14 @@
 use super::access::look;
 use super::args::{Global, ListArgs, STATE};
 use super::exit::{Exit, Failure};
+use super::follow::place_flag;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use super::{human, inputs};
 use crate::engine::report::{ListFilter, ListReport, list};
 use crate::engine::{EngineError, RunStatus, Timestamp, now};
 use crate::server::control::Request;
+use std::cell::Cell;
 use std::path::Path;
 
 /// The command.
@@ -29,7 +31,12 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
     };
     let format = args.output.output;
     show(screen, format, args.watch.watch, async || {
-        let report = match look(global, &request, |store| list(store, &filter)).await {
+        let alone = Cell::new(false);
+        let read = look(global, &request, |store| {
+            alone.set(true);
+            list(store, &filter)
+        });
+        let report: ListReport = match read.await {
             // The store of this folder may come yet; one that somebody names is there.
             Err(Failure::Engine(EngineError::NoStore(path))) if path == Path::new(STATE) => {
                 ListReport {
@@ -43,6 +50,14 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         if report.more > 0 && !args.watch.watch {
             screen.say(&format!("and {} more: --limit all", report.more));
         }
+        let left = report.runs.iter().filter(|run| goes_on(run.status)).count();
+        if alone.get() && left > 0 && !args.watch.watch {
+            let place = place_flag(global);
+            screen.say(&format!(
+                "no process owns the store, so nothing moves: `windlass resume{place}` goes on \
+                 with what has not ended, {left} here"
+            ));
+        }
         Ok(Shown {
             text: match format {
                 Format::Table => table(&report, now()),
@@ -53,6 +68,10 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         })
     })
     .await
+}
+
+fn goes_on(status: RunStatus) -> bool {
+    matches!(status, RunStatus::Running | RunStatus::Waiting)
 }
 
 fn status(word: &str) -> Result<RunStatus, Failure> {

@@ -31,6 +31,7 @@ mod status;
 mod validate;
 mod watch;
 
+use crate::engine::{Timestamp, now};
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
 use exit::{Exit, Failure};
@@ -58,6 +59,11 @@ pub fn main() -> ExitCode {
 fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     let global = &arguments.global;
     enough_files()?;
+    if now() < Timestamp(0) {
+        // Nothing in the store could be in order.
+        let message = "the clock of this machine stands before 1970: set it";
+        return Err(Failure::Machine(std::io::Error::other(message)));
+    }
     // Runs need a worker beside the one that follows them; everything else asks one question.
     match &arguments.command {
         Command::Run(args) => block_on(&mut workers(), run::run(global, screen, args)),

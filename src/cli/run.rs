@@ -8,16 +8,28 @@ use super::inputs;
 use super::output::{self, Format, Screen};
 use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
-use crate::engine::{self, new_id};
+use crate::engine::{self, LoadError, new_id};
 use crate::server::control::Client;
 use serde_json::json;
 use std::path::Path;
 
 /// The command.
 pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit, Failure> {
+    let both = [Some(&*args.file), args.input.as_deref()];
+    if both.iter().all(|path| *path == Some(Path::new("-"))) {
+        return Err(Failure::Usage(String::from(
+            "standard input is read once: the workflow or the inputs can come from it, not both",
+        )));
+    }
     let options = inputs::options(&args.load, &args.handlers)?;
     let workflow = engine::load(&args.file, &options)?;
-    let warnings = workflow.warnings();
+    let warnings = workflow.with_scripts();
+    if warnings.has_errors() {
+        return Err(Failure::Load(LoadError::Refused {
+            diagnostics: warnings,
+            bundle: workflow.bundle().clone(),
+        }));
+    }
     if !warnings.is_empty() {
         screen.say(&warnings.render(workflow.bundle(), screen.error_colour));
     }

@@ -80,6 +80,9 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> String {
     if let Some(reason) = report.labels.get(PARKED_LABEL) {
         let _ = writeln!(out, "parked    {reason}");
     }
+    if is_left(report) {
+        let _ = writeln!(out, "stopped   no process owns the store, so nothing moves");
+    }
     outcome(&mut out, report);
     for one in &report.loops {
         let inside = |doing: &&Doing| doing.loop_path.as_ref() == Some(&one.path);
@@ -128,6 +131,9 @@ fn outcome(out: &mut String, report: &StatusReport) {
                 "ended     {at}  output {}",
                 output::short(&outcome.output, VALUE)
             );
+            for limit in &outcome.limits {
+                let _ = writeln!(out, "limit     {}", limit.text());
+            }
         }
         Some(error) => {
             let code = error
@@ -258,9 +264,15 @@ fn name(doing: &Doing) -> String {
     format!("{} ({})", doing.action, words.join(" "))
 }
 
+/// Whether a run that should go on does not, because nobody is there to move it.
+fn is_left(report: &StatusReport) -> bool {
+    !report.owned && matches!(report.status, RunStatus::Running | RunStatus::Waiting)
+}
+
 fn next(report: &StatusReport, place: &str) -> String {
     let command = |verb: &str| format!("windlass {verb}{place} {}", report.run);
     let verbs: &[&str] = match report.status {
+        _ if is_left(report) => &["resume", "dump"],
         RunStatus::Running | RunStatus::Waiting => &["pause", "dump"],
         RunStatus::Paused => &["resume", "dump"],
         RunStatus::Succeeded | RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => {

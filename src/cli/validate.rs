@@ -28,7 +28,7 @@ pub fn validate(screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
     for path in &args.files {
         let (diagnostics, bundle, loops) = match engine::load(path, &options) {
             Ok(workflow) => (
-                workflow.warnings().clone(),
+                workflow.with_scripts(),
                 workflow.bundle().clone(),
                 engine::report::loop_limits(workflow.program()),
             ),

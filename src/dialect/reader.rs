@@ -194,6 +194,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The place of a part of a text.
+    pub fn place(&self, node: &Node, offset: usize, length: usize) -> Span {
+        node.place(self.content, offset, length)
+    }
+
     fn bad_expression(&mut self, node: &Node, error: ParseError) {
         let span = node.place(self.content, error.offset, error.length);
         let diagnostic = Diagnostic::error("bad-expression", span, error.message);

@@ -1,14 +1,16 @@
 //! The health of a store that no process owns: what of it can be read, and a new one made of that.
 
-use super::EngineError;
 use super::report::{RepairReport, StoreReport, Unreadable};
+use super::{EngineError, Inspector};
 use crate::store::{self, Checkup, SledStore, StoreError};
+use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Reads everything in a store. A store that cannot be opened is a report, not an error.
 ///
 /// # Errors
-/// [`EngineError::NoStore`]; a locked store, or one that is not ours.
+/// [`EngineError::NoStore`]; a locked store, one that is not ours, a full disk.
 pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
     let dir = exists(dir.as_ref())?;
     match SledStore::open(dir).and_then(|store| store.check()) {
@@ -16,6 +18,8 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
             runs: found.whole,
             unreadable: unreadable(found),
         }),
+        // A disk that is full says nothing of what is on it.
+        Err(StoreError::Io(error)) if is_full(&error) => Err(StoreError::Io(error).into()),
         Err(error @ (StoreError::Corrupt { .. } | StoreError::Io(_))) => Ok(StoreReport {
             runs: 0,
             unreadable: vec![Unreadable {
@@ -26,6 +30,15 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
         }),
         Err(error) => Err(error.into()),
     }
+}
+
+/// What can be read of a store that does not open because it is damaged, and what cannot.
+///
+/// # Errors
+/// As [`repair`].
+pub fn look(dir: impl AsRef<Path>) -> Result<(Inspector, Vec<Unreadable>), EngineError> {
+    let (store, wrong) = store::look(exists(dir.as_ref())?)?;
+    Ok((Inspector::unowned(Arc::new(store)), unreadable(wrong)))
 }
 
 /// Makes a new store of what can be read, and keeps the old one beside it.
@@ -44,6 +57,13 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<RepairReport, EngineError> {
         old: repaired.old.display().to_string(),
         unreadable: unreadable(repaired.salvaged.wrong),
     })
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+    )
 }
 
 fn exists(dir: &Path) -> Result<&Path, EngineError> {

@@ -255,7 +255,8 @@ impl Follower {
 
     fn finished(&mut self, outcome: &Outcome) -> Result<(), EngineError> {
         let bundle = self.bundle();
-        let outcome = OutcomeReport::new(outcome, bundle.as_ref());
+        let loops = self.inspector.loops(self.handle.id())?;
+        let outcome = OutcomeReport::new(outcome, bundle.as_ref(), &loops);
         self.last(Notice::Finished { outcome })
     }
 

@@ -16,13 +16,17 @@ const MANY_PROGRAMS: usize = 256;
 #[derive(Clone)]
 pub struct Inspector {
     store: Arc<dyn Store>,
+    /// Whether this process, or the one that it asks, owns the store.
+    owned: bool,
     programs: Arc<Mutex<HashMap<ProgramHash, Arc<Program>>>>,
 }
 
 impl Inspector {
+    /// Of the engine that owns the store.
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
+            owned: true,
             programs: Arc::default(),
         }
     }
@@ -41,7 +45,21 @@ impl Inspector {
         if !SledStore::exists(dir) {
             return Err(EngineError::NoStore(dir.to_owned()));
         }
-        Ok(Self::new(Arc::new(SledStore::open(dir)?)))
+        Ok(Self::unowned(Arc::new(SledStore::open(dir)?)))
+    }
+
+    /// Of a store that only this looks at.
+    pub(super) fn unowned(store: Arc<dyn Store>) -> Self {
+        Self {
+            owned: false,
+            ..Self::new(store)
+        }
+    }
+
+    /// Whether an engine owns the store: while none does, no run goes on.
+    #[must_use]
+    pub fn is_owned(&self) -> bool {
+        self.owned
     }
 
     /// A run's head.

@@ -2,7 +2,7 @@
 
 use super::files::gather;
 use super::{EngineError, LoadError};
-use crate::action::{Registry, interpreter};
+use crate::action::{Registry, interpreter, syntax_mistakes};
 use crate::compile::compile;
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
@@ -80,16 +80,24 @@ pub fn read_file(path: &Path) -> Result<SourceFile, LoadError> {
 }
 
 fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
-    let mut text = String::new();
-    from.take(MAX_FILE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE {
+    let mut bytes = Vec::new();
+    from.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE {
         let message = format!("it is larger than {MAX_FILE} bytes");
         return Err(std::io::Error::new(
             std::io::ErrorKind::FileTooLarge,
             message,
         ));
     }
-    Ok(text)
+    let what = match bytes.get(..2) {
+        Some([0xff, 0xfe] | [0xfe, 0xff]) => String::from("it is UTF-16 text"),
+        _ => String::from("it is no UTF-8 text"),
+    };
+    String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to() + 1;
+        let message = format!("{what}, from byte {place} on: save it as UTF-8");
+        std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+    })
 }
 
 /// A workflow that can be started.
@@ -97,6 +105,8 @@ fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
 pub struct Workflow {
     pub(super) loaded: Loaded,
     pub(super) source: ProgramSource,
+    /// The code in it.
+    pub(super) scripts: Vec<hir::Script>,
     pub(super) warnings: Diagnostics,
 }
 
@@ -111,6 +121,29 @@ impl Workflow {
     #[must_use]
     pub fn warnings(&self) -> &Diagnostics {
         &self.warnings
+    }
+
+    /// What looks wrong in it, with the scripts that no interpreter would take as errors: those in
+    /// Lua, and those in Python when this machine has it. Nothing of them is run.
+    #[must_use]
+    pub fn with_scripts(&self) -> Diagnostics {
+        let mut found = self.warnings.clone();
+        for language in ["lua", "python"] {
+            let scripts = self.scripts.iter();
+            let scripts: Vec<_> = scripts.filter(|one| one.executor == language).collect();
+            let codes: Vec<&str> = scripts.iter().map(|one| &*one.code).collect();
+            for (index, mistake) in syntax_mistakes(language, &codes) {
+                let Some(script) = scripts.get(index) else {
+                    continue;
+                };
+                let line = mistake.line.saturating_sub(1);
+                let span = script.lines.get(line).or(script.lines.last());
+                let span = span.copied().unwrap_or_default();
+                let hint = format!("line {} of this script in {language}", mistake.line);
+                found.push(Diagnostic::error("bad-script", span, mistake.message).hint(hint));
+            }
+        }
+        found
     }
 
     /// What it was read from.
@@ -317,6 +350,7 @@ impl Workflows {
                 Ok(Workflow {
                     loaded,
                     source,
+                    scripts: workflow.scripts,
                     warnings: diagnostics,
                 })
             }
@@ -382,7 +416,9 @@ impl Workflows {
     fn missing_secrets(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         for (step, call) in workflow.calls() {
             for name in workflow.secrets_of(call) {
-                if self.registry.secret_sources().knows(&name) {
+                let is_left = of_environment(&name)
+                    .is_some_and(|variable| !call.inputs.needs_variable(variable));
+                if is_left || self.registry.secret_sources().knows(&name) {
                     continue;
                 }
                 let (shown, hint) = match of_environment(&name) {

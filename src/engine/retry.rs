@@ -89,6 +89,7 @@ impl Engine {
         Ok(Workflow {
             loaded,
             source,
+            scripts: Vec::new(),
             warnings: Diagnostics::default(),
         })
     }

@@ -26,7 +26,7 @@ pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, ParseError};
 pub use reference::Reference;
 pub use secret::{
-    environment_secret, is_secret_name, map_texts, of_environment, replace_secret_marks,
+    Marked, environment_secret, is_secret_name, map_texts, of_environment, replace_secret_marks,
     secret_mark,
 };
 pub use template::{Syntax, Template};

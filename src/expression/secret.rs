@@ -10,6 +10,11 @@ use super::{Object, Syntax, Value};
 const OPEN: &str = "\u{E0F0}secret:";
 const CLOSE: char = '\u{E0F1}';
 
+/// Behind the name in a mark: what stands there when the variable is not set, and when it is not
+/// set or empty.
+const UNLESS_SET: char = '\u{E0F2}';
+const UNLESS_FULL: char = '\u{E0F3}';
+
 /// The longest name of a secret, in bytes.
 const MAX_NAME: usize = 128;
 
@@ -40,6 +45,53 @@ pub fn of_environment(secret: &str) -> Option<&str> {
 #[must_use]
 pub fn secret_mark(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")
+}
+
+/// The mark of a variable of the environment with what stands there without the variable
+/// (`env.X | default('else')`); with `or_empty` also when that is empty. None when the text is no
+/// such mark and nothing else.
+pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Option<String> {
+    let own = |c: char| matches!(c, '\u{E0F0}'..='\u{E0F3}');
+    let name = text.strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
+    if !name.starts_with(ENVIRONMENT) || name.contains(own) || fallback.contains(own) {
+        return None;
+    }
+    let separator = if or_empty { UNLESS_FULL } else { UNLESS_SET };
+    Some(format!("{OPEN}{name}{separator}{fallback}{CLOSE}"))
+}
+
+/// What a mark asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Marked<'m> {
+    /// The secret.
+    pub name: &'m str,
+    /// What stands there without it.
+    pub fallback: Option<&'m str>,
+    /// Whether that stands there also when the secret is empty.
+    pub or_empty: bool,
+}
+
+impl<'m> Marked<'m> {
+    /// What is between the ends of a mark.
+    #[must_use]
+    pub fn of(inside: &'m str) -> Self {
+        let end = inside.find([UNLESS_SET, UNLESS_FULL]);
+        let (name, rest) = end.map_or((inside, ""), |end| inside.split_at(end));
+        Self {
+            name,
+            fallback: rest.strip_prefix([UNLESS_SET, UNLESS_FULL]),
+            or_empty: rest.starts_with(UNLESS_FULL),
+        }
+    }
+
+    /// What an evaluation gives that has empty text in the place of every secret.
+    #[must_use]
+    pub fn blank(self) -> &'m str {
+        match self.fallback {
+            Some(fallback) if self.or_empty => fallback,
+            _ => "",
+        }
+    }
 }
 
 /// The value with every mark in it replaced, also in the names of members; a mark that gets none
@@ -165,6 +217,29 @@ mod tests {
         assert_eq!(filled.to_json(), r#"{"<A>":"x<A>y<A>","l":["<A>",1]}"#);
         let kept = replace_secret_marks(&value, &mut |_| None);
         assert_eq!(kept, value);
+    }
+
+    #[test]
+    fn a_mark_may_say_what_stands_there_without_its_variable() {
+        let mark = secret_mark(&environment_secret("KEY"));
+        for (or_empty, blank) in [(false, ""), (true, "else")] {
+            let value = Value::text(with_fallback(&mark, "else", or_empty).unwrap());
+            let mut seen = Vec::new();
+            let filled = replace_secret_marks(&value, &mut |inside| {
+                let marked = Marked::of(inside);
+                seen.push((marked.name.to_owned(), marked.fallback.map(str::to_owned)));
+                assert_eq!(marked.blank(), blank);
+                Some(String::from("key"))
+            });
+            assert_eq!(filled, Value::text("key"));
+            assert_eq!(seen, [("env:KEY".to_owned(), Some("else".to_owned()))]);
+        }
+        assert_eq!(Marked::of("NAME").fallback, None);
+        // Neither other text nor a secret of the engine's own takes one.
+        assert_eq!(with_fallback("text", "else", false), None);
+        assert_eq!(with_fallback(&format!("{mark}!"), "else", false), None);
+        assert_eq!(with_fallback(&secret_mark("NAME"), "else", false), None);
+        assert_eq!(with_fallback(&mark, &mark, false), None);
     }
 
     #[test]

@@ -172,6 +172,24 @@ impl Template {
         found
     }
 
+    /// Whether it reads this variable of `env` somewhere without a default. Only of Jinja texts and
+    /// of lists and maps of them.
+    #[must_use]
+    pub fn needs_variable(&self, name: &str) -> bool {
+        match &*self.0 {
+            Kind::Jinja(jinja) => jinja.bare_environment().iter().any(|bare| bare == name),
+            Kind::Array(items) => items.iter().any(|item| item.needs_variable(name)),
+            Kind::Object(members) => members
+                .iter()
+                .any(|(key, value)| key.needs_variable(name) || value.needs_variable(name)),
+            Kind::Constant(_)
+            | Kind::Whole(..)
+            | Kind::Parts(..)
+            | Kind::Data(_)
+            | Kind::Wire(_) => false,
+        }
+    }
+
     /// What it reads from a run, with its value.
     pub(super) fn reads(&self, env: &dyn Env, found: &mut Vec<(String, Value)>) {
         match &*self.0 {

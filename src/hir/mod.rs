@@ -37,6 +37,8 @@ pub struct Workflow {
     pub links: Vec<Link>,
     /// The variables of the environment that it reads (TEA).
     pub environment: Vec<EnvironmentRead>,
+    /// The scripts whose text does not depend on a run (TEA).
+    pub scripts: Vec<Script>,
     /// Where it begins in the file.
     pub span: Span,
 }
@@ -51,6 +53,17 @@ pub struct EnvironmentRead {
     pub secret: bool,
     /// Where it is read first.
     pub span: Span,
+}
+
+/// A script as it is written, so that it can be looked at before anything runs.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// What runs it: `python`, `lua`, `prolog`.
+    pub executor: &'static str,
+    /// The code.
+    pub code: String,
+    /// Where each line of it is in the file.
+    pub lines: Vec<Span>,
 }
 
 impl Workflow {

@@ -5,7 +5,7 @@ use super::advance::Stepper;
 use super::env::{Secrets, View};
 use super::state::{CursorId, RunError};
 use crate::expression::{
-    Condition, EvalError, MAX_COMPUTED_DEPTH, Object, Template, Value, replace_secret_marks,
+    Condition, EvalError, MAX_COMPUTED_DEPTH, Marked, Object, Template, Value, replace_secret_marks,
 };
 use crate::model::{Dialect, Fault, fault_kind};
 use crate::program::{ActionId, Call, Op, Sleep};
@@ -54,7 +54,9 @@ impl Stepper<'_> {
         };
         let rendered = computed(call.inputs.eval(&marked))?;
         let without = computed(call.inputs.eval(&blank)).ok();
-        let stripped = replace_secret_marks(&rendered, &mut |_| Some(String::new()));
+        let stripped = replace_secret_marks(&rendered, &mut |inside| {
+            Some(Marked::of(inside).blank().to_owned())
+        });
         if without.is_some_and(|without| without == stripped) {
             return Ok(rendered);
         }

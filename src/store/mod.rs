@@ -25,7 +25,7 @@ mod tidy;
 pub use check::{Checkup, Wrong};
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
-pub use repair::{Repaired, repair};
+pub use repair::{Repaired, look, repair};
 pub use rows::{FORMAT, Retention};
 pub use salvage::Salvaged;
 pub use sled::{SledOptions, SledStore};
@@ -194,6 +194,15 @@ pub enum StoreError {
     Corrupt {
         /// Which record of which run, as far as it is known.
         what: String,
+    },
+    /// It cannot be made or opened there: no permission, a file in the place of a directory.
+    #[error("the store in {path} cannot be opened: {error}")]
+    Unopened {
+        /// The store's directory.
+        path: String,
+        /// Why.
+        #[source]
+        error: std::io::Error,
     },
     /// The disk is full or refuses.
     #[error("the store cannot write: {0}")]

@@ -3,6 +3,8 @@
 //! written to it.
 
 use super::kv::{Kv, prefixed};
+use super::memory::{Memory, MemoryStore};
+use super::rows::Retention;
 use super::salvage::{Salvaged, read_all, rebuild};
 use super::sled::{DIRECTORY, Sled};
 use super::{Checkup, StoreError};
@@ -28,12 +30,8 @@ pub struct Repaired {
 /// read in it, [`StoreError::Io`] when there is no room for a new one: the store is as it was.
 pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
     let path = dir.join(DIRECTORY);
-    let log = File::open(path.join("db")).map_err(StoreError::Io)?;
-    // The lock that the database takes: held until the new store is in place.
-    let _alone =
-        Flock::lock(log, FlockArg::LockExclusiveNonblock).map_err(|_| StoreError::Locked {
-            path: dir.display().to_string(),
-        })?;
+    // Held until the new store is in place.
+    let _alone = lock(dir, &path)?;
     let fresh = dir.join(format!("store.repaired-{}", Pid::this()));
     let repaired = renew(&path, &fresh).and_then(|salvaged| {
         let old = exchange(dir, &path, &fresh).map_err(StoreError::Io)?;
@@ -44,14 +42,43 @@ pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
     repaired
 }
 
-/// Writes what the log comes to into a new database.
-fn renew(path: &Path, fresh: &Path) -> Result<Salvaged, StoreError> {
+/// What can be read of the store in a state directory that does not open, in memory, and all that
+/// cannot be read. The damaged one stays as it is.
+///
+/// # Errors
+/// As [`repair`].
+pub fn look(dir: &Path) -> Result<(MemoryStore, Checkup), StoreError> {
+    let path = dir.join(DIRECTORY);
+    let _alone = lock(dir, &path)?;
+    let (rows, told) = read(&path)?;
+    let whole = Memory::default();
+    let salvaged = rebuild(rows, Sled::acknowledged(&path), &whole, told)?;
+    let store = MemoryStore::recover(whole, Retention::default(), "the damaged store")?;
+    Ok((store, salvaged.wrong))
+}
+
+/// The lock that the database takes.
+fn lock(dir: &Path, path: &Path) -> Result<Flock<File>, StoreError> {
+    let log = File::open(path.join("db")).map_err(StoreError::Io)?;
+    Flock::lock(log, FlockArg::LockExclusiveNonblock).map_err(|_| StoreError::Locked {
+        path: dir.display().to_string(),
+    })
+}
+
+/// The rows that the log comes to, and what of it cannot be read.
+fn read(path: &Path) -> Result<(Memory, Checkup), StoreError> {
     let mut told = Checkup::default();
     let rows = read_all(path, &mut told).map_err(StoreError::Io)?;
     if rows.range(prefixed(&[])).next().is_none() {
         let what = String::from("nothing of it can be read");
         return Err(StoreError::Corrupt { what });
     }
+    Ok((rows, told))
+}
+
+/// Writes what the log comes to into a new database.
+fn renew(path: &Path, fresh: &Path) -> Result<Salvaged, StoreError> {
+    let (rows, told) = read(path)?;
     let _ = fs::remove_dir_all(fresh);
     let db = Sled::raw(fresh)?;
     let salvaged = rebuild(rows, Sled::acknowledged(path), &db, told)?;

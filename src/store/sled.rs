@@ -78,7 +78,7 @@ impl SledStore {
         {
             check_end(&path)?;
         }
-        let db = Sled::open(dir, options, &name)?;
+        let db = Sled::open(dir, options, &name).map_err(|error| unopened(error, &name))?;
         Self::recover(db, options.retention, &name)
     }
 
@@ -86,6 +86,31 @@ impl SledStore {
     #[must_use]
     pub fn exists(dir: &Path) -> bool {
         dir.join(DIRECTORY).join("db").exists()
+    }
+}
+
+/// What is wrong with the place, and not with the disk.
+fn unopened(error: StoreError, name: &str) -> StoreError {
+    use io::ErrorKind as Kind;
+    match error {
+        StoreError::Io(error)
+            if matches!(
+                error.kind(),
+                Kind::PermissionDenied
+                    | Kind::NotADirectory
+                    | Kind::AlreadyExists
+                    | Kind::NotFound
+                    | Kind::ReadOnlyFilesystem
+                    | Kind::InvalidInput
+                    | Kind::InvalidFilename
+            ) =>
+        {
+            StoreError::Unopened {
+                path: name.to_owned(),
+                error,
+            }
+        }
+        other => other,
     }
 }
 
@@ -472,7 +497,13 @@ impl From<sled::Error> for KvError {
                 Self::Corrupt(String::from("a file ends too early"))
             }
             sled::Error::Io(error) => Self::Io(as_the_system_says(error)),
-            error => Self::Corrupt(error.to_string()),
+            error => {
+                let text = error.to_string();
+                let told = text
+                    .split_once(" backtrace")
+                    .map_or(&*text, |(told, _)| told);
+                Self::Corrupt(told.to_owned())
+            }
         }
     }
 }

@@ -4,8 +4,9 @@
 use crate::serve::{Server, Start};
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A folder to work in.
@@ -224,4 +225,190 @@ async fn a_server_refuses_labels_of_its_own_and_says_what_allows_a_command() {
     let url = server.url.clone();
     let refused = folder.run(&["run", "shell.yaml", "--server", &url]);
     refused.left(3, &["may not use `shell`", "hint: ", "--allow-shell"]);
+}
+
+#[test]
+fn a_limit_that_is_no_failure_is_told_all_the_same() {
+    let folder = Folder::new();
+    let text = THIRTY.replace("count: 100", "count: 3").replace(
+        "    type: until\n",
+        "    type: until\n    on_limit: continue\n",
+    ) + "outputs: { done: true }\n";
+    let file = folder.file("w.yaml", text);
+    let told = folder.run(&["run", file.to_str().unwrap(), "--id", "r"]);
+    let what = "loop `turn` ended at its count limit, after 3 iterations";
+    let told = told.left(0, &["warning: ", what]);
+    assert_eq!(told.out, "{\n  \"done\": true\n}\n");
+    let status = folder.run(&["status", "r"]).left(0, &[]).out;
+    assert!(status.contains(&format!("limit     {what}\n")), "{status}");
+    let status = folder.run(&["status", "r", "-o", "json"]).out;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    let limit = json!({ "loop": "turn", "title": null, "type": "until", "limit": "count",
+                        "iterations": 3, "times": 1 });
+    assert_eq!(status["outcome"]["limits"], json!([limit]), "{status}");
+    // One that failed has said so, and one that was done has nothing to say.
+    let file = folder.file("f.yaml", THIRTY.replace("count: 100", "count: 3"));
+    let failed = folder.run(&["run", file.to_str().unwrap()]);
+    assert!(!failed.left(4, &[]).err.contains("warning"));
+    let file = folder.file("d.yaml", THIRTY);
+    let done = folder.run(&["run", file.to_str().unwrap()]);
+    assert_eq!(done.left(0, &[]).err, "");
+}
+
+#[test]
+fn a_run_that_nobody_moves_says_so_and_what_to_do() {
+    let folder = Folder::new();
+    let text = "actions: { hold: { type: waitForSignal, inputs: { signal: go } } }";
+    let file = folder.file("w.yaml", text);
+    let mut run = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    run.args([
+        "run",
+        file.to_str().unwrap(),
+        "--id",
+        "r",
+        "--events",
+        "jsonl",
+    ])
+    .current_dir(folder.0.path())
+    .env_remove("WINDLASS_STATE")
+    .stdout(Stdio::piped());
+    let mut run = run.spawn().unwrap();
+    let mut first = String::new();
+    let mut lines = BufReader::new(run.stdout.take().unwrap());
+    lines.read_line(&mut first).unwrap();
+    let beside = folder.run(&["status", "r"]).left(0, &[]).out;
+    assert!(!beside.contains("stopped"), "{beside}");
+    assert!(beside.contains("windlass pause r"), "{beside}");
+    assert_eq!(folder.run(&["list"]).err, "");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let alone = folder.run(&["status", "r"]).left(0, &[]).out;
+    assert!(
+        alone.contains("stopped   no process owns the store"),
+        "{alone}"
+    );
+    assert!(alone.contains("next        windlass resume r"), "{alone}");
+    folder
+        .run(&["list"])
+        .left(0, &["nothing moves", "`windlass resume`", "1 here"]);
+}
+
+#[test]
+fn a_place_where_no_store_can_be_is_named() {
+    let folder = Folder::new();
+    let file = folder.file("w.yaml", THIRTY);
+    let file = file.to_str().unwrap();
+    for place in [file, "w.yaml/deeper", "/proc/nowhere"] {
+        let told = folder.run(&["run", file, "--state", place]);
+        let told = told.left(8, &[&format!("the store in {place} cannot be opened")]);
+        assert!(told.err.contains("hint: --state"), "{told:?}");
+        assert!(!told.err.contains("make room"), "{told:?}");
+    }
+}
+
+#[test]
+fn flags_that_lead_to_nothing_are_refused() {
+    let folder = Folder::new();
+    let file = folder.file("w.yaml", THIRTY);
+    let file = file.to_str().unwrap();
+    folder
+        .run(&["run", file, "--secrets", "nowhere"])
+        .left(2, &["--secrets: nowhere is no directory"]);
+    folder
+        .run(&["run", "-", "--input", "-"])
+        .left(2, &["standard input is read once"]);
+    for flag in [
+        "--max-effects",
+        "--max-effects-per-host",
+        "--max-effects-per-workflow",
+        "--max-runs",
+        "--max-connections",
+    ] {
+        folder
+            .run(&["serve", flag, "0"])
+            .left(2, &[flag, "at least 1"]);
+    }
+    folder.run(&["run", file, "--max-count", "0"]).left(2, &[]);
+    folder.file("wide.yaml", b"\xff\xfen\0a\0");
+    folder
+        .run(&["run", "wide.yaml"])
+        .left(3, &["UTF-16", "save it as UTF-8"]);
+}
+
+#[test]
+fn scripts_that_no_interpreter_takes_are_told_before_anything_runs() {
+    let folder = Folder::new();
+    let text = r#"
+name: s
+nodes:
+  - name: fine
+    run: |
+      if state.get("n"):
+          return {"n": 1}
+  - name: indented
+    run: |2
+          x = 1
+          y = 2
+  - name: typo
+    run: |
+      n = 1
+      retrun {"n": n}
+  - name: lua
+    language: lua
+    run: |
+      local x =
+      return { x = 1 }
+  - name: rendered
+    run: |
+      {# gone #}
+      n = {{ state.n
+        | default(1) }}
+      nonsense here {{ state.n }}
+"#;
+    folder.file("s.yaml", text);
+    for command in [&["validate", "s.yaml"][..], &["run", "s.yaml"]] {
+        let told = folder.run(command).left(
+            3,
+            &[
+                "error[bad-script]: SyntaxError",
+                "--> s.yaml:15:7",
+                "line 2 of this script in python",
+                "unexpected symbol near 'return'",
+                "--> s.yaml:20:7",
+                "line 2 of this script in lua",
+                "warning[jinja-comment]",
+                "--> s.yaml:23:7",
+            ],
+        );
+        assert_eq!(told.err.matches("error[").count(), 2, "{told:?}");
+    }
+    assert!(!folder.0.path().join("state").exists());
+}
+
+#[test]
+fn what_a_definition_would_do_in_azure_and_not_here_is_said() {
+    let folder = Folder::new();
+    let schema = "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#";
+    let definition = json!({ "definition": {
+        "$schema": schema,
+        "parameters": { "key": { "type": "String" } },
+        "triggers": { "items": { "type": "Request", "kind": "Http", "splitOn": "@triggerBody()" } },
+        "actions": { "Get": {
+            "type": "Http",
+            "inputs": { "method": "GET", "uri": "https://example.org/@{parameters('key')}" },
+            "runtimeConfiguration": { "paginationPolicy": { "minimumItemCount": 100 } },
+        } },
+    } });
+    folder.file("d.json", definition.to_string());
+    let told = folder.run(&["validate", "d.json"]).left(
+        3,
+        &[
+            "the parameter `key` has no value",
+            "one run gets the whole body, and no others are started",
+            "the action gives the first page only",
+            "an Until",
+        ],
+    );
+    // One mistake is told once.
+    assert_eq!(told.err.matches("error[").count(), 1, "{told:?}");
 }

@@ -5,6 +5,8 @@ use super::store_contract::{commit, noise};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use windlass::engine::EngineError;
+use windlass::engine::doctor::examine;
 use windlass::expression::Value;
 use windlass::machine::Change;
 use windlass::store::{SledStore, Store, StoreError};
@@ -85,6 +87,12 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
             matches!(error, StoreError::Io(_) | StoreError::Failed { .. }),
             "{kib} KiB: {error:?}"
         );
+        // Full is not damaged: nobody is told to repair it.
+        match examine(&small.0) {
+            Ok(found) => assert_eq!(found.unreadable, [], "{kib} KiB"),
+            Err(EngineError::Store(StoreError::Io(_)) | EngineError::NoStore(_)) => {}
+            Err(error) => panic!("{kib} KiB: {error:?}"),
+        }
         assert!(!error.to_string().contains("Os {"), "{error}");
         refused += 1;
         commits += acknowledged;

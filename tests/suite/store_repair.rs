@@ -235,6 +235,14 @@ fn the_command_line_tells_and_repairs() {
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(said.contains("doctor --repair"), "{command:?}: {said}");
     }
+    // It does not open, and what is in it can be read all the same; nothing of it is changed.
+    let before = content(&dir.path().join("store"));
+    let dump = windlass(dir.path(), &["dump", "-o", "json"]);
+    let report: serde_json::Value = serde_json::from_slice(&dump.stdout).unwrap();
+    assert_eq!(report["runs"].as_array().unwrap().len(), 12, "{dump:?}");
+    let wrong = &report["unreadable"][0];
+    assert_eq!(wrong["what"], "the store as a whole", "{wrong}");
+    assert_eq!(content(&dir.path().join("store")), before);
     let bad = windlass(dir.path(), &["doctor", "-o", "json"]);
     assert_eq!(bad.status.code(), Some(8), "{bad:?}");
     let said: serde_json::Value = serde_json::from_slice(&bad.stdout).unwrap();

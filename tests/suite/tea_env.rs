@@ -141,6 +141,51 @@ fn a_key_that_is_not_set_is_said() {
     assert_eq!(failed.status.code(), Some(1));
 }
 
+#[test]
+fn a_default_stands_where_a_key_is_not_set() {
+    let place = Place::new();
+    let text = r#"
+name: d
+nodes:
+  - name: s
+    uses: shell
+    with:
+      command: [printf, "%s,", "{{ env.WINDLASS_TEST_TOKEN | default('a') }}",
+                "{{ env['WINDLASS_TEST_TOKEN'] | d('b', true) }}",
+                "x{{ env.get('WINDLASS_TEST_TOKEN', 'c') }}",
+                "{{ env.get('WINDLASS_TEST_TOKEN') | default('d', boolean=true) }}",
+                "{{ env.WINDLASS_TEST_NONE | default(5) }}",
+                "{{ env.WINDLASS_TEST_NONE | default('e', true) }}"]
+    output: out
+"#;
+    let file = place.file("d.yaml", text);
+    let given = |token: Option<&str>| {
+        let mut command = place.command(&["run", &file, "-o", "json"]);
+        if let Some(token) = token {
+            command.env("WINDLASS_TEST_TOKEN", token);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        // It lacks nothing, so there is nothing to warn of.
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+        let state: Json_ = serde_json::from_slice(&output.stdout).unwrap();
+        state["out"]["stdout"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(given(None), "a,b,xc,d,5,e,");
+    assert_eq!(given(Some("")), ",b,x,d,5,e,");
+    assert_eq!(given(Some(TOKEN)), "***,***,x***,***,5,e,");
+    assert_clean("the store", &bytes_of(&place.state()));
+    // Read without one anywhere, it is needed.
+    let bare = text.replace(" | default('a')", "");
+    let failed = place.run(&["run", &place.file("b.yaml", &bare)]);
+    assert_eq!(failed.status.code(), Some(1));
+    let said = String::from_utf8(failed.stderr).unwrap();
+    assert!(
+        said.contains("the environment has no WINDLASS_TEST_TOKEN"),
+        "{said}"
+    );
+}
+
 /// What is no key, everywhere where it can be read.
 const KEPT: &str = r#"
 name: kept

@@ -6,10 +6,12 @@ mod log;
 mod lua;
 mod prolog;
 mod python;
+mod syntax;
 
 pub(super) use lua::Lua;
 pub(super) use prolog::Prolog;
 pub(super) use python::Python;
+pub use syntax::syntax_mistakes;
 
 use super::inputs::{Inputs, invalid, mismatch};
 use crate::expression::{Object, Value};

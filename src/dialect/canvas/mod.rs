@@ -80,6 +80,7 @@ pub(super) fn read(
         handlers: whole.runners,
         links: lowered.links,
         environment: Vec::new(),
+        scripts: Vec::new(),
         span: node.span,
     }
 }

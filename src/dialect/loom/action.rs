@@ -139,6 +139,7 @@ impl Loom<'_> {
             fields.allow(&["kind", "correlation", "conversion"]);
             let configuration = fields.get("runtimeConfiguration");
             self.secure_data(configuration);
+            self.pagination(configuration);
         }
         let mut act = Act { fields, name, span };
         let body = self.body(&mut act, label);
@@ -179,6 +180,23 @@ impl Loom<'_> {
             let what = "`secureData` hides nothing here: the store keeps outputs as they are";
             let hint = "hand credentials over as @secret('NAME'), which are never written";
             self.reader.warning("secure-value", secure.span, what, hint);
+        }
+    }
+
+    /// Azure reads the pages behind the first one by itself; here they would be missing without a
+    /// word.
+    fn pagination(&mut self, configuration: Option<&Entry>) {
+        let policy = configuration.and_then(|entry| {
+            let entries = entry.value.entries().unwrap_or_default().iter();
+            let mut entries =
+                entries.filter(|entry| entry.key.eq_ignore_ascii_case("paginationPolicy"));
+            entries.next()
+        });
+        if let Some(policy) = policy {
+            let what = "`paginationPolicy` is not supported: the action gives the first page only";
+            let hint = "put it into an Until that goes on with the link to the next page";
+            self.reader
+                .warning("not-supported", policy.key_span, what, hint);
         }
     }
 

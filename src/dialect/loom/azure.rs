@@ -125,6 +125,8 @@ impl Loom<'_> {
                 );
                 self.reader
                     .error("missing-parameter", entry.key_span, what, hint);
+                // It is there all the same, for those that refer to it.
+                found.push((Name::from(entry.key.as_str()), Value::Null));
                 continue;
             };
             self.check_parameter(entry, node);
@@ -211,8 +213,9 @@ impl Loom<'_> {
         let kind = fields.need(&mut self.reader, "type", first.key_span, hint);
         let label = kind.and_then(|entry| self.reader.text(entry, hint));
         if let Some(split) = fields.get("splitOn") {
-            let what = "`splitOn` is not supported: a run gets the whole body";
-            let hint = "use a Foreach over the list";
+            let what = "`splitOn` starts a run for each item in Azure; here one run gets the whole \
+                        body, and no others are started";
+            let hint = "put the actions into a Foreach over the list, or start a run for each item";
             self.reader
                 .warning("not-supported", split.key_span, what, hint);
         }

@@ -45,6 +45,7 @@ impl Loom<'_> {
             handlers: Vec::new(),
             links: Vec::new(),
             environment: Vec::new(),
+            scripts: Vec::new(),
             span: node.span,
         };
         if self.azure() {

@@ -28,7 +28,7 @@ use super::reader::Reader;
 use super::{Caps, stem};
 use crate::diagnostic::{Diagnostics, did_you_mean};
 use crate::expression::{Condition, Syntax, Template, Value};
-use crate::hir::Workflow;
+use crate::hir::{Script, Workflow};
 use crate::model::{Dialect, Name};
 use crate::source::{Bundle, Entry, Kind, Node, SourceFile, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +56,7 @@ pub(super) fn read(
         schemas,
         joins: BTreeMap::new(),
         joining: None,
+        scripts: Vec::new(),
     };
     tea.workflow(node, &stem(&file.path))
 }
@@ -85,6 +86,8 @@ struct Tea<'d, 'n> {
     joins: BTreeMap<String, Name>,
     /// That step, while the node is read.
     joining: Option<Name>,
+    /// The scripts that are no templates.
+    scripts: Vec<Script>,
 }
 
 /// Where a step stands.

@@ -5,7 +5,7 @@ use super::node::{Made, Sink};
 use super::{Place, Tea, make};
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Wire};
-use crate::hir::Assignment;
+use crate::hir::{Assignment, Script};
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node};
 
@@ -129,8 +129,12 @@ impl<'n> Tea<'_, 'n> {
             self.reader.wrong_type(code, "the code", "text", hint);
             return None;
         };
+        self.remember(language, code, text);
         let template = match language {
-            Language::Python => self.reader.template(code),
+            Language::Python => {
+                self.comments(code, text);
+                self.reader.template(code)
+            }
             Language::Lua | Language::Prolog => make::text(text),
         };
         let mut globals = globals;
@@ -144,6 +148,47 @@ impl<'n> Tea<'_, 'n> {
             members.push(("live", make::text("state")));
         }
         Some(object(members))
+    }
+
+    /// Keeps code that is not rendered, for whoever looks at its syntax.
+    fn remember(&mut self, language: Language, code: &Node, text: &str) {
+        let is_template = ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark));
+        if language == Language::Python && is_template {
+            return;
+        }
+        let mut lines = Vec::new();
+        let mut offset = 0;
+        for line in text.split_inclusive('\n') {
+            let shown = line.trim_end();
+            let blank = shown.len() - shown.trim_start().len();
+            let place = self.reader.place(code, offset + blank, shown.len() - blank);
+            lines.push(place);
+            offset += line.len();
+        }
+        let script = Script {
+            executor: language.executor(),
+            code: text.to_owned(),
+            lines,
+        };
+        // A corrector is read once for each loop that it corrects for.
+        if !self.scripts.iter().any(|known| known.lines == script.lines) {
+            self.scripts.push(script);
+        }
+    }
+
+    /// A comment of Jinja in code is left out of it, also where it was meant as code.
+    fn comments(&mut self, code: &Node, text: &str) {
+        let Some(start) = text.find("{#").filter(|_| !text.contains("{% raw")) else {
+            return;
+        };
+        let length = text.get(start..).and_then(|rest| rest.find("#}"));
+        // One without an end is an error already.
+        if let Some(length) = length {
+            let span = self.reader.place(code, start, length + 2);
+            let what = "`{# … #}` is a comment of Jinja: it is left out of this code";
+            let hint = "for a comment of Python write `# …`; for the letters, {{ '{#' }}";
+            self.reader.warning("jinja-comment", span, what, hint);
+        }
     }
 
     /// `run: {type: expression, value}`: a template's value.

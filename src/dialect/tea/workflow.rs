@@ -36,6 +36,7 @@ impl<'n> Tea<'_, 'n> {
             handlers: Vec::new(),
             links: Vec::new(),
             environment: Vec::new(),
+            scripts: Vec::new(),
             span: node.span,
         };
         let Some(mut fields) = self.reader.fields(node, "the workflow", "a map") else {
@@ -93,6 +94,7 @@ impl<'n> Tea<'_, 'n> {
             workflow.body = self.nodes(nodes, edges, &workflow.name, max_steps);
         }
         workflow.environment = self.environment(node);
+        workflow.scripts = std::mem::take(&mut self.scripts);
         workflow
     }
 

@@ -9,6 +9,7 @@ mod health;
 mod history;
 mod limits;
 mod outcome;
+mod reached;
 mod status;
 mod summary;
 mod view;
@@ -26,6 +27,7 @@ pub use health::{RepairReport, StoreReport};
 pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
 pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
 pub use outcome::{ErrorReport, OutcomeReport, PauseReport};
+pub use reached::LimitReached;
 pub use status::{
     ConditionReport, LastIteration, LoopReport, PausedSince, Read, StatusReport, status,
 };

@@ -1,7 +1,8 @@
 //! How a run ended or why it stands still, with the place in the author's file.
 
+use super::LimitReached;
 use crate::expression::Value;
-use crate::machine::{LoopEnd, Outcome, PauseReason, RunError};
+use crate::machine::{LoopEnd, LoopState, Outcome, PauseReason, RunError};
 use crate::model::{Status, fault_kind};
 use crate::source::Bundle;
 use crate::time::Timestamp;
@@ -17,6 +18,9 @@ pub struct OutcomeReport {
     pub output: Value,
     /// Why it did not succeed.
     pub error: Option<ErrorReport>,
+    /// The loops of a run that succeeded that ended at a limit all the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitReached>,
     /// When.
     pub at: Timestamp,
 }
@@ -56,9 +60,10 @@ pub struct PauseReport {
 }
 
 impl OutcomeReport {
-    /// An outcome with its places looked up in what the run was compiled from.
+    /// An outcome with its places looked up in what the run was compiled from, and the limits that
+    /// its loops reached.
     #[must_use]
-    pub fn new(outcome: &Outcome, bundle: Option<&Bundle>) -> Self {
+    pub fn new(outcome: &Outcome, bundle: Option<&Bundle>, loops: &[LoopState]) -> Self {
         let error = match (&outcome.error, outcome.status) {
             (Some(error), _) => Some(ErrorReport::new(error, bundle)),
             (None, Status::Succeeded | Status::Skipped) => None,
@@ -70,10 +75,16 @@ impl OutcomeReport {
                 "the run was ended as failed",
             )),
         };
+        // One that failed has told of the limit that it failed at.
+        let limits = match &error {
+            None => LimitReached::of(loops),
+            Some(_) => Vec::new(),
+        };
         Self {
             status: outcome.status,
             output: outcome.output.clone(),
             error,
+            limits,
             at: outcome.at,
         }
     }

@@ -29,6 +29,8 @@ pub struct StatusReport {
     pub workflow: String,
     /// What it is doing.
     pub status: RunStatus,
+    /// Whether a process owns the store; while none does, no run goes on.
+    pub owned: bool,
     /// When it was started.
     pub started_at: Timestamp,
     /// When its last commit was made.
@@ -149,15 +151,19 @@ pub fn status(
         since: *since,
         pause: PauseReport::new(reason),
     });
-    let outcome = state
-        .outcome
-        .as_ref()
-        .map(|outcome| OutcomeReport::new(outcome, view.bundle()));
+    let outcome = match &state.outcome {
+        None => None,
+        Some(outcome) => {
+            let loops = inspector.loops(run)?;
+            Some(OutcomeReport::new(outcome, view.bundle(), &loops))
+        }
+    };
     Ok(StatusReport {
         at,
         run: header.id.to_string(),
         workflow: header.workflow.to_string(),
         status: state.status(),
+        owned: inspector.is_owned(),
         started_at: header.started_at,
         updated_at: header.updated_at,
         commit: header.revision,

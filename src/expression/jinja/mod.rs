@@ -138,6 +138,11 @@ impl Jinja {
         self.roots.iter().flat_map(of).collect()
     }
 
+    /// The variables of `env` that it reads without a default.
+    pub(crate) fn bare_environment(&self) -> &[String] {
+        &self.rewritten.bare
+    }
+
     /// The members of this name that it reads by a name of their own.
     pub(crate) fn members_of(&self, root: &str) -> &[String] {
         roots::members_of_root(&self.roots, root)

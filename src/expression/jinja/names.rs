@@ -4,7 +4,7 @@
 use super::engine::ENGINE;
 use crate::diagnostic::did_you_mean;
 use minijinja::ErrorKind;
-use minijinja::machinery::ast::{CallArg, Expr, Stmt};
+use minijinja::machinery::ast::{CallArg, Expr, Filter, Stmt};
 use std::ops::Range;
 
 /// Functions of the engine itself.
@@ -33,6 +33,25 @@ pub(super) fn environment<'e>(expr: &'e Expr<'_>) -> Option<&'e str> {
         },
         _ => None,
     }
+}
+
+/// The variable that `env.X | default(…)` reads, with the arguments of the filter.
+pub(super) fn defaulted<'e, 's>(filter: &'e Filter<'s>) -> Option<(&'e str, &'e [CallArg<'s>])> {
+    let inner = filter.expr.as_ref()?;
+    let plain = match inner {
+        Expr::Call(call) => call.args.len() == 1,
+        _ => true,
+    };
+    let name = environment(inner).filter(|_| plain)?;
+    let known = matches!(filter.name, "default" | "d");
+    let given = (1..=2).contains(&filter.args.len());
+    let placed = filter.args.iter().all(|arg| match arg {
+        CallArg::Pos(_) => true,
+        CallArg::Kwarg(name, _) => *name == "boolean",
+        CallArg::PosSplat(_) | CallArg::KwargSplat(_) => false,
+    });
+    let first = matches!(filter.args.first(), Some(CallArg::Pos(_)));
+    (known && given && placed && first).then_some((name, &*filter.args))
 }
 
 fn is_environment(expr: &Expr<'_>) -> bool {

@@ -1,7 +1,8 @@
 //! Values as the engine sees them, and back. Arrays and objects are wrapped, never converted, so
 //! that reading one member costs that member.
 
-use super::session;
+use super::{python, session};
+use crate::expression::secret::with_fallback;
 use crate::expression::{MAX_DEPTH, Object as Map, Value};
 use minijinja::value::{
     DynObject, Enumerator, Object, ObjectExt, ObjectRepr, Value as Jinja, ValueKind,
@@ -110,15 +111,46 @@ impl Object for Members {
         method: &str,
         args: &[Jinja],
     ) -> Result<Jinja, Error> {
-        if method != "get" {
-            return Err(Error::from(ErrorKind::UnknownMethod));
-        }
-        let (key, default): (&Jinja, Option<Jinja>) = minijinja::value::from_args(args)?;
+        let (key, default, or_empty): (&Jinja, Option<Jinja>, bool) = match method {
+            "get" => {
+                let (key, default) = minijinja::value::from_args(args)?;
+                (key, default, false)
+            }
+            DEFAULT => {
+                let (key, default, or_empty): (_, _, Option<Jinja>) =
+                    minijinja::value::from_args(args)?;
+                (
+                    key,
+                    Some(default),
+                    or_empty.is_some_and(|given| given.is_true()),
+                )
+            }
+            _ => return Err(Error::from(ErrorKind::UnknownMethod)),
+        };
         let found = key.as_str().and_then(|key| self.map.get(key));
-        Ok(match found {
-            Some(value) => to_jinja(value, false),
-            None => default.unwrap_or_else(|| Jinja::from(())),
+        Ok(match (found, default) {
+            (Some(Value::String(text)), Some(default)) => match marked(text, &default, or_empty)? {
+                Some(mark) => session::text(&mark.into()),
+                None if or_empty && text.is_empty() => default,
+                None => session::text(text),
+            },
+            (Some(value), _) => to_jinja(value, false),
+            (None, default) => default.unwrap_or_else(|| Jinja::from(())),
         })
+    }
+}
+
+/// The method that `env.X | default(…)` becomes.
+pub(super) const DEFAULT: &str = "__default";
+
+/// The mark of a key with what stands there when that is not set.
+fn marked(text: &str, default: &Jinja, or_empty: bool) -> Result<Option<String>, Error> {
+    match default.kind() {
+        ValueKind::String | ValueKind::Number | ValueKind::Bool => {
+            let default = python::str(default)?;
+            Ok(with_fallback(text, &default, or_empty))
+        }
+        _ => Ok(None),
     }
 }
 

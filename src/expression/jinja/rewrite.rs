@@ -4,6 +4,7 @@
 
 use super::complexity::{TOO_COMPLEX, check};
 use super::names::{self, UnknownName};
+use super::object;
 use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Stmt};
 use minijinja::machinery::{parse, parse_expr};
 use minijinja::syntax::SyntaxConfig;
@@ -26,6 +27,8 @@ pub(super) struct Rewritten {
     pub sliced: Vec<String>,
     /// The variables of `env` that are read; none where not all of them are named.
     pub environment: Option<Vec<String>>,
+    /// Those of them that are read somewhere without saying what stands there without them.
+    pub bare: Vec<String>,
 }
 
 impl Rewritten {
@@ -77,6 +80,8 @@ pub(super) fn template(source: &str, syntax: SyntaxConfig) -> Result<Rewritten, 
 #[derive(Default)]
 struct Environment {
     named: Vec<String>,
+    /// Those of them that have no default.
+    bare: Vec<String>,
     /// How often the name stands there.
     seen: usize,
 }
@@ -94,7 +99,16 @@ impl Environment {
         // `env.get` of `env.get('X')` is seen as well, and names nothing of its own.
         if let Some(name) = names::environment(expr).filter(|name| *name != "get") {
             self.named.push(name.to_owned());
+            if !matches!(expr, Expr::Call(call) if call.args.len() > 1) {
+                self.bare.push(name.to_owned());
+            }
         }
+    }
+
+    /// Notes what is read with a default, in place of what is inside of that.
+    fn see_defaulted(&mut self, name: &str) {
+        self.seen += 1;
+        self.named.push(name.to_owned());
     }
 
     fn names(self) -> Option<Vec<String>> {
@@ -148,6 +162,7 @@ impl Writer {
             text: self.out,
             places: self.places,
             sliced: self.sliced,
+            bare: self.environment.bare.clone(),
             // A template that gives the name a value of its own may mean either.
             environment: match self.assigned.iter().any(|name| name == names::ENVIRONMENT) {
                 true => None,
@@ -228,12 +243,14 @@ impl Writer {
                 self.push(")");
             }
             Expr::Filter(filter) => {
-                if let Some(inner) = &filter.expr {
-                    self.wrapped(inner);
-                    self.push("|__count|");
+                if !self.defaulted(filter) {
+                    if let Some(inner) = &filter.expr {
+                        self.wrapped(inner);
+                        self.push("|__count|");
+                    }
+                    self.push(filter.name);
+                    self.arguments(&filter.args);
                 }
-                self.push(filter.name);
-                self.arguments(&filter.args);
             }
             Expr::Test(test) => {
                 self.push("(");
@@ -391,6 +408,29 @@ impl Writer {
             left = right;
         }
         self.push(")");
+    }
+
+    /// `env.X | default(…)`: what is not set is None, and a key is a mark, so the filter would see
+    /// neither. False: it is another filter.
+    fn defaulted(&mut self, filter: &ast::Filter<'_>) -> bool {
+        let own = !self.assigned.iter().any(|name| name == names::ENVIRONMENT);
+        let Some((name, arguments)) = names::defaulted(filter).filter(|_| own) else {
+            return false;
+        };
+        self.environment.see_defaulted(name);
+        self.push(names::ENVIRONMENT);
+        self.push(".");
+        self.push(object::DEFAULT);
+        self.push("(");
+        self.string(name);
+        for argument in arguments {
+            if let CallArg::Pos(value) | CallArg::Kwarg(_, value) = argument {
+                self.push(", ");
+                self.expr(value);
+            }
+        }
+        self.push(")");
+        true
     }
 
     fn call(&mut self, call: &ast::Call<'_>) {

@@ -248,6 +248,7 @@ fn of_store(error: &StoreError) -> Kind {
         StoreError::Locked { .. }
         | StoreError::Foreign { .. }
         | StoreError::Corrupt { .. }
+        | StoreError::Unopened { .. }
         | StoreError::Io(_)
         | StoreError::Conflict { .. }
         | StoreError::Failed { .. } => Kind::Store,

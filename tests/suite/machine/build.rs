@@ -134,6 +134,7 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
         outputs: Outputs::State,
         handlers: Vec::new(),
         links: Vec::new(),
+        scripts: Vec::new(),
         environment: Vec::new(),
         span: Span::default(),
     }

@@ -98,6 +98,7 @@ impl DumpReport {
         let run = &*header.id;
         let view = self.part(run, "state", RunView::load(inspector, run).map(Some));
         let loops = self.part(run, "loops", inspector.loops(run));
+        let state = view.as_ref().map(|view| state(view, &loops));
         let limit = filter.iterations.unwrap_or(usize::MAX);
         let rows = inspector.iterations(run, None, limit);
         let mut iterations = self.part(run, "iterations", rows);
@@ -148,7 +149,7 @@ impl DumpReport {
                 program: header.program.to_string(),
                 state: view.as_ref().and_then(|view| checksum(view.state())),
             },
-            state: view.as_ref().map(state),
+            state,
         });
     }
 }

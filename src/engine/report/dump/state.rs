@@ -9,8 +9,8 @@ use super::types::{
 };
 use crate::expression::Value;
 use crate::machine::{
-    ActionRecord, BranchState, Cursor, CursorId, Frame, FrameKind, Output, PendingEffect, Records,
-    RunState, TimerPurpose, Wait,
+    ActionRecord, BranchState, Cursor, CursorId, Frame, FrameKind, LoopState, Output,
+    PendingEffect, Records, RunState, TimerPurpose, Wait,
 };
 use crate::model::LinkKind;
 use crate::program::ActionId;
@@ -26,7 +26,7 @@ pub(super) fn checksum(state: &RunState) -> Option<String> {
 
 // ── a run's state ───────────────────────────────────────────────────────────────────────────────
 
-pub(super) fn state(view: &RunView) -> StateDump {
+pub(super) fn state(view: &RunView, loops: &[LoopState]) -> StateDump {
     let run = view.state();
     StateDump {
         input: shown(&run.input),
@@ -40,7 +40,7 @@ pub(super) fn state(view: &RunView) -> StateDump {
         outcome: run
             .outcome
             .as_ref()
-            .map(|outcome| OutcomeReport::new(outcome, view.bundle())),
+            .map(|outcome| OutcomeReport::new(outcome, view.bundle(), loops)),
         cursors: run
             .cursors
             .iter()

@@ -1,0 +1,71 @@
+//! The syntax of scripts, before anything runs. It compiles and never runs; what cannot be looked at
+//! here, as there is no `python3`, is not complained of.
+
+use mlua::StdLib;
+use mlua::chunk::ChunkMode;
+use mlua::prelude::{Lua, LuaError, LuaOptions};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Reads a list of codes from standard input and answers with a list of `[line, message]` or null.
+const CHECK: &str = include_str!("check.py");
+
+/// More code than this is not looked at, in bytes.
+const MAX_CODE: usize = 1 << 20;
+
+/// What is wrong with a script.
+pub struct SyntaxMistake {
+    /// In which line of it, from 1.
+    pub line: usize,
+    /// What, in one line.
+    pub message: String,
+}
+
+/// The scripts of a language that do not compile, by their places in the list.
+#[must_use]
+pub fn syntax_mistakes(language: &str, codes: &[&str]) -> Vec<(usize, SyntaxMistake)> {
+    let size: usize = codes.iter().map(|code| code.len()).sum();
+    if codes.is_empty() || size > MAX_CODE {
+        return Vec::new();
+    }
+    let found: Vec<Option<SyntaxMistake>> = match language {
+        "lua" => codes.iter().map(|code| of_lua(code)).collect(),
+        "python" => of_python(codes).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let placed = found.into_iter().enumerate();
+    placed
+        .filter_map(|(place, mistake)| Some((place, mistake?)))
+        .collect()
+}
+
+fn of_lua(code: &str) -> Option<SyntaxMistake> {
+    let lua = Lua::new_with(StdLib::NONE, LuaOptions::default()).ok()?;
+    let chunk = lua.load(code).set_name("=script").set_mode(ChunkMode::Text);
+    let Err(LuaError::SyntaxError { message, .. }) = chunk.into_function() else {
+        return None;
+    };
+    let (line, message) = message.strip_prefix("script:")?.split_once(": ")?;
+    Some(SyntaxMistake {
+        line: line.parse().ok()?,
+        message: message.to_owned(),
+    })
+}
+
+/// None when there is no Python, or it does not say.
+fn of_python(codes: &[&str]) -> Option<Vec<Option<SyntaxMistake>>> {
+    let mut command = Command::new("python3");
+    command
+        .args(["-I", "-S", "-c", CHECK])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    let sent = serde_json::to_vec(codes).ok()?;
+    // It reads everything before it answers; one that is gone reads nothing.
+    let _ = child.stdin.take()?.write_all(&sent);
+    let answer = child.wait_with_output().ok()?.stdout;
+    let found: Vec<Option<(usize, String)>> = serde_json::from_slice(&answer).ok()?;
+    let mistake = |(line, message)| SyntaxMistake { line, message };
+    Some(found.into_iter().map(|one| one.map(mistake)).collect())
+}
