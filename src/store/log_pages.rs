@@ -411,6 +411,41 @@ mod tests {
         assert_eq!(rows(&all), ["va", "vc"]);
     }
 
+    #[test]
+    fn what_a_page_gave_up_and_what_it_removed_are_told_apart() {
+        let all = [
+            (2, Kind::Node, leaf("", "", 0, &["a", "c", "m"])),
+            // Lost: page 3, which has "m". The other one is removed.
+            (2, Kind::Node, leaf("", "m", 0, &["a"])),
+            (2, Kind::Free, Bytes::new()),
+        ];
+        assert_eq!(rows(&all), ["va", "vm"]);
+    }
+
+    #[test]
+    fn of_two_pages_that_speak_of_a_key_the_newer_one_does() {
+        let mut all = vec![
+            (2, Kind::Node, leaf("", "", 0, &["a", "b"])),
+            (3, Kind::Node, leaf("b", "", 0, &["b"])),
+            // Lost: that page 2 ends at "b".
+            (2, Kind::Link, set("b", "vb of 2")),
+        ];
+        assert_eq!(rows(&all), ["va", "vb of 2"]);
+        all.push((3, Kind::Link, set("b", "vb of 3")));
+        assert_eq!(rows(&all), ["va", "vb of 3"]);
+    }
+
+    #[test]
+    fn changes_of_a_page_that_is_lost_are_within_what_no_page_knows() {
+        let all = [
+            (3, Kind::Node, leaf("m", "", 0, &["m"])),
+            // Lost: page 2, which ends at "m".
+            (2, Kind::Link, set("a", "va")),
+            (2, Kind::Link, set("m", "vm of another")),
+        ];
+        assert_eq!(rows(&all), ["va", "vm"]);
+    }
+
     /// What a log comes to.
     fn read(path: &std::path::Path) -> BTreeMap<Bytes, Bytes> {
         let mut told = crate::store::Checkup::default();

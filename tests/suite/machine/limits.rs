@@ -1,6 +1,7 @@
 //! Timeouts and what a loop does at its limits.
 
 use super::play::{Answer, Case, Outside, fails, ok};
+use std::time::Duration;
 use windlass::machine::RunStatus;
 
 #[test]
@@ -347,4 +348,59 @@ actions:
     assert_eq!(played.requests(), ["0 a 1", "4000 a 2", "8000 a 3"]);
     assert_eq!(played.took_ms(), 10_000);
     assert_eq!(played.status(), RunStatus::TimedOut);
+}
+
+/// What is computed is held to the operator's caps as what is written is: to them, not below.
+#[test]
+fn computed_limits_are_within_the_caps() {
+    let run = |count: u64, timeout: &str| {
+        let text = format!(
+            "
+variables: {{ count: {count}, timeout: {timeout} }}
+actions:
+  poll:
+    type: until
+    condition: \"@equals(1, 1)\"
+    limit: {{ count: \"@variables('count')\", timeout: \"@variables('timeout')\" }}
+    actions: {{ a: {{ type: compose, inputs: 1 }} }}
+outputs: done
+"
+        );
+        let mut case = Case::yaml(&text);
+        case.program.caps.count = 5;
+        case.program.caps.timeout = Duration::from_secs(60);
+        case.play()
+    };
+    for fits in [(5, "PT1M"), (4, "PT59S")] {
+        assert_eq!(run(fits.0, fits.1).output(), "\"done\"");
+    }
+    let error = run(6, "PT1M").error();
+    assert!(
+        error.contains("asks for 6 iterations; the cap is 5"),
+        "{error}"
+    );
+    for long in ["PT61S", "PT1H"] {
+        let error = run(5, long).error();
+        assert!(error.contains("asks for a timeout of"), "{error}");
+    }
+}
+
+/// Only what has iterations has boundaries: branches that are computed are one step together.
+#[test]
+fn branches_that_are_computed_end_in_one_transition() {
+    let played = Case::yaml(
+        "
+actions:
+  all:
+    type: parallel
+    actions:
+      a: { type: compose, inputs: 1 }
+      b: { type: compose, inputs: 2 }
+      c: { type: compose, inputs: \"@div(1, 0)\" }
+      d: { type: compose, inputs: 4 }
+",
+    )
+    .play();
+    assert!(played.error().contains("divides by zero"));
+    assert_eq!(played.steps.len(), 1);
 }

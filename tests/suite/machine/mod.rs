@@ -16,6 +16,7 @@ mod pages;
 pub mod play;
 mod random;
 mod retry;
+mod rewound;
 mod seen;
 mod tea;
 mod transitions;

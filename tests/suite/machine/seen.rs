@@ -242,3 +242,43 @@ fn a_case_that_is_text_is_no_number_in_logic_apps() {
     assert_eq!(taken("1", "@int('1')"), r#"{"all":"hit"}"#);
     assert_eq!(taken("\"1\"", "@string(1)"), r#"{"all":"hit"}"#);
 }
+
+/// A key is a path of printable ASCII: what marks other bytes is marked itself.
+#[test]
+fn no_two_steps_have_one_key() {
+    let keys = |name: &str| {
+        let text = format!("actions: {{ \"{name}\": {{ type: shell, run: x }} }}");
+        let played = Case::yaml(&text).play();
+        let keys = played.keys();
+        keys.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(keys("50% ä~!"), ["run/50%25%20%C3%A4~!"]);
+    assert_eq!(keys("50%20"), ["run/50%2520"]);
+}
+
+/// In TEA `env` is the environment, whatever the state has; elsewhere a variable comes first.
+#[test]
+fn env_is_the_environment_in_tea_only() {
+    let tea = Case::yaml(
+        "
+name: t
+initial_state: { env: { HOME: of the state } }
+nodes:
+  - { name: a, uses: setVariable, with: { name: seen, value: \"{{ env.HOME }}\" } }
+edges:
+  - { from: __start__, to: a }
+  - { from: a, to: __end__ }
+",
+    )
+    .environment(r#"{"HOME": "of the environment"}"#);
+    let seen = tea.play().output();
+    assert!(seen.contains(r#""seen":"of the environment""#), "{seen}");
+    let loom = Case::yaml(
+        "
+variables: { env: { HOME: of the variable } }
+actions: { a: { type: compose, inputs: \"{{ env.HOME }}\" } }
+outputs: \"@outputs('a')\"
+",
+    );
+    assert_eq!(loom.play().output(), "\"of the variable\"");
+}

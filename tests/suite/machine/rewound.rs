@@ -1,0 +1,166 @@
+//! Runs that are taken up again at an earlier place, without a store: what the new one has of the
+//! old one, and what it begins anew. `life/retry.rs` does the same from outside.
+
+use super::build::{call, of_graph, template};
+use super::play::{Case, Played, START, fails, ok};
+use std::time::Duration;
+use windlass::hir::{Block, RetryPolicy};
+use windlass::machine::{Change, FrameKind, Place, Rewound, RunState, TimerPurpose, Wait, rewind};
+use windlass::model::{Backoff, Name};
+use windlass::source::Span;
+use windlass::time::Timestamp;
+
+const LATER: Duration = Duration::from_secs(3_600);
+
+fn start(case: &Case) -> RunState {
+    RunState::new(Name::from("run"), case.program.hash)
+}
+
+fn changes(played: &Played) -> Vec<Change> {
+    let steps = played.steps.iter();
+    steps.flat_map(|step| step.changes.clone()).collect()
+}
+
+fn rewound(case: &Case, changes: &[Change], place: &str) -> RunState {
+    let place = Place::Path(place.to_owned());
+    let now = START.plus(LATER);
+    match rewind(
+        &case.program,
+        &start(case),
+        changes,
+        &place,
+        &"new".into(),
+        now,
+    ) {
+        Rewound::State(state) => *state,
+        other => panic!("{place:?}: {other:?}"),
+    }
+}
+
+fn seconds(at: Timestamp) -> i64 {
+    (at.0 - START.0) / 1_000
+}
+
+/// `slow` is in flight and `sleep` has 500 s to go when `last` begins, 100 s after the start.
+fn branches() -> Case {
+    Case::yaml(
+        "
+actions:
+  both:
+    type: parallel
+    actions:
+      one:
+        type: scope
+        actions:
+          wait: { type: wait, interval: PT100S }
+          last: { type: shell, run: x }
+      slow: { type: shell, run: x }
+      sleep: { type: wait, interval: PT600S }
+",
+    )
+    .world(|call| match call.name {
+        "slow" => ok("1").after(5_000),
+        _ => fails("shell").after(50),
+    })
+}
+
+#[test]
+fn what_is_in_flight_has_the_keys_of_the_new_run() {
+    let case = branches();
+    let state = rewound(&case, &changes(&case.play()), "last");
+    let keys: Vec<&str> = state
+        .effects
+        .values()
+        .map(|one| &*one.request.key)
+        .collect();
+    assert_eq!(keys, ["new/slow"]);
+    assert_eq!(&*state.id, "new");
+}
+
+/// The hour that has passed since is none for the run.
+#[test]
+fn what_waited_has_as_long_to_wait_as_it_had_then() {
+    let case = branches();
+    let state = rewound(&case, &changes(&case.play()), "last");
+    let due: Vec<i64> = state
+        .timers
+        .values()
+        .map(|one| seconds(one.due_at))
+        .collect();
+    assert_eq!(due, [3_600 + 500]);
+}
+
+#[test]
+fn an_action_has_all_of_its_attempts_and_all_of_its_time() {
+    let mut ask = call("ask");
+    ask.timeout = Some(template("PT40S"));
+    ask.retry = Some(RetryPolicy {
+        count: template("@add(1, 1)"),
+        backoff: Backoff::Fixed {
+            interval: Duration::from_secs(7),
+        },
+        on: Vec::new(),
+        span: Span::default(),
+    });
+    let body = Block::Sequence(vec![call("first"), ask]);
+    let case = of_graph(&[], body).world(|call| match call.name {
+        "first" => ok("1").after(10),
+        _ => fails("shell"),
+    });
+    let state = rewound(&case, &changes(&case.play()), "ask");
+    let cursor = state.cursors.values().next().unwrap();
+    assert_eq!(cursor.wait, Wait::Ready);
+    let tried = cursor.frames.iter().find_map(|frame| match &frame.kind {
+        FrameKind::Try(tried) => Some(tried),
+        _ => None,
+    });
+    let tried = tried.unwrap();
+    assert_eq!((tried.attempt, tried.max_attempts), (1, 3));
+    assert_eq!((&tried.last_fault, tried.next_due_at), (&None, None));
+    let timers: Vec<_> = state.timers.values().collect();
+    assert!(matches!(timers[0].purpose, TimerPurpose::Deadline(_)));
+    assert_eq!(seconds(timers[0].due_at), 3_600 + 40);
+    assert_eq!(timers.len(), 1);
+}
+
+/// A run that began in the middle is taken up in its own middle, and nowhere before that.
+#[test]
+fn a_run_that_was_taken_up_is_taken_up_again() {
+    let case = Case::yaml(
+        "
+actions:
+  poll:
+    type: until
+    condition: \"@equals(1, 2)\"
+    limit: { count: 9 }
+    actions:
+      look: { type: shell, run: x }
+      more: { type: shell, run: x }
+",
+    )
+    .world(|call| match (call.name, call.n) {
+        ("more", 2) => fails("shell"),
+        _ => ok("1"),
+    });
+    let played = case.play();
+    let all = changes(&played);
+    for place in ["poll#2", "poll#2/look", "look", "poll#2/more"] {
+        let once = rewound(&case, &all, place);
+        let began = [Change::TakenUp(Box::new(once.clone()))];
+        let twice = rewound(&case, &began, place);
+        assert_eq!(twice, once, "{place}");
+        let elsewhere = Place::Path(String::from("poll#1"));
+        let now = START.plus(LATER);
+        let id = Name::from("new");
+        let none = rewind(&case.program, &start(&case), &began, &elsewhere, &id, now);
+        assert_eq!(none, Rewound::Nowhere, "{place}");
+    }
+    // Where an action begins in the middle of its iteration, the iteration is not taken up.
+    let middle = rewound(&case, &all, "poll#2/more");
+    let began = [Change::TakenUp(Box::new(middle))];
+    let iteration = Place::Path(String::from("poll#2"));
+    let now = START.plus(LATER);
+    let id = Name::from("new");
+    let found = rewind(&case.program, &start(&case), &began, &iteration, &id, now);
+    assert_eq!(found, Rewound::Nowhere);
+}
