@@ -524,6 +524,104 @@ mod tests {
         }
     }
 
+    /// The second message of three.
+    #[test]
+    fn what_lies_between_two_whole_messages_is_told() {
+        let three = [
+            message(8, 0, 7, b"first"),
+            message(10, 0, 8, b"second"),
+            message(10, 0, 9, b"third"),
+        ];
+        let from = HEADER + three[0].len();
+        let to = from + three[1].len();
+        let mut bad = [vec![header(0)], three.to_vec()].concat().concat();
+        bad[from + 9] ^= 1;
+        let (found, told) = read(&[bad]);
+        assert_eq!(found.len(), 2);
+        let told: Vec<&String> = told.wrong.iter().map(|wrong| &wrong.error).collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].contains("segment at byte 0") && told[0].contains(&format!("{from} to {to}")),
+            "{told:?}"
+        );
+    }
+
+    /// A message of which the body lies in a file of its own.
+    fn with_blob(change: impl FnOnce(&mut Vec<u8>)) -> (Option<Vec<u8>>, Checkup) {
+        let dir = tempfile::tempdir().unwrap();
+        let log = [header(0), message(11, 0, 7, &5_i64.to_le_bytes())].concat();
+        fs::write(dir.path().join("db"), log).unwrap();
+        fs::create_dir(dir.path().join("blobs")).unwrap();
+        let body = [&[11], &b"long"[..]].concat();
+        let sum = crc32fast::hash(&body).to_le_bytes();
+        let mut blob = [&sum[..], &body].concat();
+        change(&mut blob);
+        fs::write(dir.path().join("blobs/5"), blob).unwrap();
+        let (mut told, mut out) = (Checkup::default(), None);
+        let log = Log::open(dir.path()).unwrap();
+        log.messages(&mut told, |message| {
+            assert_eq!(message.kind, Kind::Link);
+            out = Some(message.body.to_vec());
+        })
+        .unwrap();
+        (out, told)
+    }
+
+    #[test]
+    fn a_message_in_a_file_of_its_own_is_read_when_it_is_whole() {
+        let (whole, told) = with_blob(|_| {});
+        assert_eq!(whole.as_deref(), Some(&b"long"[..]));
+        assert_eq!(told.wrong, []);
+        for bit in 0..9 * 8 {
+            let (bad, told) = with_blob(|blob| blob[bit / 8] ^= 1 << (bit % 8));
+            assert_eq!(bad, None, "bit {bit}");
+            assert_eq!(told.wrong.len(), 1, "bit {bit}");
+        }
+        // A whole one, of another kind.
+        let (bad, told) = with_blob(|blob| {
+            blob[4] = 9;
+            let sum = crc32fast::hash(&blob[4..]).to_le_bytes();
+            blob[..4].copy_from_slice(&sum);
+        });
+        assert_eq!(bad, None);
+        assert!(told.wrong[0].error.contains("it is another"), "{told:?}");
+        let (bad, told) = with_blob(|blob| blob.resize(3, 0));
+        assert_eq!((bad, told.wrong.len()), (None, 1));
+    }
+
+    #[test]
+    fn a_file_that_is_longer_than_any_message_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("blobs")).unwrap();
+        let file = File::create(dir.path().join("blobs/5")).unwrap();
+        let read = |length: u64| {
+            file.set_len(length).unwrap();
+            let error = blob(dir.path(), &5_i64.to_le_bytes(), 9).unwrap_err();
+            error.to_string()
+        };
+        assert!(read(MAX_BLOB + 1).ends_with("it is too long"));
+        assert!(read(MAX_BLOB).ends_with("its checksum does not match"));
+    }
+
+    #[test]
+    fn the_newest_message_before_a_place_is_before_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = [header(0), message(10, 0, 7, b"first")].concat();
+        let place = first.len() as u64;
+        let log = [first, message(10, 0, 7, b"second")].concat();
+        let end = log.len() as u64;
+        fs::write(dir.path().join("db"), log).unwrap();
+        let log = Log::open(dir.path()).unwrap();
+        let newest = |before| {
+            let body = log.newest(before, |message| Some(message.body.to_vec()));
+            body.unwrap().map(|body| String::from_utf8(body).unwrap())
+        };
+        assert_eq!(newest(end).as_deref(), Some("second"));
+        assert_eq!(newest(place + 1).as_deref(), Some("second"));
+        assert_eq!(newest(place).as_deref(), Some("first"));
+        assert_eq!(newest(HEADER as u64), None);
+    }
+
     #[test]
     fn segments_are_read_in_the_order_of_the_log_and_old_ends_are_not() {
         let old = message(10, 1, 1, b"of an earlier use");

@@ -595,3 +595,36 @@ impl From<KvError> for StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::Memory;
+    use super::*;
+
+    fn with(meta: &Meta) -> Result<Rows<Memory>, StoreError> {
+        let kv = Memory::default();
+        let mut writer = Writer::default();
+        writer.stage_meta(meta).unwrap();
+        kv.apply(&writer.stage).unwrap();
+        Rows::recover(kv, Retention::default(), "here")
+    }
+
+    #[test]
+    fn a_store_of_others_and_one_of_a_later_version_are_refused() {
+        assert!(with(&Meta::current()).is_ok());
+        let refused = |meta: &Meta| match with(meta) {
+            Err(StoreError::Foreign { reason, .. }) => reason,
+            other => panic!("{:?}", other.map(drop)),
+        };
+        let others = Meta {
+            magic: String::from("another store"),
+            ..Meta::current()
+        };
+        assert_eq!(refused(&others), "other magic");
+        let later = Meta {
+            format: FORMAT + 1,
+            ..Meta::current()
+        };
+        assert!(refused(&later).contains("this version knows 1"));
+    }
+}

@@ -279,7 +279,7 @@ pub fn from_env(name: &str, default: u64) -> u64 {
 }
 
 /// The database as it lies there, past everything that vouches for its rows.
-fn database(dir: &Path) -> sled::Db {
+pub fn database(dir: &Path) -> sled::Db {
     for _ in 0..100_000 {
         let config = sled::Config::new().segment_size(2 << 20);
         match config.path(dir.join("store")).open() {
@@ -334,4 +334,55 @@ fn a_row_that_the_database_gives_wrong_or_not_at_all_is_found() {
     }
     println!("found, changed and removed by family: {found:?}");
     assert_eq!(found.len(), 9);
+}
+
+/// Nobody knows where it stood in the indexes: it is looked for, and what is left is vouched for.
+#[test]
+fn a_run_that_cannot_be_read_can_be_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path(), false);
+    for run in ["run-3", "run-4"] {
+        let db = database(dir.path());
+        let key = [b"r", run.as_bytes(), b"\0"].concat();
+        let mut head = db.get(&key).unwrap().unwrap().to_vec();
+        let middle = head.len() / 2;
+        head[middle] ^= 1;
+        db.insert(&key, head).unwrap();
+        db.flush().unwrap();
+        drop(db);
+        let store = open_again(dir.path());
+        let read = store.header(run);
+        assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
+        store.delete(run).unwrap();
+        let read = store.header(run);
+        assert!(matches!(read, Err(StoreError::UnknownRun(_))), "{read:?}");
+        let due = store.due(Timestamp(i64::MAX), usize::MAX).unwrap();
+        assert!(due.iter().all(|(_, name)| &**name != run), "{due:?}");
+        let runnable = store.runnable().unwrap();
+        assert!(runnable.iter().all(|name| &**name != run), "{runnable:?}");
+    }
+    let store = open_again(dir.path());
+    assert_eq!(store.list(None, usize::MAX).unwrap().len(), RUNS - 2);
+    let left = store.due(Timestamp(i64::MAX), usize::MAX).unwrap().len();
+    assert_eq!(left + store.runnable().unwrap().len(), RUNS - 2);
+}
+
+#[test]
+fn stores_that_were_never_finished_are_swept_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut gone = std::process::Command::new("true").spawn().unwrap();
+    gone.wait().unwrap();
+    let gone = dir.path().join(format!("store.new-{}", gone.id()));
+    // The first process is always there.
+    let other = dir.path().join("store.new-1");
+    let another = dir.path().join("store.newest");
+    for place in [&gone, &other, &another] {
+        fs::create_dir(place).unwrap();
+        fs::write(place.join("db"), "unfinished").unwrap();
+    }
+    drop(SledStore::open(dir.path()).unwrap());
+    let own = dir.path().join(format!("store.new-{}", std::process::id()));
+    assert!(!gone.exists() && !own.exists());
+    assert!(other.exists() && another.exists());
+    drop(open_again(dir.path()));
 }

@@ -3,8 +3,10 @@
 //!
 //! `WINDLASS_REPAIR_POINTS` damages more places.
 
-use super::store_contract::{commit, hash};
-use super::store_damage::{Dice, RUNS, copy, damage, files, from_env, id, open_again, sample};
+use super::store_contract::{commit, hash, noise, source};
+use super::store_damage::{
+    Dice, RUNS, copy, damage, database, files, from_env, id, open_again, sample,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -12,7 +14,7 @@ use std::process::{Command, Output};
 use windlass::engine::EngineError;
 use windlass::engine::doctor::{examine, repair};
 use windlass::machine::RunState;
-use windlass::store::{Placement, Store, StoreError};
+use windlass::store::{Placement, Store, StoreError, StoredWorkflow};
 use windlass::time::Timestamp;
 
 /// Every state that a run of the sample ever had, by revision.
@@ -196,6 +198,51 @@ fn a_repaired_store_goes_on() {
     assert_eq!(store.history("run-0", 0, 999).unwrap(), before);
     drop(store);
     drop(open_again(dir.path()));
+}
+
+fn named(name: &str, text: &str) -> StoredWorkflow {
+    StoredWorkflow {
+        name: name.into(),
+        source: source(text),
+        stored_at: Timestamp(7),
+        schedule: None,
+    }
+}
+
+#[test]
+fn workflows_that_are_kept_by_name_come_along() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path(), false);
+    let (short, long) = (named("short", "one"), named("long", &noise(1, 100_000)));
+    let store = open_again(dir.path());
+    store.put_workflow(&short).unwrap();
+    store.put_workflow(&long).unwrap();
+    drop(store);
+    let old = dir.path().display();
+    for number in 1..=3 {
+        let repaired = alone(|| repair(dir.path())).unwrap();
+        assert_eq!(repaired.old, format!("{old}/store.damaged-{number}"));
+        assert_eq!(repaired.unreadable, []);
+        assert!(!repaired.stand_still, "nothing was wrong with it");
+        let store = open_again(dir.path());
+        assert_eq!(store.workflow("short").unwrap().as_ref(), Some(&short));
+        assert_eq!(store.workflow("long").unwrap().as_ref(), Some(&long));
+    }
+
+    // One that is lost in part is told of, and the others are whole.
+    let db = database(dir.path());
+    let rows = db.iter().keys().map(Result::unwrap);
+    let pieces: Vec<_> = rows.filter(|key| key.starts_with(b"wlong\0")).collect();
+    assert!(pieces.len() > 1, "{pieces:?}");
+    db.remove(&pieces[1]).unwrap();
+    db.flush().unwrap();
+    drop(db);
+    let repaired = alone(|| repair(dir.path())).unwrap();
+    let told: Vec<&str> = repaired.unreadable.iter().map(|one| &*one.what).collect();
+    assert_eq!(told, ["a program or workflow"]);
+    let store = open_again(dir.path());
+    assert_eq!(store.workflow("short").unwrap().as_ref(), Some(&short));
+    assert_eq!(store.workflow("long").unwrap(), None);
 }
 
 /// Leaves a log without its end: the mark is that of the group after its last one.
