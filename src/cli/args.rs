@@ -493,6 +493,10 @@ pub struct DumpArgs {
         default_value = "5"
     )]
     pub iterations: Amount,
+    /// The rows as they are written instead: keys and decoded records. Of a store that no process
+    /// owns
+    #[arg(long, env = "WINDLASS_RAW", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub raw: bool,
     #[command(flatten)]
     pub output: Output,
 }

@@ -6,11 +6,11 @@ use super::exit::{Exit, Failure};
 use super::human;
 use super::output::{self, Format, Screen};
 use crate::engine::report::{
-    CursorDump, DumpFilter, DumpReport, FrameKindDump, RecordDump, RunDump, StateDump, Unreadable,
-    WaitDump, dump,
+    CursorDump, DumpFilter, DumpReport, FrameKindDump, RawReport, RecordDump, RunDump, StateDump,
+    Unreadable, WaitDump, dump,
 };
 use crate::engine::{EngineError, LoopState, StoreError, Value, doctor, now};
-use crate::server::control::Request;
+use crate::server::control::{Client, Request};
 use std::fmt::Write as _;
 
 /// The most characters of a value on a line.
@@ -18,6 +18,9 @@ const VALUE: usize = 160;
 
 /// The command. What could not be read is also told on standard error, with exit code 8.
 pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exit, Failure> {
+    if args.raw {
+        return raw(global, args).await;
+    }
     let filter = DumpFilter {
         run: args.run.clone(),
         iterations: args.iterations.limit(),
@@ -68,6 +71,41 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
         Exit::Succeeded
     } else {
         Exit::Store
+    })
+}
+
+/// `--raw`: what is written, row by row.
+async fn raw(global: &Global, args: &DumpArgs) -> Result<Exit, Failure> {
+    if global.server.is_some() || Client::connect(&global.state).await?.is_some() {
+        return Err(Failure::Taken(String::from(
+            "--raw reads the rows of a store that no process owns",
+        )));
+    }
+    let mut rows: Vec<RawReport> = Vec::new();
+    doctor::raw(&global.state, args.run.as_deref(), &mut |row| {
+        rows.push(row)
+    })?;
+    match args.output.output {
+        Format::Table => {
+            let mut out = String::new();
+            for row in &rows {
+                let _ = writeln!(out, "{}  {}  {} bytes", row.key, row.what, row.bytes);
+                let text = row.record.as_deref().filter(|text| !text.is_empty());
+                let error = row
+                    .error
+                    .as_deref()
+                    .map(|error| format!("unreadable: {error}"));
+                if let Some(text) = text.map(str::to_owned).or(error) {
+                    let _ = writeln!(out, "  {}", output::printable(&text));
+                }
+            }
+            output::print(&out)?;
+        }
+        format => output::list(format, &rows)?,
+    }
+    Ok(match rows.iter().any(|row| row.error.is_some()) {
+        true => Exit::Store,
+        false => Exit::Succeeded,
     })
 }
 

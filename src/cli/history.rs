@@ -71,7 +71,7 @@ fn table(report: &HistoryReport, now: Timestamp) -> String {
                 .map_or_else(|| String::from("-"), |value| value.to_string()),
             human::time(row.ended_at, now),
             human::duration(row.ended_at.since(row.started_at)),
-            output::short(&row.result, 80),
+            output::brief(&row.result, 80),
         ]
     });
     let canvas = report.dialect.as_deref() == Some("canvas");

@@ -44,7 +44,9 @@ use tokio::runtime::Builder;
 /// Parses the arguments, does what they ask for, and gives the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let mut arguments = Arguments::parse();
+    // A variable that is set to nothing says nothing.
+    arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
     let screen = Screen::new(arguments.global.color, arguments.global.verbose);
     log::begin(screen);
     match dispatch(&arguments, screen) {

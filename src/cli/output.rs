@@ -186,6 +186,26 @@ pub fn short(value: &Value, most: usize) -> String {
     cut(&text, most)
 }
 
+/// The same of what an iteration gave, without the headers of HTTP answers: they come first, and say
+/// the least.
+pub fn brief(value: &Value, most: usize) -> String {
+    short(&bare(value), most)
+}
+
+fn bare(value: &Value) -> Value {
+    let Value::Object(members) = value else {
+        return value.clone();
+    };
+    let is_answer = members.contains_key("statusCode") && members.contains_key("body");
+    let kept = members
+        .iter()
+        .filter(|(name, _)| !(is_answer && &***name == "headers"));
+    Value::object(
+        kept.map(|(name, member)| (name.clone(), bare(member)))
+            .collect(),
+    )
+}
+
 /// Text of somebody else's for a terminal: its lines, without control characters.
 pub fn printable(text: &str) -> String {
     let clean = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };

@@ -213,7 +213,7 @@ fn a_loop(out: &mut String, one: &LoopReport, doing: &[&Doing], now: Timestamp) 
             "Succeeded" => String::new(),
             word => format!("{word} "),
         };
-        let result = output::short(&last.result, VALUE);
+        let result = output::brief(&last.result, VALUE);
         let _ = writeln!(out, "  last       {failed}{result}{changed}");
     }
 }

@@ -1,7 +1,8 @@
 //! The health of a store that no process owns: what of it can be read, and a new one made of that.
 
-use super::report::{RepairReport, StoreReport, Unreadable};
+use super::report::{RawReport, RepairReport, StoreReport, Unreadable};
 use super::{EngineError, Inspector};
+use crate::action::MASK;
 use crate::store::{self, Checkup, SledStore, StoreError};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -39,6 +40,46 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
 pub fn look(dir: impl AsRef<Path>) -> Result<(Inspector, Vec<Unreadable>), EngineError> {
     let (store, wrong) = store::look(exists(dir.as_ref())?)?;
     Ok((Inspector::unowned(Arc::new(store)), unreadable(wrong)))
+}
+
+/// The rows of a store that no process owns, as they lie there: all, or those of a run. Of a damaged
+/// one those that can be read.
+///
+/// # Errors
+/// [`EngineError::NoStore`]; store errors.
+pub fn raw(
+    dir: impl AsRef<Path>,
+    run: Option<&str>,
+    tell: &mut dyn FnMut(RawReport),
+) -> Result<(), EngineError> {
+    let dir = exists(dir.as_ref())?;
+    let mut report = |row: store::RawRow| {
+        tell(RawReport {
+            key: row.key,
+            what: row.what,
+            bytes: row.bytes,
+            record: row.record.map(|record| masked(&record)),
+            error: row.error,
+        });
+    };
+    match SledStore::open(dir) {
+        Ok(store) => store.raw(run, &mut report)?,
+        Err(StoreError::Corrupt { .. }) => store::written(dir)?.raw(run, &mut report)?,
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+/// What is printed of a record, without the marks of secrets.
+fn masked(record: &str) -> String {
+    let mut rest = record;
+    let mut out = String::with_capacity(record.len());
+    while let Some((before, from)) = rest.split_once("\\u{e0f0}secret:") {
+        out.push_str(before);
+        out.push_str(MASK);
+        rest = from.split_once("\\u{e0f1}").map_or("", |(_, after)| after);
+    }
+    out + rest
 }
 
 /// Makes a new store of what can be read, and keeps the old one beside it.

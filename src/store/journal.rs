@@ -124,7 +124,7 @@ impl Parts {
 }
 
 /// How many bytes a record has when it is not squeezed, and its changes.
-fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
+pub(super) fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
     let parts = Parts::read(bytes)?;
     let changes = codec::decode_all(parts.changes())?;
     Ok((parts.whole.len() as u64, changes))

@@ -4,7 +4,7 @@
 
 use super::kv::{Kv, prefixed};
 use super::memory::{Memory, MemoryStore};
-use super::rows::Retention;
+use super::rows::{Retention, Rows};
 use super::salvage::{Salvaged, read_all, rebuild};
 use super::sled::{DIRECTORY, Sled};
 use super::{Checkup, StoreError};
@@ -55,6 +55,17 @@ pub fn look(dir: &Path) -> Result<(MemoryStore, Checkup), StoreError> {
     let salvaged = rebuild(rows, Sled::acknowledged(&path), &whole, told)?;
     let store = MemoryStore::recover(whole, Retention::default(), "the damaged store")?;
     Ok((store, salvaged.wrong))
+}
+
+/// The rows of a store that does not open, as they were written, as far as they can be read.
+///
+/// # Errors
+/// As [`repair`].
+pub fn written(dir: &Path) -> Result<MemoryStore, StoreError> {
+    let path = dir.join(DIRECTORY);
+    let _alone = lock(dir, &path)?;
+    let (rows, _) = read(&path)?;
+    Ok(Rows::fresh(rows, Retention::default(), "the damaged store"))
 }
 
 /// The lock that the database takes.

@@ -412,3 +412,32 @@ fn what_a_definition_would_do_in_azure_and_not_here_is_said() {
     // One mistake is told once.
     assert_eq!(told.err.matches("error[").count(), 1, "{told:?}");
 }
+
+#[test]
+fn what_an_answer_said_is_seen_before_its_headers() {
+    let folder = Folder::new();
+    let answer = "{ statusCode: 200, headers: { server: some, date: today }, body: { n: 1 } }";
+    let text = THIRTY.replace("inputs: 1 }", &format!("inputs: {answer} }}"));
+    let file = folder.file("w.yaml", text);
+    let begun = folder.run(&["run", file.to_str().unwrap(), "--id", "r"]);
+    begun.left(0, &[]);
+    let told = folder.run(&["history", "r", "--iterations", "1"]).out;
+    let brief = r#"{"c":{"statusCode":200,"body":{"n":1}}}"#;
+    assert!(told.contains(brief), "{told}");
+    // For programs all of it is there.
+    let told = folder.run(&["history", "r", "-o", "json"]).out;
+    assert!(told.contains(r#""server":"some""#), "{told}");
+}
+
+#[test]
+fn a_variable_that_is_set_to_nothing_says_nothing() {
+    let folder = Folder::new();
+    let file = folder.file("w.yaml", THIRTY);
+    let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["run", file.to_str().unwrap()])
+        .current_dir(folder.0.path())
+        .env_remove("WINDLASS_STATE")
+        .env("WINDLASS_SERVER", "")
+        .output();
+    Told::new(&output.unwrap()).left(0, &[]);
+}

@@ -290,6 +290,19 @@ fn the_command_line_tells_and_repairs() {
     let wrong = &report["unreadable"][0];
     assert_eq!(wrong["what"], "the store as a whole", "{wrong}");
     assert_eq!(content(&dir.path().join("store")), before);
+    let raw = windlass(dir.path(), &["dump", "run-1", "--raw", "-o", "jsonl"]);
+    assert_eq!(raw.status.code(), Some(0), "{raw:?}");
+    let said = String::from_utf8(raw.stdout).unwrap();
+    for part in [
+        "header of run run-1",
+        "StoredHead",
+        "changes 60 of run run-1",
+    ] {
+        assert!(said.contains(part), "no {part} in {said}");
+    }
+    assert!(!said.contains("of run run-2"), "{said}");
+    // Nothing that only a repair would say.
+    assert!(!said.contains("windlass.parked"), "{said}");
     let bad = windlass(dir.path(), &["doctor", "-o", "json"]);
     assert_eq!(bad.status.code(), Some(8), "{bad:?}");
     let said: serde_json::Value = serde_json::from_slice(&bad.stdout).unwrap();

@@ -26,3 +26,18 @@ pub struct RepairReport {
     /// What could not be read.
     pub unreadable: Vec<Unreadable>,
 }
+
+/// A row as it lies in a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RawReport {
+    /// The bytes of its key, in hexadecimal digits.
+    pub key: String,
+    /// What the key names.
+    pub what: String,
+    /// How many bytes its value has.
+    pub bytes: u64,
+    /// The record, as the engine's own types print; it changes with them.
+    pub record: Option<String>,
+    /// Why the record cannot be read.
+    pub error: Option<String>,
+}

@@ -23,7 +23,7 @@ pub use dump::{
     FrameDump, FrameKindDump, HeaderDump, LinkDump, RecordDump, RunDump, SignalDump, SizesDump,
     StateDump, TimerDump, Unreadable, WaitDump, dump,
 };
-pub use health::{RepairReport, StoreReport};
+pub use health::{RawReport, RepairReport, StoreReport};
 pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
 pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
 pub use outcome::{ErrorReport, OutcomeReport, PauseReport};

@@ -87,6 +87,47 @@ actions:
 outputs: { total: "@variables('total')", n: "@variables('n')" }
 "#;
 
+/// A run that has failed in a world with a broken part.
+struct Failed {
+    world: World,
+    place: Place,
+    server: Server,
+    run: String,
+}
+
+impl Failed {
+    /// Starts the run, sends it signals, and waits for its end.
+    async fn of(workflow: &str, signals: &[&str]) -> Self {
+        let world = World::new();
+        let base = world.serve().await;
+        let place = Place::new();
+        let server = Server::start(&place.state());
+        let run = server.begin(workflow, json!({ "base": base })).await;
+        for name in signals {
+            let path = format!("/v1/runs/{run}/signal");
+            let (status, told) = server.post(&path, &json!({ "name": name })).await;
+            assert_eq!(status, 200, "{told}");
+        }
+        let outcome = server.end(&run).await;
+        assert_eq!(outcome["status"], "Failed", "{outcome}");
+        assert_eq!(outcome["error"]["action"], "fetch", "{outcome}");
+        Self {
+            world,
+            place,
+            server,
+            run,
+        }
+    }
+
+    /// The same, and then the world is mended.
+    async fn and_mended(workflow: &str, signals: &[&str]) -> Self {
+        let failed = Self::of(workflow, signals).await;
+        failed.world.take();
+        failed.world.mended.send_replace(true);
+        failed
+    }
+}
+
 async fn retry(server: &Server, run: &str, body: Value) -> (u16, Value) {
     let (status, told) = server.post(&format!("/v1/runs/{run}/retry"), &body).await;
     (status, told)
@@ -94,14 +135,12 @@ async fn retry(server: &Server, run: &str, body: Value) -> (u16, Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn from_an_action_or_an_iteration_with_the_state_of_then() {
-    let world = World::new();
-    let base = world.serve().await;
-    let place = Place::new();
-    let server = Server::start(&place.state());
-    let run = server.begin(POLL, json!({ "base": base })).await;
-    let outcome = server.end(&run).await;
-    assert_eq!(outcome["status"], "Failed", "{outcome}");
-    assert_eq!(outcome["error"]["action"], "fetch", "{outcome}");
+    let Failed {
+        world,
+        place: _place,
+        server,
+        run,
+    } = Failed::of(POLL, &[]).await;
     assert_eq!(world.take().len(), 1 + 3 * 2 + 1 + 2);
 
     // Still broken: it fails again, at the same place, with all of its attempts.
@@ -157,14 +196,12 @@ async fn from_an_action_or_an_iteration_with_the_state_of_then() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kill_during_the_retried_part_changes_nothing() {
-    let world = World::new();
-    let base = world.serve().await;
-    let place = Place::new();
-    let server = Server::start(&place.state());
-    let run = server.begin(POLL, json!({ "base": base })).await;
-    assert_eq!(server.end(&run).await["status"], "Failed");
-    world.take();
-    world.mended.send_replace(true);
+    let Failed {
+        world,
+        place,
+        server,
+        run,
+    } = Failed::and_mended(POLL, &[]).await;
     world.open.send_replace(false);
     let before = *world.calls.borrow();
     let (status, told) = retry(&server, &run, json!({ "from": "poll#3", "run": "again" })).await;
@@ -213,17 +250,12 @@ outputs: "@outputs('both')"
 
 #[tokio::test(flavor = "multi_thread")]
 async fn from_an_item_while_another_branch_waits() {
-    let world = World::new();
-    let base = world.serve().await;
-    let place = Place::new();
-    let server = Server::start(&place.state());
-    let run = server.begin(EACH, json!({ "base": base })).await;
-    let signal = |run: &str| format!("/v1/runs/{run}/signal");
-    let (status, told) = server.post(&signal(&run), &json!({ "name": "go" })).await;
-    assert_eq!(status, 200, "{told}");
-    assert_eq!(server.end(&run).await["status"], "Failed");
-    world.take();
-    world.mended.send_replace(true);
+    let Failed {
+        world,
+        place: _place,
+        server,
+        run,
+    } = Failed::and_mended(EACH, &["go"]).await;
     for (from, expected) in [
         (
             "failed",
@@ -238,7 +270,8 @@ async fn from_an_item_while_another_branch_waits() {
         assert_eq!(status, 201, "{told}");
         let new = told["run"].as_str().unwrap();
         // The other branch may not have heard its signal then.
-        server.post(&signal(new), &json!({ "name": "go" })).await;
+        let signal = format!("/v1/runs/{new}/signal");
+        server.post(&signal, &json!({ "name": "go" })).await;
         let outcome = server.end(new).await;
         assert_eq!(outcome["status"], "Succeeded", "{from}: {outcome}");
         assert_eq!(world.take(), expected, "{from}");
@@ -272,17 +305,15 @@ outputs: "@length(variables('all'))"
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_let_go_of_is_said_and_the_failed_action_is_kept() {
-    let world = World::new();
-    let base = world.serve().await;
-    let place = Place::new();
-    let server = Server::start(&place.state());
-    let run = server.begin(LARGE, json!({ "base": base })).await;
-    assert_eq!(server.end(&run).await["status"], "Failed");
+    let Failed {
+        world,
+        place: _place,
+        server,
+        run,
+    } = Failed::and_mended(LARGE, &[]).await;
     let (_, dump) = server.get(&format!("/v1/runs/{run}/dump")).await;
     let snapshot = &dump["runs"][0]["header"]["snapshot"];
     assert!(snapshot.as_u64().unwrap() > 0, "no snapshot: {snapshot}");
-    world.take();
-    world.mended.send_replace(true);
     let (status, refused) = retry(&server, &run, json!({ "from": "poll#0" })).await;
     assert_eq!(status, 409, "{refused}");
     let detail = refused["detail"].as_str().unwrap();
@@ -296,14 +327,12 @@ async fn what_was_let_go_of_is_said_and_the_failed_action_is_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn on_the_command_line_alone_beside_and_from_afar() {
-    let world = World::new();
-    let base = world.serve().await;
-    let place = Place::new();
-    let server = Server::start(&place.state());
-    let run = server.begin(POLL, json!({ "base": base })).await;
-    assert_eq!(server.end(&run).await["status"], "Failed");
-    world.take();
-    world.mended.send_replace(true);
+    let Failed {
+        world,
+        place,
+        server,
+        run,
+    } = Failed::and_mended(POLL, &[]).await;
     let url = server.url.clone();
     let mut server = Some(server);
     for remote in [true, false, false] {

@@ -1,0 +1,95 @@
+//! The rows of a store as they lie there, decoded one by one: for whoever wants to know what is
+//! really written (spec: cli.md, "dump"). It takes nothing from one row to understand another, and
+//! never changes a store.
+
+use super::codec::{self, BadRecord};
+use super::head::{Root, StoredHead};
+use super::journal::{Kept, Line, changes};
+use super::keys::{self, Family};
+use super::kv::{Kv, prefixed};
+use super::rows::{Meta, Rows};
+use super::{ProgramSource, StoreError, StoredWorkflow};
+use crate::machine::RunState;
+use std::fmt::Debug;
+
+/// A row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawRow {
+    /// The bytes of its key, in hexadecimal digits.
+    pub key: String,
+    /// What the key names: `changes 3 of run r1`.
+    pub what: String,
+    /// How many bytes its value has, that of further pieces not counted.
+    pub bytes: u64,
+    /// The record, as the engine's own types print; none: it has none, or is a further piece.
+    pub record: Option<String>,
+    /// Why the record cannot be read.
+    pub error: Option<String>,
+}
+
+impl<K: Kv> Rows<K> {
+    /// Tells the rows in the order of their keys: all, or those of a run.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when the database gives no further rows; a record that cannot be
+    /// read is in its row.
+    pub fn raw(&self, run: Option<&str>, tell: &mut dyn FnMut(RawRow)) -> Result<(), StoreError> {
+        for row in self.rows(prefixed(&[])) {
+            let (key, value) = row?;
+            let (key, value) = (key.as_ref(), value.as_ref());
+            let parsed = keys::parse(key);
+            let of_run = parsed.as_ref().and_then(|parsed| parsed.run.as_deref());
+            if run.is_some() && of_run != run {
+                continue;
+            }
+            let record = match &parsed {
+                Some(parsed) if !parsed.family.has_no_value() && parsed.piece == 0 => {
+                    Some(self.record(parsed.family, key, value))
+                }
+                _ => None,
+            };
+            let (record, error) = match record {
+                None => (None, None),
+                Some(Ok(text)) => (Some(text), None),
+                Some(Err(error)) => (None, Some(error.to_string())),
+            };
+            tell(RawRow {
+                key: key.iter().map(|byte| format!("{byte:02x}")).collect(),
+                what: keys::describe(key),
+                bytes: value.len() as u64,
+                record,
+                error,
+            });
+        }
+        Ok(())
+    }
+
+    fn record(&self, family: Family, key: &[u8], first: &[u8]) -> Result<String, StoreError> {
+        match family {
+            Family::Meta => self.value(key, first, |bytes| shown(codec::decode::<Meta>(bytes))),
+            Family::Root => self.value(key, first, |bytes| shown(codec::decode::<Root>(bytes))),
+            Family::Program => self.value(key, first, |bytes| {
+                shown(codec::decode::<ProgramSource>(bytes))
+            }),
+            Family::Workflow => self.value(key, first, |bytes| {
+                shown(codec::decode::<StoredWorkflow>(bytes))
+            }),
+            Family::Header => self.value(key, first, |bytes| {
+                shown(codec::decode::<StoredHead>(bytes))
+            }),
+            Family::Snapshot => {
+                self.value(key, first, |bytes| shown(codec::decode::<RunState>(bytes)))
+            }
+            Family::Changes => self.value(key, first, |bytes| {
+                let (_, changes) = changes(bytes)?;
+                shown(Line::decode(bytes).map(|line| (line, changes)))
+            }),
+            Family::Kept => self.value(key, first, |bytes| shown(codec::decode::<Kept>(bytes))),
+            Family::Due | Family::Runnable | Family::Fence | Family::End => Ok(String::new()),
+        }
+    }
+}
+
+fn shown<T: Debug>(decoded: Result<T, BadRecord>) -> Result<String, BadRecord> {
+    decoded.map(|record| format!("{record:?}"))
+}
