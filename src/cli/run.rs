@@ -8,7 +8,7 @@ use super::inputs;
 use super::output::{self, Format, Screen};
 use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
-use crate::engine::{self, LoadError, new_id};
+use crate::engine::{self, new_id};
 use crate::server::control::Client;
 use serde_json::json;
 use std::path::Path;
@@ -22,14 +22,8 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         )));
     }
     let options = inputs::options(&args.load, &args.handlers)?;
-    let workflow = engine::load(&args.file, &options)?;
-    let warnings = workflow.with_scripts();
-    if warnings.has_errors() {
-        return Err(Failure::Load(LoadError::Refused {
-            diagnostics: warnings,
-            bundle: workflow.bundle().clone(),
-        }));
-    }
+    let workflow = engine::load(&args.file, &options)?.refuse_bad_scripts()?;
+    let warnings = workflow.warnings();
     if !warnings.is_empty() {
         screen.say(&warnings.render(workflow.bundle(), screen.error_colour));
     }

@@ -146,6 +146,21 @@ impl Workflow {
         found
     }
 
+    /// The same workflow, unless [`Self::with_scripts`] has errors.
+    ///
+    /// # Errors
+    /// [`LoadError::Refused`].
+    pub fn refuse_bad_scripts(self) -> Result<Self, LoadError> {
+        let diagnostics = self.with_scripts();
+        if diagnostics.has_errors() {
+            return Err(LoadError::Refused {
+                diagnostics,
+                bundle: self.source.bundle,
+            });
+        }
+        Ok(self)
+    }
+
     /// What it was read from.
     #[must_use]
     pub fn bundle(&self) -> &Bundle {

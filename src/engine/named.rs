@@ -26,7 +26,8 @@ impl Engine {
         options: &LoadOptions,
     ) -> Result<(WorkflowReport, bool), EngineError> {
         check_name(name)?;
-        let workflow = Arc::new(self.load_bundle(bundle, options)?);
+        let workflow = self.load_bundle(bundle, options)?;
+        let workflow = Arc::new(workflow.refuse_bad_scripts()?);
         let mut stored = StoredWorkflow {
             name: Name::from(name),
             source: workflow.source.clone(),

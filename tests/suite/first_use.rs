@@ -1,7 +1,7 @@
 //! What somebody meets who uses the binary for the first time: mistyped flags, keys, inputs and
 //! labels, and what is told of them.
 
-use crate::serve::{Server, Start};
+use crate::serve::{Server, Start, answer, with};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -225,6 +225,16 @@ async fn a_server_refuses_labels_of_its_own_and_says_what_allows_a_command() {
     let url = server.url.clone();
     let refused = folder.run(&["run", "shell.yaml", "--server", &url]);
     refused.left(3, &["may not use `shell`", "hint: ", "--allow-shell"]);
+    // A script that no interpreter takes is not kept.
+    let text = "name: s\nnodes: [{ name: a, language: lua, run: \"local x = return x\" }]";
+    let (status, told) = server.post("/v1/validate", &json!({ "text": text })).await;
+    assert_eq!(status, 200, "{told}");
+    let told = (&told["valid"], &told["diagnostics"][0]["code"]);
+    assert_eq!(told, (&json!(false), &json!("bad-script")));
+    let put = server.ask(reqwest::Method::PUT, "/v1/workflows/s");
+    let (status, told) = answer(with(put, &json!({ "text": text }))).await;
+    assert_eq!(status, 422, "{told}");
+    assert_eq!(told["diagnostics"][0]["code"], "bad-script", "{told}");
 }
 
 #[test]

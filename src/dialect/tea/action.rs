@@ -5,6 +5,7 @@ use super::node::{Made, Sink};
 use super::plain::PLAIN;
 use super::script::Language;
 use super::{Place, Tea, evaluate, make};
+use crate::diagnostic::nearest;
 use crate::dialect::append;
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
@@ -29,6 +30,17 @@ const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile
 const FILES: &str = "_files";
 /// What is more than one call.
 const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
+
+/// Of what these take, one of these keys must be there.
+const NEEDED: [(&str, &[&str]); 7] = [
+    ("llm.call", &["prompt", "messages"]),
+    ("ai", &["prompt", "messages"]),
+    ("shell", &["run", "command"]),
+    ("http", &["uri"]),
+    ("activity", &["activityType", "actorType"]),
+    ("actor", &["actorType", "activityType"]),
+    ("appendFile", &["path"]),
+];
 
 /// One call of an executor that stands for an action.
 pub(super) struct Invocation {
@@ -77,6 +89,7 @@ impl<'n> Tea<'_, 'n> {
             self.unknown("unknown-action", what, entry.value.span, name, known);
             return None;
         }
+        self.needs(name, entry, &with);
         let invocation = self.invocation(name, entry, &with, place)?;
         let timeout = timeout.and_then(|entry| self.seconds(entry));
         let mut then = invocation.then;
@@ -87,6 +100,28 @@ impl<'n> Tea<'_, 'n> {
             output,
             ..Made::new(name, call)
         })
+    }
+
+    /// Reports an action that can only fail when it is reached.
+    fn needs(&mut self, name: &str, named: &Entry, with: &[&'n Entry]) {
+        let Some((_, keys)) = NEEDED.iter().find(|(known, _)| *known == name) else {
+            return;
+        };
+        let set = |key: &str| name == "llm.call" && self.llm.iter().any(|(own, _)| &**own == key);
+        let given = |key: &str| with.iter().any(|entry| entry.key == key);
+        if keys.iter().any(|key| given(key) || set(key)) {
+            return;
+        }
+        let near = with
+            .iter()
+            .find_map(|entry| Some((&entry.key, nearest(&entry.key, keys.iter().copied())?)));
+        let hint = match near {
+            Some((key, meant)) => format!("is `{key}` meant to be `{meant}`?"),
+            None => format!("give {} under `with`", alternatives(keys)),
+        };
+        let what = format!("`{name}` needs {}", alternatives(keys));
+        self.reader
+            .error("missing-key", named.value.span, what, hint);
     }
 
     /// The entries of a map of arguments.
@@ -274,6 +309,11 @@ impl<'n> Tea<'_, 'n> {
         }
         inputs
     }
+}
+
+fn alternatives(keys: &[&str]) -> String {
+    let quoted: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+    quoted.join(" or ")
 }
 
 /// The names of all actions that are one call.

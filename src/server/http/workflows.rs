@@ -197,11 +197,14 @@ pub(super) async fn validate(
     let (bundle, options) = text.parts("workflow", form, app.engine.guest_policy())?;
     let engine = Arc::clone(&app.engine);
     let checked = blocking(move || match engine.load_bundle(bundle, &options) {
-        Ok(workflow) => Ok(Validation {
-            valid: true,
-            diagnostics: diagnostics(workflow.warnings(), workflow.bundle()),
-            loops: loop_limits(workflow.program()),
-        }),
+        Ok(workflow) => {
+            let found = workflow.with_scripts();
+            Ok(Validation {
+                valid: !found.has_errors(),
+                diagnostics: diagnostics(&found, workflow.bundle()),
+                loops: loop_limits(workflow.program()),
+            })
+        }
         Err(LoadError::Refused {
             diagnostics: found,
             bundle,
