@@ -50,7 +50,11 @@ impl Writer {
         self.stage
             .put(key, |out| codec::encode(out, meta))
             .map_err(|error| corrupt(&error.to_string()))?;
-        for (family, count) in [(Family::Fence, keys::FENCES), (Family::End, keys::ENDS)] {
+        for (family, count) in [
+            (Family::Hedge, keys::FENCES),
+            (Family::Fence, keys::FENCES),
+            (Family::End, keys::ENDS),
+        ] {
             for number in 0..count {
                 self.stage.put_key(|key| keys::fence(key, family, number));
             }

@@ -36,7 +36,9 @@ pub enum Family {
     Due,
     /// Which run goes on at once.
     Runnable,
-    /// Nothing: rows that keep the journal in pages of its own.
+    /// Nothing: rows that keep the root in pages of its own.
+    Hedge,
+    /// The same before the journal.
     Fence,
     /// The same behind it.
     End,
@@ -44,7 +46,7 @@ pub enum Family {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Meta,
         Self::Root,
         Self::Program,
@@ -55,6 +57,7 @@ impl Family {
         Self::Kept,
         Self::Due,
         Self::Runnable,
+        Self::Hedge,
         Self::Fence,
         Self::End,
     ];
@@ -74,6 +77,9 @@ impl Family {
             // The last but its end: heads and the root change with every commit, and a page that held them
             // together with the journal's end would write that again and again.
             Self::Changes => b'z',
+            // The root changes with every commit too: with the programs on its page those would be
+            // written again all the more often.
+            Self::Hedge => b'h',
             Self::Fence => b'y',
             Self::End => b'~',
             Self::Kept => b'k',
@@ -89,7 +95,10 @@ impl Family {
 
     /// Whether its rows are only keys.
     pub const fn has_no_value(self) -> bool {
-        matches!(self, Self::Due | Self::Runnable | Self::Fence | Self::End)
+        matches!(
+            self,
+            Self::Due | Self::Runnable | Self::Hedge | Self::Fence | Self::End
+        )
     }
 
     /// The word for people.
@@ -105,7 +114,7 @@ impl Family {
             Self::Kept => "kept rows",
             Self::Due => "due",
             Self::Runnable => "runnable",
-            Self::Fence | Self::End => "fence",
+            Self::Hedge | Self::Fence | Self::End => "fence",
         }
     }
 }
@@ -142,9 +151,11 @@ pub fn numbered(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
 /// So many fences are enough that no page of the database reaches over them.
 pub const FENCES: u8 = 16;
 
-/// When a page of 17 rows is split, the larger half is these: what is appended to the journal before
-/// them is then not written once more.
-pub const ENDS: u8 = 9;
+/// A page of 17 rows is split into nine and eight. With these, the eight are one row of the journal and
+/// all of these: so the next rows of the journal come onto a page that is nearly empty, and none is
+/// written by more than one split. With eight of them or more they would have a page to themselves, and
+/// every split would write half of the rows once more than it must.
+pub const ENDS: u8 = 7;
 
 /// One of the rows between the journal and the rest, or behind it.
 pub fn fence(out: &mut Vec<u8>, family: Family, number: u8) {
@@ -276,7 +287,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
     let rest = match family {
         Family::Meta | Family::Root => rest,
         Family::Program => rest.get(32..)?,
-        Family::Fence | Family::End => rest.get(1..)?,
+        Family::Hedge | Family::Fence | Family::End => rest.get(1..)?,
         Family::Workflow => {
             let (name, rest) = take_text(rest)?;
             parsed.workflow = Some(utf8(&name)?);
@@ -421,6 +432,7 @@ mod tests {
             key(|k| single(k, Family::Meta)),
             key(|k| program(k, ProgramHash([0; 32]))),
             key(|k| workflow(k, run)),
+            key(|k| fence(k, Family::Hedge, 7)),
             key(|k| fence(k, Family::Fence, 7)),
             key(|k| fence(k, Family::End, 7)),
             key(|k| of_run(k, Family::Header, run)),

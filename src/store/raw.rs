@@ -85,7 +85,9 @@ impl<K: Kv> Rows<K> {
                 shown(Line::decode(bytes).map(|line| (line, changes)))
             }),
             Family::Kept => self.value(key, first, |bytes| shown(codec::decode::<Kept>(bytes))),
-            Family::Due | Family::Runnable | Family::Fence | Family::End => Ok(String::new()),
+            Family::Due | Family::Runnable | Family::Hedge | Family::Fence | Family::End => {
+                Ok(String::new())
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use super::codec::{self, BadRecord};
 use bincode::error::EncodeError;
 
 /// What repeats for fewer bytes is written as it is.
-const SHORTEST: usize = 12;
+const SHORTEST: usize = 8;
 /// The longest repetition in one piece: bounds what a few bad bytes can make the reader reserve.
 const LONGEST: usize = 4_096;
 /// How many places are remembered, as a power of two.
