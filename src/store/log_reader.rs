@@ -87,13 +87,10 @@ impl Found {
     }
 
     /// The first one from `at` on.
-    fn from(segment: &[u8], at: usize, number: Option<u64>) -> Option<Self> {
-        const ZEROS: [u8; 4096] = [0; 4096];
-        let empty = segment.rchunks_exact(ZEROS.len());
-        let empty = empty.take_while(|chunk| *chunk == ZEROS).count() * ZEROS.len();
+    fn from(segment: &Segment, at: usize, number: Option<u64>) -> Option<Self> {
         let mut summed = 0;
-        for at in at..LAST.min(segment.len() - empty) {
-            let found = Self::at(segment, at, number, &mut summed);
+        for at in at..LAST.min(segment.filled) {
+            let found = Self::at(&segment.bytes, at, number, &mut summed);
             if found.is_some() || summed > MAX_SEARCH {
                 return found;
             }
@@ -112,9 +109,16 @@ impl Found {
     }
 }
 
+/// A segment as it was read.
+struct Segment {
+    bytes: Vec<u8>,
+    /// Behind this there are only zeros.
+    filled: usize,
+}
+
 /// The whole messages of a segment, each with the place where one should have begun.
 struct Walk<'a> {
-    segment: &'a [u8],
+    segment: &'a Segment,
     number: u64,
     place: usize,
     /// Whether the end of the segment was reached.
@@ -122,7 +126,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    const fn new(segment: &'a [u8], number: u64) -> Self {
+    const fn new(segment: &'a Segment, number: u64) -> Self {
         Self {
             segment,
             number,
@@ -141,7 +145,7 @@ impl Iterator for Walk<'_> {
             return None;
         }
         let (place, number) = (self.place, Some(self.number));
-        let found = Found::at(self.segment, place, number, &mut 0)
+        let found = Found::at(&self.segment.bytes, place, number, &mut 0)
             .or_else(|| Found::from(self.segment, place, number))?;
         self.place = found.body.end;
         self.ended = found.kind == Found::CAP;
@@ -217,19 +221,31 @@ impl<'a> Log<'a> {
         Ok(())
     }
 
-    fn read(&self, at: u64) -> io::Result<Vec<u8>> {
-        let mut out = vec![0; Sled::SEGMENT];
-        let mut done = 0;
-        while let Some(rest) = out.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            match self.file.read_at(rest, at + done as u64) {
+    /// The newest segment is mostly zeros: memory of zeros that nobody touches costs nothing.
+    fn read(&self, at: u64) -> io::Result<Segment> {
+        const ZEROS: [u8; 1 << 14] = [0; 1 << 14];
+        let mut bytes = vec![0; Sled::SEGMENT];
+        let mut part = ZEROS;
+        let (mut done, mut filled) = (0, 0);
+        while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            let most = part.len().min(rest.len());
+            let room = part.get_mut(..most).unwrap_or_default();
+            match self.file.read_at(room, at + done as u64) {
                 Ok(0) => break,
-                Ok(read) => done += read,
+                Ok(read) => {
+                    done += read;
+                    let room = room.get(..read).unwrap_or_default();
+                    if Some(room) != ZEROS.get(..read) {
+                        filled = done;
+                        rest.iter_mut().zip(room).for_each(|(to, from)| *to = *from);
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        out.truncate(done);
-        Ok(out)
+        bytes.truncate(done);
+        Ok(Segment { bytes, filled })
     }
 
     /// Gives every whole message of a page in order. A batch at the end of the log of which the
@@ -251,10 +267,13 @@ impl<'a> Log<'a> {
                 if place < found.at {
                     note(told, at, &format_args!("bytes {place} to {}", found.at));
                 }
-                if found.batch(&segment).is_some_and(|until| until >= end) {
+                if found
+                    .batch(&segment.bytes)
+                    .is_some_and(|until| until >= end)
+                {
                     return Ok(());
                 }
-                match self.message(&found, &segment) {
+                match self.message(&found, &segment.bytes) {
                     Ok(message) => message.iter().for_each(&mut each),
                     Err(error) => {
                         let error = corrupt(&error.to_string());
@@ -297,7 +316,7 @@ impl<'a> Log<'a> {
                 }
                 end = place(number, found.body.end);
                 let begin = place(number, found.at);
-                batches.extend(found.batch(&segment).map(|until| (begin, until)));
+                batches.extend(found.batch(&segment.bytes).map(|until| (begin, until)));
             }
             if !walk.ended {
                 break newest > Some(number);
@@ -327,7 +346,8 @@ impl<'a> Log<'a> {
             let segment = self.read(at)?;
             let those = Walk::new(&segment, number).map(|(_, found)| found);
             let those = those.take_while(|found| place(number, found.at) < before);
-            let given = those.filter_map(|found| of(&self.message(&found, &segment).ok()??));
+            let given =
+                those.filter_map(|found| of(&self.message(&found, &segment.bytes).ok()??));
             if let Some(last) = given.last() {
                 return Ok(Some(last));
             }

@@ -322,6 +322,8 @@ fn remove_unfinished(path: &Path) -> io::Result<()> {
 fn finished(db: Handle, path: &Path) -> io::Result<()> {
     db.close()
         .map_err(|error| io::Error::other(error.to_string()))?;
+    // sled's own threads may have it, and its lock, a moment longer. Nobody else knows this one.
+    drop(Flock::lock(file(path, "db")?, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?);
     file_or_new(path)?.write_all_at(&mark_bytes(0), 0)?;
     sync_files(path)
 }
