@@ -75,21 +75,24 @@ impl RunHandle {
     /// [`RunFailure::Paused`], [`RunFailure::Stuck`], and store errors; a run that ended badly
     /// is an outcome here.
     pub async fn outcome(mut self) -> Result<Outcome, RunFailure> {
+        let mut told = None;
+        while let Ok(update) = self.updates.try_recv() {
+            match self.end(update) {
+                Some(Ok(outcome)) => return Ok(outcome),
+                Some(other) => told = Some(other),
+                None => {}
+            }
+        }
         // It may have ended before it was watched.
         if let Some(outcome) = self.ended()? {
             return Ok(outcome);
         }
+        if let Some(told) = told {
+            return told;
+        }
         while let Some(update) = self.updates.recv().await {
-            match update {
-                Update::Step(_) => {}
-                Update::Finished(outcome) => return Ok(outcome),
-                Update::Paused(reason) => {
-                    return Err(RunFailure::Paused {
-                        run: self.id.clone(),
-                        reason,
-                    });
-                }
-                Update::Stuck(error) => return Err(error.into()),
+            if let Some(end) = self.end(update) {
+                return end;
             }
         }
         // The engine stopped, or this handle did not keep up: the store knows.
@@ -122,6 +125,19 @@ impl RunHandle {
                 status,
                 error: outcome.error,
             }),
+        }
+    }
+
+    /// What an update says of how it ended.
+    fn end(&self, update: Update) -> Option<Result<Outcome, RunFailure>> {
+        match update {
+            Update::Step(_) => None,
+            Update::Finished(outcome) => Some(Ok(outcome)),
+            Update::Paused(reason) => Some(Err(RunFailure::Paused {
+                run: self.id.clone(),
+                reason,
+            })),
+            Update::Stuck(error) => Some(Err(error.into())),
         }
     }
 

@@ -20,11 +20,27 @@ const MAX_STEPS: u32 = 10_000;
 
 /// Moves a run through its program. `now` is the time of the event.
 pub fn advance(program: &Program, run: &mut RunState, now: Timestamp, event: Event) -> Transition {
+    advance_into(Vec::new(), program, run, now, event)
+}
+
+/// The same with the memory of an earlier transition's changes: making it anew for every step costs
+/// a driver of many runs more than the steps.
+pub fn advance_into(
+    mut changes: Vec<Change>,
+    program: &Program,
+    run: &mut RunState,
+    now: Timestamp,
+    event: Event,
+) -> Transition {
+    changes.clear();
     let mut stepper = Stepper {
         program,
         run,
         now,
-        out: Transition::default(),
+        out: Transition {
+            changes,
+            ..Transition::default()
+        },
         crossed: BTreeSet::new(),
         stalled: BTreeSet::new(),
         touched: BTreeSet::new(),
@@ -66,6 +82,7 @@ impl Stepper<'_> {
 
     /// The transition, with the rows of the loops that changed and still run.
     fn close(mut self) -> Transition {
+        self.out.loops.reserve_exact(self.touched.len());
         for (cursor, depth) in &self.touched {
             let cursor = self.run.cursors.get(cursor);
             let frame = cursor.and_then(|cursor| cursor.frames.get(*depth as usize));

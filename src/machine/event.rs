@@ -126,6 +126,11 @@ impl Transition {
 
     /// This step and then the next one, as one: for events that came while a commit was under way.
     pub fn join(&mut self, next: Self) {
+        // Mostly there is one event.
+        if self.is_empty() && self.history.is_empty() {
+            *self = next;
+            return;
+        }
         self.changes.extend(next.changes);
         self.history.extend(next.history);
         self.iterations.extend(next.iterations);

@@ -37,7 +37,7 @@ mod state;
 mod step;
 mod variables;
 
-pub use advance::advance;
+pub use advance::{advance, advance_into};
 pub use change::Change;
 pub use env::environment;
 pub use event::{Effect, Event, Happening, HistoryEvent, IterationRow, Receipt, Transition};

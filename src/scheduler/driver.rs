@@ -5,13 +5,14 @@ use super::live::{Live, Watchers};
 use super::recovery::{MANY_PROGRAMS, Outage, Setbacks};
 use super::tasks::{Completion, Workshop};
 use super::timers::Timers;
+use super::turn::Spare;
 use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Update, clock::Clock};
 use crate::machine::{Effect, Event, RunStatus, TimerId};
 use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::store::{Placement, RunHeader, Store, StoreError};
 use crate::time::Timestamp;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(super) struct Driver {
     pub(super) clock: Clock,
     pub(super) workshop: Workshop,
     inbox: Receiver<Message>,
+    /// A message that came in the middle of a turn.
+    called: Option<Message>,
     pub(super) limits: Limits,
     pub(super) runs: HashMap<Name, Live>,
     pub(super) programs: HashMap<ProgramHash, Loaded>,
@@ -38,8 +41,9 @@ pub(super) struct Driver {
     pub(super) timers: Timers,
     /// When the first run in the store's index of waiting ones is due.
     pub(super) stored_due: Option<Timestamp>,
-    /// Runs with something in their inbox.
-    pub(super) busy: BTreeSet<Name>,
+    /// Runs with something in their inbox, each once.
+    pub(super) busy: Vec<Name>,
+    pub(super) spare: Spare,
     /// Runs that could not go on.
     pub(super) setbacks: Setbacks,
     /// While the store takes no writes.
@@ -68,6 +72,7 @@ impl Driver {
             clock: Clock::wall(),
             workshop,
             inbox,
+            called: None,
             limits,
             runs: HashMap::new(),
             programs: HashMap::new(),
@@ -75,7 +80,8 @@ impl Driver {
             watchers: Watchers::default(),
             timers: Timers::default(),
             stored_due: None,
-            busy: BTreeSet::new(),
+            busy: Vec::new(),
+            spare: Spare::default(),
             setbacks: Setbacks::default(),
             outage: None,
             stopping: None,
@@ -110,7 +116,7 @@ impl Driver {
     pub fn round(&mut self, may_wait: bool) {
         self.gather(may_wait);
         self.fire_timers();
-        self.turn();
+        self.turn(may_wait);
         self.drained();
         self.workshop
             .metrics
@@ -133,8 +139,19 @@ impl Driver {
 
     // ── gather ──────────────────────────────────────────────────────────────────────────────
 
+    /// Whether something has come or is due, so that a turn should end.
+    pub(super) fn is_called(&mut self) -> bool {
+        if self.called.is_none() {
+            self.called = self.inbox.try_recv().ok();
+        }
+        let due = self.due_at();
+        self.called.is_some() || due.is_some_and(|due| due <= self.clock.now())
+    }
+
     fn gather(&mut self, may_wait: bool) {
-        let first = if !may_wait || self.is_busy() {
+        let first = if let Some(called) = self.called.take() {
+            Some(called)
+        } else if !may_wait || self.is_busy() {
             self.inbox.try_recv().ok()
         } else {
             match self.wait_for() {
@@ -161,8 +178,8 @@ impl Driver {
 
     /// Tells those who wait for it that nothing is in flight any more.
     fn drained(&mut self) {
-        let idle = self.busy.is_empty() && self.in_flight() == 0;
-        if idle {
+        let waiting = !self.draining.is_empty();
+        if waiting && self.busy.is_empty() && self.in_flight() == 0 {
             self.draining.drain(..).for_each(|reply| {
                 let _ = reply.send(());
             });
@@ -233,7 +250,9 @@ impl Driver {
     pub(super) fn post(&mut self, run: &Name, event: Event, reply: Option<Reply<RunStatus>>) {
         if let Some(live) = self.runs.get_mut(run) {
             live.inbox.push_back((event, reply));
-            self.busy.insert(run.clone());
+            if !std::mem::replace(&mut live.queued, true) {
+                self.busy.push(run.clone());
+            }
         }
     }
 
@@ -370,7 +389,7 @@ impl Driver {
                 Effect::Continue => self.post(run, Event::Continued, None),
                 Effect::Finish(outcome) => {
                     live.tasks.abort_all();
-                    self.watchers.tell(run, &Update::Finished(outcome));
+                    self.watchers.tell(run, || Update::Finished(outcome));
                     self.watchers.close(run);
                 }
             }
@@ -382,7 +401,7 @@ impl Driver {
         let Some(live) = self.runs.get(run) else {
             return;
         };
-        if !live.may_leave() || self.busy.contains(run) {
+        if !live.may_leave() || live.queued {
             return;
         }
         if let Placement::Due(due) = live.header.placement {

@@ -1,15 +1,14 @@
 //! A run in memory: its state, its place in the store, and what waits to be done with it.
 
 use super::tasks::{Of, Tasks, Workshop};
-use super::{Loaded, Reply, Update};
+use super::{Loaded, Reply, STEPS_WATCHED, Update};
 use crate::machine::{EffectId, Event, RunState, RunStatus, Transition};
 use crate::model::{Name, Request};
 use crate::store::{Commit, Placement, ProgramSource, RunHeader, StoredRun, state_size};
 use crate::time::Timestamp;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
 
 /// A run that waits longer than this leaves memory (spec: architecture.md, law 9).
 const STAYS_IN_MEMORY: Duration = Duration::from_secs(5);
@@ -27,6 +26,8 @@ pub(super) struct Live {
     pub state: RunState,
     pub header: RunHeader,
     pub inbox: VecDeque<(Event, Option<Reply<RunStatus>>)>,
+    /// Whether it is among the busy runs.
+    pub queued: bool,
     pub tasks: Tasks,
     /// The program's source, until the first commit has stored it.
     pub source: Option<ProgramSource>,
@@ -66,6 +67,7 @@ impl Live {
             header,
             loaded,
             inbox: VecDeque::new(),
+            queued: false,
             tasks: Tasks::default(),
             source: Some(source),
             tail_bytes: 0,
@@ -82,6 +84,7 @@ impl Live {
             state: stored.state,
             header: stored.header,
             inbox: VecDeque::new(),
+            queued: false,
             tasks: Tasks::default(),
             source: None,
             tail_bytes: stored.tail_bytes,
@@ -187,7 +190,7 @@ const MANY: usize = 128;
 /// Those who watch a run.
 #[derive(Default)]
 pub(super) struct Watchers {
-    of: BTreeMap<Name, Vec<mpsc::Sender<Update>>>,
+    of: HashMap<Name, Vec<mpsc::Sender<Update>>>,
     /// With more runs than this it is looked for those who have gone: most who start a run do not
     /// stay, and a channel costs some kilobytes.
     sweep_at: usize,
@@ -205,20 +208,28 @@ impl Watchers {
         }
     }
 
-    pub fn any(&self, run: &Name) -> bool {
-        self.of.contains_key(run)
-    }
-
-    /// Tells all; those who have gone are forgotten. One who does not keep up misses steps, which
-    /// it finds in the store; it is let go rather than left without a pause or an end.
-    pub fn tell(&mut self, run: &Name, update: &Update) {
+    /// Tells all, if there are any; those who have gone are forgotten. One who does not keep up
+    /// misses steps, which it finds in the store; it is let go rather than left without a pause or an
+    /// end.
+    pub fn tell(&mut self, run: &Name, update: impl FnOnce() -> Update) {
         let Some(watchers) = self.of.get_mut(run) else {
             return;
         };
-        watchers.retain(|watcher| match watcher.try_send(update.clone()) {
-            Ok(()) => true,
-            Err(TrySendError::Full(Update::Step(_))) => true,
-            Err(TrySendError::Full(_) | TrySendError::Closed(_)) => false,
+        let mut further = watchers.len();
+        let mut update = Some(update());
+        watchers.retain(|watcher| {
+            further -= 1;
+            // Most are watched by one, who gets it as it is.
+            let update = match further {
+                0 => update.take(),
+                _ => update.clone(),
+            };
+            let waiting = watcher.max_capacity() - watcher.capacity();
+            match update {
+                Some(Update::Step(_)) if waiting >= STEPS_WATCHED => !watcher.is_closed(),
+                Some(update) => watcher.try_send(update).is_ok(),
+                None => true,
+            }
         });
         if watchers.is_empty() {
             self.of.remove(run);

@@ -129,8 +129,12 @@ pub enum Update {
     Stuck(ScheduleError),
 }
 
-/// So many updates wait for one who watches a run.
+/// So many updates may wait for one who watches a run.
 pub const WATCHED: usize = 1_024;
+
+/// So many of them may be steps: with more, one who does not look would only hold memory. The rest is
+/// for pauses and the end.
+const STEPS_WATCHED: usize = 64;
 
 /// One durable step, as watchers see it.
 #[derive(Clone, Debug)]

@@ -256,7 +256,7 @@ impl Driver {
     /// A run could not go on: it is tried again, and parked when that was often enough.
     pub(super) fn setback(&mut self, run: &Name, error: ScheduleError) {
         tracing::error!(%run, %error, "the run cannot go on");
-        self.watchers.tell(run, &Update::Stuck(error.clone()));
+        self.watchers.tell(run, || Update::Stuck(error.clone()));
         if self.quiet {
             return;
         }
@@ -292,7 +292,7 @@ impl Driver {
                 .keys()
                 .for_each(|id| self.timers.disarm(run, *id));
         }
-        self.busy.remove(run);
+        self.busy.retain(|busy| busy != run);
         self.setback(run, error);
     }
 

@@ -21,7 +21,7 @@ use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 /// The version of the format: which families there are and how their keys look.
 pub const FORMAT: u32 = 1;
@@ -81,6 +81,10 @@ pub struct Rows<K: Kv> {
     gate: RwLock<()>,
     /// The last group that is durable.
     synced: Mutex<u64>,
+    /// How many bytes of groups that are on their way are applied and not durable yet.
+    unsynced: Mutex<usize>,
+    /// Some of them became so.
+    fewer: Condvar,
     /// Why nothing can be written any more, before it is opened again.
     failed: Mutex<Option<String>>,
     /// How often it was opened again: a group that is under way meanwhile is not known to be
@@ -98,6 +102,8 @@ impl<K: Kv> Rows<K> {
             writer: Mutex::new(Writer::default()),
             gate: RwLock::new(()),
             synced: Mutex::new(0),
+            unsynced: Mutex::new(0),
+            fewer: Condvar::new(),
             failed: Mutex::new(None),
             openings: AtomicU64::new(0),
             name: name.to_owned(),
@@ -233,6 +239,7 @@ impl<K: Kv> Rows<K> {
         mut writer: MutexGuard<'_, Writer>,
     ) -> Result<(), StoreError> {
         let group = writer.next_group()?;
+        let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, writer.stage.len());
         let opening = self.openings.load(Ordering::SeqCst);
         {
             let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
@@ -543,6 +550,31 @@ impl<K: Kv> Store for Rows<K> {
             self.make_durable(writer)?;
         }
         Ok(swept)
+    }
+}
+
+/// Bytes that are applied and not durable yet. Of several groups that are on their way there are no
+/// more than of one, for the same reason.
+struct Unsynced<'a> {
+    all: &'a Mutex<usize>,
+    fewer: &'a Condvar,
+    own: usize,
+}
+
+impl<'a> Unsynced<'a> {
+    /// Waits until there is room.
+    fn new(all: &'a Mutex<usize>, fewer: &'a Condvar, own: usize) -> Self {
+        let full = |all: &mut usize| *all > 0 && all.saturating_add(own) > MAX_UNSYNCED;
+        let unsynced = fewer.wait_while(lock(all), full);
+        *unsynced.unwrap_or_else(PoisonError::into_inner) += own;
+        Self { all, fewer, own }
+    }
+}
+
+impl Drop for Unsynced<'_> {
+    fn drop(&mut self) {
+        *lock(self.all) -= self.own;
+        self.fewer.notify_all();
     }
 }
 

@@ -17,6 +17,7 @@ mod azure_samples;
 mod canvas;
 mod canvas_cli;
 mod crash;
+mod crowd;
 mod diagnostics;
 mod examples;
 mod expressions;

@@ -1,0 +1,78 @@
+//! Many runs at once: more than one part of a driver's turn, and handles that nobody looks at.
+
+use std::path::Path;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use windlass::engine::{Engine, Update, Value};
+
+/// Counts to its input, an iteration for each.
+const COUNTS: &str = "
+name: counts
+inputs: { to: { type: integer } }
+variables: { n: 0 }
+actions:
+  count:
+    type: until
+    condition: \"@equals(variables('n'), inputs('to'))\"
+    limit: { count: 5000, timeout: PT1H }
+    actions:
+      step: { type: incrementVariable, name: n, value: 1 }
+outputs: \"@variables('n')\"
+";
+
+fn engine(at: &Path) -> Engine {
+    Engine::builder().max_count(5_000).open(at).unwrap()
+}
+
+fn to(count: i64) -> Value {
+    Value::from_pairs([("to", Value::Int(count))])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_runs_each_ends_with_its_own_result_and_others_get_through() {
+    let at = tempfile::tempdir().unwrap();
+    let engine = Arc::new(engine(at.path()));
+    let workflow = engine.load_text("counts.yaml", COUNTS).unwrap();
+    let mut runs = JoinSet::new();
+    for n in 0..450 {
+        let (engine, workflow) = (engine.clone(), workflow.clone());
+        runs.spawn(async move {
+            let run = engine.start(&workflow, to(1 + n % 40)).await.unwrap();
+            (1 + n % 40, run)
+        });
+    }
+    let runs = runs.join_all().await;
+    // In the midst of them one is started, paused, and goes on.
+    let paused = engine.start(&workflow, to(5_000)).await.unwrap();
+    let id = paused.id().to_owned();
+    engine.pause(&id).await.unwrap();
+    assert!(paused.result().await.is_err());
+    engine.cancel(&id).await.unwrap();
+    for (count, run) in runs {
+        let id = run.id().to_owned();
+        assert_eq!(run.result().await.unwrap(), Value::Int(count));
+        let rows = engine.inspector().history(&id, 0, usize::MAX).unwrap();
+        assert!(rows.len() > usize::try_from(count).unwrap());
+    }
+    engine.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_does_not_look_misses_steps_but_not_the_end() {
+    let at = tempfile::tempdir().unwrap();
+    let engine = engine(at.path());
+    let workflow = engine.load_text("counts.yaml", COUNTS).unwrap();
+    let mut idle = engine.start(&workflow, to(300)).await.unwrap();
+    let other = engine.handle(idle.id()).await.unwrap();
+    assert_eq!(other.result().await.unwrap(), Value::Int(300));
+    let mut steps = 0;
+    let end = loop {
+        match idle.next().await.unwrap() {
+            Update::Step(_) => steps += 1,
+            end => break end,
+        }
+    };
+    assert!((1..=64).contains(&steps), "{steps}");
+    assert!(matches!(end, Update::Finished(_)), "{end:?}");
+    engine.stop().await;
+}
