@@ -1,11 +1,13 @@
 //! The floors: what the disk and the bare database can do with the same bytes in the same groups.
 
 use crate::directory;
+use crate::usage::{cpu_us, written};
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
+use tempfile::TempDir;
 
 /// The segments of the store's log: sled opens a log only with its own.
 const SEGMENT: usize = 2 << 20;
@@ -60,11 +62,12 @@ impl Shape {
         self.rows.iter().map(|row| row.key + row.value).sum()
     }
 
-    fn batch(&self, first: usize, group: usize, writers: usize, fill: u8) -> sled::Batch {
+    /// The rows of so many commits, each of the next one of `runs` runs.
+    fn batch(&self, first: usize, group: usize, runs: usize, fill: u8) -> sled::Batch {
         let mut batch = sled::Batch::default();
         for commit in first..first + group {
             for row in &self.rows {
-                let (run, number) = (commit % writers, if row.new { commit } else { 0 });
+                let (run, number) = (commit % runs, if row.new { commit } else { 0 });
                 let mut key = format!("{}{run:08}", row.family as char).into_bytes();
                 key.resize(row.key.saturating_sub(8).max(key.len()), b'-');
                 key.extend_from_slice(&(number as u64).to_be_bytes());
@@ -76,39 +79,38 @@ impl Shape {
     }
 }
 
-/// Durable commits a second of the bare database: batches, `flush`, `sync_data`.
-pub fn store(shape: &Shape, commits: usize, group: usize) -> f64 {
-    let at = directory();
-    let db = open(at.path());
-    let file = OpenOptions::new()
-        .write(true)
-        .open(at.path().join("db"))
-        .unwrap();
-    let start = Instant::now();
-    for first in (0..commits).step_by(group) {
-        db.apply_batch(shape.batch(first, group, group, first as u8))
-            .unwrap();
-        db.flush().unwrap();
-        file.sync_data().unwrap();
-    }
-    commits as f64 / start.elapsed().as_secs_f64()
+/// What the bare database does.
+pub struct Floor {
+    /// Durable commits a second.
+    pub rate: f64,
+    /// CPU of all threads, in microseconds a commit.
+    pub cpu: f64,
 }
 
-/// The same with two groups on their way at a time.
-pub fn store_overlapping(shape: &Shape, commits: usize, group: usize) -> f64 {
-    let at = directory();
+/// Commits of so many runs by turns, in groups: a batch, `flush`, `sync_data`; with `writers` of them
+/// on their way at a time.
+pub fn store(shape: &Shape, commits: usize, group: usize, runs: usize, writers: usize) -> Floor {
+    store_at(&directory(), shape, commits, group, runs, writers)
+}
+
+/// The same in this directory.
+pub fn store_at(
+    at: &TempDir,
+    shape: &Shape,
+    commits: usize,
+    group: usize,
+    runs: usize,
+    writers: usize,
+) -> Floor {
     let db = open(at.path());
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), cpu_us());
     std::thread::scope(|scope| {
-        for half in 0..2 {
+        for writer in 0..writers {
             let (db, path) = (&db, at.path());
             scope.spawn(move || {
-                let file = OpenOptions::new()
-                    .write(true)
-                    .open(path.join("db"))
-                    .unwrap();
-                for first in (half * group..commits).step_by(2 * group) {
-                    db.apply_batch(shape.batch(first, group, 2 * group, first as u8))
+                let file = file(path);
+                for first in (writer * group..commits).step_by(writers * group) {
+                    db.apply_batch(shape.batch(first, group, runs, first as u8))
                         .unwrap();
                     db.flush().unwrap();
                     file.sync_data().unwrap();
@@ -116,7 +118,31 @@ pub fn store_overlapping(shape: &Shape, commits: usize, group: usize) -> f64 {
             });
         }
     });
-    commits as f64 / start.elapsed().as_secs_f64()
+    let commits = commits as f64;
+    Floor {
+        rate: commits / start.elapsed().as_secs_f64(),
+        cpu: (cpu_us() - before) / commits,
+    }
+}
+
+/// The times of commits of one run, one by one, and one more at the begin; and the bytes written.
+pub fn growing(shape: &Shape, commits: usize) -> (Vec<Instant>, u64) {
+    let at = directory();
+    let db = open(at.path());
+    let (file, before) = (file(at.path()), written("wchar"));
+    let mut times = vec![Instant::now()];
+    for commit in 0..commits {
+        db.apply_batch(shape.batch(commit, 1, 1, commit as u8))
+            .unwrap();
+        db.flush().unwrap();
+        file.sync_data().unwrap();
+        times.push(Instant::now());
+    }
+    (times, written("wchar") - before)
+}
+
+fn file(at: &Path) -> File {
+    OpenOptions::new().write(true).open(at.join("db")).unwrap()
 }
 
 fn open(at: &Path) -> sled::Db {

@@ -1,10 +1,12 @@
 //! Polls over HTTP, beside a bare client that polls the same server.
 
+use crate::floor::{self, Shape};
 use crate::loops::{engine, on_runtime};
 use crate::{directory, report};
 use axum::Router;
 use axum::routing::get;
 use std::time::Instant;
+use tempfile::TempDir;
 use windlass::engine::Value;
 
 const POLLS: usize = 200;
@@ -26,9 +28,15 @@ pub fn server() -> String {
     format!("http://{}/job", told.recv().unwrap())
 }
 
-/// 200 polls without delay.
+/// 200 polls without delay, on the disk and on one of memory, where a commit costs nothing but CPU.
 pub fn polls() {
     let url = server();
+    polls_of(&url, directory, "");
+    let memory = || tempfile::Builder::new().tempdir_in("/dev/shm").unwrap();
+    polls_of(&url, memory, ", without the disk");
+}
+
+fn polls_of(url: &str, directory: fn() -> TempDir, what: &str) {
     let text = format!(
         "name: polls
 actions:
@@ -52,7 +60,7 @@ outputs: {{ n: 1 }}
         for _ in 0..ROUNDS {
             let start = Instant::now();
             for _ in 0..POLLS {
-                let answer = client.get(&url).send().await.unwrap();
+                let answer = client.get(url).send().await.unwrap();
                 let body: serde_json::Value =
                     serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
                 assert_eq!(body["status"], "running");
@@ -65,17 +73,32 @@ outputs: {{ n: 1 }}
         }
         engine.stop().await;
     });
+    let shape = Shape::of(at.path());
     let (bare, ours) = (POLLS as f64 / best.0, POLLS as f64 / best.1);
     report(
-        "polls a second of a bare client",
+        &format!("polls a second of a bare client{what}"),
         format!("{bare:.0}"),
         None,
     );
-    report("durable polls a second", format!("{ours:.0}"), None);
+    report(
+        &format!("durable polls a second{what}"),
+        format!("{ours:.0}"),
+        None,
+    );
+    let commits = shape.groups as f64 / (POLLS * ROUNDS) as f64;
+    report("commits a poll", format!("{commits:.2}"), None);
     let ratio = ours / bare;
     report(
-        "of the bare client's rate",
+        &format!("of the bare client's rate{what}"),
         format!("{ratio:.2}"),
         Some((ratio >= 0.6, "at least 0.6")),
+    );
+    // A poll, then a commit of the bare database: nothing that waits for both is faster.
+    let floor = floor::store_at(&directory(), &shape, 1_000, 1, 1, 1).rate;
+    let bound = 1.0 / (1.0 / bare + 1.0 / floor);
+    report(
+        "  with a bare client and the bare database",
+        format!("{:.2}", bound / bare),
+        None,
     );
 }
