@@ -38,6 +38,7 @@ mod tea_env;
 
 mod store_contract;
 mod store_damage;
+mod store_end;
 mod store_errors;
 mod store_format;
 mod store_full;

@@ -35,7 +35,7 @@ fn number(state: &RunState) -> i64 {
 }
 
 /// Does it again while another test that starts a process has the lock.
-fn alone<T>(what: impl Fn() -> Result<T, EngineError>) -> Result<T, EngineError> {
+pub fn alone<T>(what: impl Fn() -> Result<T, EngineError>) -> Result<T, EngineError> {
     for _ in 0..100_000 {
         match what() {
             Err(EngineError::Store(StoreError::Locked { .. })) => std::thread::yield_now(),
