@@ -2,6 +2,7 @@
 
 use super::args::{HandlerArgs, LoadArgs};
 use super::exit::Failure;
+use crate::engine::expression::{MAX_WEIGHT, weight_of_json, weight_of_yaml};
 use crate::engine::{
     Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Policy, Value, parse_duration,
     read_file,
@@ -282,12 +283,23 @@ pub fn read(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// JSON, or YAML where the name ends so.
+/// JSON, or YAML where the name ends so; what would take too much memory is refused.
 pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
     let bad = |error: String| Failure::Usage(format!("{}: {error}", path.display()));
     let yaml = path
         .extension()
         .is_some_and(|ending| ending == "yaml" || ending == "yml");
+    let weight = match yaml {
+        true => weight_of_yaml(text.as_bytes()),
+        false => weight_of_json(text.as_bytes()),
+    };
+    if weight > MAX_WEIGHT {
+        let at_most = MAX_WEIGHT >> 20;
+        let weight = weight >> 20;
+        return Err(bad(format!(
+            "its values would come to about {weight} MiB of memory, and {at_most} are the most"
+        )));
+    }
     if yaml {
         serde_yaml::from_str(text).map_err(|error| bad(error.to_string()))
     } else {

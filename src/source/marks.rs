@@ -4,9 +4,14 @@
 
 use super::tree::Style;
 use super::{MAX_DEPTH, MAX_NODES, Mistake, Span};
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+use saphyr_parser::{Event, Input, Marker, Parser, ScalarStyle, Tag};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashMap;
+
+/// A `[` or `{` where a key may begin is one if a `:` follows its end: until then the parser
+/// remembers all that it reads and gives no event. It may come by so many signs.
+const MAX_AHEAD: usize = 100_000;
 
 /// The shape of one document.
 pub(super) struct Marks {
@@ -60,22 +65,64 @@ pub(super) fn read(content: &str, file: u16) -> Result<Marks, Mistake> {
         open: Vec::new(),
         documents: 0,
     };
-    let mut parser = Parser::new_from_str(content);
-    while let Some(next) = parser.next_event() {
-        match next {
-            Ok((Event::StreamEnd, _)) => break,
-            Ok((event, span)) => builder.event(event, span)?,
-            Err(error) => {
-                let span = builder.span(*error.marker(), *error.marker());
-                return Err(if error.info().contains("recursion limit") {
-                    super::yaml::too_much(span, true)
-                } else {
-                    Mistake::new("syntax", span, error.info())
-                });
+    let ahead = Ahead {
+        content,
+        count: Cell::new(0),
+        from: Cell::new(0),
+        stopped: Cell::new(false),
+    };
+    if content.chars().filter(|char| is_sign(*char)).count() <= MAX_AHEAD {
+        builder.read(Parser::new_from_str(content), &ahead)?;
+    } else {
+        let chars = content.chars().take_while(|char| ahead.goes_on(*char));
+        builder.read(Parser::new_from_iter(chars), &ahead)?;
+    }
+    Ok(builder.marks)
+}
+
+/// How far the parser is ahead of its last event.
+struct Ahead<'a> {
+    content: &'a str,
+    /// The signs since then.
+    count: Cell<usize>,
+    /// The byte at which that event ends.
+    from: Cell<usize>,
+    stopped: Cell<bool>,
+}
+
+const fn is_sign(char: char) -> bool {
+    matches!(
+        char,
+        ',' | '[' | ']' | '{' | '}' | ':' | '?' | '&' | '*' | '!' | '\'' | '"'
+    )
+}
+
+impl Ahead<'_> {
+    fn goes_on(&self, next: char) -> bool {
+        self.count
+            .set(self.count.get() + usize::from(is_sign(next)));
+        // A long text may hold as many, and is one event.
+        if self.count.get() == MAX_AHEAD && self.is_flow() {
+            self.stopped.set(true);
+        }
+        !self.stopped.get()
+    }
+
+    fn is_flow(&self) -> bool {
+        let mut rest = self.content.get(self.from.get()..).unwrap_or_default();
+        loop {
+            rest = rest.trim_start_matches([' ', '\t', '\r', '\n', '-', '?', ':', ',']);
+            match rest.strip_prefix('#') {
+                Some(comment) => rest = comment.trim_start_matches(|char| char != '\n'),
+                None => return rest.starts_with(['[', '{', '&', '!', '*']),
             }
         }
     }
-    Ok(builder.marks)
+
+    fn event(&self, ends: usize) {
+        self.count.set(0);
+        self.from.set(ends);
+    }
 }
 
 /// A collection whose end has not come yet.
@@ -96,6 +143,53 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
+    fn read<T: Input>(
+        &mut self,
+        mut parser: Parser<'_, T>,
+        ahead: &Ahead<'_>,
+    ) -> Result<(), Mistake> {
+        while let Some(next) = parser.next_event() {
+            match next {
+                _ if ahead.stopped.get() => break,
+                Ok((Event::StreamEnd, _)) => return Ok(()),
+                Ok((event, at)) => {
+                    self.event(event, at)?;
+                    self.span(at.end, at.end);
+                    ahead.event(self.byte_index);
+                }
+                Err(error) => {
+                    let span = self.span(*error.marker(), *error.marker());
+                    return Err(if error.info().contains("recursion limit") {
+                        super::yaml::too_much(span, true)
+                    } else {
+                        Mistake::new("syntax", span, error.info())
+                    });
+                }
+            }
+        }
+        if !ahead.stopped.get() {
+            return Ok(());
+        }
+        let before = self.content.get(..ahead.from.get()).unwrap_or_default();
+        let small = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let span = Span {
+            file: self.file,
+            line: small(before.split('\n').count()),
+            column: small(
+                before
+                    .chars()
+                    .rev()
+                    .take_while(|char| *char != '\n')
+                    .count()
+                    + 1,
+            ),
+            length: 1,
+        };
+        let told = "too much stands in one pair of brackets where a key may begin";
+        Err(Mistake::new("too-many-values", span, told)
+            .hint("write it in lines that begin with `- `, or as JSON"))
+    }
+
     fn event(&mut self, event: Event<'_>, at: saphyr_parser::Span) -> Result<(), Mistake> {
         match event {
             Event::DocumentStart(_) => {

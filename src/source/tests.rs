@@ -254,6 +254,11 @@ fn hostile_texts_are_refused_quickly() {
     let nested: String = (0..3_000)
         .map(|level| format!("{}a:\n", " ".repeat(level)))
         .collect();
+    // Whether it is a key is known when it has ended.
+    let flow = |head: &str, one: &str, end: &str| {
+        let all = one.repeat(2_000_000);
+        format!("{head}[{all}{end}\n")
+    };
     let cases = [
         ("too-many-values", bomb),
         ("too-many-values", wide),
@@ -263,6 +268,13 @@ fn hostile_texts_are_refused_quickly() {
         ("too-deep", nested),
         ("too-deep", "a: ".to_owned() + &"{a: ".repeat(10_000)),
         ("too-many-values", "- x\n".repeat(2_000_000)),
+        ("too-many-values", flow("", "1,", "1]")),
+        (
+            "too-many-values",
+            flow("# a comment, of two\n- ", "1,", "1]"),
+        ),
+        ("too-many-values", flow("- { b: ", "'1',", "1] }")),
+        ("too-many-values", flow("- ", "[] ", "")),
         ("file-too-large", " ".repeat(100_000_000)),
         ("too-deep", "a: &a [*a]".to_owned()),
     ];
@@ -274,5 +286,20 @@ fn hostile_texts_are_refused_quickly() {
                 assert_eq!(first.code, code, "{first:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_long_text_may_hold_any_signs() {
+    let long = "a, [b]: {c}? & * ! ".repeat(50_000);
+    for text in [
+        format!("k: |\n  {long}\n"),
+        format!("- \"{long}\"\n"),
+        format!("- k: '{long}'\n"),
+        format!("# {long}\nk: v\n"),
+    ] {
+        let (node, mistakes) = parse(&Bundle::single("w.yaml", text), 0);
+        assert_eq!(mistakes, []);
+        assert!(node.is_some());
     }
 }

@@ -85,7 +85,7 @@ const PIECES: [&str; 48] = [
     "* 99999",
 ];
 
-fn seeds() -> Vec<String> {
+pub fn seeds() -> Vec<String> {
     let reference = include_str!("../expressions/reference.txt").lines();
     let expressions = reference
         .filter_map(|line| line.split(" | ").nth(1))

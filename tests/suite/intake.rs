@@ -208,6 +208,13 @@ fn seeds_of_the_fuzzers() {
         let kind = file.as_bytes()[..1].to_vec();
         write("workflow", file.to_owned(), [kind, text].concat());
     }
+    for (n, text) in crate::fuzz::seeds().into_iter().enumerate() {
+        // One of each few: the fuzzer finds the others' pieces by itself.
+        if n % 9 == 0 {
+            write("evaluate", format!("{n}.txt"), text.clone().into_bytes());
+            write("parse", format!("{n}.txt"), text.into_bytes());
+        }
+    }
 }
 
 #[test]
@@ -244,18 +251,27 @@ fn any_bytes_are_a_record_or_are_refused() {
 
 // ── bombs, through the binary ───────────────────────────────────────────────────────────────
 
-const FILE: &str = "WINDLASS_TEST_BOMB";
+const ARGS: &str = "WINDLASS_TEST_BOMB";
 
-/// Not a test by itself: validates a file and tells what that took.
+/// The binary of this build, unless another one is to be looked at: then within a second.
+fn binary() -> (std::ffi::OsString, i64) {
+    match std::env::var_os("WINDLASS_BIN") {
+        Some(binary) => (binary, 1_000),
+        // A build for tests takes several times as long.
+        None => (env!("CARGO_BIN_EXE_windlass").into(), 5_000),
+    }
+}
+
+/// Not a test by itself: runs a command and tells what that took.
 #[test]
 #[ignore = "the process whose children are measured"]
 fn measured() {
-    let Some(file) = std::env::var_os(FILE) else {
+    let Ok(args) = std::env::var(ARGS) else {
         return;
     };
-    let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
-        .arg("validate")
-        .arg(file)
+    let args: Vec<String> = serde_json::from_str(&args).unwrap();
+    let output = Command::new(binary().0)
+        .args(args)
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -268,9 +284,9 @@ fn measured() {
 }
 
 /// The exit code, the time of the processor in milliseconds and the most memory in KiB.
-fn used_by(file: &Path) -> (i64, i64, i64) {
+fn used_by(args: &[&str]) -> (i64, i64, i64) {
     let output = this_test_binary("intake::measured")
-        .env(FILE, file)
+        .env(ARGS, serde_json::to_string(args).unwrap())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -283,45 +299,49 @@ fn used_by(file: &Path) -> (i64, i64, i64) {
     (next(), next(), next())
 }
 
+/// A command takes less than a second and 100 MB; gives its exit code.
+fn soon(what: &str, args: &[&str]) -> i64 {
+    let (code, millis, kib) = used_by(args);
+    println!("{what:24}: exit {code}, {millis} ms, {} MB", kib >> 10);
+    assert!(millis < binary().1, "{what}: {millis} ms");
+    assert!(kib < 100 << 10, "{what}: {kib} KiB");
+    code
+}
+
+const DEEP: usize = 10_000;
+
+fn nested(open: &str, within: &str, close: &str) -> String {
+    open.repeat(DEEP) + within + &close.repeat(DEEP)
+}
+
+/// Lists of lists of nine aliases each: 9^29 values.
+fn aliases() -> String {
+    let lists = (1..30).map(|n| {
+        let nine = vec![format!("*a{}", n - 1); 9].join(", ");
+        format!("a{n}: &a{n} [{nine}]\n")
+    });
+    format!("a0: &a0 [x]\n{}", lists.collect::<String>())
+}
+
 #[test]
 fn bombs_are_refused_within_a_second_and_a_hundred_megabytes() {
     let place = tempfile::tempdir().unwrap();
-    let aliases: String = (1..30)
-        .map(|n| {
-            format!(
-                "a{n}: &a{n} [{}]\n",
-                vec![format!("*a{}", n - 1); 9].join(", ")
-            )
-        })
-        .collect();
-    let deep = 10_000;
     let bombs = [
-        ("aliases.yaml", format!("a0: &a0 [x]\n{aliases}")),
-        ("deep.json", "[".repeat(deep) + &"]".repeat(deep)),
+        ("aliases.yaml", aliases()),
+        ("deep.json", nested("[", "", "]")),
         (
             "deep.yaml",
-            format!("actions: {}1{}", "{a: ".repeat(deep), "}".repeat(deep)),
+            format!("actions: {}", nested("{a: ", "1", "}")),
         ),
         (
             "blocks.yaml",
-            (0..deep)
+            (0..DEEP)
                 .map(|n| format!("{}a:\n", " ".repeat(n)))
                 .collect(),
         ),
-        (
-            "expression.yaml",
-            format!(
-                "actions:\n  a: {{ type: compose, inputs: \"@{}1{}\" }}\n",
-                "not(".repeat(deep),
-                ")".repeat(deep)
-            ),
-        ),
-        ("long.yaml", format!("actions: {}\n", "x".repeat(100 << 20))),
         ("many.yaml", "- a\n".repeat(25 << 20)),
-        (
-            "json.json",
-            format!("{{\"actions\": \"{}\"}}", "x".repeat(100 << 20)),
-        ),
+        // Not too long, and a key if a `:` follows.
+        ("key.yaml", format!("- [{}1]", "1,".repeat(8_000_000))),
         ("quotes.yaml", "'".repeat(4 << 20)),
         ("braces.yaml", "{".repeat(4 << 20)),
         ("anchors.yaml", "&a ".repeat(1 << 20)),
@@ -333,14 +353,153 @@ fn bombs_are_refused_within_a_second_and_a_hundred_megabytes() {
     for (name, text) in bombs {
         let file = place.path().join(name);
         fs::write(&file, &text).unwrap();
-        let (code, millis, kib) = used_by(&file);
-        println!(
-            "{name:16} {:>4} MB: exit {code}, {millis} ms, {kib} KiB",
-            text.len() >> 20
-        );
+        let code = soon(name, &["validate", file.to_str().unwrap()]);
         assert!(matches!(code, 2 | 3), "{name}: exit code {code}");
-        // A build for tests takes several times as long.
-        assert!(millis < 5_000, "{name}: {millis} ms");
-        assert!(kib < 100 << 10, "{name}: {kib} KiB");
+    }
+}
+
+/// A workflow of each format with a value and an expression in it, and one of nested steps.
+const FORMATS: [(&str, &str, &str, [&str; 3]); 4] = [
+    (
+        "loom",
+        "yaml",
+        "actions:\n  a: { type: compose, inputs: VALUE }\n",
+        ["actions: ", "{a: {type: scope, actions: ", "}}"],
+    ),
+    (
+        "azure",
+        "json",
+        r#"{"actions":{"a":{"type":"Compose","inputs":VALUE,"runAfter":{}}}}"#,
+        [
+            r#"{"z":0,"actions":"#,
+            r#"{"a":{"type":"Scope","runAfter":{},"actions":"#,
+            "}}",
+        ],
+    ),
+    (
+        "tea",
+        "yaml",
+        "name: a\ninitial_state: { x: VALUE }\nnodes:\n  - { name: a, uses: http.get, with: { url: VALUE } }\n",
+        [
+            "name: a\nnodes: ",
+            "[{name: a, type: while_loop, condition: 'true', max_iterations: 2, body: ",
+            "}]",
+        ],
+    ),
+    (
+        "canvas",
+        "yaml",
+        "name: a\nnodes:\n  - { id: a, type: http, data: { method: POST, url: 'http://x/', body: VALUE } }\n",
+        [
+            "name: a\nnodes: ",
+            "[{id: a, type: loop, data: {maxIterations: 2, inlineWorkflow: {nodes: ",
+            "}}}]",
+        ],
+    ),
+];
+
+#[test]
+fn bombs_in_each_format_are_refused_within_a_second_and_a_hundred_megabytes() {
+    let place = tempfile::tempdir().unwrap();
+    for (format, ending, workflow, [head, open, close]) in FORMATS {
+        let with = |value: &str| workflow.replace("VALUE", value);
+        let expression = match format {
+            "loom" | "azure" => format!("\"@{}\"", nested("not(", "1", ")")),
+            _ => format!("\"{{{{ {} }}}}\"", nested("(", "1", ")")),
+        };
+        let numbers = |count: usize| format!("[{}1]", "1,".repeat(count));
+        let bombs = [
+            ("long", with(&format!("\"{}\"", "x".repeat(100 << 20)))),
+            ("many", with(&numbers(50 << 20))),
+            ("many in 1 MB", with(&numbers(1 << 19))),
+            ("deep lists", with(&nested("[", "", "]"))),
+            ("deep maps", with(&nested("{\"a\":", "1", "}"))),
+            ("deep steps", head.to_owned() + &nested(open, "{}", close)),
+            ("deep expression", with(&expression)),
+        ];
+        let alias = "actions: { a: { type: Compose, inputs: *a29, runAfter: {} } }\n";
+        let aliased = match format {
+            // JSON has none, but a file of this format may be YAML.
+            "azure" => alias.to_owned(),
+            _ => with("*a29"),
+        };
+        let aliased = ("aliases.yaml".to_owned(), aliases() + &aliased);
+        let bombs = bombs.map(|(name, text)| (format!("{name}.{ending}"), text));
+        for (name, text) in bombs.into_iter().chain([aliased]) {
+            let file = place.path().join(&name);
+            fs::write(&file, text).unwrap();
+            let args = ["validate", "--dialect", format, file.to_str().unwrap()];
+            let code = soon(&format!("{format}, {name}"), &args);
+            assert!(matches!(code, 2 | 3), "{format}, {name}: exit code {code}");
+            fs::remove_file(&file).unwrap();
+        }
+    }
+}
+
+#[test]
+fn bombs_as_inputs_and_contexts_are_refused_within_a_second_and_a_hundred_megabytes() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+    let (workflow, state) = (at("takes.yaml"), at("state"));
+    let text = "inputs: { vars: { type: object } }\nactions: { a: { type: compose, inputs: 1 } }\n";
+    fs::write(&workflow, text).unwrap();
+    let vars = |value: &str| format!("{{\"vars\": {{\"a\": {value}}}}}");
+    let list = |one: &str, count: usize| format!("[{}1]", one.repeat(count));
+    let full = 16 << 20;
+    let bombs = [
+        ("aliases.yaml", aliases() + "vars: { a: *a29 }\n"),
+        ("long.json", vars(&format!("\"{}\"", "x".repeat(100 << 20)))),
+        ("long.yaml", vars(&format!("\"{}\"", "x".repeat(100 << 20)))),
+        ("deep.json", vars(&nested("[", "", "]"))),
+        ("deep.yaml", vars(&nested("[", "", "]"))),
+        // These are not too long.
+        ("numbers.json", vars(&list("1,", full / 2 - 50))),
+        ("numbers.yaml", vars(&list("1,", full / 2 - 50))),
+        ("texts.json", vars(&list("\"a\",", full / 4 - 50))),
+        ("objects.json", vars(&list("{\"a\":1},", full / 8 - 50))),
+        ("items.yaml", "- a\n".repeat(full / 4 - 50)),
+    ];
+    for (name, text) in bombs {
+        let file = at(name);
+        fs::write(&file, text).unwrap();
+        let eval = ["eval", "--context", &file, "@variables('a')"];
+        let run = ["run", &workflow, "--input", &file, "--state", &state];
+        for (what, args) in [("context", &eval[..]), ("input", &run[..])] {
+            let code = soon(&format!("{what} {name}"), args);
+            assert_eq!(code, 2, "{what} {name}");
+        }
+        fs::remove_file(&file).unwrap();
+    }
+    // As much as is taken, of the worst.
+    let taken = [
+        ("numbers.json", vars(&list("1,", 700_000))),
+        ("texts.json", vars(&list("\"a\",", 220_000))),
+        ("objects.json", vars(&list("{\"a\":1},", 70_000))),
+        (
+            "items.yaml",
+            format!("vars:\n  a:\n{}", "  - a\n".repeat(160_000)),
+        ),
+    ];
+    for (name, text) in taken {
+        let file = at(name);
+        fs::write(&file, text).unwrap();
+        let run = ["run", &workflow, "--input", &file, "--state", &state];
+        assert_eq!(soon(&format!("{name}, taken"), &run), 0, "{name}");
+    }
+    let deep = nested("[", "", "]");
+    for args in [
+        &[
+            "run",
+            &workflow,
+            "-i",
+            &format!("vars:={deep}"),
+            "--state",
+            &state,
+        ][..],
+        &["eval", &format!("@{}", nested("not(", "1", ")"))],
+        &["signal", "r", "n", "--payload", &deep, "--state", &state],
+    ] {
+        let code = soon(args[0], args);
+        assert!(matches!(code, 2 | 3), "{}: exit code {code}", args[0]);
     }
 }

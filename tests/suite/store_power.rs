@@ -527,6 +527,30 @@ fn what_was_synced_is_there_whatever_became_of_the_rest() {
     println!("{writes} writes and {syncs} syncs recorded, {tried} of {all} power cuts tried");
 }
 
+/// Runs go on from what is found, and effects begin: it must not be gone with the next power cut.
+#[test]
+fn what_a_process_left_is_durable_before_anything_is_made_of_it() {
+    if !strace_works() {
+        println!("skipped: there is no strace here that may trace");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("state");
+    record(&dir, &place.path().join("first"), 3);
+    let second = record(&dir, &place.path().join("second"), 0);
+    let first = second.iter().find(|one| match one {
+        Done::Wrote(path, ..) | Done::Cut(path, _) | Done::Synced(path, _) => {
+            path.starts_with(dir.join("store"))
+        }
+        _ => false,
+    });
+    let first = first.expect("it is opened");
+    assert!(
+        matches!(first, Done::Synced(path, _) if path.ends_with("store/db")),
+        "{first:?}"
+    );
+}
+
 #[test]
 fn a_power_cut_that_is_replayed_drops_what_was_not_synced() {
     let path = PathBuf::from("/d/f");

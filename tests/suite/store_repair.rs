@@ -113,6 +113,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         let without = again.unreadable.len() as u64;
         assert_eq!(again.runs + without, repaired.kept.len() as u64, "{what}");
         let store = open_again(&place);
+        let newest_before = tally.newest;
         let all: BTreeSet<&String> = repaired.kept.iter().chain(&repaired.lost).collect();
         assert_eq!(
             all.len(),
@@ -143,6 +144,12 @@ fn what_a_repair_keeps_is_what_was_written() {
         let lost = RUNS - repaired.kept.len();
         let whole = lost == 0 && !repaired.stand_still && again.unreadable.is_empty();
         assert!(whole || kind != "beside the log", "{what}: {repaired:?}");
+        // A flipped bit costs the run that it hits, at most.
+        let newest = tally.newest - newest_before;
+        assert!(
+            kind != "db, bit" || newest + 1 >= RUNS,
+            "{what}: {newest} are as they were: {repaired:?}"
+        );
         tally.whole += usize::from(whole);
         tally.still += usize::from(repaired.stand_still);
         tally.kept += repaired.kept.len();
@@ -157,8 +164,6 @@ fn what_a_repair_keeps_is_what_was_written() {
     println!("{points} places in a store of {RUNS} runs:");
     for (kind, tally) in &tallies {
         println!("{kind}: {tally:?}");
-        let flips = kind == "db, bit";
-        assert!(!flips || tally.lost <= tally.kept / 2, "{tally:?}");
     }
 }
 

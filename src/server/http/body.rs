@@ -2,6 +2,7 @@
 
 use super::door::Line;
 use super::problem::{Kind, Problem};
+use crate::engine::expression::{MAX_WEIGHT, weight_of_json};
 use crate::engine::{Bundle, dialect_of};
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
@@ -41,10 +42,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
             return Err(Problem::new(Kind::MediaType, detail));
         }
         let bytes = read(request).await?;
-        match serde_json::from_slice(&bytes) {
-            Ok(value) => Ok(Self(value)),
-            Err(error) => Err(unreadable(error)),
-        }
+        values(&bytes).map(Self)
     }
 }
 
@@ -94,8 +92,7 @@ impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
         }
         let bytes = read(request).await?;
         if json && is_envelope::<T>(&bytes)? {
-            let body = serde_json::from_slice(&bytes).map_err(unreadable)?;
-            return Ok(Self(body, Form::Text));
+            return Ok(Self(values(&bytes)?, Form::Text));
         }
         let form = if json { Form::Json } else { Form::Text };
         match String::from_utf8(bytes.into()) {
@@ -128,6 +125,20 @@ fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
         return Ok(false);
     }
     Err(neither())
+}
+
+/// What JSON says, unless its values would take too much memory.
+fn values<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let weight = weight_of_json(bytes);
+    if weight > MAX_WEIGHT {
+        let (weight, at_most) = (weight >> 20, MAX_WEIGHT >> 20);
+        let detail = format!(
+            "the values of the body would come to about {weight} MiB of memory, and {at_most} are \
+             the most"
+        );
+        return Err(Problem::new(Kind::TooLarge, detail));
+    }
+    serde_json::from_slice(bytes).map_err(unreadable)
 }
 
 fn unreadable(error: serde_json::Error) -> Problem {

@@ -262,6 +262,42 @@ async fn a_run_that_the_engine_panics_over_is_parked_after_three_tries() {
     scheduler.stop().await;
 }
 
+/// The machine panics over this run where `panic-in-one-run` is planted (tests/faults): it is
+/// parked, and nobody else notices.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "is about a planted panic"]
+async fn a_panic_in_one_run_is_nobody_elses() {
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    let mut others = Vec::new();
+    for _ in 0..3 {
+        others.push(server.begin(COUNT, json!({ "to": 400 })).await);
+    }
+    let fragile = json!({ "text": COUNT, "input": { "to": 400 }, "run": "fragile" });
+    let (status, told) = server.post("/v1/runs", &fragile).await;
+    for _ in 0..3 {
+        others.push(server.begin(COUNT, json!({ "to": 400 })).await);
+    }
+    for run in &others {
+        assert_eq!(server.end(run).await["output"], 400);
+    }
+    let mut parked = None;
+    for _ in 0..600 {
+        let (_, status) = server.get("/v1/runs/fragile").await;
+        parked = status["labels"]["windlass.parked"]
+            .as_str()
+            .map(str::to_owned);
+        if parked.is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let reason = parked.unwrap_or_else(|| panic!("{status}: {told}: it is not parked"));
+    assert!(reason.contains("planted"), "{reason}");
+    let (status, _) = server.stop();
+    assert!(status.success());
+}
+
 /// A loop without a delay, an effect or an end.
 const SPIN: &str = "
 name: spin

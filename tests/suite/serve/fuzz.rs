@@ -421,6 +421,20 @@ async fn requests_without_measure_are_refused() {
             "a body of one byte too much",
             with_body(&" ".repeat((16 << 20) + 1)),
         ),
+        (
+            "an input of millions of values",
+            with_body(&format!(
+                "{{\"text\": \"a\", \"input\": [{}1]}}",
+                "1,".repeat(8 << 20).split_off(1_000)
+            )),
+        ),
+        (
+            "an input of a million objects",
+            with_body(&format!(
+                "{{\"text\": \"a\", \"input\": [{}1]}}",
+                "{\"a\":1},".repeat(1 << 20)
+            )),
+        ),
         ("no host", String::from("GET /v1/runs HTTP/1.1\r\n\r\n")),
         ("HTTP/2", String::from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")),
         (
@@ -436,6 +450,16 @@ async fn requests_without_measure_are_refused() {
             "{name}: {status:?}"
         );
     }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let most: u64 = most
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    println!("{} MiB at most", most >> 10);
+    assert!(most < 150 << 10, "{most} KiB");
     as_well_as_before(server).await;
 }
 
