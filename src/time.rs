@@ -13,11 +13,14 @@ use std::time::Duration;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The instant `after` later; saturates at the end of time instead of wrapping.
+    /// The last instant that everybody can read: RFC 3339 has years of four digits.
+    pub const LAST: Self = Self(253_402_300_799_999);
+
+    /// The instant `after` later, [`Self::LAST`] at most.
     #[must_use]
     pub fn plus(self, after: Duration) -> Self {
         let millis = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
-        Self(self.0.saturating_add(millis))
+        Self(self.0.saturating_add(millis)).min(Self::LAST)
     }
 
     /// How long after `earlier` this instant is; zero when it is not later.
@@ -26,14 +29,11 @@ impl Timestamp {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// The same instant for chrono; the nearest representable one when out of chrono's range.
+    /// The same instant for chrono, [`Self::LAST`] at most; before chrono's time its first one.
     #[must_use]
     pub fn to_utc(self) -> DateTime<Utc> {
-        DateTime::from_timestamp_millis(self.0).unwrap_or(if self.0 < 0 {
-            DateTime::<Utc>::MIN_UTC
-        } else {
-            DateTime::<Utc>::MAX_UTC
-        })
+        let millis = self.min(Self::LAST).0;
+        DateTime::from_timestamp_millis(millis).unwrap_or(DateTime::<Utc>::MIN_UTC)
     }
 }
 

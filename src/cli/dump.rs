@@ -46,7 +46,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
         other => other?,
     };
     match args.output.output {
-        Format::Table => output::print(&text(&report))?,
+        Format::Table => output::print(&text(&report, filter.iterations))?,
         Format::Jsonl => output::list(Format::Jsonl, &report.runs)?,
         format => output::document(format, &report)?,
     }
@@ -117,15 +117,15 @@ fn the_store(error: String) -> Unreadable {
     }
 }
 
-fn text(report: &DumpReport) -> String {
+fn text(report: &DumpReport, limit: Option<usize>) -> String {
     if report.runs.is_empty() {
         return String::from("no runs");
     }
-    let runs: Vec<String> = report.runs.iter().map(a_run).collect();
+    let runs: Vec<String> = report.runs.iter().map(|run| a_run(run, limit)).collect();
     runs.join("\n")
 }
 
-fn a_run(run: &RunDump) -> String {
+fn a_run(run: &RunDump, limit: Option<usize>) -> String {
     let header = &run.header;
     let mut out = String::new();
     let _ = writeln!(out, "run {}  {}", header.run, header.status.as_str());
@@ -197,7 +197,10 @@ fn a_run(run: &RunDump) -> String {
             .iter()
             .for_each(|row| a_loop(&mut out, "    ", row));
     }
-    if !run.iterations.is_empty() {
+    let shown = run.iterations.len();
+    if shown > 0 && limit.is_some_and(|limit| shown >= limit) {
+        let _ = writeln!(out, "  iterations  the last {shown}: --iterations all");
+    } else if shown > 0 {
         let _ = writeln!(out, "  iterations");
     }
     for row in &run.iterations {

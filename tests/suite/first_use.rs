@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A folder to work in.
@@ -149,6 +149,9 @@ fn a_history_says_what_it_leaves_out_and_which_loops_there_are() {
         .run(&["history", "r", "--iterations", "all"])
         .left(0, &[]);
     assert_eq!((all.out.lines().count(), all.err.as_str()), (31, ""));
+    let dump = |args: &[&str]| folder.run(&[&["dump", "r"], args].concat()).out;
+    assert!(dump(&[]).contains("the last 5: --iterations all"));
+    assert!(!dump(&["--iterations", "all"]).contains("the last"));
     folder
         .run(&["history", "r", "--loop", "zz"])
         .left(2, &["no loop `zz`", "it has turn"]);
@@ -265,11 +268,9 @@ fn a_limit_that_is_no_failure_is_told_all_the_same() {
     assert_eq!(done.left(0, &[]).err, "");
 }
 
-#[test]
-fn a_run_that_nobody_moves_says_so_and_what_to_do() {
-    let folder = Folder::new();
-    let text = "actions: { hold: { type: waitForSignal, inputs: { signal: go } } }";
-    let file = folder.file("w.yaml", text);
+/// A run that waits, in a process of its own that has made its first step.
+fn waiting(folder: &Folder, text: &str) -> Child {
+    let file = folder.file("waits.yaml", text);
     let mut run = Command::new(env!("CARGO_BIN_EXE_windlass"));
     run.args([
         "run",
@@ -286,6 +287,14 @@ fn a_run_that_nobody_moves_says_so_and_what_to_do() {
     let mut first = String::new();
     let mut lines = BufReader::new(run.stdout.take().unwrap());
     lines.read_line(&mut first).unwrap();
+    run
+}
+
+#[test]
+fn a_run_that_nobody_moves_says_so_and_what_to_do() {
+    let folder = Folder::new();
+    let text = "actions: { hold: { type: waitForSignal, inputs: { signal: go } } }";
+    let mut run = waiting(&folder, text);
     let beside = folder.run(&["status", "r"]).left(0, &[]).out;
     assert!(!beside.contains("stopped"), "{beside}");
     assert!(beside.contains("windlass pause r"), "{beside}");
@@ -450,4 +459,17 @@ fn a_variable_that_is_set_to_nothing_says_nothing() {
         .env("WINDLASS_SERVER", "")
         .output();
     Told::new(&output.unwrap()).left(0, &[]);
+}
+
+#[test]
+fn a_wait_without_measure_is_one_that_everybody_can_read() {
+    let folder = Folder::new();
+    let text = "actions: { hold: { type: wait, inputs: P999999999D } }";
+    let mut run = waiting(&folder, text);
+    folder.run(&["list"]).left(0, &[]);
+    let status = folder.run(&["status", "r", "-o", "json"]).left(0, &[]).out;
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["next_due_at"], "9999-12-31T23:59:59.999Z");
 }
