@@ -113,6 +113,11 @@ mod tests {
                 );
             }
         }
+        for (attempt, low, high) in [(1, 5, 8), (2, 8, 16), (3, 16, 32), (4, 32, 60)] {
+            let middle = (low + high) * SECOND / 2;
+            let lower = (0..200).filter(|seed| delay(&backoff, attempt, None, *seed) < middle);
+            assert!((60..140).contains(&lower.count()), "{attempt}");
+        }
     }
 
     #[test]

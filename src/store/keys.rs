@@ -443,10 +443,13 @@ mod tests {
         for first in all {
             let parsed = parse(&first).unwrap();
             assert_eq!(parsed.piece, 0);
+            let names = parsed.run.iter().chain(&parsed.workflow);
+            assert!(names.clone().all(|name| name == run), "{parsed}");
             let mut second = first.clone();
             piece(&mut second, 3);
             let again = parse(&second).unwrap();
             assert_eq!(again.piece, 3, "{again}");
+            assert_eq!(again.to_string(), format!("{parsed}, piece 3"));
             assert_eq!(again.record, first.len());
             assert_eq!(again.run, parsed.run);
             assert_eq!(again.workflow, parsed.workflow);

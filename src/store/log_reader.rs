@@ -624,6 +624,28 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_message_that_says_nothing_is_told() {
+        let told = |bodies: &[&[u8]]| {
+            let dir = tempfile::tempdir().unwrap();
+            let mut log = header(0);
+            bodies
+                .iter()
+                .for_each(|body| log.extend(message(8, 0, 7, body)));
+            fs::write(dir.path().join("db"), log).unwrap();
+            let mut told = Checkup::default();
+            super::super::salvage::read_all(dir.path(), &mut told).unwrap();
+            let errors = told.wrong.into_iter().map(|wrong| wrong.error);
+            errors.collect::<Vec<_>>()
+        };
+        // A page without rows, and bytes that are none.
+        let empty = [0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(told(&[&empty]), [""; 0]);
+        let odd = told(&[&[9], &empty, &[8]]);
+        assert_eq!(odd.len(), 1, "{odd:?}");
+        assert!(odd[0].contains("2 messages say nothing"), "{odd:?}");
+    }
+
+    #[test]
     fn the_newest_message_before_a_place_is_before_it() {
         let dir = tempfile::tempdir().unwrap();
         let first = [header(0), message(10, 0, 7, b"first")].concat();
@@ -709,6 +731,44 @@ mod tests {
             None,
             "what cannot be read anyway"
         );
+    }
+
+    #[test]
+    fn the_log_ends_before_a_segment_that_is_missing() {
+        let cut = |segments: &[Vec<u8>]| {
+            let dir = tempfile::tempdir().unwrap();
+            let mut log = Vec::new();
+            for segment in segments {
+                log.extend_from_slice(segment);
+                log.resize(log.len().next_multiple_of(Sled::SEGMENT), 0);
+            }
+            fs::write(dir.path().join("db"), log).unwrap();
+            Log::open(dir.path()).unwrap().cut().unwrap()
+        };
+        let whole = |number: u64| {
+            let segment = u8::try_from(number).unwrap();
+            let cap = message(2, segment, 0, b"");
+            [header(number), message(10, segment, 2, b"in"), cap].concat()
+        };
+        assert_eq!(cut(&[whole(0)]), None);
+        assert_eq!(cut(&[whole(0), whole(1)]), None);
+        assert_eq!(cut(&[whole(0), whole(2)]), Some(Log::STEP));
+    }
+
+    #[test]
+    fn what_a_message_is_comes_from_its_kind() {
+        let dir = tempfile::tempdir().unwrap();
+        let kinds = [4, 8, 10, 3].map(|kind| message(kind, 0, 7, &[0; 8]));
+        fs::write(
+            dir.path().join("db"),
+            [vec![header(0)], kinds.to_vec()].concat().concat(),
+        )
+        .unwrap();
+        let mut found = Vec::new();
+        let log = Log::open(dir.path()).unwrap();
+        log.messages(&mut Checkup::default(), |message| found.push(message.kind))
+            .unwrap();
+        assert_eq!(found, [Kind::Free, Kind::Node, Kind::Link]);
     }
 
     #[test]

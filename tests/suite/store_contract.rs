@@ -323,6 +323,10 @@ fn a_commit_that_does_not_fit_leaves_nothing(bench: &Bench) {
         })
         .collect();
     assert_eq!(fits, [true, false, false, false, true]);
+    let reasons = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
+    let reasons: Vec<String> = reasons.skip(1).map(ToString::to_string).collect();
+    assert!(reasons[0].contains("longer than 128 bytes"), "{reasons:?}");
+    assert!(reasons[1].contains("empty"), "{reasons:?}");
     let ids: Vec<_> = store.list(None, 9).unwrap();
     assert_eq!(ids.len(), 2);
     assert!(store.program(hash(9)).is_err());

@@ -386,3 +386,24 @@ fn stores_that_were_never_finished_are_swept_away() {
     assert!(other.exists() && another.exists());
     drop(open_again(dir.path()));
 }
+
+#[test]
+fn a_store_that_another_one_has_open_is_locked_and_one_that_cannot_be_read_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SledStore::open(dir.path()).unwrap();
+    let second = SledStore::open(dir.path()).map(drop);
+    assert!(
+        matches!(second, Err(StoreError::Locked { .. })),
+        "{second:?}"
+    );
+    drop(store);
+    drop(open_again(dir.path()));
+    let db = dir.path().join("store/db");
+    fs::remove_file(&db).unwrap();
+    fs::create_dir(&db).unwrap();
+    let unreadable = SledStore::open(dir.path()).map(drop);
+    assert!(
+        matches!(unreadable, Err(StoreError::Io(_))),
+        "{unreadable:?}"
+    );
+}

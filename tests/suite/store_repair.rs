@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use windlass::engine::EngineError;
 use windlass::engine::doctor::{examine, repair};
-use windlass::machine::RunState;
+use windlass::machine::{RunState, RunStatus};
 use windlass::store::{Placement, Store, StoreError, StoredWorkflow};
 use windlass::time::Timestamp;
 
@@ -242,6 +242,9 @@ fn workflows_that_are_kept_by_name_come_along() {
     db.remove(&pieces[1]).unwrap();
     db.flush().unwrap();
     drop(db);
+    let found = alone(|| examine(dir.path())).unwrap();
+    let told: Vec<&str> = found.unreadable.iter().map(|one| &*one.what).collect();
+    assert_eq!(told, ["a workflow"]);
     let repaired = alone(|| repair(dir.path())).unwrap();
     let told: Vec<&str> = repaired.unreadable.iter().map(|one| &*one.what).collect();
     assert_eq!(told, ["a program or workflow"]);
@@ -322,4 +325,99 @@ fn the_command_line_tells_and_repairs() {
     assert_eq!(list.status.code(), Some(0), "{list:?}");
     let dump = windlass(dir.path(), &["doctor"]);
     assert_eq!(dump.status.code(), Some(0), "{dump:?}");
+}
+
+#[test]
+fn runs_that_may_be_older_than_they_were_stand_still() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path(), false);
+    let store = open_again(dir.path());
+    let mut last = commit("run-0", store.header("run-0").unwrap().revision);
+    last.header.status = RunStatus::Succeeded;
+    last.header.placement = Placement::Resting;
+    store.commit(&[last]).unwrap()[0].as_ref().unwrap();
+    drop(store);
+    lose_the_end(&dir.path().join("store/mark"));
+    let repaired = alone(|| repair(dir.path())).unwrap();
+    assert!(repaired.stand_still);
+    assert_eq!(repaired.kept.len(), RUNS);
+    let store = open_again(dir.path());
+    assert_eq!(store.runnable().unwrap(), []);
+    assert_eq!(store.due(Timestamp(i64::MAX), 99).unwrap(), []);
+    for header in store.list(None, 99).unwrap() {
+        // One that has ended does not go on anyway.
+        let parked = header.labels.contains_key("windlass.parked");
+        assert_eq!(parked, &*header.id != "run-0", "{header:?}");
+    }
+}
+
+/// An older head stands in for one that is lost, and the run is cut to what it was then.
+#[test]
+fn what_a_run_did_after_the_head_that_is_left_is_taken_away() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path(), false);
+    let (key, before) = {
+        let db = database(dir.path());
+        let key = [b"r", &b"run-5"[..], b"\0"].concat();
+        let head = db.get(&key).unwrap().unwrap();
+        (key, head)
+    };
+    let was = {
+        let store = open_again(dir.path());
+        let was = store.load("run-5").unwrap();
+        for revision in 0..3 {
+            let next = commit("run-5", was.header.revision + revision);
+            store.commit(&[next]).unwrap()[0].as_ref().unwrap();
+        }
+        was
+    };
+    let db = database(dir.path());
+    db.insert(&key, before).unwrap();
+    db.flush().unwrap();
+    drop(db);
+    let repaired = alone(|| repair(dir.path())).unwrap();
+    assert!(repaired.stand_still, "the root does not vouch for the head");
+    assert_eq!((repaired.kept.len(), repaired.lost.len()), (RUNS, 0));
+    let store = open_again(dir.path());
+    let now = store.load("run-5").unwrap();
+    assert_eq!(now.header.revision, was.header.revision);
+    assert_eq!(now.state, was.state);
+    // It goes on from there as if nothing had followed.
+    let next = commit("run-5", was.header.revision);
+    store.commit(&[next]).unwrap()[0].as_ref().unwrap();
+    drop(store);
+    let found = alone(|| examine(dir.path())).unwrap();
+    assert_eq!((found.runs, found.unreadable), (RUNS as u64, Vec::new()));
+}
+
+/// What a snapshot has overtaken is only for looking at: the run is whole without it.
+#[test]
+fn a_commit_before_the_snapshot_that_is_lost_is_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path(), false);
+    let (was, events) = {
+        let store = open_again(dir.path());
+        let events = store.history("run-5", 0, 999).unwrap();
+        (store.load("run-5").unwrap(), events)
+    };
+    let prefix = [b"z", &b"run-5"[..], b"\0"].concat();
+    let db = database(dir.path());
+    let keys: Vec<_> = db.scan_prefix(&prefix).keys().map(Result::unwrap).collect();
+    assert!(keys.len() > 20, "{}", keys.len());
+    db.remove(&keys[2]).unwrap();
+    db.flush().unwrap();
+    drop(db);
+    let repaired = alone(|| repair(dir.path())).unwrap();
+    assert!(!repaired.unreadable.is_empty());
+    let found = alone(|| examine(dir.path())).unwrap();
+    assert_eq!((found.runs, found.unreadable), (RUNS as u64, Vec::new()));
+    let store = open_again(dir.path());
+    let now = store.load("run-5").unwrap();
+    assert_eq!(
+        (now.header.revision, &now.state),
+        (was.header.revision, &was.state)
+    );
+    let left = store.history("run-5", 0, 999).unwrap();
+    assert!(left.len() < events.len() && events.ends_with(&left));
+    assert!(!left.is_empty());
 }

@@ -193,3 +193,49 @@ fn how_long_a_transition_takes() {
         println!("{what}: {each:?} a transition, the test's own part included");
     }
 }
+
+/// Python gives the whole state back: of a list that has grown, what is new is stored.
+#[test]
+fn a_list_that_a_script_appends_to_costs_what_is_appended() {
+    let played = Case::yaml(
+        "
+name: grows
+initial_state: { seen: [] }
+nodes:
+  - name: grow
+    type: while_loop
+    max_iterations: 100
+    condition: \"true\"
+    body:
+      - { name: work, run: \"state['seen'].append('0123456789')\" }
+",
+    )
+    .world(|call| {
+        let seen = call.inputs.get("globals").unwrap().get("state").unwrap();
+        let mut list = seen.get("seen").unwrap().as_array().unwrap().to_vec();
+        list.push(Value::from("0123456789"));
+        let state = Value::from_pairs([("seen", Value::array(list))]).to_json();
+        // What the worker sends besides is what the executor takes it apart for.
+        ok(&format!(
+            r#"{{"result": null, "returned": false, "state": {state}, "locals": {{}}}}"#
+        ))
+    })
+    .play();
+    let appended = |change: &&Change| matches!(change, Change::ElementAppended(..));
+    let changes = played.steps.iter().flat_map(|step| &step.changes);
+    // All but the first, before which there was nothing.
+    assert_eq!(changes.filter(appended).count(), 99);
+}
+
+/// What the store weighs a run by, before it writes a snapshot or says that it is too large.
+#[test]
+fn a_state_weighs_what_it_holds() {
+    let weighs = |length: usize| {
+        let text = "t".repeat(length);
+        let text = format!("actions: {{ a: {{ type: compose, inputs: {text} }} }}");
+        windlass::store::state_size(&Case::yaml(&text).play().state).unwrap()
+    };
+    let (short, long) = (weighs(10), weighs(10_010));
+    // As what the action gave, and as what the run gives.
+    assert!((20_000..20_100).contains(&(long - short)), "{short} {long}");
+}

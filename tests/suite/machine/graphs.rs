@@ -327,3 +327,50 @@ fn a_response_is_the_output() {
     assert_eq!(played.output(), r#""ab""#);
     assert_eq!(played.calls("more"), 1);
 }
+
+#[test]
+fn the_first_edge_without_a_condition_is_taken() {
+    let took = |edges: &[(&str, &str)]| {
+        let nodes = vec![
+            node(compose("a", "1"), edges),
+            node(set("b", "took", "b"), &[("", "")]),
+            node(set("c", "took", "c"), &[("", "")]),
+        ];
+        of_graph(&[], graph("a", 9, nodes)).play().output()
+    };
+    assert_eq!(took(&[("", "b"), ("", "c")]), r#"{"took":"b"}"#);
+    let later = [("", "b"), ("@equals(1, 1)", "c")];
+    assert_eq!(took(&later), r#"{"took":"b"}"#);
+    let earlier = [("@equals(1, 1)", "c"), ("", "b")];
+    assert_eq!(took(&earlier), r#"{"took":"c"}"#);
+}
+
+/// A block that a jump leaves is done: what it gives is made of what it did.
+#[test]
+fn a_block_that_is_left_by_a_jump_gives_its_output() {
+    let mut inner = compose("inner", "7");
+    inner.break_when = Some(condition("@equals(1, 1)"));
+    let mut block = step("block", StepKind::Block(Block::Sequence(vec![inner])));
+    block.output = Some(template("@variables('result')['inner']"));
+    let body = Block::Sequence(vec![loop_while("l", "@equals(1, 1)", 5, vec![block])]);
+    let rows = of_graph(&[], body).play().rows();
+    assert_eq!(rows, [r#"l#0 Succeeded true {"block":"7"}"#]);
+}
+
+/// A branch of one step under its own name is that step; any other is a map of its steps.
+#[test]
+fn branches_give_their_steps_by_name() {
+    let branches = vec![
+        ("a".into(), Block::Sequence(vec![compose("a", "1")])),
+        ("left".into(), Block::Sequence(vec![compose("b", "2")])),
+    ];
+    let both = StepKind::Parallel {
+        branches,
+        apart: false,
+    };
+    let body = Block::Sequence(vec![step("both", both)]);
+    let mut built = workflow(Dialect::Canvas, &[], body);
+    built.outputs = Outputs::Actions;
+    let output = Case::hir(&built).play().output();
+    assert_eq!(output, r#"{"both":{"a":"1","left":{"b":"2"}}}"#);
+}

@@ -126,3 +126,24 @@ actions:
     assert_eq!(played.calls("get"), 4);
     assert!(!played.output().contains("repeat"), "{}", played.output());
 }
+
+/// A token may be long; of what is told of it, people need the beginning.
+#[test]
+fn a_long_token_is_told_by_its_beginning() {
+    let told = |length: usize| {
+        let token = format!("\"{}\"", "t".repeat(length));
+        let same = pager("until", "", move |_| token.clone().leak());
+        same.play().error()
+    };
+    // With its quotes it has 80 characters, or more.
+    let (fits, long) = (told(78), told(79));
+    let beginning = |length: usize| format!("page \"{}", "t".repeat(length));
+    assert!(
+        fits.contains(&format!("{}\" again", beginning(78))),
+        "{fits}"
+    );
+    assert!(
+        long.contains(&format!("{}… again", beginning(79))),
+        "{long}"
+    );
+}

@@ -132,7 +132,7 @@ actions:
   poll:
     type: until
     condition: \"@equals(1, 2)\"
-    limit: { count: 9 }
+    limit: { count: 9, timeout: PT2H }
     actions:
       look: { type: shell, run: x }
       more: { type: shell, run: x }
@@ -163,4 +163,87 @@ actions:
     let id = Name::from("new");
     let found = rewind(&case.program, &start(&case), &began, &iteration, &id, now);
     assert_eq!(found, Rewound::Nowhere);
+}
+
+/// Of what was in flight when the journal was shortened, only what stands at the place is it.
+#[test]
+fn what_is_in_flight_elsewhere_is_not_the_place() {
+    let case = branches();
+    let played = case.play();
+    let mut begun = start(&case);
+    let first = played.steps.first().unwrap();
+    first.changes.iter().for_each(|change| begun.apply(change));
+    assert_eq!(begun.effects.len(), 1);
+    let (now, id) = (START.plus(LATER), Name::from("new"));
+    let at = |place: &str| {
+        let place = Place::Path(place.to_owned());
+        rewind(&case.program, &begun, &[], &place, &id, now)
+    };
+    assert_eq!(at("last"), Rewound::Nowhere);
+    let Rewound::State(state) = at("slow") else {
+        panic!("it had begun");
+    };
+    assert_eq!(state.effects.len(), 0, "it has not called yet");
+    // It stands still there, too: what waits has as long to wait as it had.
+    let sleeps: Vec<i64> = state
+        .timers
+        .values()
+        .map(|one| seconds(one.due_at))
+        .collect();
+    assert_eq!(sleeps, [3_600 + 100, 3_600 + 600]);
+}
+
+/// The last thing that says when it was may be that a scope was entered.
+#[test]
+fn an_attempt_of_a_block_begins_when_it_is_entered() {
+    let case = Case::yaml(
+        "
+actions:
+  both:
+    type: parallel
+    actions:
+      outer:
+        type: scope
+        retry: { type: fixed, interval: PT7S, count: 1 }
+        actions:
+          inner: { type: scope, actions: { a: { type: shell, run: x } } }
+      sleep: { type: wait, interval: PT600S }
+",
+    )
+    .world(|_| fails("shell"));
+    let state = rewound(&case, &changes(&case.play()), "a");
+    let due: Vec<i64> = state
+        .timers
+        .values()
+        .map(|one| seconds(one.due_at))
+        .collect();
+    assert_eq!(due, [3_600 + 600 - 7]);
+}
+
+/// Branches of one fork begin together, and no branch of a parallel is an iteration.
+#[test]
+fn an_iteration_begins_before_the_branches_in_it_and_those_begin_together() {
+    let case = Case::yaml(
+        "
+actions:
+  poll:
+    type: until
+    condition: \"@equals(variables('loopIndex'), 2)\"
+    actions:
+      first: { type: shell, run: x }
+      both:
+        type: parallel
+        actions:
+          a: { type: shell, run: x }
+          b: { type: shell, run: x }
+          c: { type: shell, run: x }
+",
+    );
+    let all = changes(&case.play());
+    let iteration = rewound(&case, &all, "poll#1");
+    let cursors: Vec<_> = iteration.cursors.values().collect();
+    assert_eq!((cursors.len(), iteration.effects.len()), (1, 0));
+    assert_eq!(cursors[0].wait, Wait::Ready);
+    let branch = rewound(&case, &all, "b");
+    assert_eq!((branch.cursors.len(), branch.effects.len()), (4, 0));
 }

@@ -282,3 +282,60 @@ outputs: \"@outputs('a')\"
     );
     assert_eq!(loom.play().output(), "\"of the variable\"");
 }
+
+/// Only what is inside of something that has ended can have been passed over.
+#[test]
+fn an_action_that_has_not_run_is_none_that_was_skipped() {
+    let error = |actions: &str| azure(actions, "1").play().error();
+    let which = r#""which": { "type": "If", "expression": "@equals(1, 2)", "runAfter": {},
+        "actions": { "inner": { "type": "Compose", "inputs": 1, "runAfter": {} } } }"#;
+    let look = |name: &str, after: &str| {
+        let (a, b) = name.split_at(1);
+        format!(
+            r#""look": {{ "type": "Compose", "inputs": "@outputs(concat('{a}', '{b}'))",
+            "runAfter": {{ "{after}": ["Succeeded"] }} }}"#
+        )
+    };
+    let later = r#""later": { "type": "Scope", "runAfter": { "look": ["Succeeded"] }, "actions": {
+        "last": { "type": "Compose", "inputs": 1, "runAfter": {} } } }"#;
+    for name in ["later", "last"] {
+        let told = error(&format!("{which}, {}, {later}", look(name, "which")));
+        let expected = format!("expression: the action `{name}` has not run");
+        assert!(told.starts_with(&expected), "{told}");
+    }
+    // Nor what each item of a foreach has of its own.
+    let each = r#""each": { "type": "Foreach", "foreach": [1], "runAfter": {},
+        "actions": { "inner": { "type": "Compose", "inputs": 1, "runAfter": {} } } }"#;
+    let told = error(&format!("{each}, {}", look("inner", "each")));
+    assert!(told.contains("the action `inner` has not run"), "{told}");
+}
+
+#[test]
+fn the_result_of_a_foreach_has_what_each_item_did() {
+    let played = Case::yaml(
+        "
+actions:
+  each:
+    type: foreach
+    foreach: [4, 5]
+    actions:
+      inner: { type: scope, actions: { a: { type: compose, inputs: \"@item()\" } } }
+outputs: [\"@result('each')[0]['outputs']\", \"@result('each')[1]['outputs']\"]
+",
+    )
+    .play();
+    assert_eq!(played.output(), r#"[{"a":4},{"a":5}]"#);
+}
+
+#[test]
+fn a_name_that_is_nearly_a_root_is_told_which_one() {
+    let error = |text: &str| {
+        let text = format!("actions: {{ a: {{ type: compose, inputs: \"{text}\" }} }}");
+        Case::yaml(&text).play().error()
+    };
+    for (nearly, root) in [("variabels", "variables"), ("workflw", "workflow")] {
+        let told = error(&format!("{{{{ {nearly}.x }}}}"));
+        let expected = format!("`{nearly}` is not defined; did you mean `{root}`?");
+        assert!(told.contains(&expected), "{told}");
+    }
+}
