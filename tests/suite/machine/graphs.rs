@@ -5,9 +5,9 @@ use super::build::{
     workflow,
 };
 use super::play::{Case, fails, failure, json, ok};
-use windlass::hir::{Block, Outputs, RetryPolicy, StepKind};
+use windlass::hir::{Block, Keep, Outputs, RetryPolicy, StepKind};
 use windlass::machine::RunStatus;
-use windlass::model::{AssignOp, Backoff, Dialect, Fault, Name};
+use windlass::model::{AssignOp, Backoff, Dialect, Fault, Name, Take};
 
 #[test]
 fn a_cycle_runs_until_an_edge_leads_out() {
@@ -373,4 +373,30 @@ fn branches_give_their_steps_by_name() {
     built.outputs = Outputs::Actions;
     let output = Case::hir(&built).play().output();
     assert_eq!(output, r#"{"both":{"a":"1","left":{"b":"2"}}}"#);
+}
+
+/// The last value stays alone, even where it is a list itself.
+#[test]
+fn what_a_loop_keeps_of_its_iterations() {
+    let kept = |take: Take| {
+        let ask = loop_while("l", "@equals(1, 1)", 3, vec![call("ask")]);
+        let StepKind::Loop(mut spec) = ask.kind else {
+            unreachable!();
+        };
+        spec.keep = vec![Keep {
+            name: "it".into(),
+            take,
+            of: "ask".into(),
+            value: template("@outputs('ask')"),
+        }];
+        let mut all = step("l", StepKind::Loop(spec));
+        all.output = Some(template("@variables('result')['kept']['it']"));
+        let mut built = workflow(Dialect::Canvas, &[], Block::Sequence(vec![all]));
+        built.outputs = Outputs::Actions;
+        let case = Case::hir(&built).world(|call| ok(&format!("[{}]", call.n)));
+        case.play().output()
+    };
+    assert_eq!(kept(Take::First), r#"{"l":[0]}"#);
+    assert_eq!(kept(Take::Last), r#"{"l":[2]}"#);
+    assert_eq!(kept(Take::All), r#"{"l":[[0],[1],[2]]}"#);
 }

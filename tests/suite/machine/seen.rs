@@ -1,6 +1,6 @@
 //! What expressions see of a run from where they stand: words that no other test looks at.
 
-use super::play::{Case, failure, ok};
+use super::play::{Answer, Case, failure, ok};
 use windlass::model::Fault;
 
 fn azure(actions: &str, outputs: &str) -> Case {
@@ -338,4 +338,63 @@ fn a_name_that_is_nearly_a_root_is_told_which_one() {
         let expected = format!("`{nearly}` is not defined; did you mean `{root}`?");
         assert!(told.contains(&expected), "{told}");
     }
+}
+
+/// Both times that inputs with a secret are evaluated they draw the same numbers, whatever was
+/// drawn before them in the same step.
+#[test]
+fn a_secret_and_a_random_number_go_together() {
+    let played = Case::yaml(
+        "
+actions:
+  first: { type: compose, inputs: \"@guid()\" }
+  send: { type: shell, run: \"@{secret('TOKEN')} @{guid()} @{guid()}\" }
+",
+    )
+    .play();
+    assert_eq!(played.calls("send"), 1);
+    let request = played.started[0].request.inputs.to_json();
+    assert!(request.len() > 2 * 36, "{request}");
+}
+
+#[test]
+fn a_variable_that_ends_as_one_of_a_loop_is_none() {
+    let error = |name: &str| {
+        let (a, b) = name.split_at(1);
+        let text = format!(
+            "
+actions:
+  poll:
+    type: until
+    condition: \"@equals(variables('loopIndex'), 1)\"
+    actions: {{ a: {{ type: compose, inputs: \"@variables(concat('{a}', '{b}'))\" }} }}
+"
+        );
+        Case::yaml(&text).play().error()
+    };
+    for name in ["pollLoopIndex", "other_loopIndex", "xloopCount"] {
+        let told = error(name);
+        let expected = format!("there is no variable `{name}`");
+        assert!(told.contains(&expected), "{told}");
+    }
+}
+
+/// What waits for an action asks how that ended: a scope in which time was up has failed.
+#[test]
+fn what_follows_a_scope_asks_how_the_scope_ended() {
+    let scope = r#""scope": { "type": "Scope", "runAfter": {}, "actions": {
+        "slow": { "type": "Http", "runAfter": {}, "limit": { "timeout": "PT10S" },
+            "inputs": { "method": "GET", "uri": "http://x", "retryPolicy": { "type": "none" } } } } }"#;
+    let ran = |status: &str| {
+        let after = format!(
+            r#""after": {{ "type": "Compose", "inputs": "ran", "runAfter": {{ "scope": ["{status}"] }} }}"#
+        );
+        let case = azure(
+            &format!("{scope}, {after}"),
+            r#""@actions('after')['status']""#,
+        );
+        case.world(|_| Answer::Never).play()
+    };
+    assert_eq!(ran("Failed").output(), r#"{"all":"Succeeded"}"#);
+    assert!(ran("TimedOut").error().contains("timeout"));
 }
