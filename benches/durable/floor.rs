@@ -145,7 +145,7 @@ fn file(at: &Path) -> File {
     OpenOptions::new().write(true).open(at.join("db")).unwrap()
 }
 
-fn open(at: &Path) -> sled::Db {
+pub fn open(at: &Path) -> sled::Db {
     sled::Config::new()
         .path(at)
         .cache_capacity(256 << 20)

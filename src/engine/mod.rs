@@ -86,7 +86,7 @@ use named::Compiled;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use ulid::Ulid;
@@ -231,7 +231,7 @@ impl EngineBuilder {
             scheduler,
             workflows,
             store,
-            compiled: Mutex::default(),
+            compiled: Compiled::default(),
         })
     }
 }

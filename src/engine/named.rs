@@ -6,11 +6,11 @@ use super::{Bundle, Engine, EngineError, Inspector, LoadOptions, Workflow, now};
 use crate::model::Name;
 use crate::store::{MAX_RUN_ID, ScheduleState, StoredWorkflow};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 /// Named workflows that were compiled. Locked for as long as one is put, compiled or removed, so
 /// that it never says anything else than the store.
-pub(super) type Compiled = Mutex<HashMap<Name, Arc<Workflow>>>;
+pub(super) type Compiled = RwLock<HashMap<Name, Arc<Workflow>>>;
 
 impl Engine {
     /// Checks a workflow and keeps it under a name, in place of the one that was there. It is
@@ -65,6 +65,12 @@ impl Engine {
         Ok(Some(workflow))
     }
 
+    /// The same where it is compiled already and nobody puts one just now. Does not block.
+    #[must_use]
+    pub fn workflow_at_hand(&self, name: &str) -> Option<Arc<Workflow>> {
+        self.compiled.try_read().ok()?.get(name).cloned()
+    }
+
     /// What the workflow of a name is, with its text. Blocks.
     ///
     /// # Errors
@@ -98,8 +104,9 @@ impl Engine {
         Ok(Arc::new(self.load_bundle(source.bundle.clone(), &options)?))
     }
 
-    pub(super) fn compiled(&self) -> MutexGuard<'_, HashMap<Name, Arc<Workflow>>> {
-        self.compiled.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn compiled(&self) -> RwLockWriteGuard<'_, HashMap<Name, Arc<Workflow>>> {
+        let compiled = self.compiled.write();
+        compiled.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -174,20 +174,20 @@ pub(super) async fn start(
             Started { run, fresh: true }
         }
     };
-    told(&app, started).await
+    told(&app, &started)
 }
 
-/// The run that a request led to.
-async fn told(app: &App, started: Started) -> Result<Response, Problem> {
-    let run = started.run.to_string();
-    let location = format!("/v1/runs/{run}");
-    let summary = app.look(move |store| Ok(RunSummary::new(&store.header(&run)?)));
+/// The run that a request led to. Its head was written or read just now: no thread is needed for
+/// one row that lies in memory.
+fn told(app: &App, started: &Started) -> Result<Response, Problem> {
+    let head = app.engine.inspector().header(&started.run)?;
+    let location = format!("/v1/runs/{}", started.run);
     let status = if started.fresh {
         StatusCode::CREATED
     } else {
         StatusCode::OK
     };
-    let body = axum::Json(summary.await?);
+    let body = axum::Json(RunSummary::new(&head));
     Ok((status, [(header::LOCATION, location)], body).into_response())
 }
 
@@ -220,6 +220,9 @@ async fn workflow(app: &Arc<App>, start: &StartRun, form: Form) -> Result<Arc<Wo
             if start.file.is_some() || !start.files.is_empty() || start.dialect.is_some() {
                 let detail = "`file`, `files` and `dialect` go with `text`";
                 return Err(Problem::new(Kind::BadRequest, detail));
+            }
+            if let Some(found) = app.engine.workflow_at_hand(name) {
+                return Ok(found);
             }
             let (engine, asked) = (Arc::clone(&app.engine), name.clone());
             let found = blocking(move || Ok(engine.workflow(&asked)?)).await?;
@@ -535,5 +538,5 @@ pub(super) async fn retry(
     app.takes_work()?;
     let id = retry.run.map(run_id).transpose()?;
     let started = app.engine.retry(&run, retry.from.as_deref(), id).await?;
-    told(&app, started).await
+    told(&app, &started)
 }
