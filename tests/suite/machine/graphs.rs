@@ -360,9 +360,16 @@ fn a_block_that_is_left_by_a_jump_gives_its_output() {
 /// A branch of one step under its own name is that step; any other is a map of its steps.
 #[test]
 fn branches_give_their_steps_by_name() {
+    let mut unnamed = step(
+        "hidden",
+        StepKind::Compose(template("@json('{\"same\": \"3\"}')")),
+    );
+    unnamed.anonymous = true;
     let branches = vec![
         ("a".into(), Block::Sequence(vec![compose("a", "1")])),
         ("left".into(), Block::Sequence(vec![compose("b", "2")])),
+        // One that has no name of its own gives what it gives, whatever that is called.
+        ("same".into(), Block::Sequence(vec![unnamed])),
     ];
     let both = StepKind::Parallel {
         branches,
@@ -372,7 +379,8 @@ fn branches_give_their_steps_by_name() {
     let mut built = workflow(Dialect::Canvas, &[], body);
     built.outputs = Outputs::Actions;
     let output = Case::hir(&built).play().output();
-    assert_eq!(output, r#"{"both":{"a":"1","left":{"b":"2"}}}"#);
+    let expected = r#"{"both":{"a":"1","left":{"b":"2"},"same":{"same":"3"}}}"#;
+    assert_eq!(output, expected);
 }
 
 /// The last value stays alone, even where it is a list itself.
