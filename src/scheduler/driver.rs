@@ -250,9 +250,17 @@ impl Driver {
     pub(super) fn post(&mut self, run: &Name, event: Event, reply: Option<Reply<RunStatus>>) {
         if let Some(live) = self.runs.get_mut(run) {
             live.inbox.push_back((event, reply));
-            if !std::mem::replace(&mut live.queued, true) {
-                self.busy.push(run.clone());
-            }
+        }
+        self.queue(run);
+    }
+
+    /// A run in whose inbox there is something is busy.
+    pub(super) fn queue(&mut self, run: &Name) {
+        if let Some(live) = self.runs.get_mut(run)
+            && !live.inbox.is_empty()
+            && !std::mem::replace(&mut live.queued, true)
+        {
+            self.busy.push(run.clone());
         }
     }
 

@@ -171,7 +171,9 @@ impl Driver {
         }
     }
 
-    /// Applies what is in a run's inbox; gives its commit, if anything changed.
+    /// Applies what is in a run's inbox; gives its commit, if anything changed. What is left there
+    /// waits until that is settled: of two commits of a run under way the later could be written
+    /// first.
     fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, InCommit)> {
         let now = self.clock.now();
         let live = self.runs.get_mut(run)?;
@@ -203,10 +205,6 @@ impl Driver {
             if alone {
                 break;
             }
-        }
-        if !live.inbox.is_empty() {
-            live.queued = true;
-            self.busy.push(run.clone());
         }
         // What changed nothing has nothing to be stored; its replies still go out.
         let commit = (!step.is_empty()).then(|| live.commit(&mut step, now));
@@ -245,7 +243,10 @@ impl Driver {
         };
         let status = live.state.status();
         match result {
-            None => reply_all(replies, &Ok(status)),
+            None => {
+                reply_all(replies, &Ok(status));
+                self.queue(&run);
+            }
             Some((_, Err(error))) => {
                 let error = ScheduleError::from(error);
                 reply_all(replies, &Err(error.clone()));
@@ -278,6 +279,7 @@ impl Driver {
                     let limit = self.limits.state_bytes;
                     self.post(&run, Event::Outgrown { bytes, limit }, None);
                 }
+                self.queue(&run);
                 self.let_go(&run);
             }
         }
