@@ -209,6 +209,14 @@ impl Secrets {
         }
     }
 
+    /// Why an action cannot begin that names a secret nobody has.
+    fn missing(&self, name: &str) -> Fault {
+        let places = self.sources.places(name);
+        let shown = of_environment(name).unwrap_or(name);
+        let message = format!("there is no secret `{shown}`: {places}");
+        Fault::new(fault_kind::SECRET, message)
+    }
+
     /// The request with the secrets that its action names, and what masks all of the program's;
     /// none when the program has none.
     ///
@@ -241,10 +249,7 @@ impl Secrets {
                 _ if !own.contains(name) => {}
                 // Whether it is needed, its mark says.
                 Ok(None) if of_environment(name).is_some() => {}
-                Ok(None) => {
-                    let places = self.sources.places(name);
-                    return Err(fault(format!("there is no secret `{name}`: {places}")));
-                }
+                Ok(None) => return Err(self.missing(name)),
                 Err(error) => {
                     return Err(fault(format!(
                         "the secret `{name}` cannot be read: {error}"
@@ -271,9 +276,7 @@ impl Secrets {
             _ => replace_secret_marks(&request.inputs, &mut put),
         };
         if let Some(name) = unset {
-            let places = self.sources.places(&name);
-            let shown = of_environment(&name).unwrap_or(&name);
-            return Err(fault(format!("there is no secret `{shown}`: {places}")));
+            return Err(self.missing(&name));
         }
         Ok(Some(Opened {
             request: Request {

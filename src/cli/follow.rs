@@ -167,7 +167,7 @@ impl Following<'_> {
             ));
         }
         for limit in &outcome.limits {
-            screen.warn(&output::printable(&limit.text()));
+            screen.warn(&limit.text());
         }
         if outcome.error.is_none() && screen.verbose > 0 {
             screen.say(&format!("{} {run}", screen.tint("1;32", "Succeeded")));

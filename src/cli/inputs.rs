@@ -2,7 +2,7 @@
 
 use super::args::{HandlerArgs, LoadArgs};
 use super::exit::Failure;
-use crate::engine::expression::{MAX_WEIGHT, weight_of_json, weight_of_yaml};
+use crate::engine::expression::{too_heavy, weight_of_json, weight_of_yaml};
 use crate::engine::{
     Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Policy, Value, parse_duration,
     read_file,
@@ -293,12 +293,8 @@ pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
         true => weight_of_yaml(text.as_bytes()),
         false => weight_of_json(text.as_bytes()),
     };
-    if weight > MAX_WEIGHT {
-        let at_most = MAX_WEIGHT >> 20;
-        let weight = weight >> 20;
-        return Err(bad(format!(
-            "its values would come to about {weight} MiB of memory, and {at_most} are the most"
-        )));
+    if let Some(told) = too_heavy(weight) {
+        return Err(bad(format!("its values would {told}")));
     }
     if yaml {
         serde_yaml::from_str(text).map_err(|error| bad(error.to_string()))

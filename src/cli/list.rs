@@ -50,7 +50,11 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         if report.more > 0 && !args.watch.watch {
             screen.say(&format!("and {} more: --limit all", report.more));
         }
-        let left = report.runs.iter().filter(|run| goes_on(run.status)).count();
+        let left = report
+            .runs
+            .iter()
+            .filter(|run| run.status.goes_on())
+            .count();
         if alone.get() && left > 0 && !args.watch.watch {
             let place = place_flag(global);
             screen.say(&format!(
@@ -68,10 +72,6 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         })
     })
     .await
-}
-
-fn goes_on(status: RunStatus) -> bool {
-    matches!(status, RunStatus::Running | RunStatus::Waiting)
 }
 
 fn status(word: &str) -> Result<RunStatus, Failure> {

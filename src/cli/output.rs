@@ -77,7 +77,7 @@ impl Screen {
     /// `warning: …`
     pub fn warn(&self, message: &str) {
         let head = self.tint("1;33", "warning");
-        self.say(&format!("{head}: {message}"));
+        self.say(&format!("{head}: {}", printable(message)));
     }
 
     /// `error: …` and what to do about it.

@@ -31,7 +31,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         allow_plain: args.allow_plain_http,
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
-        connections: args.max_connections.max(1),
+        connections: args.max_connections,
         patience: args.client_timeout.0,
         grace: args.grace.0,
         prune: pruning(args)?,

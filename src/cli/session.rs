@@ -169,7 +169,7 @@ impl Session {
         for run in runs {
             let status = engine.inspector().header(run)?.status;
             // What someone paused stays so.
-            if matches!(status, RunStatus::Running | RunStatus::Waiting) {
+            if status.goes_on() {
                 engine.resume(run).await?;
             }
         }

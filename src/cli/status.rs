@@ -266,7 +266,7 @@ fn name(doing: &Doing) -> String {
 
 /// Whether a run that should go on does not, because nobody is there to move it.
 fn is_left(report: &StatusReport) -> bool {
-    !report.owned && matches!(report.status, RunStatus::Running | RunStatus::Waiting)
+    !report.owned && report.status.goes_on()
 }
 
 fn next(report: &StatusReport, place: &str) -> String {

@@ -3,6 +3,7 @@
 use super::report::{RawReport, RepairReport, StoreReport, Unreadable};
 use super::{EngineError, Inspector};
 use crate::action::MASK;
+use crate::expression::mask_printed_marks;
 use crate::store::{self, Checkup, SledStore, StoreError};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -58,7 +59,7 @@ pub fn raw(
             key: row.key,
             what: row.what,
             bytes: row.bytes,
-            record: row.record.map(|record| masked(&record)),
+            record: row.record.map(|record| mask_printed_marks(&record, MASK)),
             error: row.error,
         });
     };
@@ -68,18 +69,6 @@ pub fn raw(
         Err(error) => return Err(error.into()),
     }
     Ok(())
-}
-
-/// What is printed of a record, without the marks of secrets.
-fn masked(record: &str) -> String {
-    let mut rest = record;
-    let mut out = String::with_capacity(record.len());
-    while let Some((before, from)) = rest.split_once("\\u{e0f0}secret:") {
-        out.push_str(before);
-        out.push_str(MASK);
-        rest = from.split_once("\\u{e0f1}").map_or("", |(_, after)| after);
-    }
-    out + rest
 }
 
 /// Makes a new store of what can be read, and keeps the old one beside it.

@@ -27,13 +27,13 @@ pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, ParseError};
 pub use reference::Reference;
 pub use secret::{
-    Marked, environment_secret, is_secret_name, map_texts, of_environment, replace_secret_marks,
-    secret_mark,
+    Marked, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,
+    replace_secret_marks, secret_mark,
 };
 pub use template::{Syntax, Template};
 pub use value::{MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value};
 pub(crate) use wdl::time::zone::{find as time_zone, to_utc as zone_to_utc};
-pub use weight::{MAX_WEIGHT, weight_of_json, weight_of_yaml};
+pub use weight::{too_heavy, weight_of_json, weight_of_yaml};
 pub use wire::{Comparison, Extract, Hop, Port, PortKind, Wire};
 
 #[cfg(test)]

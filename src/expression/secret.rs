@@ -143,6 +143,22 @@ fn replaced(text: &str, with: &mut dyn FnMut(&str) -> Option<String>) -> Option<
     any.then_some(out)
 }
 
+/// What is printed of a value by its debug form, with `mask` for every mark in it; a mark without an
+/// end hides the rest.
+#[must_use]
+pub fn mask_printed_marks(printed: &str, mask: &str) -> String {
+    let (open, close) = (OPEN.escape_debug(), CLOSE.escape_debug());
+    let (open, close) = (open.to_string(), close.to_string());
+    let mut rest = printed;
+    let mut out = String::with_capacity(printed.len());
+    while let Some((before, from)) = rest.split_once(&open) {
+        out.push_str(before);
+        out.push_str(mask);
+        rest = from.split_once(&close).map_or("", |(_, after)| after);
+    }
+    out + rest
+}
+
 /// Text with `${secret:NAME}` in it, written as the language of the text has it; and what
 /// translates a place in that back to the author's text.
 pub(super) struct Shorthand {

@@ -2,7 +2,16 @@
 //! JSON may come to 400 MB of values, and of YAML to 1.2 GB. It looks at bytes and never parses.
 
 /// What comes from outside may weigh this much, in bytes.
-pub const MAX_WEIGHT: usize = 72 << 20;
+const MAX_WEIGHT: usize = 72 << 20;
+
+/// Why something of this weight is not read, in words that go on from "its values would"; none when
+/// it is.
+#[must_use]
+pub fn too_heavy(weight: usize) -> Option<String> {
+    let [weighs, most] = [weight, MAX_WEIGHT].map(|bytes| bytes >> 20);
+    let told = format!("come to about {weighs} MiB of memory, and {most} are the most");
+    (weight > MAX_WEIGHT).then_some(told)
+}
 
 // Measured: what a run takes at most that is started with many of them.
 

@@ -15,12 +15,8 @@ impl<'a> View<'a> {
         record: &ActionRecord,
         from: Reading<'a>,
     ) -> ActionView {
-        let name = self
-            .program
-            .action(id)
-            .map(|action| action.name.to_string());
         ActionView {
-            name: name.unwrap_or_default(),
+            name: self.name_of(id),
             status: record.status.as_str().to_owned(),
             code: code_of(record, self.program.dialect),
             inputs: record.inputs.clone(),
@@ -44,18 +40,19 @@ impl<'a> View<'a> {
         self.program.dialect == Dialect::Azure && self.program.scopes.iter().any(ended)
     }
 
+    fn name_of(&self, id: ActionId) -> String {
+        let action = self.program.action(id);
+        action.map_or_else(String::new, |action| action.name.to_string())
+    }
+
     fn has_record(&self, action: ActionId) -> bool {
         self.visible()
             .any(|from| from.records.contains_key(&action))
     }
 
     pub fn skipped_view(&self, id: ActionId) -> ActionView {
-        let name = self
-            .program
-            .action(id)
-            .map(|action| action.name.to_string());
         ActionView {
-            name: name.unwrap_or_default(),
+            name: self.name_of(id),
             status: Status::Skipped.as_str().to_owned(),
             code: Value::from("ActionSkipped"),
             ..ActionView::default()

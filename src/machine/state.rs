@@ -494,6 +494,12 @@ impl RunStatus {
         )
     }
 
+    /// Whether it goes on by itself, at once or when its time comes.
+    #[must_use]
+    pub fn goes_on(self) -> bool {
+        matches!(self, Self::Running | Self::Waiting)
+    }
+
     /// The word in outputs.
     #[must_use]
     pub fn as_str(self) -> &'static str {

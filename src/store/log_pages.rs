@@ -3,7 +3,8 @@
 //! of a key, the newer one does: a reader of the rows must know whether they fit together. It
 //! trusts no length and never panics.
 
-use super::log_reader::{Kind, Message, take, varint};
+use super::log_reader::{Kind, Message};
+use super::log_segment::{take, varint};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 

@@ -11,6 +11,7 @@ mod keys;
 mod kv;
 mod log_pages;
 mod log_reader;
+mod log_segment;
 pub mod memory;
 mod named;
 mod park;

@@ -228,10 +228,9 @@ impl Opened {
         remove_unfinished(&path).map_err(StoreError::Io)?;
         // What a process that was killed had written may not be durable: an index is made of it,
         // and runs go on from it.
-        let written = file(&path, "db").and_then(|file| file.sync_data());
-        written.map_err(StoreError::Io)?;
-        let db = database(&path, options.cache_bytes, name)?;
         let file = file(&path, "db").map_err(StoreError::Io)?;
+        file.sync_data().map_err(StoreError::Io)?;
+        let db = database(&path, options.cache_bytes, name)?;
         let mark = file_or_new(&path).map_err(StoreError::Io)?;
         let opened = Self { db, file, mark };
         if opened.synced() == 0 {
