@@ -31,7 +31,9 @@ impl<'a> Stepper<'a> {
                 }
                 return self.emit(Change::Moved(at, target));
             }
-            let Some(parent) = here.parent else { return };
+            let Some(parent) = here.forked_by(at) else {
+                return;
+            };
             self.leave_branch(at, parent, scope);
             at = parent;
         }
@@ -314,7 +316,7 @@ impl<'a> Stepper<'a> {
         let here = self.run.cursors.get(&cursor)?;
         match here.frames.first().map(|frame| &frame.kind) {
             Some(FrameKind::Branch { index, .. } | FrameKind::Apart { index, .. }) => {
-                Some((here.parent?, *index))
+                Some((here.forked_by(cursor)?, *index))
             }
             _ => None,
         }

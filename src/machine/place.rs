@@ -29,7 +29,7 @@ impl<'a> View<'a> {
         std::iter::from_fn(move || {
             let id = next?;
             let cursor = run.cursors.get(&id)?;
-            next = cursor.parent;
+            next = cursor.forked_by(id);
             Some((id, cursor))
         })
     }

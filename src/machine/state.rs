@@ -88,6 +88,13 @@ pub struct Cursor {
 }
 
 impl Cursor {
+    /// The cursor that forked this one, which is `own`: an older one. A store that was tampered with may
+    /// say another, and who goes from cursor to cursor must come to an end.
+    #[must_use]
+    pub fn forked_by(&self, own: CursorId) -> Option<CursorId> {
+        self.parent.filter(|parent| *parent < own)
+    }
+
     /// The variables that it and its branches have to themselves, if they do.
     #[must_use]
     pub fn own_variables(&self) -> Option<&Value> {
@@ -592,7 +599,7 @@ impl RunState {
     pub fn home(&self, cursor: CursorId) -> CursorId {
         let mut at = cursor;
         while let Some(here) = self.cursors.get(&at) {
-            match here.parent {
+            match here.forked_by(at) {
                 Some(parent) if !here.owns_records => at = parent,
                 Some(_) | None => break,
             }
@@ -609,7 +616,7 @@ impl RunState {
             if here.own_variables().is_some() {
                 return Some(at);
             }
-            at = here.parent?;
+            at = here.forked_by(at)?;
         }
     }
 

@@ -27,7 +27,7 @@ mod tidy;
 pub use check::{Checkup, Wrong};
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
-pub use raw::RawRow;
+pub use raw::{RawRow, raw_record};
 pub use repair::{Repaired, look, repair, written};
 pub use rows::{FORMAT, Retention};
 pub use salvage::Salvaged;

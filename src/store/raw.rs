@@ -65,29 +65,39 @@ impl<K: Kv> Rows<K> {
     }
 
     fn record(&self, family: Family, key: &[u8], first: &[u8]) -> Result<String, StoreError> {
-        match family {
-            Family::Meta => self.value(key, first, |bytes| shown(codec::decode::<Meta>(bytes))),
-            Family::Root => self.value(key, first, |bytes| shown(codec::decode::<Root>(bytes))),
-            Family::Program => self.value(key, first, |bytes| {
-                shown(codec::decode::<ProgramSource>(bytes))
-            }),
-            Family::Workflow => self.value(key, first, |bytes| {
-                shown(codec::decode::<StoredWorkflow>(bytes))
-            }),
-            Family::Header => self.value(key, first, |bytes| {
-                shown(codec::decode::<StoredHead>(bytes))
-            }),
-            Family::Snapshot => {
-                self.value(key, first, |bytes| shown(codec::decode::<RunState>(bytes)))
-            }
-            Family::Changes => self.value(key, first, |bytes| {
-                let (_, changes) = changes(bytes)?;
-                shown(Line::decode(bytes).map(|line| (line, changes)))
-            }),
-            Family::Kept => self.value(key, first, |bytes| shown(codec::decode::<Kept>(bytes))),
-            Family::Due | Family::Runnable | Family::Hedge | Family::Fence | Family::End => {
-                Ok(String::new())
-            }
+        if family.has_no_value() {
+            return Ok(String::new());
+        }
+        self.value(key, first, |bytes| record(family, bytes))
+    }
+}
+
+/// What the bytes of a row's value say, as [`RawRow::record`] has it, taken for those of a row whose key
+/// begins with the byte `family`; none where no row does, or such rows have no value.
+///
+/// # Errors
+/// Why they are no such record.
+#[must_use]
+pub fn raw_record(family: u8, bytes: &[u8]) -> Option<Result<String, String>> {
+    let family = Family::of(family).filter(|family| !family.has_no_value())?;
+    Some(record(family, bytes).map_err(|error| error.to_string()))
+}
+
+fn record(family: Family, bytes: &[u8]) -> Result<String, BadRecord> {
+    match family {
+        Family::Meta => shown(codec::decode::<Meta>(bytes)),
+        Family::Root => shown(codec::decode::<Root>(bytes)),
+        Family::Program => shown(codec::decode::<ProgramSource>(bytes)),
+        Family::Workflow => shown(codec::decode::<StoredWorkflow>(bytes)),
+        Family::Header => shown(codec::decode::<StoredHead>(bytes)),
+        Family::Snapshot => shown(codec::decode::<RunState>(bytes)),
+        Family::Changes => {
+            let (_, changes) = changes(bytes)?;
+            shown(Line::decode(bytes).map(|line| (line, changes)))
+        }
+        Family::Kept => shown(codec::decode::<Kept>(bytes)),
+        Family::Due | Family::Runnable | Family::Hedge | Family::Fence | Family::End => {
+            Ok(String::new())
         }
     }
 }

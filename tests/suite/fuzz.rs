@@ -1,20 +1,19 @@
-//! The fuzz targets of `fuzz/`, with inputs made from a seed: the reference's examples and some
-//! Jinja, mutated. `WINDLASS_FUZZ=N` for more inputs, `WINDLASS_FUZZ_SEED` for others.
+//! What the fuzz targets of `fuzz/` look at, here too: their seeds, among them every input that was a
+//! fault once, and expressions made from a seed: the reference's examples and some Jinja, mutated.
+//! `WINDLASS_FUZZ=N` for more inputs, `WINDLASS_FUZZ_SEED` for others. Workflows and records:
+//! `intake.rs`; requests and frames: `serve/fuzz.rs`.
 
-use chrono::DateTime;
+#[path = "../../fuzz/src/checks/mod.rs"]
+pub mod checks;
+
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
-use windlass::expression::{Condition, Context, Subject, Syntax, Template, Value};
-
-const WORLD: &str = r#"{
-    "vars": {"n": 3, "list": [1, "a", null, {"k": [true]}], "text": "it's ü 😀"},
-    "state": {"n": 2, "items": ["a", "b"], "user": {"city": "Oslo"}, "text": "x"},
-    "actions": {"get": {"outputs": {"statusCode": 200, "body": {"id": 7, "xml": "<a b='1'><c/></a>"}}}, "later": null},
-    "inputs": {"job": "j1"}, "params": {"p": 1}, "item": {"a": 1}, "loops": {"each": {"item": 1, "index": 2}},
-    "results": {"scope": [{"name": "a"}]}, "trigger": {"outputs": {"body": "a=1&a=2"}}
-}"#;
 
 const JINJA: [&str; 14] = [
     "{{ state.n + 1 }}",
@@ -125,40 +124,6 @@ fn input(seeds: &[String], random: &mut StdRng) -> String {
     text.into_iter().collect()
 }
 
-/// Any text parses, or says where it does not.
-fn parse(text: &str) {
-    for syntax in [Syntax::Loom, Syntax::Azure, Syntax::Jinja] {
-        match Template::parse(text, syntax) {
-            Ok(template) => {
-                let _ = template.references();
-                assert_eq!(Template::parse(text, syntax).as_ref(), Ok(&template));
-            }
-            Err(error) => {
-                assert!(error.offset <= text.len() && error.length >= 1, "{error:?}");
-                assert!(text.is_char_boundary(error.offset), "{error:?}");
-            }
-        }
-        let _ = Condition::parse(text, syntax);
-    }
-}
-
-/// Whatever parses comes to a value or an error, and to the same again.
-fn evaluate(world: &Value, text: &str) {
-    let run = || {
-        let context = Context::new(world, DateTime::UNIX_EPOCH, 7).unwrap();
-        [Subject::Expression, Subject::Template, Subject::Condition]
-            .map(|subject| context.evaluate(subject, &Value::text(text)))
-    };
-    let first = run();
-    for outcome in &first {
-        match outcome {
-            Ok(value) => assert!(value.nests_at_most(128)),
-            Err(error) => assert!(!error.report().is_empty()),
-        }
-    }
-    assert_eq!(format!("{first:?}"), format!("{:?}", run()));
-}
-
 #[test]
 #[allow(clippy::disallowed_methods)] // It measures how long an input takes.
 fn mutated_expressions_neither_panic_nor_take_long() {
@@ -168,15 +133,14 @@ fn mutated_expressions_neither_panic_nor_take_long() {
     };
     let count = number("WINDLASS_FUZZ", 6_000);
     let mut random = StdRng::seed_from_u64(number("WINDLASS_FUZZ_SEED", 3));
-    let world = Value::from_json(WORLD).unwrap();
     let seeds = seeds();
     let mut slowest = (Duration::ZERO, String::new());
     for _ in 0..count {
         let text = input(&seeds, &mut random);
         let begin = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            parse(&text);
-            evaluate(&world, &text);
+            checks::parse::check(text.as_bytes());
+            checks::evaluate::check(text.as_bytes());
         }));
         let took = begin.elapsed();
         assert!(outcome.is_ok(), "this input: {text:?}");
@@ -184,7 +148,64 @@ fn mutated_expressions_neither_panic_nor_take_long() {
             slowest = (took, text);
         }
     }
-    // Six evaluations and as many parses, on a machine that may be busy.
+    // Twelve evaluations and as many parses, on a machine that may be busy.
     assert!(slowest.0 < Duration::from_secs(60), "{slowest:?}");
     eprintln!("{count} inputs, the slowest {slowest:?}");
+}
+
+/// Every seed of a target is looked at, soon; some are taken.
+fn replay(target: &str, check: fn(&[u8]) -> bool, end: fn()) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds");
+    let entries = fs::read_dir(folder.join(target)).unwrap();
+    let paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let (tell, told) = mpsc::channel();
+    let all = paths.clone();
+    let checking = thread::spawn(move || {
+        for path in &all {
+            tell.send(check(&fs::read(path).unwrap())).unwrap();
+        }
+        end();
+    });
+    let mut taken = 0;
+    for path in &paths {
+        // A second, in a build that is fast on a machine with nothing else to do.
+        match told.recv_timeout(Duration::from_secs(30)) {
+            Ok(yes) => taken += usize::from(yes),
+            Err(error) => panic!("{}: {error}", path.display()),
+        }
+    }
+    checking.join().unwrap();
+    println!("{target}: of {} seeds {taken} are taken", paths.len());
+    assert!(taken >= 10, "{target}: of {} seeds {taken} are taken", paths.len());
+}
+
+#[test]
+fn seeds_of_sources() {
+    replay("source", checks::source::check, || ());
+}
+
+#[test]
+fn seeds_of_workflows() {
+    replay("workflow", checks::workflow::check, || ());
+}
+
+#[test]
+fn seeds_of_expressions() {
+    replay("parse", checks::parse::check, || ());
+    replay("evaluate", checks::evaluate::check, || ());
+}
+
+#[test]
+fn seeds_of_records() {
+    replay("records", checks::records::check, || ());
+}
+
+#[test]
+fn seeds_of_frames() {
+    replay("frames", checks::frames::check, checks::frames::end);
+}
+
+#[test]
+fn seeds_of_requests() {
+    replay("http", checks::http::check, checks::http::end);
 }

@@ -4,16 +4,14 @@
 
 use super::store_damage::{Dice, from_env};
 use super::support::this_test_binary;
+use crate::fuzz::checks;
 use std::fs;
+use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
-use windlass::compile::compile;
-use windlass::dialect;
-use windlass::expression::Value;
-use windlass::machine::{Change, HistoryEvent, IterationRow, RunState};
+use windlass::machine::{Change, Cursor, CursorId, Records, Wait};
 use windlass::model::Dialect;
-use windlass::program::{Caps, ProgramHash};
+use windlass::program::{ProgramHash, StateId};
 use windlass::source::Bundle;
 
 /// Every YAML and JSON file of the examples and the tests, up to a size.
@@ -107,41 +105,19 @@ fn any_text_is_a_workflow_or_is_refused() {
         Some(Dialect::Tea),
         Some(Dialect::Canvas),
     ];
-    let caps = Caps {
-        count: 5_000,
-        timeout: Duration::from_secs(3_600),
-    };
     let (mut taken, mut refused) = (0, 0);
     for _ in 0..from_env("WINDLASS_FUZZ", 1_500) {
         let text = mutated(&mut dice, &corpus);
         let dialect = dialects[dice.roll(5) as usize];
         let bundle = Bundle::single("fuzz.yaml", text.as_str());
-        let (workflow, diagnostics) = dialect::read(&bundle, dialect, &dialect::Caps::unlimited());
-        // Every mistake can be shown at its place.
-        let shown = diagnostics.render(&bundle, false);
-        match workflow {
-            None => {
-                assert!(!shown.is_empty(), "refused without a word:\n{text}");
-                refused += 1;
-            }
-            Some(workflow) => match compile(&workflow, ProgramHash::default(), caps) {
-                Ok(_) => taken += 1,
-                Err(mistakes) => {
-                    let bug = mistakes.iter().any(|one| one.code == "compiler-bug");
-                    assert!(!bug, "{mistakes:?}:\n{text}");
-                    refused += 1;
-                }
-            },
+        match catch_unwind(|| checks::workflow::taken(&bundle, dialect)) {
+            Ok(true) => taken += 1,
+            Ok(false) => refused += 1,
+            Err(_) => panic!("this workflow:\n{text}"),
         }
     }
     println!("{taken} were taken, {refused} refused");
     assert!(taken > 0 && refused > 0);
-}
-
-/// Decodes bytes as the store does: with a bound on what a length can ask for.
-fn decodes<T: bincode::Decode<()>>(bytes: &[u8]) -> bool {
-    let config = bincode::config::standard().with_limit::<{ 64 << 20 }>();
-    bincode::decode_from_slice::<T, _>(bytes, config).is_ok()
 }
 
 /// What a store keeps of a run, as its bytes, each with the letter of its kind in `fuzz/`.
@@ -178,43 +154,162 @@ actions:
     samples
 }
 
-/// Writes what the targets in `fuzz/` begin with; the format of records may have changed.
+/// The rows of a store in which a run went on for a while, as their bytes, each with its family.
+fn rows() -> Vec<(u8, Vec<u8>)> {
+    let dir = tempfile::tempdir().unwrap();
+    super::store_damage::sample(dir.path(), false);
+    let database = super::store_damage::database(dir.path());
+    let rows = database.iter().map(Result::unwrap);
+    // Version, two bytes for further pieces, and a checksum at the end.
+    let whole = rows.filter(|(_, value)| value.len() > 7 && value[1..3] == [0, 0]);
+    whole
+        .map(|(key, value)| (key[0], value[3..value.len() - 4].to_vec()))
+        .collect()
+}
+
+/// The files of a format, each with the letter that `fuzz/` knows it by.
+fn workflows() -> Vec<(char, PathBuf)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut all = Vec::new();
+    for (kind, folder) in [
+        ('l', "examples"),
+        ('l', "tests/kills"),
+        ('a', "tests/azure/samples"),
+        ('a', "tests/seed"),
+        ('t', "examples/tea"),
+        ('t', "tests/tea"),
+        ('c', "examples/canvas"),
+        ('c', "tests/canvas"),
+        ('\n', "tests/diagnostics"),
+    ] {
+        let mut files: Vec<PathBuf> = fs::read_dir(root.join(folder))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .map(|path| if path.is_dir() { path.join("workflow.yaml") } else { path })
+            .filter(|path| path.extension().is_some_and(|ending| ending != "sh" && ending != "txt"))
+            .filter(|path| path.is_file() && !path.to_str().unwrap().contains(".cases."))
+            .filter(|path| fs::metadata(path).unwrap().len() < 2_500)
+            .collect();
+        files.sort();
+        for file in files {
+            // The kinds of `tests/kills` are their names.
+            let kind = match (folder, file.file_name().unwrap().as_encoded_bytes()) {
+                ("tests/kills", name) => char::from(name[0]),
+                _ => kind,
+            };
+            all.push((kind, file));
+        }
+    }
+    all
+}
+
+/// Writes what the targets in `fuzz/` begin with, beside the inputs that were faults once; the format of
+/// records may have changed. One of each few is enough: a fuzzer finds the others' pieces by itself.
+/// `WINDLASS_SEEDS_TO` names a folder for all of them.
 #[test]
 #[ignore = "writes files: run it when the format of the store changes"]
 fn seeds_of_the_fuzzers() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let seeds = root.join("fuzz/seeds");
-    let write = |target: &str, name: String, bytes: Vec<u8>| {
+    let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz");
+    let to = std::env::var_os("WINDLASS_SEEDS_TO").map(PathBuf::from);
+    let all = to.is_some();
+    let seeds = to.unwrap_or_else(|| fuzz.join("seeds"));
+    let one_of = |few: usize, n: usize| all || n.is_multiple_of(few);
+    let write = |target: &str, name: &str, bytes: &[u8]| {
         let folder = seeds.join(target);
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(name), bytes).unwrap();
     };
+    let mut run = windlass::machine::RunState::new("run".into(), ProgramHash::default());
     for (n, (kind, bytes)) in records().into_iter().enumerate() {
         let whole = [vec![kind as u8], bytes].concat();
+        if n < 6 && kind == 'c' {
+            let changes: Vec<Change> =
+                bincode::decode_from_slice(&whole[1..], checks::records::CONFIG).unwrap().0;
+            changes.iter().for_each(|change| run.apply(change));
+        }
         // The first few of a kind are enough.
         if n < 6 || kind != 'c' {
-            write("records", format!("{kind}{n}"), whole);
+            write("records", &format!("{kind}{n}"), &whole);
+        }
+    }
+    let itself = Cursor {
+        at: StateId(0),
+        parent: Some(CursorId(99)),
+        wait: Wait::Branches,
+        frames: Vec::new(),
+        records: Records::new(),
+        owns_records: false,
+    };
+    let changes = vec![Change::CursorSpawned(CursorId(99), itself)];
+    let changes = bincode::encode_to_vec(&changes, checks::records::CONFIG).unwrap();
+    write("records", "forked-by-itself", &[b"c", &changes[..]].concat());
+    let run = bincode::encode_to_vec(&run, checks::records::CONFIG).unwrap();
+    fs::write(fuzz.join("run.bin"), run).unwrap();
+    let mut of_family = std::collections::BTreeMap::new();
+    for (family, bytes) in rows() {
+        let n: &mut usize = of_family.entry(family).or_default();
+        *n += 1;
+        if *n <= 3 {
+            let name = format!("row-{}{n}", char::from(family));
+            write("records", &name, &[b"j", &[family][..], &bytes].concat());
         }
     }
     for (n, frame) in crate::serve::fuzz::frames().into_iter().enumerate() {
-        write(
-            "frames",
-            format!("{n}.json"),
-            frame.to_string().into_bytes(),
-        );
+        write("frames", &format!("{n}.json"), frame.to_string().as_bytes());
     }
-    for file in ["loom.yaml", "azure.json", "tea.yaml", "canvas.yaml"] {
-        let text = fs::read(root.join("tests/kills").join(file)).unwrap();
-        let kind = file.as_bytes()[..1].to_vec();
-        write("workflow", file.to_owned(), [kind, text].concat());
-    }
-    for (n, text) in crate::fuzz::seeds().into_iter().enumerate() {
-        // One of each few: the fuzzer finds the others' pieces by itself.
-        if n % 9 == 0 {
-            write("evaluate", format!("{n}.txt"), text.clone().into_bytes());
-            write("parse", format!("{n}.txt"), text.into_bytes());
+    for (n, (method, path, body)) in crate::serve::fuzz::requests().into_iter().enumerate() {
+        let body = body.map(|body| format!("\n\n{body}")).unwrap_or_default();
+        write("http", &format!("{n}.txt"), format!("{method} {path}{body}").as_bytes());
+        if one_of(4, n) {
+            let length = body.len().saturating_sub(2);
+            let body = body.trim_start();
+            let raw = format!(
+                "!{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
+            write("http", &format!("raw-{n}.txt"), raw.as_bytes());
         }
     }
+    for (n, (kind, file)) in workflows().into_iter().enumerate() {
+        let text = fs::read_to_string(&file).unwrap();
+        let name = file.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let name = name.to_str().unwrap().replace("/workflow.yaml", ".yaml").replace('/', "-");
+        let kills = name.contains("kills");
+        if kills || one_of(5, n) {
+            write("workflow", &name, format!("{kind}{text}").as_bytes());
+        }
+        if one_of(5, n + 1) {
+            let kind = if name.ends_with("json") { 'j' } else { 'y' };
+            write("source", &name, format!("{kind}{text}").as_bytes());
+        }
+    }
+    let reference = include_str!("../expressions/jinja.txt").lines();
+    let templates = reference.filter_map(|line| Some(line.split_once(" => ")?.0.to_owned()));
+    let expressions = crate::fuzz::seeds().into_iter();
+    for (n, text) in expressions.chain(templates).enumerate() {
+        if one_of(13, n) {
+            write("evaluate", &format!("{n}.txt"), text.as_bytes());
+            write("parse", &format!("{n}.txt"), text.as_bytes());
+        }
+    }
+}
+
+/// Texts of files with some of it changed are trees, or are refused.
+#[test]
+fn any_text_is_a_tree_or_is_refused() {
+    let corpus = corpus();
+    let mut dice = Dice(from_env("WINDLASS_FUZZ_SEED", 7) + 9);
+    let (mut taken, mut refused) = (0, 0);
+    for _ in 0..from_env("WINDLASS_FUZZ", 1_500) {
+        let kind = ["j", "y", "v"][dice.roll(3) as usize];
+        let text = kind.to_owned() + &mutated(&mut dice, &corpus);
+        match catch_unwind(|| checks::source::check(text.as_bytes())) {
+            Ok(true) => taken += 1,
+            Ok(false) => refused += 1,
+            Err(_) => panic!("this text:\n{text}"),
+        }
+    }
+    println!("{taken} were taken, {refused} refused");
+    assert!(taken > 0 && refused > 0);
 }
 
 #[test]
@@ -233,14 +328,9 @@ fn any_bytes_are_a_record_or_are_refused() {
                 _ => bytes[at] ^= 1 << dice.roll(8),
             }
         }
-        let any = [
-            decodes::<Vec<Change>>(&bytes),
-            decodes::<RunState>(&bytes),
-            decodes::<Vec<HistoryEvent>>(&bytes),
-            decodes::<Vec<IterationRow>>(&bytes),
-            decodes::<Value>(&bytes),
-        ];
-        match any.contains(&true) {
+        let kind = b"crhiv"[dice.roll(5) as usize];
+        bytes.insert(0, kind);
+        match checks::records::check(&bytes) {
             true => read += 1,
             false => refused += 1,
         }

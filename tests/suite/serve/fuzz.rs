@@ -125,7 +125,7 @@ fn value(dice: &mut Dice, document: &mut Value) {
 const RUN: &str = "known";
 
 /// Requests as they should be: method, path, body.
-fn requests() -> Vec<(&'static str, String, Option<Value>)> {
+pub fn requests() -> Vec<(&'static str, String, Option<Value>)> {
     let start = json!({ "text": small(), "file": "a.yaml", "dialect": "loom", "files": [{ "path": "b", "text": "c" }],
         "input": { "to": 3 }, "labels": { "team": "core" } });
     let mut all = vec![

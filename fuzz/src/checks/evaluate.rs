@@ -1,0 +1,50 @@
+//! Whatever parses evaluates to a value that can be stored, or to an error; the same twice. As loom does,
+//! where WDL and Jinja are both known, and as Azure does.
+
+use chrono::DateTime;
+use std::sync::LazyLock;
+use windlass::expression::{Context, Subject, Value};
+
+const WORLD: &str = r#"{
+    "vars": {"n": 3, "list": [1, "a", null, {"k": [true]}], "text": "it's ü 😀"},
+    "state": {"n": 2, "items": ["a", "b"], "user": {"city": "Oslo"}, "text": "x"},
+    "actions": {"get": {"outputs": {"statusCode": 200, "body": {"id": 7, "xml": "<a b='1'><c/></a>"}}}, "later": null},
+    "inputs": {"job": "j1"}, "params": {"p": 1}, "item": {"a": 1}, "loops": {"each": {"item": 1, "index": 2}},
+    "results": {"scope": [{"name": "a"}]}, "trigger": {"outputs": {"body": "a=1&a=2"}}, "mode": "MODE"
+}"#;
+
+/// The context of each mode.
+static WORLDS: LazyLock<[Value; 2]> = LazyLock::new(|| {
+    ["loom", "azure"].map(|mode| Value::from_json(&WORLD.replace("MODE", mode)).expect("JSON"))
+});
+
+/// The deepest that a value may nest.
+const DEEPEST: usize = 128;
+
+pub fn check(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return false;
+    };
+    let text = Value::text(text);
+    let mut taken = false;
+    for world in WORLDS.iter() {
+        let run = || {
+            let context = Context::new(world, DateTime::UNIX_EPOCH, 7).expect("a context");
+            [Subject::Expression, Subject::Template, Subject::Condition]
+                .map(|subject| context.evaluate(subject, &text))
+        };
+        let first = run();
+        for outcome in &first {
+            match outcome {
+                Ok(value) => {
+                    assert!(value.nests_at_most(DEEPEST), "it nests too deep");
+                    taken = true;
+                }
+                Err(error) => assert!(!error.report().is_empty(), "an error without a word"),
+            }
+        }
+        // As text: NaN is no equal of itself.
+        assert_eq!(format!("{first:?}"), format!("{:?}", run()));
+    }
+    taken
+}

@@ -1,0 +1,111 @@
+//! A server in this process: the real one, on a store of its own in a temporary folder, asked through its
+//! port. Workflows that come over HTTP may carry out nothing on this machine.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use windlass::engine::Engine;
+use windlass::server::{Options, ServeError, serve};
+
+/// No answer takes longer, on the slowest machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Threads enough for a server and what it waits for.
+pub fn runtime() -> Runtime {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(2).enable_all().build().expect("threads")
+}
+
+pub struct Server {
+    runtime: Runtime,
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    serving: Option<JoinHandle<Result<(), ServeError>>>,
+    /// So many requests were sent.
+    pub asked: u32,
+    _place: TempDir,
+}
+
+impl Server {
+    #[allow(clippy::disallowed_methods)] // Nobody else starts this task.
+    pub fn new() -> Self {
+        let runtime = runtime();
+        let place = tempfile::tempdir().expect("a folder");
+        let state = place.path().to_owned();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let (told, ready) = mpsc::channel();
+        let serving = runtime.spawn(async move {
+            let engine = Arc::new(Engine::builder().open(&state)?);
+            let options = Options {
+                listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+                token: None,
+                tls: None,
+                allow_plain: false,
+                hosts: Vec::new(),
+                origins: Vec::new(),
+                connections: 100,
+                patience: Duration::from_secs(30),
+                grace: Duration::from_secs(3),
+                prune: None,
+            };
+            let told = move |url: &str| drop(told.send(url.to_owned()));
+            let until = async move { drop(stopped.await) };
+            serve(&state, engine, options, told, until).await
+        });
+        let url = ready.recv_timeout(PATIENCE).expect("it is ready");
+        let address = url.trim_start_matches("http://").parse().expect("an address");
+        Self {
+            runtime,
+            address,
+            stop: Some(stop),
+            serving: Some(serving),
+            asked: 0,
+            _place: place,
+        }
+    }
+
+    /// Sends a request; gives what comes back until the connection ends, up to `most` bytes. A request
+    /// that may not be whole is all that is sent. None: nothing came within `wait`.
+    pub fn ask(&mut self, request: &[u8], whole: bool, most: usize, wait: Duration) -> Option<Vec<u8>> {
+        self.asked += 1;
+        let mut stream = TcpStream::connect(self.address).expect("it takes connections");
+        stream.set_read_timeout(Some(wait)).expect("a socket");
+        // One that answers early may have closed already.
+        let _ = stream.write_all(request);
+        if !whole {
+            let _ = stream.shutdown(Shutdown::Write);
+        }
+        let mut answer = vec![0; most];
+        let mut got = 0;
+        while got < most {
+            match stream.read(&mut answer[got..]) {
+                Ok(0) => break,
+                Ok(more) => got += more,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                    return None;
+                }
+                // It was reset, as what was sent was not read.
+                Err(_) => break,
+            }
+        }
+        answer.truncate(got);
+        Some(answer)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(serving) = self.serving.take() {
+            let ended = async { tokio::time::timeout(PATIENCE, serving).await };
+            let ended = self.runtime.block_on(ended).expect("it stops");
+            ended.expect("it does not panic").expect("it stops without an error");
+        }
+    }
+}

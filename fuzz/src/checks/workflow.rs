@@ -1,0 +1,60 @@
+//! Any text is a workflow of a format and compiles, or its mistakes are told at their places. The
+//! first byte picks the format: `l` loom, `a` Azure, `t` TEA, `c` canvas, anything else: by its
+//! looks. What lies between zero bytes is the bundle's further files, `1.yaml`, `2.yaml` and so on.
+
+use std::time::Duration;
+use windlass::compile::compile;
+use windlass::dialect;
+use windlass::model::Dialect;
+use windlass::program::{Caps, ProgramHash, dot, mermaid};
+use windlass::source::{Bundle, SourceFile};
+
+const CAPS: Caps = Caps {
+    count: 5_000,
+    timeout: Duration::from_secs(3_600),
+};
+
+pub fn check(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return false;
+    };
+    let (dialect, text) = match text.split_at_checked(1) {
+        Some(("l", rest)) => (Some(Dialect::Loom), rest),
+        Some(("a", rest)) => (Some(Dialect::Azure), rest),
+        Some(("t", rest)) => (Some(Dialect::Tea), rest),
+        Some(("c", rest)) => (Some(Dialect::Canvas), rest),
+        _ => (None, text),
+    };
+    let mut texts = text.split('\0');
+    let mut bundle = Bundle::single("fuzz.yaml", texts.next().unwrap_or_default());
+    bundle.files.extend((1..5).zip(texts).map(|(n, text)| SourceFile {
+        path: format!("{n}.yaml"),
+        text: text.to_owned(),
+    }));
+    taken(&bundle, dialect)
+}
+
+/// Whether a bundle is a workflow; when it is not, that is told.
+pub fn taken(bundle: &Bundle, dialect: Option<Dialect>) -> bool {
+    for reference in dialect::references(bundle, dialect) {
+        let _ = bundle.beside(reference.span.file, &reference.path);
+    }
+    let (workflow, diagnostics) = dialect::read(bundle, dialect, &dialect::Caps::unlimited());
+    let shown = diagnostics.render(bundle, false);
+    let Some(workflow) = workflow else {
+        assert!(!shown.is_empty(), "refused without a word");
+        return false;
+    };
+    match compile(&workflow, ProgramHash::default(), CAPS) {
+        Ok(program) => {
+            let _ = program.to_value().to_json();
+            let _ = mermaid(&program, true);
+            let _ = dot(&program, false);
+            true
+        }
+        Err(mistakes) => {
+            assert!(mistakes.iter().all(|one| one.code != "compiler-bug"), "{mistakes:?}");
+            false
+        }
+    }
+}
