@@ -176,7 +176,11 @@ fn replay(target: &str, check: fn(&[u8]) -> bool, end: fn()) {
     }
     checking.join().unwrap();
     println!("{target}: of {} seeds {taken} are taken", paths.len());
-    assert!(taken >= 10, "{target}: of {} seeds {taken} are taken", paths.len());
+    assert!(
+        taken >= 10,
+        "{target}: of {} seeds {taken} are taken",
+        paths.len()
+    );
 }
 
 #[test]

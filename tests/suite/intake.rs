@@ -185,8 +185,17 @@ fn workflows() -> Vec<(char, PathBuf)> {
         let mut files: Vec<PathBuf> = fs::read_dir(root.join(folder))
             .unwrap()
             .map(|entry| entry.unwrap().path())
-            .map(|path| if path.is_dir() { path.join("workflow.yaml") } else { path })
-            .filter(|path| path.extension().is_some_and(|ending| ending != "sh" && ending != "txt"))
+            .map(|path| {
+                if path.is_dir() {
+                    path.join("workflow.yaml")
+                } else {
+                    path
+                }
+            })
+            .filter(|path| {
+                path.extension()
+                    .is_some_and(|ending| ending != "sh" && ending != "txt")
+            })
             .filter(|path| path.is_file() && !path.to_str().unwrap().contains(".cases."))
             .filter(|path| fs::metadata(path).unwrap().len() < 2_500)
             .collect();
@@ -224,7 +233,9 @@ fn seeds_of_the_fuzzers() {
         let whole = [vec![kind as u8], bytes].concat();
         if n < 6 && kind == 'c' {
             let changes: Vec<Change> =
-                bincode::decode_from_slice(&whole[1..], checks::records::CONFIG).unwrap().0;
+                bincode::decode_from_slice(&whole[1..], checks::records::CONFIG)
+                    .unwrap()
+                    .0;
             changes.iter().for_each(|change| run.apply(change));
         }
         // The first few of a kind are enough.
@@ -242,7 +253,11 @@ fn seeds_of_the_fuzzers() {
     };
     let changes = vec![Change::CursorSpawned(CursorId(99), itself)];
     let changes = bincode::encode_to_vec(&changes, checks::records::CONFIG).unwrap();
-    write("records", "forked-by-itself", &[b"c", &changes[..]].concat());
+    write(
+        "records",
+        "forked-by-itself",
+        &[b"c", &changes[..]].concat(),
+    );
     let run = bincode::encode_to_vec(&run, checks::records::CONFIG).unwrap();
     fs::write(fuzz.join("run.bin"), run).unwrap();
     let mut of_family = std::collections::BTreeMap::new();
@@ -259,7 +274,11 @@ fn seeds_of_the_fuzzers() {
     }
     for (n, (method, path, body)) in crate::serve::fuzz::requests().into_iter().enumerate() {
         let body = body.map(|body| format!("\n\n{body}")).unwrap_or_default();
-        write("http", &format!("{n}.txt"), format!("{method} {path}{body}").as_bytes());
+        write(
+            "http",
+            &format!("{n}.txt"),
+            format!("{method} {path}{body}").as_bytes(),
+        );
         if one_of(4, n) {
             let length = body.len().saturating_sub(2);
             let body = body.trim_start();
@@ -272,7 +291,11 @@ fn seeds_of_the_fuzzers() {
     for (n, (kind, file)) in workflows().into_iter().enumerate() {
         let text = fs::read_to_string(&file).unwrap();
         let name = file.strip_prefix(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let name = name.to_str().unwrap().replace("/workflow.yaml", ".yaml").replace('/', "-");
+        let name = name
+            .to_str()
+            .unwrap()
+            .replace("/workflow.yaml", ".yaml")
+            .replace('/', "-");
         let kills = name.contains("kills");
         if kills || one_of(5, n) {
             write("workflow", &name, format!("{kind}{text}").as_bytes());

@@ -22,7 +22,10 @@ const LIFE: u32 = 5_000;
 
 /// The runs there are: one waits, one has ended.
 const RUNS: [(&str, &str); 2] = [
-    ("known", "actions: { nap: { type: wait, interval: { unit: Hour, count: 1 } } }"),
+    (
+        "known",
+        "actions: { nap: { type: wait, interval: { unit: Hour, count: 1 } } }",
+    ),
     (
         "ended",
         "
@@ -78,7 +81,10 @@ async fn begun(store: Arc<MemoryStore>) -> Result<(), Box<dyn Error>> {
     let engine = Engine::builder().with_store(store)?;
     for (run, text) in RUNS {
         let workflow = engine.load_text("a.yaml", text)?;
-        let options = StartOptions { id: Some(run.to_owned()), ..StartOptions::default() };
+        let options = StartOptions {
+            id: Some(run.to_owned()),
+            ..StartOptions::default()
+        };
         let mut handle = engine.start_with(&workflow, Value::Null, options).await?;
         if run == "ended" {
             while handle.next().await.is_some() {}
@@ -95,11 +101,21 @@ impl Owner {
         let store = Arc::new(MemoryStore::default());
         runtime.block_on(begun(store.clone())).expect("runs");
         let entered = runtime.enter();
-        let engine = Engine::builder().quiet().with_store(store).expect("an engine");
+        let engine = Engine::builder()
+            .quiet()
+            .with_store(store)
+            .expect("an engine");
         let engine = Arc::new(engine);
-        let socket = ControlSocket::open(place.path(), Arc::clone(&engine), true).expect("a socket");
+        let socket =
+            ControlSocket::open(place.path(), Arc::clone(&engine), true).expect("a socket");
         drop(entered);
-        Self { runtime, place, socket: Some(socket), engine, told: 0 }
+        Self {
+            runtime,
+            place,
+            socket: Some(socket),
+            engine,
+            told: 0,
+        }
     }
 
     fn tell(&mut self, frame: &[u8]) -> bool {
@@ -110,7 +126,9 @@ impl Owner {
         stream.write_all(frame).expect("it reads");
         stream.write_all(b"\n").expect("it reads");
         let mut reply = String::new();
-        BufReader::new(stream).read_line(&mut reply).expect("it answers");
+        BufReader::new(stream)
+            .read_line(&mut reply)
+            .expect("it answers");
         match serde_json::from_str(&reply).expect("a reply") {
             Reply::Done { .. } => true,
             Reply::Refused(Refusal { kind, message }) => {

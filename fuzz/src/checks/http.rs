@@ -85,7 +85,10 @@ fn taken(server: &mut Server, bytes: &[u8]) -> bool {
     let status = answer.get(9..STATUS).map(<[u8]>::to_vec);
     let status = status.and_then(|digits| String::from_utf8(digits).ok()?.parse::<u16>().ok());
     assert!(status.is_some() || !is_whole, "no answer");
-    assert!(status.is_none_or(|status| (100..500).contains(&status)), "{status:?}");
+    assert!(
+        status.is_none_or(|status| (100..500).contains(&status)),
+        "{status:?}"
+    );
     status.is_some_and(|status| (200..300).contains(&status))
 }
 
@@ -98,17 +101,33 @@ fn whole(bytes: &[u8]) -> Option<Vec<u8>> {
     let head = std::str::from_utf8(head).ok()?;
     let mut lines = head.lines();
     let (method, path) = lines.next()?.split_once(' ')?;
-    let token = |text: &str| !text.is_empty() && text.bytes().all(|one| one.is_ascii_alphanumeric() || one == b'-');
+    let token = |text: &str| {
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|one| one.is_ascii_alphanumeric() || one == b'-')
+    };
     let sound = method.len() <= 20 && method != "CONNECT" && token(method) && path.starts_with('/');
     // The library takes no longer ones, nor these signs.
-    let sound = sound && path.len() < 8_000 && path.bytes().all(|one| one.is_ascii_graphic() && !b"\"<>`{}|^\\#".contains(&one));
+    let sound = sound
+        && path.len() < 8_000
+        && path
+            .bytes()
+            .all(|one| one.is_ascii_graphic() && !b"\"<>`{}|^\\#".contains(&one));
     if !sound {
         return None;
     }
     let mut whole = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
     let mut typed = false;
     for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
-        let own = ["host", "connection", "content-length", "transfer-encoding", "expect", "upgrade"];
+        let own = [
+            "host",
+            "connection",
+            "content-length",
+            "transfer-encoding",
+            "expect",
+            "upgrade",
+        ];
         let plain = value.bytes().all(|one| (0x20..0x7f).contains(&one));
         if token(name) && plain && !own.contains(&&*name.to_ascii_lowercase()) {
             typed |= name.eq_ignore_ascii_case("content-type");

@@ -18,7 +18,9 @@ pub const CONFIG: Configuration<LittleEndian, Varint, Limit<{ 64 << 20 }>> =
 /// A run in the middle of something.
 static RUN: LazyLock<RunState> = LazyLock::new(|| {
     let bytes = &include_bytes!("../../run.bin")[..];
-    bincode::decode_from_slice(bytes, CONFIG).expect("tests/suite/intake.rs writes it").0
+    bincode::decode_from_slice(bytes, CONFIG)
+        .expect("tests/suite/intake.rs writes it")
+        .0
 });
 
 pub fn check(bytes: &[u8]) -> bool {

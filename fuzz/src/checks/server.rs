@@ -18,7 +18,11 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Threads enough for a server and what it waits for.
 pub fn runtime() -> Runtime {
     let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(2).enable_all().build().expect("threads")
+    builder
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("threads")
 }
 
 pub struct Server {
@@ -58,7 +62,10 @@ impl Server {
             serve(&state, engine, options, told, until).await
         });
         let url = ready.recv_timeout(PATIENCE).expect("it is ready");
-        let address = url.trim_start_matches("http://").parse().expect("an address");
+        let address = url
+            .trim_start_matches("http://")
+            .parse()
+            .expect("an address");
         Self {
             runtime,
             address,
@@ -71,7 +78,13 @@ impl Server {
 
     /// Sends a request; gives what comes back until the connection ends, up to `most` bytes. A request
     /// that may not be whole is all that is sent. None: nothing came within `wait`.
-    pub fn ask(&mut self, request: &[u8], whole: bool, most: usize, wait: Duration) -> Option<Vec<u8>> {
+    pub fn ask(
+        &mut self,
+        request: &[u8],
+        whole: bool,
+        most: usize,
+        wait: Duration,
+    ) -> Option<Vec<u8>> {
         self.asked += 1;
         let mut stream = TcpStream::connect(self.address).expect("it takes connections");
         stream.set_read_timeout(Some(wait)).expect("a socket");
@@ -87,7 +100,9 @@ impl Server {
                 Ok(0) => break,
                 Ok(more) => got += more,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
                     return None;
                 }
                 // It was reset, as what was sent was not read.
@@ -105,7 +120,9 @@ impl Drop for Server {
         if let Some(serving) = self.serving.take() {
             let ended = async { tokio::time::timeout(PATIENCE, serving).await };
             let ended = self.runtime.block_on(ended).expect("it stops");
-            ended.expect("it does not panic").expect("it stops without an error");
+            ended
+                .expect("it does not panic")
+                .expect("it stops without an error");
         }
     }
 }

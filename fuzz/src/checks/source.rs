@@ -36,10 +36,16 @@ fn tree(path: &str, text: &str) -> bool {
     let bundle = Bundle::single(path, text);
     let content = bundle.files[0].content();
     let (node, mistakes) = parse(&bundle, 0);
-    assert!(node.is_some() || !mistakes.is_empty(), "refused without a word");
+    assert!(
+        node.is_some() || !mistakes.is_empty(),
+        "refused without a word"
+    );
     let lines = content.split(['\n', '\r']).count();
     let within = |span: Span| {
-        assert!(span.line >= 1 && span.column >= 1 && span.length >= 1, "{span:?}");
+        assert!(
+            span.line >= 1 && span.column >= 1 && span.length >= 1,
+            "{span:?}"
+        );
         assert!(span.line as usize <= lines + 1, "{span:?} of {lines} lines");
     };
     let mut shown = Diagnostics::default();
@@ -62,7 +68,10 @@ fn tree(path: &str, text: &str) -> bool {
             Kind::Object(entries) => {
                 let mut keys: Vec<&str> = entries.iter().map(|entry| &*entry.key).collect();
                 keys.sort_unstable();
-                assert!(keys.windows(2).all(|pair| pair[0] != pair[1]), "a key twice");
+                assert!(
+                    keys.windows(2).all(|pair| pair[0] != pair[1]),
+                    "a key twice"
+                );
                 for entry in entries {
                     within(entry.key_span);
                     open.push((&entry.value, depth + 1));
@@ -95,7 +104,9 @@ fn same(node: &Node, other: &serde_json::Value) {
         (Kind::Float(one), serde_json::Value::Number(other)) => other.as_f64() == Some(*one),
         (Kind::String(one), serde_json::Value::String(other)) => one.text == *other,
         (Kind::Array(one), serde_json::Value::Array(other)) => {
-            one.iter().zip(other).for_each(|(one, other)| same(one, other));
+            one.iter()
+                .zip(other)
+                .for_each(|(one, other)| same(one, other));
             one.len() == other.len()
         }
         (Kind::Object(one), serde_json::Value::Object(other)) => {

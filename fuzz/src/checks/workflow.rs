@@ -27,10 +27,12 @@ pub fn check(bytes: &[u8]) -> bool {
     };
     let mut texts = text.split('\0');
     let mut bundle = Bundle::single("fuzz.yaml", texts.next().unwrap_or_default());
-    bundle.files.extend((1..5).zip(texts).map(|(n, text)| SourceFile {
-        path: format!("{n}.yaml"),
-        text: text.to_owned(),
-    }));
+    bundle
+        .files
+        .extend((1..5).zip(texts).map(|(n, text)| SourceFile {
+            path: format!("{n}.yaml"),
+            text: text.to_owned(),
+        }));
     taken(&bundle, dialect)
 }
 
@@ -53,7 +55,10 @@ pub fn taken(bundle: &Bundle, dialect: Option<Dialect>) -> bool {
             true
         }
         Err(mistakes) => {
-            assert!(mistakes.iter().all(|one| one.code != "compiler-bug"), "{mistakes:?}");
+            assert!(
+                mistakes.iter().all(|one| one.code != "compiler-bug"),
+                "{mistakes:?}"
+            );
             false
         }
     }
