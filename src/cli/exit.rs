@@ -216,6 +216,7 @@ fn of_engine(error: &EngineError) -> Exit {
         | EngineError::NotRetried { .. }
         | EngineError::NoPlace { .. }
         | EngineError::NoLoop { .. }
+        | EngineError::NoSignal { .. }
         | EngineError::NoStore(_) => Exit::Usage,
         EngineError::Load(error) => of_load(error),
         EngineError::Thread(_) | EngineError::NoRuntime => Exit::Failed,
@@ -226,7 +227,9 @@ fn of_schedule(error: &ScheduleError) -> Exit {
     match error {
         ScheduleError::Store(error) => of_store(error),
         ScheduleError::Unloadable { .. } => Exit::Invalid,
-        ScheduleError::Ended { .. } | ScheduleError::Exists(_) => Exit::Usage,
+        ScheduleError::Ended { .. } | ScheduleError::Exists(_) | ScheduleError::NoSignal { .. } => {
+            Exit::Usage
+        }
         ScheduleError::Stopped | ScheduleError::Busy | ScheduleError::Broken { .. } => Exit::Store,
     }
 }

@@ -1,6 +1,6 @@
 //! What can go wrong with a use case, as the caller sees it.
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, did_you_mean};
 use crate::scheduler::ScheduleError;
 use crate::source::Bundle;
 use crate::store::StoreError;
@@ -13,7 +13,7 @@ pub enum EngineError {
     Store(#[from] StoreError),
     /// The scheduler.
     #[error(transparent)]
-    Schedule(#[from] ScheduleError),
+    Schedule(ScheduleError),
     /// The input is not what the workflow declares.
     #[error("{0}")]
     Input(String),
@@ -51,6 +51,20 @@ pub enum EngineError {
         /// The paths of those that ran, and the names of the others.
         known: Vec<String>,
     },
+    /// A signal that nothing in a run's workflow waits for.
+    #[error(
+        "run {run} waits for no signal `{name}`; its workflow waits for {}{}",
+        listed(known),
+        meant(name, known)
+    )]
+    NoSignal {
+        /// The run.
+        run: crate::model::Name,
+        /// The signal that was sent.
+        name: crate::model::Name,
+        /// Those that its workflow waits for.
+        known: Vec<String>,
+    },
     /// The workflow.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -63,6 +77,25 @@ pub enum EngineError {
     /// Called outside a tokio runtime.
     #[error("an engine is opened inside a tokio runtime")]
     NoRuntime,
+}
+
+impl From<ScheduleError> for EngineError {
+    fn from(error: ScheduleError) -> Self {
+        match error {
+            ScheduleError::NoSignal { run, name, known } => Self::NoSignal {
+                run,
+                name,
+                known: known.iter().map(ToString::to_string).collect(),
+            },
+            other => Self::Schedule(other),
+        }
+    }
+}
+
+/// What a name was meant to be, to be put behind a sentence.
+fn meant(name: &str, known: &[String]) -> String {
+    let hint = did_you_mean(name, known);
+    hint.map(|hint| format!("; {hint}")).unwrap_or_default()
 }
 
 /// The first of several names.

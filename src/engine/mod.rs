@@ -398,9 +398,10 @@ impl Engine {
         Ok(self.scheduler.deliver(run, Event::CancelRequested).await?)
     }
 
-    /// Sends a signal to a run.
+    /// Sends a signal to a run. One that comes before anything waits for it is kept.
     ///
     /// # Errors
+    /// [`EngineError::NoSignal`] when nothing in its workflow waits for one of this name;
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
     pub async fn signal(
         &self,

@@ -19,6 +19,7 @@ use crate::model::{
 };
 use crate::source::Span;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -376,6 +377,16 @@ impl Program {
     #[must_use]
     pub fn action(&self, id: ActionId) -> Option<&Action> {
         self.actions.get(id.index())
+    }
+
+    /// The signals that something in it waits for.
+    #[must_use]
+    pub fn signals(&self) -> BTreeSet<Name> {
+        let awaited = self.states.iter().filter_map(|state| match &state.op {
+            Op::AwaitSignal(name) => Some(name.clone()),
+            _ => None,
+        });
+        awaited.collect()
     }
 
     /// An action by its name, without case.

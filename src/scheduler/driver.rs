@@ -337,8 +337,27 @@ impl Driver {
                     status,
                 }));
             }
-            Ok(_) => self.post(run, event, Some(reply)),
+            Ok(_) => match self.unawaited(run, &event) {
+                Some(error) => {
+                    let _ = reply.send(Err(error));
+                }
+                None => self.post(run, event, Some(reply)),
+            },
         }
+    }
+
+    /// A signal that nothing in the run's workflow waits for would be kept for nobody. Names of
+    /// signals are fixed, so its program knows them all.
+    fn unawaited(&self, run: &Name, event: &Event) -> Option<ScheduleError> {
+        let Event::Signalled { name, .. } = event else {
+            return None;
+        };
+        let known = self.runs.get(run)?.loaded.program.signals();
+        (!known.contains(name)).then(|| ScheduleError::NoSignal {
+            run: run.clone(),
+            name: name.clone(),
+            known: known.into_iter().collect(),
+        })
     }
 
     fn header(&self, run: &Name) -> Result<RunHeader, StoreError> {

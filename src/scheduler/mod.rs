@@ -91,6 +91,16 @@ pub enum ScheduleError {
         /// How.
         status: RunStatus,
     },
+    /// Nothing in the run's workflow waits for a signal of this name.
+    #[error("run {run} waits for no signal `{name}`")]
+    NoSignal {
+        /// The run.
+        run: Name,
+        /// The signal.
+        name: Name,
+        /// The signals that its workflow waits for.
+        known: Vec<Name>,
+    },
     /// There is a run of this name already.
     #[error("there is a run {0} already")]
     Exists(Name),

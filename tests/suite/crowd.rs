@@ -81,7 +81,11 @@ async fn who_does_not_look_misses_steps_but_not_the_end() {
 async fn what_is_asked_of_busy_runs_waits_for_the_step_that_is_being_stored() {
     let at = tempfile::tempdir().unwrap();
     let engine = Arc::new(engine(at.path()));
-    let workflow = engine.load_text("counts.yaml", COUNTS).unwrap();
+    let text = COUNTS.replace(
+        "outputs:",
+        "  go: { type: waitForSignal, signal: go }\noutputs:",
+    );
+    let workflow = engine.load_text("counts.yaml", &text).unwrap();
     let mut runs = JoinSet::new();
     for _ in 0..400 {
         let (engine, workflow) = (engine.clone(), workflow.clone());
@@ -93,10 +97,7 @@ async fn what_is_asked_of_busy_runs_waits_for_the_step_that_is_being_stored() {
     // One at a time: while nobody else asks, busy runs go on in one turn of the driver, and of two
     // steps of a run on their way at once the later could be stored first.
     for id in runs.join_all().await.into_iter().take(100) {
-        engine
-            .signal(&id, "nobody-waits", Value::Null)
-            .await
-            .unwrap();
+        engine.signal(&id, "go", Value::Null).await.unwrap();
         engine.cancel(&id).await.unwrap();
     }
     engine.stop().await;

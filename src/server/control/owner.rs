@@ -360,6 +360,7 @@ fn kind(error: &EngineError) -> RefusalKind {
         EngineError::Schedule(ScheduleError::Ended { .. }) => RefusalKind::Ended,
         EngineError::Schedule(ScheduleError::Exists(_)) => RefusalKind::Exists,
         EngineError::Schedule(ScheduleError::Stopped) => RefusalKind::Stopping,
+        EngineError::Schedule(ScheduleError::NoSignal { .. }) => RefusalKind::BadRequest,
         EngineError::Schedule(ScheduleError::Busy) => RefusalKind::Busy,
         EngineError::Schedule(ScheduleError::Broken { .. }) => RefusalKind::Internal,
         EngineError::Schedule(ScheduleError::Unloadable { .. }) | EngineError::Load(_) => {
@@ -368,7 +369,8 @@ fn kind(error: &EngineError) -> RefusalKind {
         EngineError::Input(_) | EngineError::KeyReused(_) => RefusalKind::Input,
         EngineError::NotRetried { .. }
         | EngineError::NoPlace { .. }
-        | EngineError::NoLoop { .. } => RefusalKind::BadRequest,
+        | EngineError::NoLoop { .. }
+        | EngineError::NoSignal { .. } => RefusalKind::BadRequest,
         EngineError::NoStore(_) | EngineError::Thread(_) | EngineError::NoRuntime => {
             RefusalKind::Internal
         }

@@ -53,6 +53,8 @@ pub(super) enum Kind {
     NotRetried,
     /// The run cannot be retried from there.
     NoPlace,
+    /// Nothing in the run's workflow waits for the signal.
+    NoSignal,
     /// The run lacks a handler or a secret here, or this version cannot read its workflow.
     NotLoaded,
     /// The idempotency key was used for something else.
@@ -108,6 +110,7 @@ impl Kind {
                 "no-place",
                 "The run cannot be retried from there",
             ),
+            Self::NoSignal => (S::CONFLICT, "no-signal", "The run waits for no such signal"),
             Self::NotLoaded => (
                 S::CONFLICT,
                 "not-loaded",
@@ -214,6 +217,7 @@ impl From<EngineError> for Problem {
             EngineError::KeyReused(_) => Kind::KeyReused,
             EngineError::NotRetried { .. } => Kind::NotRetried,
             EngineError::NoPlace { .. } => Kind::NoPlace,
+            EngineError::NoSignal { .. } => Kind::NoSignal,
             EngineError::NoLoop { .. } => Kind::BadRequest,
             EngineError::Load(_) => {
                 let EngineError::Load(error) = error else {
@@ -237,6 +241,7 @@ fn of_schedule(error: &ScheduleError) -> Kind {
         ScheduleError::Busy => Kind::Busy,
         ScheduleError::Ended { .. } => Kind::RunEnded,
         ScheduleError::Exists(_) => Kind::RunExists,
+        ScheduleError::NoSignal { .. } => Kind::NoSignal,
         ScheduleError::Stopped => Kind::Unavailable,
     }
 }

@@ -78,3 +78,37 @@ actions:
     assert_eq!(told["error"]["kind"], "timeout", "{told}");
     assert_eq!(told["error"]["action"], "approval", "{told}");
 }
+
+#[test]
+fn a_name_that_nothing_waits_for_is_refused_with_those_there_are() {
+    let place = Place::new();
+    let file = place.file("approval.yaml", WORKFLOW);
+    let mut run = place.follow(&["run", &file, "--id", "a"]);
+    run.until("ActionEnded", "before");
+    let misspelt = || {
+        let sent = place.run(&["signal", "a", "aproved"]);
+        assert_eq!(sent.status.code(), Some(2), "{sent:?}");
+        let told = String::from_utf8(sent.stderr).unwrap();
+        let why = "run a waits for no signal `aproved`; its workflow waits for approved; did you \
+                   mean `approved`?";
+        assert!(told.contains(why), "{told}");
+    };
+    // Beside its owner, and when nobody owns the store.
+    misspelt();
+    run.kill();
+    misspelt();
+    let dump = place.json(&["dump", "a", "-o", "json"]);
+    assert!(!dump.to_string().contains("aproved"), "{dump}");
+
+    let none = place.file(
+        "none.yaml",
+        "actions: { nap: { type: wait, inputs: PT1H } }",
+    );
+    let mut run = place.follow(&["run", &none, "--id", "n"]);
+    run.until("RunStarted", "");
+    let sent = place.run(&["signal", "n", "go"]);
+    assert_eq!(sent.status.code(), Some(2), "{sent:?}");
+    let told = String::from_utf8(sent.stderr).unwrap();
+    assert!(told.contains("its workflow waits for none"), "{told}");
+    run.kill();
+}
