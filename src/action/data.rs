@@ -2,9 +2,11 @@
 //! is a value with `success: false`, as there, and not a fault.
 
 use super::inputs::{Inputs, invalid};
+use super::json;
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// `{text, strict}` to `{data, success}`. What is no text is taken as data already.
@@ -21,10 +23,12 @@ impl Executor for JsonParse {
                 return Ok(success("data", text.clone()));
             };
             let is_strict = inputs.get("strict") != Some(&Value::Bool(false));
-            let parsed = match is_strict {
-                true => Value::from_json(text),
-                false => Value::from_json(&tidied(text)),
+            let tidy = match is_strict {
+                true => Cow::Borrowed(text.as_str()),
+                false => Cow::Owned(tidied(text)),
             };
+            json::weighed(tidy.as_bytes(), "`text`")?;
+            let parsed = Value::from_json(&tidy);
             Ok(match parsed {
                 Ok(data) => success("data", data),
                 Err(error) => {

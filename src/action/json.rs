@@ -1,14 +1,17 @@
-//! JSON that comes from outside: told apart from text, and from what nests too deep to be read.
+//! JSON that comes from outside: told apart from text, and from what weighs too much or nests
+//! too deep to be read.
 
-use crate::expression::{MAX_ACTION_DEPTH, Value};
+use crate::expression::{MAX_ACTION_DEPTH, MAX_RESULT_WEIGHT, Value, too_heavy, weight_of_json};
 use crate::model::{Fault, fault_kind};
+use serde::de::IgnoredAny;
 
 /// The value that a text is; none when it is no JSON.
 ///
 /// # Errors
-/// `too_large`: it nests deeper than anything that is read. Less than that, but more than an action
-/// may give, is found when the action has given it.
+/// `too_large`: its values would take too much memory, or it nests deeper than anything that is
+/// read. Less than that, but more than an action may give, is found when the action has given it.
 pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
+    weighed(text.as_bytes(), what)?;
     match Value::from_json(text) {
         Ok(value) => Ok(Some(value)),
         // serde_json has no other sign of it.
@@ -17,5 +20,20 @@ pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
             Err(Fault::new(fault_kind::TOO_LARGE, message))
         }
         Err(_) => Ok(None),
+    }
+}
+
+/// Refuses JSON whose values would take too much memory, before it is read. Text that is no JSON
+/// may be as long as it likes: nothing is made of it.
+///
+/// # Errors
+/// `too_large`.
+pub(super) fn weighed(text: &[u8], what: &str) -> Result<(), Fault> {
+    match too_heavy(weight_of_json(text), MAX_RESULT_WEIGHT) {
+        Some(told) if serde_json::from_slice::<IgnoredAny>(text).is_ok() => {
+            let message = format!("the values of {what} would {told}");
+            Err(Fault::new(fault_kind::TOO_LARGE, message))
+        }
+        _ => Ok(()),
     }
 }

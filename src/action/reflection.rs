@@ -3,6 +3,7 @@
 //! fault, never a silent pass.
 
 use super::inputs::{Inputs, invalid, mismatch};
+use super::json;
 use super::llm::Ai;
 use super::schema::{Schema, coerced};
 use super::{Attempt, Executor};
@@ -180,7 +181,8 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
             .output(Value::from_pairs([("content", Value::text(answer))]))
             .transient()
     };
-    let judged = Value::from_json(unfenced(answer)).map_err(|_| refused("it is no JSON"))?;
+    let judged = json::parsed(unfenced(answer), "the model's evaluation")?;
+    let judged = judged.ok_or_else(|| refused("it is no JSON"))?;
     let Some(Value::Bool(valid)) = judged.get("valid") else {
         return Err(refused("`valid` is not true or false"));
     };

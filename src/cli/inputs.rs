@@ -2,7 +2,7 @@
 
 use super::args::{HandlerArgs, LoadArgs};
 use super::exit::Failure;
-use crate::engine::expression::{too_heavy, weight_of_json, weight_of_yaml};
+use crate::engine::expression::{MAX_WEIGHT, too_heavy, weight_of_json, weight_of_yaml};
 use crate::engine::{
     Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Policy, Value, parse_duration,
     read_file,
@@ -293,7 +293,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
         true => weight_of_yaml(text.as_bytes()),
         false => weight_of_json(text.as_bytes()),
     };
-    if let Some(told) = too_heavy(weight) {
+    if let Some(told) = too_heavy(weight, MAX_WEIGHT) {
         return Err(bad(format!("its values would {told}")));
     }
     if yaml {

@@ -2,15 +2,19 @@
 //! JSON may come to 400 MB of values, and of YAML to 1.2 GB. It looks at bytes and never parses.
 
 /// What comes from outside may weigh this much, in bytes.
-const MAX_WEIGHT: usize = 72 << 20;
+pub const MAX_WEIGHT: usize = 72 << 20;
+
+/// What an action gives may weigh more: 5 MB of records, as a page of an API has them, come to
+/// 170 MB by this measure.
+pub const MAX_RESULT_WEIGHT: usize = 256 << 20;
 
 /// Why something of this weight is not read, in words that go on from "its values would"; none when
 /// it is.
 #[must_use]
-pub fn too_heavy(weight: usize) -> Option<String> {
-    let [weighs, most] = [weight, MAX_WEIGHT].map(|bytes| bytes >> 20);
+pub fn too_heavy(weight: usize, limit: usize) -> Option<String> {
+    let [weighs, most] = [weight, limit].map(|bytes| bytes >> 20);
     let told = format!("come to about {weighs} MiB of memory, and {most} are the most");
-    (weight > MAX_WEIGHT).then_some(told)
+    (weight > limit).then_some(told)
 }
 
 // Measured: what a run takes at most that is started with many of them.

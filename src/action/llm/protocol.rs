@@ -2,6 +2,7 @@
 //! what the protocol promises is a fault of kind `ai`, never an empty text.
 
 use super::settings::{Provider, Settings};
+use crate::action::json;
 use crate::expression::{Object, Value};
 use crate::model::{Fault, fault_kind};
 
@@ -59,7 +60,10 @@ fn ollama_format(format: &Value) -> Value {
 /// `{content, usage}` of an answer.
 pub(super) fn answer(provider: Provider, body: &Value) -> Result<Value, Fault> {
     // Some servers call their JSON text.
-    let parsed = body.as_str().and_then(|text| Value::from_json(text).ok());
+    let parsed = body
+        .as_str()
+        .map(|text| json::parsed(text, "the model's answer"));
+    let parsed = parsed.transpose()?.flatten();
     let body = parsed.as_ref().unwrap_or(body);
     if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
         let words = error.get("message").and_then(Value::as_str);

@@ -5,6 +5,7 @@
 
 use super::{Job, Outcome, bounded, broken, failed, interpreter, log};
 use crate::action::inputs::invalid;
+use crate::action::json;
 use crate::action::process::{Finished, ProcessError, Processes, Spec};
 use crate::action::{Attempt, Executor};
 use crate::expression::{Object, Value};
@@ -133,6 +134,7 @@ fn answer(finished: &Finished, job: &Job<'_>) -> Result<Value, Fault> {
     if finished.code != 0 {
         return Err(broken(format!("swipl {}", finished.describe())).code(finished.code));
     }
+    json::weighed(finished.stdout.as_bytes(), "what the script gave")?;
     let answer: Answer = serde_json::from_str(&finished.stdout)
         .map_err(|error| broken(format!("swipl wrote no answer: {error}")))?;
     if let Some(failure) = answer.fault {

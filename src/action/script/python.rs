@@ -5,6 +5,7 @@
 use super::log::Log;
 use super::{Job, MAX_OUTPUT, Outcome, bounded, broken, failed, interpreter, slots};
 use crate::action::inputs::invalid;
+use crate::action::json;
 use crate::action::process::{ProcessError, Processes, Running, Spec};
 use crate::action::surroundings;
 use crate::action::{Attempt, Executor};
@@ -163,6 +164,7 @@ fn read(bytes: &[u8]) -> Result<Answer, Fault> {
         let message = format!("the script gave more than {} MiB", MAX_OUTPUT >> 20);
         return Err(Fault::new(fault_kind::TOO_LARGE, message));
     }
+    json::weighed(bytes, "what the script gave")?;
     serde_json::from_slice(bytes)
         .map_err(|error| broken(format!("the python worker wrote no answer: {error}")))
 }

@@ -2,7 +2,7 @@
 
 use super::door::Line;
 use super::problem::{Kind, Problem};
-use crate::engine::expression::{too_heavy, weight_of_json};
+use crate::engine::expression::{MAX_WEIGHT, too_heavy, weight_of_json};
 use crate::engine::{Bundle, dialect_of};
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
@@ -129,7 +129,7 @@ fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
 
 /// What JSON says, unless its values would take too much memory.
 fn values<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    if let Some(told) = too_heavy(weight_of_json(bytes)) {
+    if let Some(told) = too_heavy(weight_of_json(bytes), MAX_WEIGHT) {
         let detail = format!("the values of the body would {told}");
         return Err(Problem::new(Kind::TooLarge, detail));
     }

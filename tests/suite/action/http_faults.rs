@@ -184,6 +184,35 @@ async fn a_result_that_nests_too_deep_is_refused() {
 }
 
 #[tokio::test]
+async fn json_of_many_small_values_is_weighed_before_it_is_read() {
+    let heavy = "[{},{}".to_owned() + &",{}".repeat(1 << 20) + "]";
+    let heavy: &'static str = heavy.leak();
+    let answer = move || async move { ([(header::CONTENT_TYPE, "application/json")], heavy) };
+    let text = move || async move { ([(header::CONTENT_TYPE, "text/plain")], heavy) };
+    let app = Router::new()
+        .route("/json", get(answer).post(answer))
+        .route("/text", get(text));
+    let url = support::serve(app).await;
+    let refused = json!(["too_large", null, false, null]);
+    let fault = attempt("http", json!({ "uri": format!("{url}/json") }))
+        .await
+        .unwrap_err();
+    assert_eq!(gist(&fault), refused);
+    let why = "the values of the body would come to about 640 MiB of memory, and 256 are the most";
+    assert_eq!(fault.message, why);
+    // Only what becomes values is weighed.
+    let given = attempt("http", json!({ "uri": format!("{url}/text") })).await;
+    assert!(given.unwrap()["body"] == heavy);
+
+    let mut registry = windlass::action::Registry::new();
+    let target = windlass::model::HandlerTarget::Url(format!("{url}/json"));
+    registry.register_handler("far", target);
+    let asked = super::request("activity", json!({ "activityType": "far" }));
+    let fault = registry.execute(&asked).await.unwrap_err();
+    assert_eq!(gist(&fault), refused, "{fault:?}");
+}
+
+#[tokio::test]
 async fn inputs_that_cannot_be_used_name_the_key() {
     let cases: [(Json, &str); 17] = [
         (json!("http://x"), "`inputs` must be a map, not string"),

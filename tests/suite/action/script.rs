@@ -635,3 +635,21 @@ fn lua_is_cut_wherever_it_loops() {
         }
     });
 }
+
+#[tokio::test]
+async fn what_a_script_gives_is_weighed() {
+    for (language, code) in [
+        ("python", "return [{} for _ in range(700000)]"),
+        (
+            "prolog",
+            "findall([], between(1, 1000000, _), L), return(L).",
+        ),
+    ] {
+        let inputs = json!({ "code": code, "globals": { "state": {} }, "memory_mb": 1000 });
+        let fault = script(language, inputs).await.unwrap_err();
+        assert_eq!(&*fault.kind, "too_large", "{language}: {fault:?}");
+        assert!(!fault.transient, "{language}: {fault:?}");
+        let of = "the values of what the script gave would come to about ";
+        assert!(fault.message.starts_with(of), "{language}: {fault:?}");
+    }
+}
