@@ -12,6 +12,37 @@ use crate::source::{Entry, Kind, Node};
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
+/// What a question to a model may have (docs/actions.md); `action/llm` reads it.
+const AI: [&str; 27] = [
+    "prompt",
+    "messages",
+    "system",
+    "model",
+    "temperature",
+    "max_tokens",
+    "max_completion_tokens",
+    "response_format",
+    "top_p",
+    "stop",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "tools",
+    "tool_choice",
+    "reasoning_effort",
+    "provider",
+    "base_url",
+    "api_base",
+    "api_key",
+    "api_key_file",
+    "api_version",
+    "timeout",
+    "max_retries",
+    "command",
+    "args",
+    "shell_provider",
+];
+
 /// The inputs of an action: under `inputs`, or, in loom, beside the type.
 struct Inputs<'n> {
     under: Option<Fields<'n>>,
@@ -345,14 +376,16 @@ impl Loom<'_> {
         let Some(entry) = act.fields.need(&mut self.reader, "inputs", act.span, hint) else {
             return StepKind::Nothing.into();
         };
-        if self
-            .reader
-            .fields(&entry.value, "`inputs` of an `ai` action", hint)
-            .is_some()
-            && entry.value.get("prompt").is_none()
-            && entry.value.get("messages").is_none()
-        {
-            self.missing_input(act, "prompt", "give `prompt` or `messages`");
+        let what = format!("`inputs` of `{}`", act.name);
+        if let Some(mut fields) = self.reader.fields(&entry.value, &what, hint) {
+            fields.allow(&AI);
+            let asks = ["prompt", "messages"].map(|key| fields.get(key).is_some());
+            // A misspelt key is reported as such, not as missing too.
+            let meant = |entry: &Entry| nearest(&entry.key, ["prompt", "messages"]).is_some();
+            if !asks.contains(&true) && !fields.rest().any(meant) {
+                self.missing_input(act, "prompt", "give `prompt` or `messages`");
+            }
+            fields.finish(&mut self.reader);
         }
         let inputs = self.reader.template(&entry.value);
         Self::call("ai", inputs, timeout).into()
