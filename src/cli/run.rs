@@ -23,10 +23,6 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     }
     let options = inputs::options(&args.load, &args.handlers)?;
     let workflow = engine::load(&args.file, &options)?.refuse_bad_scripts()?;
-    let warnings = workflow.warnings();
-    if !warnings.is_empty() {
-        screen.say(&warnings.render(workflow.bundle(), screen.error_colour));
-    }
     let input = workflow.check_input(inputs::inputs(args.input.as_deref(), &args.set)?)?;
     let labels = inputs::labels(&args.label)?;
     engine::own_labels(&labels)?;
@@ -46,6 +42,14 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     }
     let mut session = Session::attach(setup).await?;
     session.say_unused(&args.handlers, true);
+    let mut warnings = workflow.warnings().clone();
+    if session.is_joined() {
+        // Whoever carries it out has secrets and handlers of its own.
+        warnings.forget(&["missing-secret", "missing-handler"]);
+    }
+    if !warnings.is_empty() {
+        screen.say(&warnings.render(workflow.bundle(), screen.error_colour));
+    }
     let new = NewRun {
         id: &id,
         workflow: &workflow,

@@ -126,6 +126,12 @@ impl Diagnostics {
         }
     }
 
+    /// Forgets the warnings of these codes: they do not apply.
+    pub fn forget(&mut self, codes: &[&str]) {
+        self.items
+            .retain(|one| one.severity == Severity::Error || !codes.contains(&one.code));
+    }
+
     /// Adds one that knows more than what was said under its code at its place.
     pub fn supersede(&mut self, diagnostic: Diagnostic) {
         let same = |item: &Diagnostic| (item.code, item.span) == (diagnostic.code, diagnostic.span);

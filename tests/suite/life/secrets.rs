@@ -379,3 +379,40 @@ edges:
     }
     assert_clean("the store", &bytes_of(&place.state()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_the_owner_has_is_not_missed() {
+    let place = Place::new();
+    let file = place.file(
+        "owner.yaml",
+        "
+name: owner
+actions:
+  say:
+    type: shell
+    run: 'test \"$WORD\" = open'
+    env: { WORD: \"@secret('WORD')\" }
+  ask: { type: activity, inputs: { activityType: ask } }
+outputs: \"@outputs('ask')\"
+",
+    );
+    let handlers = place.file("handlers.yaml", "ask: { command: [echo, '1'] }");
+    let server = Start::new(&place.state())
+        .args(&["--handlers", &handlers])
+        .spawn_with(|command| {
+            command.env("WINDLASS_SECRET_WORD", "open");
+        });
+    let ran = place.run(&["run", &file, "-o", "json"]);
+    assert!(ran.status.success(), "{ran:?}");
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "1\n");
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert!(!told.contains("missing"), "{told}");
+    server.stop();
+
+    // Without an owner it is this process that lacks both.
+    let ran = place.run(&["run", &file, "-o", "json"]);
+    assert_eq!(ran.status.code(), Some(1), "{ran:?}");
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert!(told.contains("missing-secret"), "{told}");
+    assert!(told.contains("missing-handler"), "{told}");
+}
