@@ -81,6 +81,14 @@ fn positive(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A list of nothing tells nothing.
+fn some(text: &str) -> Result<Amount, String> {
+    match text.parse() {
+        Ok(Amount::Last(0)) => Err(String::from("a number from 1, or `all`")),
+        other => other,
+    }
+}
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -409,7 +417,7 @@ pub struct ListArgs {
     #[arg(long, env = "WINDLASS_LABEL", value_name = "NAME=TEXT")]
     pub label: Vec<String>,
     /// How many at most: a number or `all`
-    #[arg(long, env = "WINDLASS_LIMIT", value_name = "N", default_value = "50")]
+    #[arg(long, env = "WINDLASS_LIMIT", value_name = "N", default_value = "50", value_parser = some)]
     pub limit: Amount,
     #[command(flatten)]
     pub watch: WatchArgs,

@@ -153,6 +153,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     }
 }
 
+/// How many a page has: as many as are asked for, within what it may have.
+pub(super) fn page(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, Problem> {
+    match asked {
+        Some(0) => {
+            let detail = format!("`limit` is a number from 1 to {most}");
+            Err(Problem::new(Kind::BadRequest, detail))
+        }
+        asked => Ok(asked.unwrap_or(usual).min(most)),
+    }
+}
+
 /// The one name in a path.
 pub(super) struct Named(pub String);
 

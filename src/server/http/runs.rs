@@ -1,7 +1,7 @@
 //! Runs over HTTP: start, list, look, and the commands to one. What is answered are the reports
 //! that the command line prints too.
 
-use super::body::{Asked, Envelope, Form, Json, Named, Source};
+use super::body::{Asked, Envelope, Form, Json, Named, Source, page};
 use super::problem::{Kind, Problem};
 use super::schema::StartBody;
 use super::workflows::unknown;
@@ -243,7 +243,11 @@ async fn workflow(app: &Arc<App>, start: &StartRun, form: Form) -> Result<Arc<Wo
     let file = file.unwrap_or_else(|| form.file("workflow"));
     let bundle = bundle(file, text, &start.files);
     let app = Arc::clone(app);
-    blocking(move || Ok(Arc::new(app.engine.load_bundle(bundle, &options)?))).await
+    let load = move || {
+        let loaded = app.engine.load_bundle(bundle, &options)?;
+        Ok(Arc::new(loaded.refuse_bad_scripts()?))
+    };
+    blocking(load).await
 }
 
 /// The files of a workflow that came as text.
@@ -282,6 +286,7 @@ pub(super) struct ListQuery {
     /// Only runs with these labels: NAME=TEXT; several with commas between them.
     label: Option<String>,
     /// So many at most: 50 when none are asked for, 1000 at most.
+    #[param(minimum = 1)]
     limit: Option<usize>,
     /// Where the page begins: `next` of the page before.
     after: Option<String>,
@@ -308,7 +313,7 @@ pub(super) async fn list(
     let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
     let mut filter = ListFilter {
         workflow: query.workflow.clone(),
-        limit: Some(query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE)),
+        limit: Some(page(query.limit, PAGE, MAX_PAGE)?),
         after: query.after.clone(),
         ..ListFilter::default()
     };
@@ -510,7 +515,7 @@ pub(super) async fn cancel(
 #[utoipa::path(post, path = "/v1/runs/{run}/signal", operation_id = "signal_run", tag = "runs", request_body = Signal, params(("run" = String, Path, description = "The run")),
     responses(
         (status = 200, description = "It is durable", body = RunState),
-        (status = "4XX", description = "404 unknown run, 409 it has ended", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "404 unknown run, 409 it has ended, or nothing in its workflow waits for a signal of this name", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn signal(
     State(app): State<Arc<App>>,

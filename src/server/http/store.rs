@@ -1,7 +1,7 @@
 //! What concerns all runs of the store at once: going on with them, dumping them, forgetting them.
 
 use super::App;
-use super::body::{Asked, Json};
+use super::body::{Asked, Json, page};
 use super::problem::{Kind, Problem};
 use crate::engine::report::{DumpFilter, DumpReport, dump as dump_report};
 use crate::engine::{PruneFilter, Pruned, now, parse_duration};
@@ -45,6 +45,7 @@ pub(super) struct DumpsQuery {
     /// The last so many iterations of each: 5 when none are asked for, 10000 at most.
     iterations: Option<usize>,
     /// So many runs at most: 20 when none are asked for, 200 at most.
+    #[param(minimum = 1)]
     limit: Option<usize>,
     /// Only runs behind this one: the last of the page before.
     after: Option<String>,
@@ -65,7 +66,7 @@ pub(super) async fn dump(
         run: None,
         iterations: Some(query.iterations.unwrap_or(5).min(MAX_ROWS)),
         after: query.after,
-        limit: Some(query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE)),
+        limit: Some(page(query.limit, PAGE, MAX_PAGE)?),
     };
     let report = app.look(move |store| dump_report(store, &filter, now()));
     Ok(axum::Json(report.await?))

@@ -1,6 +1,6 @@
 //! Workflows over HTTP: kept under a name, looked at, checked.
 
-use super::body::{Asked, Envelope, Form, Named, Source};
+use super::body::{Asked, Envelope, Form, Named, Source, page};
 use super::problem::{Kind, Problem};
 use super::runs::{FileText, bundle, dialect};
 use super::schema::WorkflowBody;
@@ -124,6 +124,7 @@ pub(super) async fn put(
 #[into_params(parameter_in = Query)]
 pub(super) struct WorkflowsQuery {
     /// So many at most: 100 when none are asked for, 1000 at most.
+    #[param(minimum = 1)]
     limit: Option<usize>,
     /// Where the page begins: `next` of the page before.
     after: Option<String>,
@@ -136,7 +137,7 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     Asked(query): Asked<WorkflowsQuery>,
 ) -> Result<axum::Json<WorkflowList>, Problem> {
-    let limit = query.limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
+    let limit = page(query.limit, PAGE, MAX_PAGE)?;
     let after = query.after;
     let workflows = app
         .look(move |store| store.workflows(after.as_deref(), limit))

@@ -114,13 +114,22 @@ async fn runs_are_listed_in_pages_that_stand_still() {
     assert_eq!(none, json!({ "runs": [], "more": 0, "next": null }));
     assert_eq!(server.get("/v1/runs?status=asleep").await.0, 400);
     assert_eq!(server.get("/v1/runs?colour=red").await.0, 400);
+    for (list, most) in [("runs", 1_000), ("workflows", 1_000), ("dump", 200)] {
+        let (status, problem) = server.get(&format!("/v1/{list}?limit=0")).await;
+        assert_eq!(status, 400, "{list}: {problem}");
+        let detail = format!("`limit` is a number from 1 to {most}");
+        assert_eq!(problem["detail"], detail);
+    }
+    let none = windlass(dir.path(), &["list", "--limit", "0"]);
+    assert_eq!(none.status.code(), Some(2), "{none:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_to_a_run() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    let run = server.begin(SLEEP, json!(null)).await;
+    let signalled = format!("{SLEEP}  gate: {{ type: waitForSignal, signal: go }}\n");
+    let run = server.begin(&signalled, json!(null)).await;
     let command = |verb: &str| {
         let path = format!("/v1/runs/{run}/{verb}");
         answer(server.ask(Method::POST, &path))
@@ -132,6 +141,15 @@ async fn commands_to_a_run() {
     assert_eq!((status, &state["status"]), (202, &json!("Waiting")));
     let signal = json!({ "name": "go", "payload": { "a": 1 } });
     let path = format!("/v1/runs/{run}/signal");
+    let misspelt = json!({ "name": "goo", "payload": 1 });
+    let (status, problem) = server.post(&path, &misspelt).await;
+    assert_eq!(status, 409, "{problem}");
+    assert_eq!(problem["type"], "urn:windlass:no-signal");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(
+        detail.ends_with("waits for go; did you mean `go`?"),
+        "{detail}"
+    );
     assert_eq!(server.post(&path, &signal).await.0, 200);
     let (_, dump) = server.get(&format!("/v1/runs/{run}/dump")).await;
     assert!(dump.to_string().contains(r#""name":"go""#), "{dump}");
@@ -141,6 +159,28 @@ async fn commands_to_a_run() {
         (status, &problem["type"]),
         (409, &json!("urn:windlass:run-ended"))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_script_that_does_not_compile_is_refused_wherever_it_comes() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path()).args(&["--allow-scripts"]).spawn();
+    let lua = "name: agent\nnodes:\n  - name: a\n    language: lua\n    \
+               run: \"return {n = 1\"\nedges:\n  - { from: __start__, to: a }\n  - { from: a, to: __end__ }\n";
+    let python = lua.replace("lua", "python").replace("{n = 1", "{'n': 1");
+    for text in [lua.to_owned(), python] {
+        let body = json!({ "text": text });
+        let kept = answer(with(server.ask(Method::PUT, "/v1/workflows/a"), &body)).await;
+        let started = server.post("/v1/runs", &body).await;
+        for (status, problem) in [kept, started] {
+            assert_eq!(status, 422, "{text}: {problem}");
+            let found = &problem["diagnostics"][0];
+            assert_eq!(found["code"], "bad-script", "{problem}");
+            assert_eq!(found["line"], 5, "{problem}");
+        }
+    }
+    let (_, runs) = server.get("/v1/runs").await;
+    assert_eq!(runs["runs"], json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
