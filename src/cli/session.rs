@@ -363,15 +363,18 @@ impl Session {
                     let permit = connections.acquire_owned().await;
                     let following = follow_owner(&state, server.as_ref(), &run, events, &feed);
                     let told = match following.await {
-                        Err(Failure::Control(error)) if is_gone(&error) => Told::Lost,
-                        Err(Failure::Control(ControlError::Unreachable(_))) => {
-                            // It may be on its way back.
-                            tokio::time::sleep(AWAY).await;
+                        Err(Failure::Control(error))
+                            if is_gone(&error) || matches!(error, ControlError::Unreachable(_)) =>
+                        {
                             Told::Lost
                         }
                         Err(failure) => Told::Failed(failure),
                         Ok(()) => Told::Lost,
                     };
+                    if server.is_some() && matches!(told, Told::Lost) {
+                        // It may be about to leave, or on its way back.
+                        tokio::time::sleep(AWAY).await;
+                    }
                     drop(permit);
                     // Whoever followed may have left.
                     let _ = feed.send((run, told)).await;

@@ -185,6 +185,7 @@ async fn run(
     let leaving = async {
         // What has not ended by then is cut, and repeated with its key by whoever recovers.
         let _ = tokio::time::timeout(effects, engine.drain()).await;
+        phase.send_replace(Phase::Leaving);
         if !api.is_finished() {
             let _ = (&mut api).await;
         }

@@ -54,6 +54,7 @@ pub(super) async fn events(
     Asked(query): Asked<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    app.answers_long()?;
     let known = match headers.get("last-event-id") {
         Some(value) => Some(value.to_str().unwrap_or("-").to_owned()),
         None => query.after,
@@ -102,7 +103,7 @@ impl Telling {
         }
         let notice = tokio::select! {
             notice = self.follower.next() => notice,
-            _ = self.phase.wait_for(|phase| *phase == Phase::Stopping) => return None,
+            _ = self.phase.wait_for(|phase| *phase >= Phase::Stopping) => return None,
         };
         match notice {
             Ok(Some(notice)) => Some(self.event(&notice)),

@@ -44,8 +44,10 @@ pub(super) enum Phase {
     Starting,
     /// It takes work.
     Ready,
-    /// It takes no more work.
+    /// It takes no more work, tells so, and can be looked at.
     Stopping,
+    /// Its door is closed: the last answers go out.
+    Leaving,
 }
 
 /// How the API is served.
@@ -75,7 +77,17 @@ impl App {
         match self.phase() {
             Phase::Ready => Ok(()),
             Phase::Starting => Err(Problem::new(Kind::Unavailable, "the server is starting")),
-            Phase::Stopping => Err(Problem::new(Kind::Unavailable, "the server is stopping")),
+            Phase::Stopping | Phase::Leaving => {
+                Err(Problem::new(Kind::Unavailable, "the server is stopping"))
+            }
+        }
+    }
+
+    /// Refuses what would be cut at once, as the server stops.
+    fn answers_long(&self) -> Result<(), Problem> {
+        match self.phase() {
+            Phase::Starting => Ok(()),
+            Phase::Ready | Phase::Stopping | Phase::Leaving => self.takes_work(),
         }
     }
 
@@ -126,11 +138,11 @@ pub(super) fn listen(
         guard,
     });
     let service = router(app).into_make_service_with_connect_info::<Line>();
-    let stopping = async move {
+    let leaving = async move {
         // An error means that the server is gone.
-        let _ = until.wait_for(|phase| *phase == Phase::Stopping).await;
+        let _ = until.wait_for(|phase| *phase == Phase::Leaving).await;
     };
-    let serving = axum::serve(door, service).with_graceful_shutdown(stopping);
+    let serving = axum::serve(door, service).with_graceful_shutdown(leaving);
     async move { serving.await }
 }
 

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Json;
 use axum::routing::post;
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -89,6 +90,39 @@ async fn a_stop_leaves_in_time_and_the_next_server_repeats_the_effect() {
     let keys = gate.keys();
     assert_eq!(keys.len(), 2);
     assert_eq!(keys[0], keys[1], "the same step has the same key");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_about_to_leave_says_so_and_can_be_looked_at() {
+    let gate = Gate::new();
+    let uri = gate.serve().await;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path()).args(&["--grace", "60s"]).spawn();
+    let run = server.begin(EFFECT, json!({ "uri": uri })).await;
+    gate.called(1).await;
+    let stream = format!("/v1/runs/{run}/events");
+    let stream = server.ask(Method::GET, &stream).send().await.unwrap();
+    server.signal(nix::sys::signal::Signal::SIGTERM);
+    // The stream ends when it stops.
+    assert!(!stream.text().await.unwrap().contains("finished"));
+    assert_eq!(server.get("/healthz").await.0, 200);
+    let ready = server.ask(Method::GET, "/readyz").send().await.unwrap();
+    assert_eq!(ready.status(), 503);
+    assert_eq!(ready.headers()["retry-after"], "1");
+    let (status, problem) = server.post("/v1/runs", &json!({ "text": EFFECT })).await;
+    assert_eq!(status, 503, "{problem}");
+    assert_eq!(problem["type"], "urn:windlass:unavailable");
+    let (status, problem) = server.get(&format!("/v1/runs/{run}/events")).await;
+    assert_eq!(status, 503, "{problem}");
+    let (status, report) = server.get(&format!("/v1/runs/{run}")).await;
+    assert_eq!((status, &report["status"]), (200, &json!("Running")));
+    let path = format!("/v1/runs/{run}/pause");
+    let (status, paused) = server.post(&path, &json!(null)).await;
+    assert_eq!((status, &paused["status"]), (200, &json!("Paused")));
+    gate.open.send_replace(true);
+    let (status, said) = server.stop();
+    assert!(status.success(), "{said}");
+    assert_eq!(gate.keys().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
