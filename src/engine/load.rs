@@ -433,7 +433,7 @@ impl Workflows {
             for name in workflow.secrets_of(call) {
                 let is_left = of_environment(&name)
                     .is_some_and(|variable| !call.inputs.needs_variable(variable));
-                if is_left || self.registry.secret_sources().knows(&name) {
+                if is_left || !self.may_name(&name) || self.registry.secret_sources().knows(&name) {
                     continue;
                 }
                 let (shown, hint) = match of_environment(&name) {
@@ -459,6 +459,11 @@ impl Workflows {
         }
     }
 
+    /// Whether runs may name a secret. Who may not is not told either whether there is one.
+    fn may_name(&self, secret: &str) -> bool {
+        self.policy.secrets || self.registry.lets_guests_name(secret)
+    }
+
     /// Refuses what the operator does not allow, as far as it can be seen before a run.
     fn denied(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let mut refuse = |span, what: String, flag: &str| {
@@ -471,7 +476,7 @@ impl Workflows {
                 refuse(step.span, what, flag);
             }
             for name in workflow.secrets_of(call) {
-                if !self.policy.secrets && !self.registry.lets_guests_name(&name) {
+                if !self.may_name(&name) {
                     let what = format!("`{}` may not name the secret `{name}` here", step.name);
                     refuse(step.span, what, &format!("--allow-secret {name}"));
                 }

@@ -142,6 +142,16 @@ async fn a_guest_names_only_the_secrets_that_it_is_let() {
         assert_eq!(found["code"], "denied", "{told}");
         let hint = found["hint"].as_str().unwrap();
         assert!(hint.ends_with("--allow-secret API_KEY"), "{hint}");
+        // Nor is it told which ones there are.
+        let guess = body.to_string().replace("API_KEY", "GUESSED");
+        let guess = serde_json::from_str(&guess).unwrap();
+        let (_, other) = server.post("/v1/runs", &guess).await;
+        let [told, other] = [told, other].map(|told| told["diagnostics"].clone());
+        assert_eq!(
+            other.as_array().unwrap().len(),
+            told.as_array().unwrap().len(),
+            "{other}"
+        );
     }
     // The operator's own names it.
     let file = place.file(
