@@ -77,7 +77,7 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> String {
         let since = human::time(pause.since, now);
         let _ = writeln!(out, "paused    since {since}: {}", pause.pause.text());
     }
-    if let Some(reason) = report.labels.get(PARKED_LABEL) {
+    if let Some(reason) = parked(report) {
         let _ = writeln!(out, "parked    {reason}");
     }
     if is_left(report) {
@@ -269,10 +269,15 @@ fn is_left(report: &StatusReport) -> bool {
     !report.owned && report.status.goes_on()
 }
 
+/// Why nothing looks at a run any more.
+fn parked(report: &StatusReport) -> Option<&String> {
+    report.labels.get(PARKED_LABEL)
+}
+
 fn next(report: &StatusReport, place: &str) -> String {
     let command = |verb: &str| format!("windlass {verb}{place} {}", report.run);
     let verbs: &[&str] = match report.status {
-        _ if is_left(report) => &["resume", "dump"],
+        _ if is_left(report) || parked(report).is_some() => &["resume", "dump"],
         RunStatus::Running | RunStatus::Waiting => &["pause", "dump"],
         RunStatus::Paused => &["resume", "dump"],
         RunStatus::Succeeded | RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => {

@@ -52,6 +52,9 @@ async fn a_run_that_lacks_something_is_ended_by_the_server_that_lacks_it() {
         let why = told["labels"]["windlass.parked"].as_str().unwrap();
         assert!(why.contains("the handler `mark`"), "{told}");
     }
+    let shown = place.run(&["status", &all[0]]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("next        windlass resume"), "{shown}");
     let [by_http, by_socket, left] = &all[..] else {
         unreachable!()
     };
