@@ -148,9 +148,7 @@ impl Failure {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Control(ControlError::Unreachable(_)) => Some(String::from(
-                "is `windlass serve` running there, and is --server its address?",
-            )),
+            Self::Control(ControlError::Unreachable(why)) => Some(unreachable(why).to_owned()),
             Self::Control(ControlError::Refused(refusal)) => match refusal.kind {
                 RefusalKind::UnknownRun => Some(LIST.to_owned()),
                 RefusalKind::Exists => Some(TAKEN.to_owned()),
@@ -164,6 +162,19 @@ impl Failure {
             )),
             _ => None,
         }
+    }
+}
+
+/// What to do about a server that cannot be reached.
+fn unreachable(why: &str) -> &'static str {
+    // rustls's words for what `openssl req -x509` makes unless it is told otherwise.
+    if why.contains("CaUsedAsEndEntity") {
+        "its certificate is one of an authority: make it with `openssl req -x509 … -addext \
+         basicConstraints=critical,CA:FALSE`"
+    } else if why.contains("certificate") {
+        "SSL_CERT_FILE names a file with the certificates that are trusted"
+    } else {
+        "is `windlass serve` running there, and is --server its address?"
     }
 }
 
@@ -216,6 +227,7 @@ fn of_engine(error: &EngineError) -> Exit {
         | EngineError::NotRetried { .. }
         | EngineError::NoPlace { .. }
         | EngineError::NoLoop { .. }
+        | EngineError::NoPage(_)
         | EngineError::NoSignal { .. }
         | EngineError::NoStore(_) => Exit::Usage,
         EngineError::Load(error) => of_load(error),

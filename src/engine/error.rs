@@ -18,7 +18,7 @@ pub enum EngineError {
     #[error("{0}")]
     Input(String),
     /// The caller's key began another run.
-    #[error("the idempotency key began run {0} with another input or other labels")]
+    #[error("the idempotency key began run {0} with another input, other labels or another text")]
     KeyReused(crate::model::Name),
     /// A run that is not started again.
     #[error(
@@ -51,6 +51,9 @@ pub enum EngineError {
         /// The paths of those that ran, and the names of the others.
         known: Vec<String>,
     },
+    /// A place in a list that is none.
+    #[error("`{0}` is no place in a list: take `next` of a page")]
+    NoPage(String),
     /// A signal that nothing in a run's workflow waits for.
     #[error(
         "run {run} waits for no signal `{name}`; its workflow waits for {}{}",

@@ -1,7 +1,7 @@
 //! Starting a run under a key of the caller's: however often the same request comes, there is one
 //! run. The key is part of the run's id, so that the store itself keeps the promise.
 
-use super::{Engine, EngineError, StartOptions, Workflow, run_name};
+use super::{Bundle, Engine, EngineError, StartOptions, Workflow, run_name};
 use crate::expression::Value;
 use crate::model::Name;
 use crate::scheduler::ScheduleError;
@@ -48,10 +48,11 @@ pub struct Started {
 impl Engine {
     /// Starts a run, or finds the one that the same request started before. Keys are those of a
     /// workflow: the same key begins another run of another workflow. A key is known for as long
-    /// as its run is kept.
+    /// as its run is kept. `text` is the workflow's as far as it came with the request: one that is
+    /// kept may be another by the time that the request is repeated.
     ///
     /// # Errors
-    /// [`EngineError::KeyReused`] when the input or the labels differ; those of
+    /// [`EngineError::KeyReused`] when the input, the labels or the `text` differ; those of
     /// [`Engine::start_with`].
     pub async fn start_once(
         &self,
@@ -59,9 +60,10 @@ impl Engine {
         input: Value,
         key: &str,
         labels: BTreeMap<String, String>,
+        text: Option<&Bundle>,
     ) -> Result<Started, EngineError> {
         let id = keyed_id(&workflow.program().name, key);
-        let request = fingerprint(&input, &labels);
+        let request = fingerprint(&input, &labels, text);
         let mut marked = labels;
         marked.insert(REQUEST_LABEL.to_owned(), request.clone());
         for _ in 0..TRIES {
@@ -104,9 +106,14 @@ fn keyed_id(workflow: &str, key: &str) -> String {
     format!("{}-{}", run_name(workflow), Ulid(number))
 }
 
-fn fingerprint(input: &Value, labels: &BTreeMap<String, String>) -> String {
+fn fingerprint(input: &Value, labels: &BTreeMap<String, String>, text: Option<&Bundle>) -> String {
     let labels = serde_json::to_string(labels).unwrap_or_default();
-    let digest = hash(&[input.to_json().as_bytes(), labels.as_bytes()]);
+    let input = input.to_json();
+    let mut parts = vec![input.as_bytes(), labels.as_bytes()];
+    for file in text.into_iter().flat_map(|bundle| &bundle.files) {
+        parts.extend([file.path.as_bytes(), file.text.as_bytes()]);
+    }
+    let digest = hash(&parts);
     digest
         .iter()
         .take(16)
@@ -140,8 +147,17 @@ mod tests {
         let none = BTreeMap::new();
         let one = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
         let input = Value::from(1_i64);
-        assert_eq!(fingerprint(&input, &none), fingerprint(&input, &none));
-        assert_ne!(fingerprint(&input, &none), fingerprint(&input, &one));
-        assert_ne!(fingerprint(&input, &none), fingerprint(&Value::Null, &none));
+        assert_eq!(
+            fingerprint(&input, &none, None),
+            fingerprint(&input, &none, None)
+        );
+        assert_ne!(
+            fingerprint(&input, &none, None),
+            fingerprint(&input, &one, None)
+        );
+        assert_ne!(
+            fingerprint(&input, &none, None),
+            fingerprint(&Value::Null, &none, None)
+        );
     }
 }

@@ -357,7 +357,12 @@ fn refusal(problem: &Problem) -> Refusal {
         "internal" => RefusalKind::Internal,
         _ => RefusalKind::BadRequest,
     };
-    let mut message = format!("{}: {}", problem.title, problem.detail);
+    let mut message = match problem.word() {
+        // Their details are what a process on this machine says.
+        "unknown-run" | "run-exists" | "run-ended" | "not-retried" | "no-place" | "no-signal"
+        | "not-loaded" | "key-reused" => problem.detail.clone(),
+        _ => format!("{}: {}", problem.title, problem.detail),
+    };
     if !problem.diagnostics.is_empty() {
         problem.title.clone_into(&mut message);
         for one in &problem.diagnostics {

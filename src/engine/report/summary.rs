@@ -107,15 +107,11 @@ pub struct ListReport {
 /// The runs of a store. Runs that are started meanwhile move no page.
 ///
 /// # Errors
-/// Store errors; [`EngineError::Input`] for a place that is none.
+/// Store errors; [`EngineError::NoPage`] for a place that is none.
 pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, EngineError> {
     let behind = match filter.after.as_deref() {
         None => None,
-        Some(text) => Some(place(text).ok_or_else(|| {
-            EngineError::Input(format!(
-                "`{text}` is no place in a list: take `next` of a page"
-            ))
-        })?),
+        Some(text) => Some(place(text).ok_or_else(|| EngineError::NoPage(text.to_owned()))?),
     };
     let limit = filter.limit.unwrap_or(usize::MAX);
     // Only the newest are kept while all are looked at.

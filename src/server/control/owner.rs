@@ -370,6 +370,7 @@ fn kind(error: &EngineError) -> RefusalKind {
         EngineError::NotRetried { .. }
         | EngineError::NoPlace { .. }
         | EngineError::NoLoop { .. }
+        | EngineError::NoPage(_)
         | EngineError::NoSignal { .. } => RefusalKind::BadRequest,
         EngineError::NoStore(_) | EngineError::Thread(_) | EngineError::NoRuntime => {
             RefusalKind::Internal

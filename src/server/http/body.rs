@@ -4,7 +4,7 @@ use super::door::Line;
 use super::problem::{Kind, Problem};
 use crate::engine::expression::{MAX_WEIGHT, too_heavy, weight_of_json};
 use crate::engine::{Bundle, dialect_of};
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -43,6 +43,22 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         }
         let bytes = read(request).await?;
         values(&bytes).map(Self)
+    }
+}
+
+/// A body of JSON that may be left out.
+pub(super) struct Optional<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let nothing = request.body().size_hint().exact() == Some(0);
+        if nothing && essence(request.headers()).is_empty() {
+            return Ok(Self(T::default()));
+        }
+        let Json(value) = Json::from_request(request, state).await?;
+        Ok(Self(value))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs over HTTP: start, list, look, and the commands to one. What is answered are the reports
 //! that the command line prints too.
 
-use super::body::{Asked, Envelope, Form, Json, Named, Source, page};
+use super::body::{Asked, Envelope, Form, Json, Named, Optional, Source, page};
 use super::problem::{Kind, Problem};
 use super::schema::StartBody;
 use super::workflows::unknown;
@@ -156,8 +156,9 @@ pub(super) async fn start(
             return Err(Problem::new(Kind::BadRequest, detail));
         }
         (Some(key), None) => {
+            let text = start.text.is_some().then(|| workflow.bundle());
             app.engine
-                .start_once(&workflow, start.input, &key, start.labels)
+                .start_once(&workflow, start.input, &key, start.labels, text)
                 .await?
         }
         (None, id) => {
@@ -377,7 +378,7 @@ pub(super) async fn result(
         };
         tokio::select! {
             ended = tokio::time::timeout(wait, ended) => if let Ok(ended) = ended { ended? },
-            _ = phase.wait_for(|phase| *phase == super::Phase::Stopping) => {}
+            _ = phase.wait_for(|phase| *phase >= super::Phase::Stopping) => {}
         }
     }
     let report = app
@@ -530,7 +531,7 @@ pub(super) async fn signal(
 /// Starts a run that failed, timed out or was cancelled once more, as a new run of the same
 /// program, marked with `windlass.retry_of`: from its beginning with the same input, or `from` an
 /// action or iteration with the state of then. The old one stays as it ended.
-#[utoipa::path(post, path = "/v1/runs/{run}/retry", operation_id = "retry_run", tag = "runs", request_body = RetryRun, params(("run" = String, Path, description = "The run")),
+#[utoipa::path(post, path = "/v1/runs/{run}/retry", operation_id = "retry_run", tag = "runs", request_body = Option<RetryRun>, params(("run" = String, Path, description = "The run")),
     responses(
         (status = 201, description = "The new run was started", body = RunSummary, headers(("Location" = String, description = "The new run"))),
         (status = "4XX", description = "404 unknown run, 409 it did not end badly, or was not at the place", body = Problem, content_type = "application/problem+json"),
@@ -538,7 +539,7 @@ pub(super) async fn signal(
 pub(super) async fn retry(
     State(app): State<Arc<App>>,
     Named(run): Named,
-    Json(retry): Json<RetryRun>,
+    Optional(retry): Optional<RetryRun>,
 ) -> Result<Response, Problem> {
     app.takes_work()?;
     let id = retry.run.map(run_id).transpose()?;

@@ -73,8 +73,18 @@ async fn the_same_key_is_the_same_run() {
     let (status, problem) = keyed(&server, "order-1", json!({ "text": COUNT })).await;
     assert_eq!(status, 422);
     assert_eq!(problem["type"], "urn:windlass:key-reused");
+    // What comes along is a part of the request, a kept workflow is not.
+    let other = json!({ "text": COUNT.replace("1000", "999"), "input": { "to": 3 } });
+    assert_eq!(keyed(&server, "order-1", other).await.0, 422);
     let (_, list) = server.get("/v1/runs").await;
     assert_eq!(list["runs"].as_array().unwrap().len(), 2);
+    for count in ["1000", "999"] {
+        let text = json!({ "text": COUNT.replace("1000", count).replace("count\n", "kept\n") });
+        let put = with(server.ask(Method::PUT, "/v1/workflows/kept"), &text);
+        assert!(answer(put).await.0 < 300);
+        let (status, started) = keyed(&server, "order-1", json!({ "workflow": "kept" })).await;
+        assert_eq!(status, if count == "999" { 200 } else { 201 }, "{started}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -120,6 +130,13 @@ async fn runs_are_listed_in_pages_that_stand_still() {
         let detail = format!("`limit` is a number from 1 to {most}");
         assert_eq!(problem["detail"], detail);
     }
+    for after in ["", "r3"] {
+        let (status, problem) = server.get(&format!("/v1/runs?after={after}")).await;
+        assert_eq!(
+            (status, &problem["type"]),
+            (400, &json!("urn:windlass:bad-request"))
+        );
+    }
     let none = windlass(dir.path(), &["list", "--limit", "0"]);
     assert_eq!(none.status.code(), Some(2), "{none:?}");
 }
@@ -154,6 +171,10 @@ async fn commands_to_a_run() {
     let (_, dump) = server.get(&format!("/v1/runs/{run}/dump")).await;
     assert!(dump.to_string().contains(r#""name":"go""#), "{dump}");
     assert_eq!(command("cancel").await.1["status"], "Cancelled");
+    // Whatever is sent with it may be left out.
+    let (status, again) = command("retry").await;
+    assert_eq!(status, 201, "{again}");
+    assert_eq!(again["labels"]["windlass.retry_of"], json!(run));
     let (status, problem) = command("resume").await;
     assert_eq!(
         (status, &problem["type"]),

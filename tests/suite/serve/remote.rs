@@ -48,7 +48,8 @@ async fn every_command_asks_the_server() {
     let state = dir.path().join("state");
     let server = Start::new(&state).token("secret").spawn();
     let count = write(dir.path(), "count.yaml", COUNT);
-    let sleep = write(dir.path(), "sleep.yaml", SLEEP);
+    let gate = format!("{SLEEP}  gate: {{ type: waitForSignal, signal: go }}\n");
+    let sleep = write(dir.path(), "sleep.yaml", &gate);
     let ask = |args: &[&str]| remote(&server, "secret", args);
 
     let run = ask(&[
@@ -110,6 +111,12 @@ async fn every_command_asks_the_server() {
     assert_eq!(paused, json!({ "run": "two", "status": "Paused" }));
     let signal = ask(&["signal", "two", "go", "--payload", "[1]", "-o", "json"]);
     assert_eq!(parsed(&signal)["status"], "Paused");
+    let misspelt = ask(&["signal", "two", "goo"]);
+    assert_eq!(misspelt.status.code(), Some(2), "{misspelt:?}");
+    let told = String::from_utf8_lossy(&misspelt.stderr).into_owned();
+    let why =
+        "error: run two waits for no signal `goo`; its workflow waits for go; did you mean `go`?";
+    assert!(told.starts_with(why), "{told}");
     let resumed = ask(&["cancel", "two", "-o", "json"]);
     assert_eq!(parsed(&resumed)["status"], "Cancelled");
     // What has ended tells its result again.
@@ -220,6 +227,8 @@ async fn a_server_with_a_certificate_speaks_tls() {
     );
     let refused = list(&other);
     assert_eq!(refused.status.code(), Some(8), "{}", text(&refused));
+    let why = String::from_utf8_lossy(&refused.stderr);
+    assert!(why.contains("hint: SSL_CERT_FILE names"), "{why}");
     // Plain HTTP to the same port gets no answer that means anything.
     let plain = super::client().get(format!("http://localhost:{port}/healthz"));
     assert!(plain.send().await.is_err());
