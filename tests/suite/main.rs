@@ -36,6 +36,7 @@ mod tea;
 mod tea_branches;
 mod tea_env;
 
+mod store_calls;
 mod store_contract;
 mod store_damage;
 mod store_end;

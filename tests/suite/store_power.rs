@@ -9,7 +9,7 @@
 use super::store_contract::{commit, iteration, noise};
 use super::store_damage::Dice;
 use super::support::this_test_binary;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -100,6 +100,31 @@ fn writer() {
         std::io::stdout().write_all(line.as_bytes()).unwrap();
         told.read_line(&mut String::new()).unwrap();
     }
+}
+
+const CROWD: u64 = 12;
+
+/// Commits from many threads at once, each as much as one group may have before it is synced.
+#[test]
+#[ignore = "the process that is recorded"]
+fn crowd() {
+    let Some(dir) = std::env::var_os(DIR) else {
+        return;
+    };
+    let store = SledStore::open(Path::new(&dir)).unwrap();
+    std::thread::scope(|scope| {
+        for run in 0..CROWD {
+            let store = &store;
+            scope.spawn(move || {
+                for revision in 0..4 {
+                    let mut commit = commit(&id(run), revision);
+                    let text = Value::text(noise(run << 32 | revision, 120_000));
+                    commit.changes = vec![Change::VariableSet("text".into(), text)];
+                    store.commit(&[commit]).unwrap()[0].as_ref().unwrap();
+                }
+            });
+        }
+    });
 }
 
 /// The store of a directory opens, and what was acknowledged is in it.
@@ -445,7 +470,14 @@ pub fn strace_works() -> bool {
 
 /// Records a writer of so many groups in `dir`.
 fn record(dir: &Path, log: &Path, groups: u64) -> Vec<Done> {
-    let plain = this_test_binary("store_power::writer");
+    let mut writer = this_test_binary("store_power::writer");
+    writer.env(DIR, dir).env(GROUPS, groups.to_string());
+    recorded_of(&writer, dir, log)
+}
+
+/// Records what a command does in `dir`.
+fn recorded_of(command: &Command, dir: &Path, log: &Path) -> Vec<Done> {
+    let envs = command.get_envs();
     let status = Command::new("strace")
         .args(["-f", "-y", "-xx", "-s", "4000000", "-e"])
         .arg(
@@ -454,10 +486,9 @@ fn record(dir: &Path, log: &Path, groups: u64) -> Vec<Done> {
         )
         .arg("-o")
         .arg(log)
-        .arg(plain.get_program())
-        .args(plain.get_args())
-        .env(DIR, dir)
-        .env(GROUPS, groups.to_string())
+        .arg(command.get_program())
+        .args(command.get_args())
+        .envs(envs.filter_map(|(name, value)| Some((name, value?))))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -527,6 +558,41 @@ fn what_was_synced_is_there_whatever_became_of_the_rest() {
     println!("{writes} writes and {syncs} syncs recorded, {tried} of {all} power cuts tried");
 }
 
+/// What is written between two syncs lies in two segments of the log at most: of three, a power cut
+/// that keeps the last and loses the one before it leaves a log that the database refuses.
+#[test]
+fn many_writers_at_once_leave_no_more_unsynced_than_one() {
+    const SEGMENT: u64 = 2 << 20;
+    if !strace_works() {
+        println!("skipped: there is no strace here that may trace");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("state");
+    let mut crowd = this_test_binary("store_power::crowd");
+    crowd.env(DIR, &dir);
+    let done = recorded_of(&crowd, &dir, &place.path().join("log"));
+    let db = dir.join("store/db");
+    // Segments of the log that have something that is not known to be durable, by event.
+    let mut unsynced: Vec<(usize, u64)> = Vec::new();
+    let (mut syncs, mut most) = (0, 0);
+    for (at, one) in done.iter().enumerate() {
+        match one {
+            Done::Wrote(path, offset, _) if *path == db => unsynced.push((at, offset / SEGMENT)),
+            Done::Synced(path, upto) if *path == db => {
+                syncs += 1;
+                unsynced.retain(|(at, _)| at >= upto);
+            }
+            _ => {}
+        }
+        let segments: BTreeSet<u64> = unsynced.iter().map(|(_, segment)| *segment).collect();
+        most = most.max(segments.len());
+    }
+    println!("{most} segments were not synced at most, at {syncs} syncs");
+    assert!(syncs >= 4, "nothing was recorded");
+    assert!(most <= 2, "{most} segments were not synced");
+}
+
 /// Runs go on from what is found, and effects begin: it must not be gone with the next power cut.
 #[test]
 fn what_a_process_left_is_durable_before_anything_is_made_of_it() {
@@ -549,6 +615,60 @@ fn what_a_process_left_is_durable_before_anything_is_made_of_it() {
         matches!(first, Done::Synced(path, _) if path.ends_with("store/db")),
         "{first:?}"
     );
+}
+
+/// The store that a repair made takes the place of the damaged one when all of it is durable.
+#[test]
+fn a_repaired_store_is_durable_before_it_is_in_its_place() {
+    if !strace_works() {
+        println!("skipped: there is no strace here that may trace");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("state");
+    record(&dir, &place.path().join("first"), 3);
+    // Without its index and its mark it opens; a flipped bit in its middle is damage.
+    let db = dir.join("store/db");
+    let mut bytes = fs::read(&db).unwrap();
+    let middle = bytes.iter().rposition(|byte| *byte != 0).unwrap() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&db, bytes).unwrap();
+    let mut repair = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    repair.args(["doctor", "--repair", "--state"]).arg(&dir);
+    let done = recorded_of(&repair, &dir, &place.path().join("log"));
+    let moved = done.iter().position(|one| match one {
+        Done::Renamed(from, to) => *from == dir.join("store") || *to == dir.join("store"),
+        _ => false,
+    });
+    let before = &done[..moved.expect("it was repaired")];
+    let is_new = |path: &Path| path.to_string_lossy().contains("/store.repaired-");
+    let mut files = 0;
+    for (at, one) in before.iter().enumerate() {
+        let (path, what) = match one {
+            Done::Wrote(path, ..) | Done::Cut(path, _) => (path.as_path(), "its bytes"),
+            Done::Made(path) => (path.parent().unwrap(), "the name of a file"),
+            Done::Renamed(_, to) => (to.parent().unwrap(), "the name of a file"),
+            _ => continue,
+        };
+        if !is_new(path) {
+            continue;
+        }
+        // A file that has another name by then is synced under that.
+        let renamed = before[at..].iter().find_map(|later| match later {
+            Done::Renamed(from, to) if from == path => Some(to.as_path()),
+            _ => None,
+        });
+        let gone = before[at..]
+            .iter()
+            .any(|later| matches!(later, Done::Removed(removed) if removed == path));
+        let path = renamed.unwrap_or(path);
+        let synced = before[at..].iter().any(
+            |later| matches!(later, Done::Synced(synced, upto) if synced == path && *upto > at),
+        );
+        assert!(synced || gone, "{}: {what} are not durable", path.display());
+        files += 1;
+    }
+    assert!(files > 0, "nothing was written: {done:?}");
 }
 
 #[test]

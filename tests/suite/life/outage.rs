@@ -2,10 +2,11 @@
 //! and when there is room again the server goes on by itself.
 
 use super::process::Place;
-use crate::serve::Start;
+use crate::serve::{Server, Start};
+use crate::store_power::strace_works;
 use serde_json::json;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Each iteration stores some tens of kilobytes that do not compress.
@@ -25,6 +26,33 @@ actions:
 outputs: "@variables('n')"
 "#;
 
+/// Puts other words before a command.
+fn within(command: &mut Command, words: &[&str]) {
+    let (first, rest) = words.split_first().unwrap();
+    let mut around = Command::new(first);
+    around.args(rest).arg(command.get_program());
+    around.args(command.get_args());
+    let envs = command.get_envs();
+    around.envs(envs.filter_map(|(name, value)| Some((name, value?))));
+    around.stdout(Stdio::null()).stderr(Stdio::piped());
+    around.process_group(0);
+    *command = around;
+}
+
+/// Asks for a run's result until there is one: the store is opened again after a while.
+async fn outcome(server: &Server, run: &str) -> serde_json::Value {
+    let mut last = json!(null);
+    for _ in 0..300 {
+        let asked = server.get(&format!("/v1/runs/{run}/result?wait=60")).await;
+        last = asked.1;
+        if asked.0 == 200 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    last
+}
+
 /// No file of the process may be larger than this.
 fn file_limit(pid: u32, bytes: &str) {
     let args = [format!("--pid={pid}"), format!("--fsize={bytes}:unlimited")];
@@ -38,21 +66,8 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
     let state = place.state();
     // A signal that says "file too large" would end the process: a write shall fail instead, as
     // it does when a disk is full. What is ignored stays so through an exec.
-    let mut start = Command::new("sh");
-    let server = Start::new(&state).spawn_with(|command| {
-        let program = command.get_program().to_owned();
-        let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
-        let envs: Vec<_> = command
-            .get_envs()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
-            .collect();
-        start.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
-        start.arg(program).args(args).envs(envs);
-        start.stdout(std::process::Stdio::null());
-        start.stderr(std::process::Stdio::piped());
-        start.process_group(0);
-        std::mem::swap(command, &mut start);
-    });
+    let ignoring = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""];
+    let server = Start::new(&state).spawn_with(|command| within(command, &ignoring));
     let db = state.join("store").join("db");
     let size = std::fs::metadata(&db).unwrap().len();
     file_limit(server.child.id(), &(size + 400_000).to_string());
@@ -77,18 +92,52 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
     assert_eq!(status, 200, "{listed}");
 
     file_limit(server.child.id(), "unlimited");
-    let mut outcome = json!(null);
-    for _ in 0..300 {
-        let asked = server.get(&format!("/v1/runs/{run}/result?wait=60")).await;
-        outcome = asked.1;
-        if asked.0 == 200 {
-            break;
-        }
-        // The store is opened again after a while.
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    let outcome = outcome(&server, &run).await;
     assert_eq!(outcome["status"], "Succeeded", "{outcome}");
     assert_eq!(outcome["output"], 200, "{outcome}");
+}
+
+/// The pages that a failed sync was to write stay in memory as if they were written: the database is
+/// opened again only after the system was told to forget them.
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_sync_that_failed_the_server_goes_on_with_what_the_disk_has() {
+    if !strace_works() {
+        println!("skipped: there is no strace here that may trace");
+        return;
+    }
+    let place = Place::new();
+    let state = place.state();
+    // Once there is a store, so that it is one of a run that fails.
+    assert!(Start::new(&state).spawn().stop().0.success());
+    let log = place.dir.path().join("log");
+    let words = [
+        "strace",
+        "-D",
+        "-f",
+        "-y",
+        "-o",
+        log.to_str().unwrap(),
+        "-e",
+        "trace=fdatasync,fadvise64",
+        "-e",
+        "inject=fdatasync:error=EIO:when=5",
+    ];
+    let server = Start::new(&state).spawn_with(|command| within(command, &words));
+    let run = server.begin(GROWS, json!({ "to": 30 })).await;
+    let outcome = outcome(&server, &run).await;
+    assert_eq!(outcome["status"], "Succeeded", "{outcome}");
+    assert_eq!(outcome["output"], 30, "{outcome}");
+    drop(server);
+    let log = std::fs::read_to_string(&log).unwrap();
+    let failed = log.find("(INJECTED)").expect("no sync failed");
+    let forgotten = log[failed..]
+        .lines()
+        .find(|line| line.contains("fadvise64("));
+    let forgotten = forgotten.expect("nothing was forgotten");
+    assert!(
+        forgotten.contains("/store/db>") && forgotten.contains("POSIX_FADV_DONTNEED"),
+        "{forgotten}"
+    );
 }
 
 /// Each iteration asks a server.
@@ -140,6 +189,11 @@ async fn without_descriptors_runs_wait_for_some() {
         open_limit(pid, "1024:");
         let (status, told) = server.get("/v1/runs").await;
         assert_eq!(status, 200, "{told}");
+        // Connections that are open would do without the door.
+        let fresh = reqwest::Client::builder().timeout(Duration::from_secs(30));
+        let health = fresh.build().unwrap();
+        let health = health.get(format!("{}/healthz", server.url)).send().await;
+        assert_eq!(health.expect("nobody is let in").status(), 200);
     }
     assert_eq!(server.end(&asks).await["output"], 100);
     assert_eq!(server.end(&grows).await["output"], 100);

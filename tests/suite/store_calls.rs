@@ -1,0 +1,148 @@
+//! Single system calls of the store: what is read is read again after an interruption, each error is
+//! called by its name, and another process that makes the same store at the same moment is no
+//! error. strace fails, interrupts and holds the calls.
+
+use super::life::process::Place;
+use super::store_power::strace_works;
+use serde_json::json;
+use std::fs;
+use std::process::{Command, Output};
+
+const WORKFLOW: &str = "
+name: counts
+variables: { n: 0 }
+actions:
+  each:
+    type: until
+    condition: \"@equals(variables('n'), 20)\"
+    actions:
+      more: { type: incrementVariable, name: n }
+outputs: \"@variables('n')\"
+";
+
+/// A place with a store that has a run; none: nothing can be traced here.
+fn traced() -> Option<(Place, String)> {
+    if !strace_works() {
+        println!("skipped: there is no strace here that may trace");
+        return None;
+    }
+    let place = Place::new();
+    let file = place.file("counts.yaml", WORKFLOW);
+    Some((place, file))
+}
+
+fn words(log: &str, calls: &str, how: &str) -> [String; 7] {
+    let injected = format!("inject={calls}:{how}");
+    let traced = format!("trace={calls}");
+    ["-f", "-o", log, "-e", &traced, "-e", &injected].map(String::from)
+}
+
+/// A command of which some calls fail, and what strace wrote. One that hangs is killed.
+fn disturbed(place: &Place, args: &[&str], calls: &str, how: &str) -> (Output, String) {
+    let log = place.dir.path().join("log");
+    let command = place.command(args);
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", "120", "strace"])
+        .args(words(log.to_str().unwrap(), calls, how))
+        .arg(command.get_program())
+        .args(command.get_args())
+        .output()
+        .unwrap();
+    let log = fs::read_to_string(&log).unwrap();
+    assert!(log.contains("(INJECTED)"), "{calls} {how}: nothing failed");
+    (output, log)
+}
+
+const RENAMES: &str = "rename,renameat,renameat2";
+
+#[test]
+fn a_read_that_is_interrupted_is_done_again_and_one_that_fails_is_an_error() {
+    let Some((place, file)) = traced() else {
+        return;
+    };
+    assert!(place.run(&["run", &file]).status.success());
+    let doctor = ["doctor", "-o", "json"];
+    // The end of the log is read in some hundred parts, and twice when it seems to be damaged.
+    let (output, _) = disturbed(&place, &doctor, "pread64", "error=EINTR:when=20+40");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["store"]["unreadable"], json!([]), "{output:?}");
+    let (output, _) = disturbed(&place, &doctor, "pread64", "error=EIO:when=20+");
+    assert_eq!(output.status.code(), Some(8), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("Input/output error"), "{said}");
+}
+
+#[test]
+fn a_store_that_cannot_be_put_in_its_place_is_an_error_of_that() {
+    let Some((place, file)) = traced() else {
+        return;
+    };
+    let (output, _) = disturbed(&place, &["run", &file], RENAMES, "error=EIO");
+    assert_eq!(output.status.code(), Some(8), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("Input/output error"), "{said}");
+    let left = fs::read_dir(place.state()).unwrap().count();
+    assert_eq!(left, 0, "what was not finished is swept away");
+}
+
+#[test]
+fn a_lock_that_cannot_be_had_is_not_one_that_another_process_has() {
+    let Some((place, file)) = traced() else {
+        return;
+    };
+    assert!(place.run(&["run", &file]).status.success());
+    let (output, _) = disturbed(&place, &["run", &file], "flock", "error=ENOLCK");
+    assert_eq!(output.status.code(), Some(8), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("No locks available"), "{said}");
+    assert!(!said.contains("in use by another process"), "{said}");
+}
+
+/// The process that traces another one.
+fn tracer(process: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// Two make the same store. The first is held just before it puts its own in place; when it goes on,
+/// there is the other's.
+#[test]
+fn a_store_that_another_process_made_meanwhile_is_taken() {
+    let Some((place, file)) = traced() else {
+        return;
+    };
+    let log = place.dir.path().join("log");
+    let held = words(log.to_str().unwrap(), RENAMES, "delay_enter=600s");
+    let command = place.command(&["run", &file, "--id", "first"]);
+    let mut first = Command::new("strace")
+        .arg("-D")
+        .args(held)
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The mark is the last file that it makes.
+    let fresh = place.state().join(format!("store.new-{}", first.id()));
+    let made = (0..6_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        fs::metadata(fresh.join("mark")).is_ok_and(|mark| mark.len() == 12)
+    });
+    assert!(made, "the first has not made its store");
+    let second = place.run(&["run", &file, "--id", "second"]);
+    assert!(second.status.success(), "{second:?}");
+    assert!(fresh.exists(), "the first went on by itself");
+    // Without its tracer it goes on.
+    let tracer = nix::unistd::Pid::from_raw(tracer(first.id()).try_into().unwrap());
+    nix::sys::signal::kill(tracer, nix::sys::signal::Signal::SIGKILL).unwrap();
+    assert!(first.wait().unwrap().success());
+    let listed = place.json(&["list", "-o", "json"]).to_string();
+    assert!(
+        listed.contains("first") && listed.contains("second"),
+        "{listed}"
+    );
+    assert!(!fresh.exists());
+}
