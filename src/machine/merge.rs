@@ -123,6 +123,7 @@ mod tests {
             &value("[1, {\"a\": [2.5]}]")
         ));
         assert!(!identical(&value("{\"a\": 1}"), &value("{\"b\": 1}")));
+        assert!(!identical(&Value::Float(0.0), &Value::Float(-0.0)));
     }
 
     #[test]

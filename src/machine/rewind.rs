@@ -243,13 +243,12 @@ fn begin_anew(program: &Program, run: &mut RunState, cursor: CursorId, now: Time
     let Some(here) = run.cursors.get_mut(&cursor) else {
         return;
     };
-    let state = program.state(here.at);
-    let Some((name, action)) = state.and_then(|state| Some((&state.name, state.action?))) else {
+    let Some(state) = program.state(here.at).filter(|at| at.action.is_some()) else {
         return;
     };
     for frame in here.frames.iter_mut().rev() {
         let scope = program.scope(frame.scope);
-        if !scope.is_some_and(|scope| scope.action == Some(action) || scope.name == *name) {
+        if scope.is_none_or(|scope| scope.name != state.name) {
             break;
         }
         match &mut frame.kind {

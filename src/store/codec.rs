@@ -221,6 +221,32 @@ mod tests {
         out.split_off(start)
     }
 
+    /// How much a bad length can make the decoder reserve goes by how long the record is.
+    #[test]
+    fn a_length_that_a_record_cannot_have_is_refused_before_anything_is_reserved() {
+        let refused = |claimed: u64, length: usize| {
+            let mut bytes = Vec::new();
+            encode(&mut bytes, &claimed).unwrap();
+            bytes.resize(length, 0);
+            decode_first::<Vec<u64>>(&bytes)
+                .map(drop)
+                .unwrap_err()
+                .to_string()
+        };
+        for (length, claimed, limited) in [
+            (100, 9 << 20, true),
+            (0xFFFF, 9 << 20, true),
+            (0x1_0000, 9 << 20, false),
+            (0x1_0000, 65 << 20, true),
+            (0xF_FFFF, 65 << 20, true),
+            (0x10_0000, 65 << 20, false),
+            (0x10_0000, 513 << 20, true),
+        ] {
+            let told = refused(claimed, length);
+            assert_eq!(told.contains("LimitExceeded"), limited, "{length}: {told}");
+        }
+    }
+
     #[test]
     fn every_flipped_bit_and_every_cut_is_noticed() {
         let value = Value::from_pairs([("a", Value::from(1_i64)), ("b", Value::from("text"))]);

@@ -70,14 +70,6 @@ impl Held {
     }
 }
 
-impl Clone for Memory {
-    fn clone(&self) -> Self {
-        Self {
-            held: RwLock::new(self.read().clone()),
-        }
-    }
-}
-
 impl Memory {
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Held> {
         self.held.read().unwrap_or_else(PoisonError::into_inner)
@@ -141,5 +133,38 @@ impl Kv for Memory {
 
     fn synced(&self) -> u64 {
         self.read().synced
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(memory: &Memory, key: &[u8], value: &[u8]) {
+        let mut stage = Stage::default();
+        stage.copy(key, value);
+        memory.apply(&stage).unwrap();
+    }
+
+    /// What a power cut takes away: no more and no less than what was written since the last sync.
+    #[test]
+    fn what_was_not_synced_is_forgotten() {
+        let memory = Memory::default();
+        put(&memory, b"a", b"one");
+        put(&memory, b"b", b"one");
+        memory.sync(7).unwrap();
+        assert_eq!(memory.synced(), 7);
+        put(&memory, b"a", b"two");
+        put(&memory, b"a", b"three");
+        put(&memory, b"c", b"one");
+        let mut stage = Stage::default();
+        stage.remove(|key| key.extend_from_slice(b"b"));
+        memory.apply(&stage).unwrap();
+        memory.reopen().unwrap();
+        let value = |key: &[u8]| memory.get(key).unwrap().map(|value| value.to_vec());
+        assert_eq!(value(b"a"), Some(b"one".to_vec()));
+        assert_eq!(value(b"b"), Some(b"one".to_vec()));
+        assert_eq!(value(b"c"), None);
+        assert_eq!(memory.synced(), 7);
     }
 }

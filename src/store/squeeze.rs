@@ -135,6 +135,28 @@ mod tests {
         assert!(unsqueeze(&longer).is_err());
     }
 
+    /// `abcd`, then a repetition of `length` bytes from `back` on, then `e`.
+    fn crafted(length: usize, back: u64) -> Result<Vec<u8>, BadRecord> {
+        let mut out = Vec::new();
+        codec::encode(&mut out, &(5 + length as u64)).unwrap();
+        put(&mut out, b"abcd").unwrap();
+        codec::encode(&mut out, &(length as u64)).unwrap();
+        codec::encode(&mut out, &back).unwrap();
+        put(&mut out, b"e").unwrap();
+        unsqueeze(&out)
+    }
+
+    #[test]
+    fn a_repetition_of_nothing_or_of_too_much_is_refused() {
+        assert_eq!(crafted(3, 2).unwrap(), b"abcdcdce");
+        assert_eq!(crafted(LONGEST, 1).unwrap().len(), LONGEST + 5);
+        assert_eq!(crafted(0, 1), Err(BadRecord::Short));
+        assert_eq!(crafted(LONGEST + 1, 1), Err(BadRecord::Short));
+        assert_eq!(crafted(3, 5), Err(BadRecord::Short));
+        // Last: without the check it would not come back.
+        assert_eq!(crafted(3, 0), Err(BadRecord::Short));
+    }
+
     proptest! {
         #[test]
         fn all_bytes_come_back(

@@ -61,6 +61,8 @@ contract!(
     runs_are_listed_in_pages,
     ten_thousand_runs_are_listed,
     a_snapshot_replaces_what_came_before,
+    a_snapshot_of_another_run_or_program_is_refused,
+    a_loop_is_shown_without_what_only_the_run_reads,
     large_values_come_back,
     history_is_numbered_and_paged,
     old_rows_are_let_go,
@@ -202,6 +204,48 @@ fn signalled(n: u64) -> HistoryEvent {
         what: Happening::Signalled {
             name: n.to_string().into(),
         },
+    }
+}
+
+fn a_snapshot_of_another_run_or_program_is_refused(bench: &Bench) {
+    let store = &*bench.store;
+    let ours = || RunState::new("run".into(), hash(1));
+    for (number, state) in [
+        RunState::new("other".into(), hash(1)),
+        RunState::new("run".into(), hash(2)),
+        ours(),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let expected = (state == ours()).then(|| state.clone());
+        let mut next = commit("run", number as u64);
+        next.snapshot = Some(state);
+        ok(store, next);
+        match (store.load("run"), expected) {
+            (Ok(stored), Some(state)) => assert_eq!(stored.state, state),
+            (Err(StoreError::Corrupt { what }), None) => {
+                assert_eq!(what, "the snapshot of run run is another run's");
+            }
+            (other, _) => panic!("{number}: {other:?}"),
+        }
+    }
+}
+
+/// What the last iteration recorded, what is kept and which pages were read may be large, and the
+/// run's own changes have it.
+fn a_loop_is_shown_without_what_only_the_run_reads(bench: &Bench) {
+    let store = &*bench.store;
+    let plain = loop_state("poll", 1, false);
+    let mut paged = plain.clone();
+    paged.pages = BTreeMap::from([(7, 0)]);
+    let mut keeping = plain.clone();
+    keeping.kept = Value::from("long");
+    for (number, row) in [paged, keeping].into_iter().enumerate() {
+        let mut next = commit("run", number as u64);
+        next.loops = vec![row];
+        ok(store, next);
+        assert_eq!(store.loops("run").unwrap(), std::slice::from_ref(&plain));
     }
 }
 

@@ -407,3 +407,77 @@ fn a_store_that_another_one_has_open_is_locked_and_one_that_cannot_be_read_is_no
         "{unreadable:?}"
     );
 }
+
+/// A store that lost all of its rows is not taken for one that never had any.
+#[test]
+fn a_store_whose_rows_are_all_gone_is_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path(), false);
+    let db = database(dir.path());
+    db.clear().unwrap();
+    db.flush().unwrap();
+    drop(db);
+    for _ in 0..2 {
+        let opened = loop {
+            match SledStore::open(dir.path()).map(drop) {
+                Err(StoreError::Locked { .. }) => std::thread::yield_now(),
+                other => break other,
+            }
+        };
+        match opened {
+            Err(StoreError::Corrupt { what }) => {
+                assert_eq!(what, "all that was acknowledged is missing");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Nobody asks for it, so only a look at every row finds it.
+#[test]
+fn a_row_that_is_nobodys_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path(), false);
+    let whole = open_again(dir.path()).check().unwrap();
+    assert_eq!(whole.wrong, []);
+    let db = database(dir.path());
+    db.insert(b"zz", b"noise").unwrap();
+    db.flush().unwrap();
+    drop(db);
+    let found = open_again(dir.path()).check().unwrap();
+    assert_eq!(found.wrong.len(), 1, "{found:?}");
+    let told = &found.wrong[0].error;
+    assert!(told.contains("an unknown record zz"), "{told}");
+    assert_eq!(found.whole, whole.whole);
+}
+
+/// The number of the last durable group lies beside the database.
+fn last_group(dir: &Path) -> u64 {
+    let mark = fs::read(dir.join("store/mark")).unwrap();
+    u64::from_le_bytes(mark[..8].try_into().unwrap())
+}
+
+/// Of what is written between two syncs a power cut may keep the end and lose the middle, so it must
+/// not be more than the database recovers from.
+#[test]
+fn a_large_group_is_made_durable_in_several() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SledStore::open(dir.path()).unwrap();
+    let group = |revision: u64, size: usize| -> Vec<_> {
+        let runs = (0..4).map(id);
+        runs.map(|run| {
+            let mut commit = commit(&run, revision);
+            let text = Value::from(noise(revision, size));
+            commit.changes = vec![Change::VariableSet("text".into(), text)];
+            commit
+        })
+        .collect()
+    };
+    for (revision, size, groups) in [(0, 100, 1), (1, 100_000, 2), (2, 200_000, 4), (3, 100, 1)] {
+        let before = last_group(dir.path());
+        for outcome in store.commit(&group(revision, size)).unwrap() {
+            outcome.unwrap();
+        }
+        assert_eq!(last_group(dir.path()) - before, groups, "{size} bytes each");
+    }
+}

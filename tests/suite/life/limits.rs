@@ -388,3 +388,38 @@ async fn what_nests_too_deep_is_a_fault_and_never_text() {
     });
     told.await.unwrap();
 }
+
+/// Where no variable has the name, the values are those of where the loop stands.
+#[test]
+fn a_condition_is_told_with_all_that_it_reads() {
+    let place = Place::new();
+    let file = place.file(
+        "reads.yaml",
+        "
+name: reads
+actions:
+  each:
+    type: foreach
+    foreach: [4]
+    actions:
+      poll:
+        type: until
+        condition: \"{{ item == 5 and workflow.name == 'other' and loops.poll.count > 2 }}\"
+        limit: { count: 1, timeout: PT1H }
+        on_limit: pause
+        actions:
+          a: { type: compose, inputs: 1 }
+",
+    );
+    place.run(&["run", &file, "--id", "r", "-o", "json"]);
+    let status = place.json(&["status", "r", "-o", "json"]);
+    let condition = &status["loops"][0]["condition"];
+    assert_eq!(condition["value"], false, "{status}");
+    let reads = condition["reads"].as_array().unwrap();
+    let value = |name: &str| {
+        let read = reads.iter().find(|read| read["name"] == name);
+        read.unwrap_or_else(|| panic!("{name}: {condition}"))["value"].clone()
+    };
+    assert_eq!(value("item"), 4);
+    assert_eq!(value("workflow")["name"], "reads");
+}

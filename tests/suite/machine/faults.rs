@@ -428,6 +428,8 @@ outputs: \"@string(variables('x'))\"
         "\"0.2\""
     );
     assert_eq!(gives("7", "decrement", "decimal('0.1')"), "\"6.9\"");
+    // Of floats it would be 0.09999999999999998.
+    assert_eq!(gives("1", "decrement", "decimal('0.9')"), "\"0.1\"");
     assert_eq!(
         gives("float('2.5')", "decrement", "float('0.25')"),
         "\"2.25\""

@@ -32,6 +32,22 @@ fn times(played: &Played) -> Vec<i64> {
     played.started.iter().map(|one| one.at_ms).collect()
 }
 
+/// What is not transient is not tried again, also when its fault waited for the end of a pause.
+#[test]
+fn a_fault_that_came_during_a_pause_is_the_actions_own() {
+    let tries = |fault: Fault| {
+        let played = retried("{ type: fixed, interval: PT7S, count: 1 }")
+            .world(move |_| failure(fault.clone()).after(10))
+            .at(5, Outside::Pause)
+            .at(20, Outside::Resume)
+            .play();
+        played.requests()
+    };
+    let fault = || Fault::new("shell", "it was refused");
+    assert_eq!(tries(fault()), ["0 a 1"]);
+    assert_eq!(tries(fault().transient()), ["0 a 1", "27000 a 2"]);
+}
+
 #[test]
 fn fixed_waits_are_all_the_same_and_attempts_are_counted() {
     let played = retried("{ type: fixed, interval: PT7S, count: 5 }")

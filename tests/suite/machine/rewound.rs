@@ -165,6 +165,25 @@ actions:
     assert_eq!(found, Rewound::Nowhere);
 }
 
+/// Where a run failed is told by action and iteration; others moved on since.
+#[test]
+fn an_action_is_found_where_it_stood_and_not_where_another_one_did() {
+    let case = branches();
+    let all = changes(&case.play());
+    let at = |place: Place| {
+        let now = START.plus(LATER);
+        let id = Name::from("new");
+        match rewind(&case.program, &start(&case), &all, &place, &id, now) {
+            Rewound::State(state) => *state,
+            other => panic!("{place:?}: {other:?}"),
+        }
+    };
+    for name in ["wait", "last", "slow"] {
+        let by_path = at(Place::Path(name.to_owned()));
+        assert_eq!(at(Place::Action(name.into(), None)), by_path, "{name}");
+    }
+}
+
 /// Of what was in flight when the journal was shortened, only what stands at the place is it.
 #[test]
 fn what_is_in_flight_elsewhere_is_not_the_place() {

@@ -330,10 +330,18 @@ outputs: [\"@result('each')[0]['outputs']\", \"@result('each')[1]['outputs']\"]
 #[test]
 fn a_name_that_is_nearly_a_root_is_told_which_one() {
     let error = |text: &str| {
-        let text = format!("actions: {{ a: {{ type: compose, inputs: \"{text}\" }} }}");
+        let text = format!(
+            "{{ variables: {{ topic: x }}, actions: {{ a: {{ type: compose, inputs: \"{text}\" }} }} }}"
+        );
         Case::yaml(&text).play().error()
     };
-    for (nearly, root) in [("variabels", "variables"), ("workflw", "workflow")] {
+    for (nearly, root) in [
+        ("variabels", "variables"),
+        ("workflw", "workflow"),
+        ("stata", "state"),
+        ("lops", "loops"),
+        ("topc", "topic"),
+    ] {
         let told = error(&format!("{{{{ {nearly}.x }}}}"));
         let expected = format!("`{nearly}` is not defined; did you mean `{root}`?");
         assert!(told.contains(&expected), "{told}");
