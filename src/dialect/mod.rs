@@ -12,6 +12,7 @@ mod tea;
 mod words;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::expression::sharing;
 use crate::hir::Workflow;
 use crate::model::Dialect;
 use crate::source::{self, Bundle, Node, Span};
@@ -106,6 +107,14 @@ pub fn references(bundle: &Bundle, dialect: Option<Dialect>) -> Vec<Reference> {
 /// is no error among the diagnostics.
 #[must_use]
 pub fn read(
+    bundle: &Bundle,
+    dialect: Option<Dialect>,
+    caps: &Caps,
+) -> (Option<Workflow>, Diagnostics) {
+    sharing(|| read_bundle(bundle, dialect, caps))
+}
+
+fn read_bundle(
     bundle: &Bundle,
     dialect: Option<Dialect>,
     caps: &Caps,

@@ -2,7 +2,7 @@
 //! conditions whose mistakes get a place inside their text. It never stops at the first mistake.
 
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
-use crate::expression::{Condition, ParseError, Reference, Syntax, Template, Value};
+use crate::expression::{Condition, ParseError, Reference, Syntax, Template, Value, is_full};
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node, SourceFile, Span};
 
@@ -105,6 +105,7 @@ impl<'a> Reader<'a> {
     /// A value whose strings are templates. What cannot be read is null, and reported.
     pub fn template(&mut self, node: &Node) -> Template {
         match &node.kind {
+            Kind::String(_) if self.is_full(node) => Template::constant(Value::Null),
             Kind::String(text) => match Template::parse(&text.text, self.syntax) {
                 Ok(template) => {
                     self.forgotten_at(node, &text.text);
@@ -173,6 +174,9 @@ impl<'a> Reader<'a> {
     /// A condition: text, or WDL's object form where `objects` allows it.
     pub fn condition(&mut self, entry: &Entry) -> Option<Condition> {
         let node = &entry.value;
+        if self.is_full(node) {
+            return None;
+        }
         let parsed = match &node.kind {
             Kind::String(text) => Condition::parse(&text.text, self.syntax).inspect(|condition| {
                 self.mention(node, condition.references());
@@ -197,6 +201,17 @@ impl<'a> Reader<'a> {
     /// The place of a part of a text.
     pub fn place(&self, node: &Node, offset: usize, length: usize) -> Span {
         node.place(self.content, offset, length)
+    }
+
+    /// Whether there is no more room for templates; then that is reported.
+    fn is_full(&mut self, node: &Node) -> bool {
+        let full = is_full();
+        if full {
+            let message = "the file has more templates than fit into 56 MiB of memory";
+            let hint = "thousands of templates are data: a step can read them, or be given them as an input";
+            self.error("too-large", node.span, message, hint);
+        }
+        full
     }
 
     fn bad_expression(&mut self, node: &Node, error: ParseError) {

@@ -28,7 +28,7 @@ enum TestKind {
     /// WDL or a constant: must give a boolean.
     Template(Template),
     /// Jinja: true as Python has it; negated where it was written with `!`.
-    Jinja(Box<Jinja>, bool),
+    Jinja(Arc<Jinja>, bool),
     /// The object form.
     Object(Expr),
 }
@@ -189,10 +189,7 @@ fn jinja(text: &str, flavor: Flavor) -> Result<TestKind, ParseError> {
         return Err(shape("the condition is empty".into()));
     }
     if is_jinja(text) {
-        return Ok(TestKind::Jinja(
-            Box::new(Jinja::template(text, flavor)?),
-            false,
-        ));
+        return Ok(TestKind::Jinja(Jinja::template(text, flavor)?, false));
     }
     let word = |text: &str| {
         !text.is_empty()
@@ -206,14 +203,11 @@ fn jinja(text: &str, flavor: Flavor) -> Result<TestKind, ParseError> {
             let skipped = start + trimmed.len() - name.len();
             let blank = " ".repeat(skipped);
             Ok(TestKind::Jinja(
-                Box::new(Jinja::expression(&format!("{blank}{name}"), flavor)?),
+                Jinja::expression(&format!("{blank}{name}"), flavor)?,
                 true,
             ))
         }
-        _ => Ok(TestKind::Jinja(
-            Box::new(Jinja::expression(text, flavor)?),
-            false,
-        )),
+        _ => Ok(TestKind::Jinja(Jinja::expression(text, flavor)?, false)),
     }
 }
 

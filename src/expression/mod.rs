@@ -25,6 +25,7 @@ pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;
 pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, ParseError};
+pub(crate) use jinja::{is_full, sharing};
 pub use reference::Reference;
 pub use secret::{
     Marked, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,

@@ -4,6 +4,7 @@
 
 use super::template::is_jinja;
 use super::{Object, Syntax, Value};
+use std::ops::Range;
 
 /// Letters of a private use area, so that no text that people write holds a mark by accident. That
 /// data does not bring one on purpose is checked where an action's inputs are rendered.
@@ -163,8 +164,14 @@ pub fn mask_printed_marks(printed: &str, mask: &str) -> String {
 /// translates a place in that back to the author's text.
 pub(super) struct Shorthand {
     pub text: String,
-    /// Where a replacement ends in the new text, and how much longer than the old one it is.
-    ends: Vec<(usize, isize)>,
+    /// In their order.
+    replacements: Vec<Replacement>,
+}
+
+/// What stands in the new text, and what stood in the author's.
+struct Replacement {
+    new: Range<usize>,
+    old: Range<usize>,
 }
 
 impl Shorthand {
@@ -180,7 +187,7 @@ impl Shorthand {
             Syntax::Loom => is_jinja(text),
         };
         let mut out = String::with_capacity(text.len() + 16);
-        let mut ends = Vec::new();
+        let mut replacements = Vec::new();
         let mut rest = text;
         while let Some((before, from)) = rest.split_once(START) {
             out.push_str(before);
@@ -193,24 +200,43 @@ impl Shorthand {
                 true => format!("{{{{ secrets.{name} }}}}"),
                 false => format!("@{{secret('{name}')}}"),
             };
-            let old = START.len() + name.len() + 1;
+            let (new, end) = (out.len(), text.len() - after.len());
             out.push_str(&put);
-            ends.push((out.len(), put.len().cast_signed() - old.cast_signed()));
+            replacements.push(Replacement {
+                new: new..out.len(),
+                old: end - START.len() - name.len() - 1..end,
+            });
             rest = after;
         }
         out.push_str(rest);
-        Some(Self { text: out, ends })
+        Some(Self {
+            text: out,
+            replacements,
+        })
     }
 
-    /// A place in the author's text.
-    pub fn back(&self, offset: usize) -> usize {
-        let longer: isize = self
-            .ends
-            .iter()
-            .filter(|(end, _)| *end <= offset)
-            .map(|(_, longer)| longer)
-            .sum();
-        offset.saturating_add_signed(-longer)
+    /// A place in the author's text: the whole shorthand, as far as it is inside of what replaces it.
+    pub fn back(&self, place: Range<usize>) -> Range<usize> {
+        let start = self.offset(place.start, |inside| inside.old.start);
+        let end = self.offset(place.end, |inside| inside.old.end);
+        start..end.max(start)
+    }
+
+    fn offset(&self, offset: usize, inside: impl FnOnce(&Replacement) -> usize) -> usize {
+        let before = self
+            .replacements
+            .partition_point(|one| one.new.end <= offset);
+        match self.replacements.get(before) {
+            Some(one) if one.new.start < offset => return inside(one),
+            _ => {}
+        }
+        match before
+            .checked_sub(1)
+            .and_then(|last| self.replacements.get(last))
+        {
+            Some(last) => last.old.end + (offset - last.new.end),
+            None => offset,
+        }
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) enum Kind {
     Whole(Arc<str>, Expr),
     /// Text with `@{…}` in it.
     Parts(Arc<str>, Vec<Part>),
-    Jinja(Box<Jinja>),
+    Jinja(Arc<Jinja>),
     Data(Box<Data>),
     Wire(Box<Wire>),
     Array(Vec<Template>),
@@ -56,9 +56,13 @@ impl Template {
     /// [`ParseError`] with the place inside `text`.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
         if let Some(shorthand) = Shorthand::of(text, syntax) {
-            return Self::parse_text(&shorthand.text, syntax).map_err(|error| ParseError {
-                offset: shorthand.back(error.offset),
-                ..error
+            return Self::parse_text(&shorthand.text, syntax).map_err(|error| {
+                let place = shorthand.back(error.offset..error.offset + error.length);
+                ParseError {
+                    offset: place.start,
+                    length: place.len().max(1),
+                    ..error
+                }
             });
         }
         Self::parse_text(text, syntax)
@@ -292,9 +296,9 @@ fn jinja(text: &str, flavor: Flavor) -> Result<Template, ParseError> {
     if !is_jinja(text) {
         return Ok(Template::constant(Value::text(text)));
     }
-    Ok(Template(Arc::new(Kind::Jinja(Box::new(Jinja::template(
+    Ok(Template(Arc::new(Kind::Jinja(Jinja::template(
         text, flavor,
-    )?)))))
+    )?))))
 }
 
 /// What to do about text that follows a whole expression.

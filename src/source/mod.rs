@@ -20,7 +20,7 @@ pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// The deepest nesting of a file.
 pub const MAX_DEPTH: usize = 128;
 /// How many values a file may hold, with every alias written out.
-pub const MAX_NODES: usize = 250_000;
+pub const MAX_NODES: usize = 100_000;
 
 /// A place in one of a program's files. Lines and columns count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]

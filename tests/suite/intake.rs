@@ -549,6 +549,80 @@ fn bombs_in_each_format_are_refused_within_a_second_and_a_hundred_megabytes() {
     }
 }
 
+/// What is said in few bytes, or said again and again, takes no more memory and time than what is written
+/// out.
+#[test]
+fn what_is_small_in_a_file_is_not_large_in_memory() {
+    let place = tempfile::tempdir().unwrap();
+    let compose = "actions:\n  a:\n    type: compose\n    inputs:\n";
+    let steps = "name: a\nnodes:\n  - name: r\n    steps:\n";
+    let many =
+        |count: usize, line: &dyn Fn(usize) -> String| (0..count).map(line).collect::<String>();
+    let aliases = |count: usize| "      - *a\n".repeat(count);
+    let merge = "{ uses: data.merge, with: { sources: ['{{ state.a }}', '{{ state.b }}'] } }";
+    let retry = "{ uses: retry.loop, with: { validate: data.validate, correct: c } }";
+    let corrector = "  - { name: c, run: 'return {}' }\n";
+    let bombs = [
+        (
+            "one template",
+            0,
+            format!("{compose}      - &a '{{{{ 1 + 2 }}}}'\n{}", aliases(90_000)),
+        ),
+        (
+            "templates",
+            3,
+            compose.to_owned() + &many(60_000, &|n| format!("      - '{{{{ 1 + {n} }}}}'\n")),
+        ),
+        (
+            "expressions",
+            0,
+            compose.to_owned() + &many(90_000, &|n| format!("      - '@add(1, {n})'\n")),
+        ),
+        (
+            "one step",
+            3,
+            format!("{steps}      - &a {merge}\n{}", aliases(13_000)),
+        ),
+        (
+            "steps",
+            3,
+            steps.to_owned() + &many(16_000, &|_| String::from("      - { run: 'return 1' }\n")),
+        ),
+        (
+            "steps of one name",
+            3,
+            steps.to_owned() + &"      - { name: x, run: 'return 1' }\n".repeat(20_000),
+        ),
+        (
+            "nodes",
+            3,
+            String::from("name: a\nnodes:\n")
+                + &many(16_000, &|n| {
+                    format!("  - {{ name: a{n}, uses: http.get, with: {{ url: 'http://x/' }} }}\n")
+                }),
+        ),
+        (
+            "correctors",
+            0,
+            format!("{steps}      - &a {retry}\n{}{corrector}", aliases(500)),
+        ),
+        (
+            "actions",
+            0,
+            String::from("actions:\n")
+                + &many(16_000, &|n| {
+                    format!("  a{n}: {{ type: compose, inputs: '@add(1, 2)' }}\n")
+                }),
+        ),
+    ];
+    for (name, expected, text) in bombs {
+        let file = place.path().join("bomb.yaml");
+        fs::write(&file, text).unwrap();
+        let code = soon(name, &["validate", file.to_str().unwrap()]);
+        assert_eq!(code, expected, "{name}");
+    }
+}
+
 #[test]
 fn bombs_as_inputs_and_contexts_are_refused_within_a_second_and_a_hundred_megabytes() {
     let place = tempfile::tempdir().unwrap();

@@ -6,11 +6,10 @@
 use super::server::{PATIENCE, runtime};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::cell::RefCell;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use windlass::engine::{Engine, StartOptions, Value};
@@ -47,25 +46,23 @@ struct Owner {
     told: u32,
 }
 
-thread_local! {
-    static OWNER: RefCell<Option<Owner>> = const { RefCell::new(None) };
-}
+/// Not of a thread, for a process that a fuzzer ends has none that could let go of it.
+static OWNER: Mutex<Option<Owner>> = Mutex::new(None);
 
 pub fn check(line: &[u8]) -> bool {
     again::<Request>(line);
     again::<Reply>(line);
     let frame: Vec<u8> = line.iter().copied().filter(|byte| *byte != b'\n').collect();
-    OWNER.with_borrow_mut(|owner| {
-        if owner.as_ref().is_some_and(|owner| owner.told >= LIFE) {
-            *owner = None;
-        }
-        owner.get_or_insert_with(Owner::new).tell(&frame)
-    })
+    let mut owner = OWNER.lock().expect("no fault before");
+    if owner.as_ref().is_some_and(|owner| owner.told >= LIFE) {
+        *owner = None;
+    }
+    owner.get_or_insert_with(Owner::new).tell(&frame)
 }
 
 /// The owner leaves.
 pub fn end() {
-    OWNER.set(None);
+    *OWNER.lock().expect("no fault before") = None;
 }
 
 fn again<T: DeserializeOwned + Serialize>(line: &[u8]) {

@@ -10,7 +10,7 @@
 //! ```
 
 use super::server::{PATIENCE, Server};
-use std::cell::RefCell;
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// After so many requests there is a new server, whose store is empty.
@@ -35,36 +35,34 @@ const FIRST: [&str; 3] = [
 {"text": "actions: { nap: { type: wait, interval: { unit: Hour, count: 1 } } }"}"#,
 ];
 
-thread_local! {
-    static SERVER: RefCell<Option<Server>> = const { RefCell::new(None) };
-}
+/// Not of a thread, for a process that a fuzzer ends has none that could let go of it.
+static SERVER: Mutex<Option<Server>> = Mutex::new(None);
 
 pub fn check(bytes: &[u8]) -> bool {
-    SERVER.with_borrow_mut(|server| {
-        if let Some(old) = server
-            && old.asked >= LIFE
-        {
-            // None was parked, which is what becomes of a run that the machine stumbles over.
-            let list = whole(b"GET /v1/runs?limit=1000").expect("a request");
-            let list = old.ask(&list, true, 16 << 20, PATIENCE).expect("an answer");
-            let list = String::from_utf8_lossy(&list);
-            assert!(!list.contains("windlass.parked"), "{list}");
-            *server = None;
+    let mut server = SERVER.lock().expect("no fault before");
+    if let Some(old) = &mut *server
+        && old.asked >= LIFE
+    {
+        // None was parked, which is what becomes of a run that the machine stumbles over.
+        let list = whole(b"GET /v1/runs?limit=1000").expect("a request");
+        let list = old.ask(&list, true, 16 << 20, PATIENCE).expect("an answer");
+        let list = String::from_utf8_lossy(&list);
+        assert!(!list.contains("windlass.parked"), "{list}");
+        *server = None;
+    }
+    let server = server.get_or_insert_with(|| {
+        let mut server = Server::new();
+        for request in FIRST {
+            assert!(taken(&mut server, request.as_bytes()), "{request}");
         }
-        let server = server.get_or_insert_with(|| {
-            let mut server = Server::new();
-            for request in FIRST {
-                assert!(taken(&mut server, request.as_bytes()), "{request}");
-            }
-            server
-        });
-        taken(server, bytes)
-    })
+        server
+    });
+    taken(server, bytes)
 }
 
 /// The server stops, as it should.
 pub fn end() {
-    SERVER.set(None);
+    *SERVER.lock().expect("no fault before") = None;
 }
 
 /// Whether a request is answered with 2xx.

@@ -7,6 +7,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use windlass::engine::Engine;
@@ -18,11 +19,13 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Threads enough for a server and what it waits for.
 pub fn runtime() -> Runtime {
     let mut builder = Builder::new_multi_thread();
-    builder
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("threads")
+    let runtime = builder.worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("threads");
+    // Who hangs up early must not end the process, whose start a fuzzer has made its own: from here on,
+    // the signal that the system sends then is heard, and nothing else.
+    let heard = runtime.block_on(async { signal(SignalKind::pipe()) });
+    heard.expect("a signal");
+    runtime
 }
 
 pub struct Server {

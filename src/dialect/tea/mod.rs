@@ -48,6 +48,7 @@ pub(super) fn read(
         max_count: caps.count(Dialect::Tea),
         nodes: Vec::new(),
         used: BTreeSet::new(),
+        numbers: BTreeMap::new(),
         llm: Vec::new(),
         extraction: Vec::new(),
         correcting: Vec::new(),
@@ -61,6 +62,9 @@ pub(super) fn read(
     tea.workflow(node, &stem(&file.path))
 }
 
+/// How many steps a file may come to, with those that the format's author does not see.
+const MAX_STEPS: usize = 10_000;
+
 /// What is known while a file is read.
 struct Tea<'d, 'n> {
     reader: Reader<'d>,
@@ -70,6 +74,8 @@ struct Tea<'d, 'n> {
     nodes: Vec<(&'n str, &'n Node)>,
     /// The names of all steps so far, without case.
     used: BTreeSet<String>,
+    /// The next number for a name that others have.
+    numbers: BTreeMap<String, usize>,
     /// `settings.llm`: what a call of a model that says nothing gets.
     llm: Vec<(Name, Template)>,
     /// What `validate.extraction` takes from the top of the file when it says nothing itself.
@@ -114,13 +120,20 @@ impl<'n> Tea<'_, 'n> {
     /// A name for a step that no other has: the wanted one, or that of what it belongs to with it.
     fn place(&mut self, wanted: &str, owner: &Name, span: Span, in_body: bool) -> Place {
         let mut name = wanted.to_owned();
-        let mut count = 1;
-        while !self.used.insert(name.to_lowercase()) {
-            name = match count {
-                1 => format!("{owner}.{wanted}"),
-                _ => format!("{owner}.{wanted}_{count}"),
-            };
-            count += 1;
+        if !self.used.insert(name.to_lowercase()) {
+            let both = format!("{owner}.{wanted}");
+            let mut number = self.numbers.get(&both).copied().unwrap_or(1);
+            loop {
+                name = match number {
+                    1 => both.clone(),
+                    _ => format!("{both}_{number}"),
+                };
+                number += 1;
+                if self.used.insert(name.to_lowercase()) {
+                    break;
+                }
+            }
+            self.numbers.insert(both, number);
         }
         Place {
             title: (name != wanted).then(|| Name::from(wanted)),

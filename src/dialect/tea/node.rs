@@ -1,7 +1,7 @@
 //! One node: which of its forms it has, and what becomes of its result.
 
 use super::make::{merge, set, step, with_result};
-use super::{Place, Tea, make};
+use super::{MAX_STEPS, Place, Tea, make};
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
 use crate::hir::{Assignment, Step, StepKind};
@@ -55,6 +55,12 @@ impl<'n> Tea<'_, 'n> {
     /// Reads a node as a step. What cannot be read is reported and does nothing.
     pub(super) fn node(&mut self, node: &'n Node, place: &Place) -> Step {
         let nothing = || step(place.clone(), "node", StepKind::Nothing);
+        if self.used.len() > MAX_STEPS {
+            let message = format!("the nodes come to more than {MAX_STEPS} steps");
+            let hint = "a loop does the same many times";
+            self.reader.error("too-large", place.span, message, hint);
+            return nothing();
+        }
         let what = format!("the node `{}`", place.shown());
         let Some(mut fields) = self.reader.fields(node, &what, NODE) else {
             return nothing();

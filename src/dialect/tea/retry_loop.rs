@@ -19,7 +19,7 @@ use crate::source::{Entry, Kind};
 const HINT: &str =
     "for example with: { validate: validate.extraction, correct: fix, max_retries: 2 }";
 /// How many copies of correctors a file may come to: those of correctors multiply.
-const MAX_COPIES: usize = 1000;
+const MAX_COPIES: usize = 500;
 /// Whether the last validation was good.
 const VALID: &str = "state._retry_result.get('valid', false)";
 const CORRECTION_FAILED: &str = "'correction_error' in state._retry_result";

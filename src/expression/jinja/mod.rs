@@ -11,7 +11,10 @@ mod python;
 mod rewrite;
 mod roots;
 mod session;
+mod shared;
 mod text;
+
+pub(crate) use self::shared::{is_full, sharing};
 
 use self::engine::{ENGINE, SOURCE_NAME};
 use super::{Env, EvalError, ParseError, Reference, Value};
@@ -22,7 +25,7 @@ use session::Evaluation;
 use std::sync::Arc;
 
 /// Whose templates these are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Flavor {
     /// An absent member is an error, but of `state`.
     Strict,
@@ -68,7 +71,11 @@ impl PartialEq for Jinja {
 
 impl Jinja {
     /// A template: one single `{{ … }}` keeps the type of its value, anything else gives text.
-    pub(crate) fn template(text: &str, flavor: Flavor) -> Result<Self, ParseError> {
+    pub(crate) fn template(text: &str, flavor: Flavor) -> Result<Arc<Self>, ParseError> {
+        shared::compiled(text, flavor, false)
+    }
+
+    fn compile(text: &str, flavor: Flavor) -> Result<Self, ParseError> {
         if let Some((start, end)) = single_expression(text) {
             return Self::expression_in(text, start, end, flavor);
         }
@@ -97,8 +104,8 @@ impl Jinja {
     }
 
     /// A bare expression.
-    pub(crate) fn expression(text: &str, flavor: Flavor) -> Result<Self, ParseError> {
-        Self::expression_in(text, 0, text.len(), flavor)
+    pub(crate) fn expression(text: &str, flavor: Flavor) -> Result<Arc<Self>, ParseError> {
+        shared::compiled(text, flavor, true)
     }
 
     fn expression_in(
