@@ -604,7 +604,7 @@ fn what_is_small_in_a_file_is_not_large_in_memory() {
         (
             "correctors",
             0,
-            format!("{steps}      - &a {retry}\n{}{corrector}", aliases(500)),
+            format!("{steps}      - &a {retry}\n{}{corrector}", aliases(490)),
         ),
         (
             "actions",
