@@ -124,11 +124,11 @@ impl Workflow {
     }
 
     /// What looks wrong in it, with the scripts that no interpreter would take as errors: those in
-    /// Lua, and those in Python when this machine has it. Nothing of them is run.
+    /// Lua, and those in Python and Prolog when this machine has it. Nothing of them is run.
     #[must_use]
     pub fn with_scripts(&self) -> Diagnostics {
         let mut found = self.warnings.clone();
-        for language in ["lua", "python"] {
+        for language in ["lua", "python", "prolog"] {
             let scripts = self.scripts.iter();
             let scripts: Vec<_> = scripts.filter(|one| one.executor == language).collect();
             let codes: Vec<&str> = scripts.iter().map(|one| &*one.code).collect();

@@ -383,6 +383,18 @@ nodes:
       n = {{ state.n
         | default(1) }}
       nonsense here {{ state.n }}
+  - name: operators
+    language: prolog
+    run: |
+      :- op(700, xfx, ===>).
+      a ===> b.
+      X #= 3 + 2, return(x, X)
+  - name: logic
+    language: prolog
+    run: |
+      p(1).
+      p(2)
+      q(3).
 "#;
     folder.file("s.yaml", text);
     for command in [&["validate", "s.yaml"][..], &["run", "s.yaml"]] {
@@ -395,11 +407,14 @@ nodes:
                 "unexpected symbol near 'return'",
                 "--> s.yaml:20:7",
                 "line 2 of this script in lua",
+                "syntax_error: operator_expected",
+                "--> s.yaml:37:7",
+                "line 2 of this script in prolog",
                 "warning[jinja-comment]",
                 "--> s.yaml:23:7",
             ],
         );
-        assert_eq!(told.err.matches("error[").count(), 2, "{told:?}");
+        assert_eq!(told.err.matches("error[").count(), 3, "{told:?}");
     }
     assert!(!folder.0.path().join("state").exists());
 }

@@ -29,6 +29,16 @@ const SHELL: &str = r#"ulimit -v "$1" && shift && exec swipl "$@""#;
 const GOAL: &str = "current_prolog_flag(argv, Words), last(Words, Text), open_string(Text, Stream), \
                     load_files(windlass, [stream(Stream)]), windlass:main";
 
+/// The words of a `swipl` that only reads scripts: a list of codes on standard input, a list of
+/// `[line, message]` or null on standard output.
+pub(super) fn reader() -> Vec<String> {
+    let goal = GOAL.replace("windlass:main", "windlass:check");
+    let words = [
+        "-q", "-f", "none", "-g", &goal, "-t", "halt(2)", "--", WORKER,
+    ];
+    words.map(str::to_owned).to_vec()
+}
+
 /// The executor of `prolog`.
 pub(in crate::action) struct Prolog {
     processes: Arc<Processes>,

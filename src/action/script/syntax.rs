@@ -1,5 +1,5 @@
 //! The syntax of scripts, before anything runs. It compiles and never runs; what cannot be looked at
-//! here, as there is no `python3`, is not complained of.
+//! here, as there is no `python3` or `swipl`, is not complained of.
 
 use mlua::StdLib;
 use mlua::chunk::ChunkMode;
@@ -30,7 +30,11 @@ pub fn syntax_mistakes(language: &str, codes: &[&str]) -> Vec<(usize, SyntaxMist
     }
     let found: Vec<Option<SyntaxMistake>> = match language {
         "lua" => codes.iter().map(|code| of_lua(code)).collect(),
-        "python" => of_python(codes).unwrap_or_default(),
+        "python" => {
+            let words = ["-I", "-S", "-c", CHECK].map(str::to_owned);
+            of_interpreter("python3", &words, codes).unwrap_or_default()
+        }
+        "prolog" => of_interpreter("swipl", &super::prolog::reader(), codes).unwrap_or_default(),
         _ => Vec::new(),
     };
     let placed = found.into_iter().enumerate();
@@ -52,11 +56,16 @@ fn of_lua(code: &str) -> Option<SyntaxMistake> {
     })
 }
 
-/// None when there is no Python, or it does not say.
-fn of_python(codes: &[&str]) -> Option<Vec<Option<SyntaxMistake>>> {
-    let mut command = Command::new("python3");
+/// What an interpreter says of scripts that it only reads; none when it is not there, or does not
+/// say.
+fn of_interpreter(
+    program: &str,
+    words: &[String],
+    codes: &[&str],
+) -> Option<Vec<Option<SyntaxMistake>>> {
+    let mut command = Command::new(program);
     command
-        .args(["-I", "-S", "-c", CHECK])
+        .args(words)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());

@@ -1,7 +1,7 @@
 % Runs one script: a job as JSON on standard input, an answer as JSON on standard output. What the
 % script prints goes to standard error. The terms of a script are taken one after the other: a rule
 % or a ground fact is kept, anything else is a goal.
-:- module(windlass, [main/0]).
+:- module(windlass, [main/0, check/0]).
 :- use_module(library(http/json)).
 :- use_module(library(sandbox)).
 :- use_module(library(lists)).
@@ -40,12 +40,57 @@ main :-
     flush_output(Out),
     halt.
 
+% Whether scripts can be read, before anything runs: a JSON list of them on standard input, a list of
+% [line, message] or null on standard output. Only what makes operators is called.
+check :-
+    set_stream(user_input, encoding(utf8)),
+    current_output(Out),
+    set_stream(Out, encoding(utf8)),
+    json_read_dict(user_input, Codes, [value_string_as_atom(true)]),
+    maplist(mistake, Codes, Mistakes),
+    json_write_dict(Out, Mistakes, [width(0)]),
+    nl(Out),
+    flush_output(Out),
+    halt.
+
+mistake(Code, Mistake) :-
+    catch(( reads(Code), Mistake = null ), Error, true),
+    ( var(Error) -> true
+    ; Error = error(syntax_error(What), _)
+    -> line(Error, Line),
+       format(string(Message), "syntax_error: ~w", [What]),
+       Mistake = [Line, Message]
+    ; Mistake = null
+    ).
+
+reads(Code) :-
+    nb_setval(windlass_line, 1),
+    libraries(Code),
+    with_end(Code, Text),
+    setup_call_cleanup(open_string(Text, Stream), read_terms(Stream), close(Stream)).
+
+read_terms(Stream) :-
+    read_term(Stream, Term, [module(script)]),
+    (   Term == end_of_file
+    ->  true
+    ;   ignore(catch(makes_operators(Term), _, true)),
+        read_terms(Stream)
+    ).
+
+makes_operators((:- Directive)) :-
+    memberchk(Directive, [op(_, _, _), use_module(_), use_module(_, _), ensure_loaded(_)]),
+    directive(Directive).
+makes_operators(use_module(Library)) :- directive(use_module(Library)).
+
 prepare(Job) :-
     assertz((script:return(Key, Value) :- windlass:store(Key, Value))),
     assertz((script:return(Value) :- windlass:store(Value))),
     dynamic(script:state/2),
     forall(get_dict(Key, Job.state, Value), assertz(script:state(Key, Value))),
-    Code = Job.code,
+    libraries(Job.code).
+
+% Constraints are there for whoever seems to use them.
+libraries(Code) :-
     (   ( sub_atom(Code, _, _, _, '#') ; sub_atom(Code, _, _, _, 'clpfd') )
     ->  use_module(script:library(clpfd))
     ;   true
