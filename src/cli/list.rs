@@ -21,6 +21,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
             .iter()
             .map(|word| status(word))
             .collect::<Result<_, _>>()?,
+        prefix: None,
         workflow: args.workflow.clone(),
         labels: inputs::labels(&args.label)?,
         limit: args.limit.limit(),

@@ -26,6 +26,7 @@ mod run;
 mod schema;
 mod serve;
 mod session;
+mod short;
 mod signals;
 mod status;
 mod validate;
@@ -49,13 +50,32 @@ pub fn main() -> ExitCode {
     arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
     let screen = Screen::new(arguments.global.color, arguments.global.verbose);
     log::begin(screen);
-    match dispatch(&arguments, screen) {
+    let mut done = dispatch(&arguments, screen);
+    if done.as_ref().is_err_and(short::is_unknown) {
+        match lengthen(&mut arguments) {
+            Ok(false) => {}
+            Ok(true) => done = dispatch(&arguments, screen),
+            Err(failure) => done = Err(failure),
+        }
+    }
+    match done {
         Ok(exit) => exit.into(),
         Err(failure) => {
             render(&failure, screen);
             failure.exit().into()
         }
     }
+}
+
+/// Puts the whole id in place of one that is cut short; false when there is none.
+fn lengthen(arguments: &mut Arguments) -> Result<bool, Failure> {
+    let Some(run) = arguments.command.run() else {
+        return Ok(false);
+    };
+    let whole = block_on(&mut alone(), short::whole(&arguments.global, run))?;
+    let found = whole.is_some();
+    whole.into_iter().for_each(|whole| *run = whole);
+    Ok(found)
 }
 
 fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
@@ -128,15 +148,15 @@ fn alone() -> Builder {
     Builder::new_current_thread()
 }
 
-fn block_on(
+fn block_on<T>(
     runtime: &mut Builder,
-    work: impl Future<Output = Result<Exit, Failure>>,
-) -> Result<Exit, Failure> {
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     let runtime = runtime.enable_all().build().map_err(Failure::Machine)?;
-    let exit = runtime.block_on(work);
+    let done = runtime.block_on(work);
     // Whatever still runs was told to stop: nobody waits for it.
     runtime.shutdown_background();
-    exit
+    done
 }
 
 fn render(failure: &Failure, screen: Screen) {

@@ -485,6 +485,13 @@ pub fn new_id(workflow: &str) -> String {
     format!("{}-{}", run_name(workflow), Ulid::generate())
 }
 
+/// What stands before the ULID of an id that Windlass made; none of one that somebody chose.
+#[must_use]
+pub fn made_name(id: &str) -> Option<&str> {
+    let (name, ulid) = id.rsplit_once('-')?;
+    Ulid::from_string(ulid).is_ok().then_some(name)
+}
+
 /// What the id of a workflow's run begins with: a letter or a digit, because a word that begins
 /// with `-` is an option on a command line.
 fn run_name(workflow: &str) -> String {

@@ -191,6 +191,7 @@ impl Remote {
                     Some(labels.as_str()).filter(|text| !text.is_empty()),
                 ),
                 ("workflow", filter.workflow.as_deref()),
+                ("prefix", filter.prefix.as_deref()),
                 ("after", report.next.as_deref()),
             ];
             query.extend(

@@ -61,6 +61,9 @@ impl RunSummary {
 pub struct ListFilter {
     /// Only those that do this.
     pub status: Vec<RunStatus>,
+    /// Only those whose ids begin so.
+    #[serde(default)]
+    pub prefix: Option<String>,
     /// Only those of this workflow.
     pub workflow: Option<String>,
     /// Only those with all of these labels.
@@ -77,7 +80,9 @@ type Place = (Timestamp, String);
 impl ListFilter {
     fn takes(&self, header: &RunHeader) -> bool {
         let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
-        (self.status.is_empty() || self.status.contains(&header.status))
+        let begins = |prefix: &str| header.id.starts_with(prefix);
+        self.prefix.as_deref().is_none_or(begins)
+            && (self.status.is_empty() || self.status.contains(&header.status))
             && self
                 .workflow
                 .as_deref()

@@ -284,6 +284,8 @@ pub(super) struct ListQuery {
     status: Option<String>,
     /// Only runs of this workflow.
     workflow: Option<String>,
+    /// Only runs whose ids begin so.
+    prefix: Option<String>,
     /// Only runs with these labels: NAME=TEXT; several with commas between them.
     label: Option<String>,
     /// So many at most: 50 when none are asked for, 1000 at most.
@@ -314,6 +316,7 @@ pub(super) async fn list(
     let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
     let mut filter = ListFilter {
         workflow: query.workflow.clone(),
+        prefix: query.prefix.clone(),
         limit: Some(page(query.limit, PAGE, MAX_PAGE)?),
         after: query.after.clone(),
         ..ListFilter::default()

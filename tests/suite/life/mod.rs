@@ -15,5 +15,6 @@ mod prune;
 mod retry;
 mod schedules;
 mod secrets;
+mod short;
 mod signals;
 mod terminal;

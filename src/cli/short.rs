@@ -1,0 +1,106 @@
+//! Ids that are cut short: of a run that Windlass gave its id, the beginning will do, as long as
+//! no other run's begins so too. An id that somebody chose is never cut short: a command that is
+//! meant for `backfill-1` must not find `backfill-12`.
+
+use super::access::look;
+use super::args::{Command, Global};
+use super::exit::Failure;
+use crate::engine::report::{ListFilter, ListReport, list};
+use crate::engine::{EngineError, ScheduleError, StoreError, made_name};
+use crate::server::control::{ControlError, RefusalKind, Request};
+
+/// So many of those that begin alike are named.
+const NAMED: usize = 10;
+
+impl Command {
+    /// The run that it is about, if it is about one.
+    pub fn run(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Status(args) => Some(&mut args.run),
+            Self::History(args) => Some(&mut args.run),
+            Self::Logs(args) => Some(&mut args.run),
+            Self::Pause(args) | Self::Cancel(args) => Some(&mut args.run),
+            Self::Signal(args) => Some(&mut args.run),
+            Self::Retry(args) => Some(&mut args.run),
+            Self::Resume(args) => args.run.as_mut(),
+            Self::Dump(args) => args.run.as_mut(),
+            Self::Run(_)
+            | Self::Serve(_)
+            | Self::List(_)
+            | Self::Doctor(_)
+            | Self::Prune(_)
+            | Self::Validate(_)
+            | Self::Compile(_)
+            | Self::Eval(_)
+            | Self::Schema(_)
+            | Self::Completions(_)
+            | Self::Man(_) => None,
+        }
+    }
+}
+
+/// Whether a command failed because there is no run of this id.
+pub fn is_unknown(failure: &Failure) -> bool {
+    match failure {
+        Failure::Engine(EngineError::Store(error)) => of_store(error),
+        Failure::Engine(EngineError::Schedule(ScheduleError::Store(error))) => of_store(error),
+        Failure::Control(ControlError::Refused(refusal)) => refusal.kind == RefusalKind::UnknownRun,
+        _ => false,
+    }
+}
+
+fn of_store(error: &StoreError) -> bool {
+    matches!(error, StoreError::UnknownRun(_))
+}
+
+/// The run whose id begins so; none when there is no such run.
+///
+/// # Errors
+/// [`Failure::Usage`] when there are several; whatever keeps the list from being read.
+pub async fn whole(global: &Global, short: &str) -> Result<Option<String>, Failure> {
+    let filter = ListFilter {
+        prefix: Some(short.to_owned()),
+        ..ListFilter::default()
+    };
+    let request = Request::List {
+        filter: filter.clone(),
+    };
+    let found: ListReport = look(global, &request, |store| list(store, &filter)).await?;
+    let ids = found.runs.into_iter().map(|run| run.run.to_string());
+    let mut ids: Vec<String> = ids.filter(|id| is_cut(id, short)).collect();
+    if ids.len() < 2 {
+        return Ok(ids.pop());
+    }
+    let (count, more) = (ids.len(), ids.len().saturating_sub(NAMED));
+    ids.truncate(NAMED);
+    let mut shown = ids.join("\n  ");
+    if more > 0 {
+        shown.push_str(&format!("\n  and {more} more"));
+    }
+    Err(Failure::Usage(format!(
+        "the ids of {count} runs begin with `{short}`:\n  {shown}"
+    )))
+}
+
+/// Whether `short` is the beginning of an id that Windlass made, `NAME-ULID`, and goes beyond its
+/// name.
+fn is_cut(id: &str, short: &str) -> bool {
+    made_name(id).is_some_and(|name| id.starts_with(short) && short.len() > name.len() + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_cut;
+
+    #[test]
+    fn only_what_windlass_made_is_cut_short() {
+        let made = "sync-all-01M8010FVBET1JS2B51FZWNM56";
+        assert!(is_cut(made, "sync-all-0"));
+        assert!(is_cut(made, "sync-all-01M8010FVBET1JS2B51FZWNM5"));
+        for short in ["sync-all-", "sync-all", "sync", "", "sync-all-01M9"] {
+            assert!(!is_cut(made, short), "{short}");
+        }
+        assert!(!is_cut("backfill-12", "backfill-1"));
+        assert!(!is_cut("nightly-at-20261121T023000Z", "nightly-at-2026"));
+    }
+}
