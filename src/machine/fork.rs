@@ -430,17 +430,9 @@ impl<'a> Stepper<'a> {
     /// The results of the branches that ended and had records of their own, in order.
     fn results(&self, cursor: CursorId, scope: &'a Scope) -> Value {
         let branches = self.fork(cursor).map(|fork| fork.branches.as_slice());
-        let ended = branches.unwrap_or_default().iter().enumerate();
-        let results = ended.filter_map(|(index, branch)| {
+        let results = branches.unwrap_or_default().iter().filter_map(|branch| {
             let BranchState::Ended(outcome) = branch else {
                 return None;
-            };
-            let children = match &scope.kind {
-                ScopeKind::Parallel { branches, .. } => {
-                    let (_, branch) = branches.get(index)?;
-                    &self.program.scope(*branch)?.children
-                }
-                _ => &scope.children,
             };
             let reading = Reading {
                 program: self.program,
@@ -448,7 +440,7 @@ impl<'a> Stepper<'a> {
                 records: &outcome.records,
                 row: false,
             };
-            Some(reading.actions(children))
+            Some(reading.actions(&scope.children))
         });
         Value::array(results.collect())
     }

@@ -2,14 +2,16 @@
 //! open, or a read may fail, with an error that says so; what is read without an error is what
 //! was written. Nothing panics.
 
-use super::store_contract::{commit, hash, iteration, loop_state, noise};
+use super::store_contract::{commit, hash, iteration, loop_state, noise, source};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 use windlass::expression::Value;
 use windlass::machine::{Change, Happening, HistoryEvent, RunState};
-use windlass::store::{Placement, Retention, SledOptions, SledStore, Store, StoreError};
+use windlass::store::{
+    Placement, Retention, SledOptions, SledStore, Store, StoreError, StoredWorkflow,
+};
 use windlass::time::Timestamp;
 
 /// Deterministic numbers for places.
@@ -449,6 +451,41 @@ fn a_row_that_is_nobodys_is_told() {
     let told = &found.wrong[0].error;
     assert!(told.contains("an unknown record zz"), "{told}");
     assert_eq!(found.whole, whole.whole);
+}
+
+/// Each piece is whole by itself, and they are of two records.
+#[test]
+fn pieces_of_two_records_are_not_put_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let put = |seed: u64| {
+        let workflow = StoredWorkflow {
+            name: "long".into(),
+            source: source(&noise(seed, 20_000)),
+            stored_at: Timestamp(1),
+            schedule: None,
+        };
+        open_again(dir.path()).put_workflow(&workflow).unwrap();
+    };
+    put(1);
+    let db = database(dir.path());
+    // The last piece of several.
+    let rows = db.iter().map(Result::unwrap);
+    let mut pieces = rows.filter(|(key, _)| key.windows(4).any(|part| part == b"long"));
+    let (first, (key, old)) = (pieces.next().unwrap(), pieces.last().unwrap());
+    assert!(key.starts_with(&first.0));
+    drop(db);
+    put(2);
+    let whole = open_again(dir.path()).workflow("long").unwrap().unwrap();
+    assert_eq!(whole.source, source(&noise(2, 20_000)));
+    let db = database(dir.path());
+    assert_ne!(db.insert(&key, old.clone()).unwrap().unwrap(), old);
+    db.flush().unwrap();
+    drop(db);
+    let mixed = open_again(dir.path()).workflow("long");
+    assert!(
+        matches!(&mixed, Err(StoreError::Corrupt { .. })),
+        "{mixed:?}"
+    );
 }
 
 /// The number of the last durable group lies beside the database.

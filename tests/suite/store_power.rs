@@ -102,7 +102,7 @@ fn writer() {
     }
 }
 
-const CROWD: u64 = 12;
+const CROWD: u64 = 40;
 
 /// Commits from many threads at once, each as much as one group may have before it is synced.
 #[test]
@@ -116,7 +116,7 @@ fn crowd() {
         for run in 0..CROWD {
             let store = &store;
             scope.spawn(move || {
-                for revision in 0..4 {
+                for revision in 0..2 {
                     let mut commit = commit(&id(run), revision);
                     let text = Value::text(noise(run << 32 | revision, 120_000));
                     commit.changes = vec![Change::VariableSet("text".into(), text)];
@@ -472,11 +472,11 @@ pub fn strace_works() -> bool {
 fn record(dir: &Path, log: &Path, groups: u64) -> Vec<Done> {
     let mut writer = this_test_binary("store_power::writer");
     writer.env(DIR, dir).env(GROUPS, groups.to_string());
-    recorded_of(&writer, dir, log)
+    recorded_of(&writer, dir, log, &[])
 }
 
-/// Records what a command does in `dir`.
-fn recorded_of(command: &Command, dir: &Path, log: &Path) -> Vec<Done> {
+/// Records what a command does in `dir`; strace may be asked for more.
+fn recorded_of(command: &Command, dir: &Path, log: &Path, more: &[&str]) -> Vec<Done> {
     let envs = command.get_envs();
     let status = Command::new("strace")
         .args(["-f", "-y", "-xx", "-s", "4000000", "-e"])
@@ -484,6 +484,7 @@ fn recorded_of(command: &Command, dir: &Path, log: &Path) -> Vec<Done> {
             "trace=openat,mkdir,mkdirat,pwrite64,write,ftruncate,rename,renameat,renameat2,\
              unlink,unlinkat,fsync,fdatasync",
         )
+        .args(more)
         .arg("-o")
         .arg(log)
         .arg(command.get_program())
@@ -571,7 +572,9 @@ fn many_writers_at_once_leave_no_more_unsynced_than_one() {
     let dir = place.path().join("state");
     let mut crowd = this_test_binary("store_power::crowd");
     crowd.env(DIR, &dir);
-    let done = recorded_of(&crowd, &dir, &place.path().join("log"));
+    // A sync takes so long that all the others come meanwhile.
+    let slow = ["-e", "inject=fdatasync:delay_enter=50000"];
+    let done = recorded_of(&crowd, &dir, &place.path().join("log"), &slow);
     let db = dir.join("store/db");
     // Segments of the log that have something that is not known to be durable, by event.
     let mut unsynced: Vec<(usize, u64)> = Vec::new();
@@ -635,7 +638,7 @@ fn a_repaired_store_is_durable_before_it_is_in_its_place() {
     fs::write(&db, bytes).unwrap();
     let mut repair = Command::new(env!("CARGO_BIN_EXE_windlass"));
     repair.args(["doctor", "--repair", "--state"]).arg(&dir);
-    let done = recorded_of(&repair, &dir, &place.path().join("log"));
+    let done = recorded_of(&repair, &dir, &place.path().join("log"), &[]);
     let moved = done.iter().position(|one| match one {
         Done::Renamed(from, to) => *from == dir.join("store") || *to == dir.join("store"),
         _ => false,

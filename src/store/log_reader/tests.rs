@@ -10,8 +10,13 @@ fn message(kind: u8, segment: u8, page: u8, body: &[u8]) -> Vec<u8> {
 }
 
 fn header(number: u64) -> Vec<u8> {
+    header_after(number, 0)
+}
+
+/// The header of a segment that was begun when the log was whole up to a place.
+fn header_after(number: u64, stable: u64) -> Vec<u8> {
     let mask = u64::MAX >> 1;
-    let rest = [(number * STEP) ^ mask, mask]
+    let rest = [(number * STEP) ^ mask, stable ^ mask]
         .map(u64::to_le_bytes)
         .concat();
     let sum = crc32fast::hash(&rest) ^ u32::MAX;
@@ -81,11 +86,19 @@ fn what_lies_between_two_whole_messages_is_told() {
 
 /// A message of which the body lies in a file of its own.
 fn with_blob(change: impl FnOnce(&mut Vec<u8>)) -> (Option<Vec<u8>>, Checkup) {
+    with_blob_of(11, Kind::Link, change)
+}
+
+fn with_blob_of(
+    number: u8,
+    kind: Kind,
+    change: impl FnOnce(&mut Vec<u8>),
+) -> (Option<Vec<u8>>, Checkup) {
     let dir = tempfile::tempdir().unwrap();
-    let log = [header(0), message(11, 0, 7, &5_i64.to_le_bytes())].concat();
+    let log = [header(0), message(number, 0, 7, &5_i64.to_le_bytes())].concat();
     fs::write(dir.path().join("db"), log).unwrap();
     fs::create_dir(dir.path().join("blobs")).unwrap();
-    let body = [&[11], &b"long"[..]].concat();
+    let body = [&[number], &b"long"[..]].concat();
     let sum = crc32fast::hash(&body).to_le_bytes();
     let mut blob = [&sum[..], &body].concat();
     change(&mut blob);
@@ -93,7 +106,7 @@ fn with_blob(change: impl FnOnce(&mut Vec<u8>)) -> (Option<Vec<u8>>, Checkup) {
     let (mut told, mut out) = (Checkup::default(), None);
     let log = Log::open(dir.path()).unwrap();
     log.messages(&mut told, |message| {
-        assert_eq!(message.kind, Kind::Link);
+        assert_eq!(message.kind, kind);
         out = Some(message.body.to_vec());
     })
     .unwrap();
@@ -102,9 +115,11 @@ fn with_blob(change: impl FnOnce(&mut Vec<u8>)) -> (Option<Vec<u8>>, Checkup) {
 
 #[test]
 fn a_message_in_a_file_of_its_own_is_read_when_it_is_whole() {
-    let (whole, told) = with_blob(|_| {});
-    assert_eq!(whole.as_deref(), Some(&b"long"[..]));
-    assert_eq!(told.wrong, []);
+    for (number, kind) in [(9, Kind::Node), (11, Kind::Link)] {
+        let (whole, told) = with_blob_of(number, kind, |_| {});
+        assert_eq!(whole.as_deref(), Some(&b"long"[..]));
+        assert_eq!(told.wrong, []);
+    }
     for bit in 0..9 * 8 {
         let (bad, told) = with_blob(|blob| blob[bit / 8] ^= 1 << (bit % 8));
         assert_eq!(bad, None, "bit {bit}");
@@ -246,26 +261,70 @@ fn what_the_database_would_do_away_with_is_known() {
     );
 }
 
+/// A log of these segments.
+fn laid_out(segments: &[Vec<u8>]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = Vec::new();
+    for segment in segments {
+        log.extend_from_slice(segment);
+        log.resize(log.len().next_multiple_of(Sled::SEGMENT), 0);
+    }
+    fs::write(dir.path().join("db"), log).unwrap();
+    dir
+}
+
+fn cut(segments: &[Vec<u8>]) -> Option<u64> {
+    let dir = laid_out(segments);
+    Log::open(dir.path()).unwrap().cut().unwrap()
+}
+
+/// A header, a message and the end of the segment.
+fn whole_after(number: u64, stable: u64) -> Vec<u8> {
+    let segment = u8::try_from(number).unwrap();
+    let cap = message(2, segment, 0, b"");
+    let header = header_after(number, stable);
+    [header, message(10, segment, 2, b"in"), cap].concat()
+}
+
+fn whole(number: u64) -> Vec<u8> {
+    whole_after(number, 0)
+}
+
 #[test]
 fn the_log_ends_before_a_segment_that_is_missing() {
-    let cut = |segments: &[Vec<u8>]| {
-        let dir = tempfile::tempdir().unwrap();
-        let mut log = Vec::new();
-        for segment in segments {
-            log.extend_from_slice(segment);
-            log.resize(log.len().next_multiple_of(Sled::SEGMENT), 0);
-        }
-        fs::write(dir.path().join("db"), log).unwrap();
-        Log::open(dir.path()).unwrap().cut().unwrap()
-    };
-    let whole = |number: u64| {
-        let segment = u8::try_from(number).unwrap();
-        let cap = message(2, segment, 0, b"");
-        [header(number), message(10, segment, 2, b"in"), cap].concat()
-    };
     assert_eq!(cut(&[whole(0)]), None);
     assert_eq!(cut(&[whole(0), whole(1)]), None);
     assert_eq!(cut(&[whole(0), whole(2)]), Some(STEP));
+}
+
+/// What lies before the place up to which the log was whole is of no interest to its end.
+#[test]
+fn the_end_is_looked_for_behind_what_was_whole() {
+    let damaged = |segment: Vec<u8>| {
+        let mut segment = segment;
+        segment[HEADER + 9] ^= 1;
+        segment
+    };
+    let stable = 2 * STEP + HEADER as u64;
+    let last = || whole_after(3, stable);
+    assert_eq!(cut(&[whole(0), whole(1), whole(2), last()]), None);
+    let before = [whole(0), damaged(whole(1)), whole(2), last()];
+    assert_eq!(cut(&before), None);
+    let behind = [whole(0), whole(1), whole(2), damaged(last())];
+    assert_eq!(cut(&behind), Some(3 * STEP + HEADER as u64));
+}
+
+#[test]
+fn the_newest_message_is_the_last_one_before_a_place() {
+    let dir = laid_out(&[whole(0), whole(1), whole(2)]);
+    let log = Log::open(dir.path()).unwrap();
+    let newest = |before: u64| log.newest(before, |message| Some(message.lsn)).unwrap();
+    let first = HEADER as u64;
+    assert_eq!(newest(first), None);
+    assert_eq!(newest(first + 1), Some(first));
+    assert_eq!(newest(STEP), Some(first));
+    assert_eq!(newest(2 * STEP), Some(STEP + first));
+    assert_eq!(newest(9 * STEP), Some(2 * STEP + first));
 }
 
 #[test]

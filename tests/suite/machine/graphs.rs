@@ -408,3 +408,17 @@ fn what_a_loop_keeps_of_its_iterations() {
     assert_eq!(kept(Take::Last), r#"{"l":[2]}"#);
     assert_eq!(kept(Take::All), r#"{"l":[[0],[1],[2]]}"#);
 }
+
+/// A cycle without a request keeps nobody else waiting: it goes on in the next transition.
+#[test]
+fn a_transition_goes_through_so_many_states_and_no_more() {
+    let nodes = vec![
+        node(set("a", "x", "1"), &[("", "b")]),
+        node(set("b", "x", "2"), &[("", "a")]),
+    ];
+    let played = of_graph(&[], graph("a", 12_000, nodes)).play();
+    assert!(played.error().contains("12000 steps"), "{}", played.error());
+    let most = played.steps.iter().map(|step| step.changes.len()).max();
+    assert!(played.steps.len() >= 3, "{}", played.steps.len());
+    assert!(most.unwrap() < 50_000, "{most:?}");
+}

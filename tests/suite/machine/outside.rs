@@ -262,3 +262,16 @@ actions:
     let next: Vec<_> = state.loops().map(|(_, _, one)| one.next_due_at).collect();
     assert_eq!(next, [Some(START.plus(Duration::from_secs(22)))]);
 }
+
+/// A process that finds a paused run begins nothing of it and waits for nothing.
+#[test]
+fn a_paused_run_has_nothing_outstanding() {
+    let case = Case::yaml("actions: { a: { type: wait, interval: PT100S } }");
+    let paused = case.at(5, Outside::Pause).play();
+    assert_eq!(paused.status(), RunStatus::Paused);
+    assert_eq!(paused.state.timers.len(), 1);
+    assert_eq!(paused.state.outstanding().count(), 0);
+    let mut goes_on = paused.state.clone();
+    goes_on.paused = None;
+    assert_eq!(goes_on.outstanding().count(), 1);
+}

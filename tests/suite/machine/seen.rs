@@ -1,6 +1,7 @@
 //! What expressions see of a run from where they stand: words that no other test looks at.
 
 use super::play::{Answer, Case, failure, ok};
+use windlass::machine::RunStatus;
 use windlass::model::Fault;
 
 fn azure(actions: &str, outputs: &str) -> Case {
@@ -346,6 +347,50 @@ fn a_name_that_is_nearly_a_root_is_told_which_one() {
         let expected = format!("`{nearly}` is not defined; did you mean `{root}`?");
         assert!(told.contains(&expected), "{told}");
     }
+}
+
+/// As StrictUndefined has it, and as The Edge Agent has it.
+#[test]
+fn what_a_value_lacks_is_a_mistake_in_loom_and_nothing_in_tea() {
+    let loom = |text: &str| {
+        let variables = "variables: { topic: { known: 1 } }";
+        let text =
+            format!("{{ {variables}, actions: {{ a: {{ type: compose, inputs: \"{text}\" }} }} }}");
+        Case::yaml(&text).play()
+    };
+    let told = loom("{{ topic.lacks }}").error();
+    assert!(told.contains("`topic.lacks` is not defined"), "{told}");
+    assert_eq!(
+        loom("{{ topic.known }} {{ state.lacks }}").status(),
+        RunStatus::Succeeded
+    );
+    let tea = Case::yaml(
+        "
+name: lacks
+initial_state: { topic: { known: 1 } }
+nodes:
+  - { name: say, uses: shell, with: { run: \"echo {{ topic.known }} {{ topic.lacks }} {{ state.lacks }}\" } }
+",
+    );
+    let played = tea.play();
+    let said = played.started[0]
+        .request
+        .inputs
+        .get("run")
+        .unwrap()
+        .to_json();
+    assert_eq!(said, r#""echo 1 None None""#);
+}
+
+#[test]
+fn the_body_of_what_has_none_is_null_in_logic_apps() {
+    let one = r#""one": { "type": "Compose", "inputs": { "a": 1 }, "runAfter": {} }"#;
+    let two = r#""two": { "type": "Compose", "inputs": { "body": 2 }, "runAfter": {} }"#;
+    let case = azure(
+        &format!("{one}, {two}"),
+        r#"["@body('one')", "@body('two')"]"#,
+    );
+    assert_eq!(case.play().output(), r#"{"all":[null,2]}"#);
 }
 
 /// Both times that inputs with a secret are evaluated they draw the same numbers, whatever was

@@ -1,7 +1,13 @@
 //! Whole transitions of a small loop, change by change: what one checkpoint holds.
 
+use super::build::{call, loop_while, of_graph};
 use super::play::{Case, START, Step, ok};
-use windlass::machine::{Change, Effect, Event, Frame, FrameKind, Wait};
+use windlass::expression::Value;
+use windlass::hir::{Block, StepKind};
+use windlass::machine::{
+    Change, Effect, Event, Frame, FrameKind, RunState, Transition, Wait, advance,
+};
+use windlass::model::OnLimit;
 use windlass::time::Timestamp;
 
 fn seconds(at: Timestamp) -> String {
@@ -154,4 +160,115 @@ actions:
         assert_eq!(got, expected);
     }
     assert_eq!(all.len(), expected.len());
+}
+
+/// Two events that came while a commit was under way are stored as one step: all of both.
+#[test]
+fn two_transitions_are_joined_to_one_that_has_all_of_both() {
+    let case = Case::yaml(
+        "
+actions:
+  poll:
+    type: until
+    condition: \"@equals(variables('loopIndex'), 2)\"
+    limit: { count: 9, timeout: PT2H }
+    delay: PT5S
+    actions:
+      look: { type: shell, run: x }
+  after: { type: wait, interval: PT1S }
+",
+    );
+    let mut run = RunState::new("run".into(), case.program.hash);
+    let mut now = START;
+    let mut event = Event::Started {
+        input: Value::Null,
+        environment: Value::Null,
+    };
+    // Each transition of the run, one after the other.
+    let mut all: Vec<Transition> = Vec::new();
+    while run.outcome.is_none() && all.len() < 100 {
+        let next = advance(&case.program, &mut run, now, event);
+        now = now.plus(std::time::Duration::from_secs(1));
+        let outstanding: Vec<Effect> = run.outstanding().collect();
+        let called = outstanding.iter().find_map(|effect| match effect {
+            Effect::Start { id, .. } => Some(*id),
+            _ => None,
+        });
+        event = match (called, outstanding.last()) {
+            (Some(id), _) => Event::EffectCompleted {
+                id,
+                result: Ok(Value::Null),
+            },
+            (None, Some(Effect::Arm { id, .. })) => Event::TimerFired { id: *id },
+            (None, _) => Event::Continued,
+        };
+        all.push(next);
+    }
+    assert!(run.outcome.is_some(), "{} transitions", all.len());
+    // And one that only tells something, and one that only changes something.
+    let (mut told, mut changed) = (Transition::default(), Transition::default());
+    told.history = all[0].history.clone();
+    changed.changes = all[0].changes.clone();
+    all.extend([told, changed, Transition::default()]);
+    for one in &all {
+        for other in &all {
+            let mut joined = one.clone();
+            joined.join(other.clone());
+            let both = [one, other];
+            let changes = both.iter().flat_map(|one| one.changes.clone());
+            assert_eq!(joined.changes, changes.collect::<Vec<_>>());
+            let history = both.iter().flat_map(|one| one.history.clone());
+            assert_eq!(joined.history, history.collect::<Vec<_>>());
+            let rows = both.iter().flat_map(|one| one.iterations.clone());
+            assert_eq!(joined.iterations, rows.collect::<Vec<_>>());
+            let loops = both.iter().flat_map(|one| one.loops.clone());
+            assert_eq!(joined.loops, loops.collect::<Vec<_>>());
+        }
+    }
+}
+
+/// Whoever asks sees a loop from when it is entered, though nothing is begun and nothing looked at.
+#[test]
+fn a_loop_is_told_when_it_is_entered() {
+    // No count is left, and then nobody looks at its condition.
+    let mut step = loop_while("poll", "@equals(1, 1)", 0, vec![call("look")]);
+    if let StepKind::Loop(spec) = &mut step.kind {
+        spec.on_limit = OnLimit::Pause;
+    }
+    let case = of_graph(&[], Block::Sequence(vec![step]));
+    let mut run = RunState::new("run".into(), case.program.hash);
+    let started = Event::Started {
+        input: Value::Null,
+        environment: Value::Null,
+    };
+    let first = advance(&case.program, &mut run, START, started);
+    let entered = run.loops().map(|(_, _, state)| state.path.clone());
+    let mut told: Vec<String> = first.loops.iter().map(|row| row.path.clone()).collect();
+    told.sort();
+    let mut entered: Vec<String> = entered.collect();
+    entered.sort();
+    assert!(!entered.is_empty());
+    assert_eq!(told, entered);
+}
+
+/// The end of an item is a boundary like that of an iteration, also when it is a failure.
+#[test]
+fn an_item_that_fails_ends_in_a_transition_of_its_own() {
+    let played = Case::yaml(
+        "
+actions:
+  each:
+    type: foreach
+    foreach: [2, 1, 0]
+    actions: { part: { type: compose, inputs: \"@div(2, item())\" } }
+",
+    )
+    .play();
+    let ends = played.steps.iter().map(|step| {
+        let all = step.changes.iter();
+        all.filter(|change| matches!(change, Change::BranchEnded { .. }))
+            .count()
+    });
+    let ends: Vec<usize> = ends.filter(|ends| *ends > 0).collect();
+    assert_eq!(ends, [1, 1, 1]);
 }
