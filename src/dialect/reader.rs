@@ -3,6 +3,7 @@
 
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::expression::{Condition, ParseError, Reference, Syntax, Template, Value, is_full};
+use crate::hir::Script;
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node, SourceFile, Span};
 
@@ -201,6 +202,23 @@ impl<'a> Reader<'a> {
     /// The place of a part of a text.
     pub fn place(&self, node: &Node, offset: usize, length: usize) -> Span {
         node.place(self.content, offset, length)
+    }
+
+    /// A script as it is written.
+    pub fn script(&self, executor: &'static str, code: &Node, text: &str) -> Script {
+        let mut lines = Vec::new();
+        let mut offset = 0;
+        for line in text.split_inclusive('\n') {
+            let shown = line.trim_end();
+            let blank = shown.len() - shown.trim_start().len();
+            lines.push(self.place(code, offset + blank, shown.len() - blank));
+            offset += line.len();
+        }
+        Script {
+            executor,
+            code: text.to_owned(),
+            lines,
+        }
     }
 
     /// Whether there is no more room for templates; then that is reported.

@@ -136,10 +136,11 @@ impl Workflow {
                 let Some(script) = scripts.get(index) else {
                     continue;
                 };
-                let line = mistake.line.saturating_sub(1);
-                let span = script.lines.get(line).or(script.lines.last());
+                // What ends too early is told of the line behind the last one.
+                let line = mistake.line.min(script.lines.len());
+                let span = script.lines.get(line.saturating_sub(1));
                 let span = span.copied().unwrap_or_default();
-                let hint = format!("line {} of this script in {language}", mistake.line);
+                let hint = format!("line {line} of this script in {language}");
                 found.push(Diagnostic::error("bad-script", span, mistake.message).hint(hint));
             }
         }

@@ -416,6 +416,33 @@ nodes:
         );
         assert_eq!(told.err.matches("error[").count(), 3, "{told:?}");
     }
+    let text = r#"
+dialect: canvas
+nodes:
+  - id: sum
+    type: function
+    data:
+      code: |
+        local a = inputs.a
+        return { sum = a +
+  - id: shout
+    type: function
+    data: { language: python, code: "return {'text': inputs['t'].upper(" }
+edges: []
+"#;
+    folder.file("c.yaml", text);
+    for command in [&["validate", "c.yaml"][..], &["run", "c.yaml"]] {
+        let told = folder.run(command).left(
+            3,
+            &[
+                "--> c.yaml:9:9",
+                "line 2 of this script in lua",
+                "--> c.yaml:12:",
+                "line 1 of this script in python",
+            ],
+        );
+        assert_eq!(told.err.matches("error[").count(), 2, "{told:?}");
+    }
     assert!(!folder.0.path().join("state").exists());
 }
 

@@ -184,7 +184,19 @@ impl Canvas<'_> {
         };
         let hint = "code: return { sum = inputs.a + inputs.b }";
         let code = node.data.need(&mut self.reader, "code", node.span, hint);
-        let code = code.and_then(|entry| self.reader.text(entry, hint));
+        let code = code.and_then(|entry| Some((entry, self.reader.text(entry, hint)?)));
+        if let (Some(language), Some((entry, text))) = (language, code) {
+            let script = self.reader.script(language, &entry.value, text);
+            // A file that is named twice is read twice.
+            if !self
+                .whole
+                .scripts
+                .iter()
+                .any(|known| known.lines == script.lines)
+            {
+                self.whole.scripts.push(script);
+            }
+        }
         let outputs = node.outputs.take();
         let outputs = Ports {
             open: outputs.is_none(),
@@ -193,7 +205,7 @@ impl Canvas<'_> {
         self.finished(node, outputs, |_| {
             Some(What::Function {
                 language: language?,
-                code: code?.to_owned(),
+                code: code?.1.to_owned(),
             })
         })
     }

@@ -28,7 +28,7 @@ use super::reader::Reader;
 use super::{Caps, stem};
 use crate::diagnostic::Diagnostics;
 use crate::expression::Syntax;
-use crate::hir::{Block, Outputs, Workflow};
+use crate::hir::{Block, Outputs, Script, Workflow};
 use crate::model::{Dialect, Handler, Name};
 use crate::source::{Bundle, Node, SourceFile};
 use std::collections::BTreeMap;
@@ -56,6 +56,7 @@ pub(super) fn read(
         depth: 0,
         runners: Vec::new(),
         parsed: BTreeMap::new(),
+        scripts: Vec::new(),
         name: Name::from(stem(&file.path)),
     };
     let mut canvas = Canvas {
@@ -80,7 +81,7 @@ pub(super) fn read(
         handlers: whole.runners,
         links: lowered.links,
         environment: Vec::new(),
-        scripts: Vec::new(),
+        scripts: whole.scripts,
         span: node.span,
     }
 }
@@ -104,6 +105,8 @@ struct Whole {
     /// How many graphs are around the one that is read.
     depth: usize,
     runners: Vec<Handler>,
+    /// The code of its functions.
+    scripts: Vec<Script>,
     /// The files that were read before.
     parsed: BTreeMap<u16, Option<Rc<Node>>>,
     name: Name,

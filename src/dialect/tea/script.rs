@@ -5,7 +5,7 @@ use super::node::{Made, Sink};
 use super::{Place, Tea, make};
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Wire};
-use crate::hir::{Assignment, Script};
+use crate::hir::Assignment;
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node};
 
@@ -156,20 +156,7 @@ impl<'n> Tea<'_, 'n> {
         if language == Language::Python && is_template {
             return;
         }
-        let mut lines = Vec::new();
-        let mut offset = 0;
-        for line in text.split_inclusive('\n') {
-            let shown = line.trim_end();
-            let blank = shown.len() - shown.trim_start().len();
-            let place = self.reader.place(code, offset + blank, shown.len() - blank);
-            lines.push(place);
-            offset += line.len();
-        }
-        let script = Script {
-            executor: language.executor(),
-            code: text.to_owned(),
-            lines,
-        };
+        let script = self.reader.script(language.executor(), code, text);
         // A corrector is read once for each loop that it corrects for.
         if !self.scripts.iter().any(|known| known.lines == script.lines) {
             self.scripts.push(script);
