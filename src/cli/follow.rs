@@ -20,6 +20,12 @@ const TICK: Duration = Duration::from_millis(500);
 /// So often in a row a run is looked for again when whoever moved it has gone.
 const MAX_LOST: u32 = 20;
 
+/// The same of a server elsewhere, which may take its time to leave and to come back: two minutes.
+const MAX_AWAY: u32 = 240;
+
+/// When it has been lost so often in a row, that is said.
+const AWAY: u32 = 2;
+
 /// How long a pause that was asked for may take to become durable.
 const PAUSE_TIME: Duration = Duration::from_secs(5);
 
@@ -134,7 +140,15 @@ impl Following<'_> {
             return Ok(());
         };
         open.lost += 1;
-        if open.lost > MAX_LOST {
+        let remote = session.is_remote();
+        if remote && open.lost == AWAY {
+            self.view.screen.say("the server is away: it is looked for");
+        }
+        if remote && open.lost > MAX_AWAY {
+            let message = format!("the server stays away; run {run} goes on with it");
+            return Err(Failure::Taken(message));
+        }
+        if !remote && open.lost > MAX_LOST {
             let message = format!("run {run} stopped without an end");
             return Err(Failure::Machine(std::io::Error::other(message)));
         }

@@ -157,6 +157,11 @@ impl Session {
         matches!(self.place, Place::Joined { .. })
     }
 
+    /// Whether a server elsewhere is asked.
+    pub fn is_remote(&self) -> bool {
+        self.setup.server.is_some()
+    }
+
     /// The owner has gone: joins the next one, or becomes it. `runs` go on in any case.
     pub async fn renew(&mut self, runs: &[String]) -> Result<(), Failure> {
         if !self.is_joined() {

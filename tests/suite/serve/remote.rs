@@ -4,6 +4,7 @@ use super::{COUNT, SLEEP, Server, Start, windlass};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -149,7 +150,7 @@ async fn one_who_follows_a_run_survives_the_server() {
     let port = server.url.rsplit(':').next().unwrap().to_owned();
     let slow = COUNT.replace("limit:", "delay: PT0.1S\n    limit:");
     let file = write(dir.path(), "slow.yaml", &slow);
-    let following = Command::new(env!("CARGO_BIN_EXE_windlass"))
+    let mut following = Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args([
             "run", &file, "--id", "slow", "-i", "to:=40", "--events", "jsonl",
         ])
@@ -169,6 +170,10 @@ async fn one_who_follows_a_run_survives_the_server() {
     }
     assert!(begun);
     server.kill();
+    let told = BufReader::new(following.stderr.take().unwrap());
+    let told = told.lines().map(Result::unwrap);
+    let away = |line: &String| line == "the server is away: it is looked for";
+    assert_eq!(told.filter(away).take(1).count(), 1);
     let listen = format!("127.0.0.1:{port}");
     let server = Start::new(&state).args(&["--listen", &listen]).spawn();
     let output = tokio::task::spawn_blocking(|| following.wait_with_output().unwrap());
