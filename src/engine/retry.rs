@@ -3,9 +3,10 @@
 //! stays as it ended.
 
 use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, environment, new_id, now};
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, did_you_mean};
 use crate::machine::{Outcome, Place, Rewound, RunState, RunStatus, rewind};
 use crate::model::Name;
+use crate::program::Program;
 use crate::scheduler::{Loader, ScheduleError, Start};
 use crate::store::{Journal, RunHeader};
 
@@ -123,16 +124,39 @@ impl Engine {
         match rewind(program, &start, &changes, &place, id, now()) {
             Rewound::State(state) => Ok(Some(state)),
             Rewound::Beginning => Ok(None),
-            Rewound::Nowhere if header.snapshot == 0 => {
-                Err(nowhere(String::from("it never came there")))
+            Rewound::Nowhere => {
+                let never = || never(header.snapshot);
+                Err(nowhere(misspelt(program, &place).unwrap_or_else(never)))
             }
-            Rewound::Nowhere => Err(nowhere(format!(
-                "it never came there since its commit {}, and what was before is not kept step by \
-                 step: retry it from a later place, or from its beginning",
-                header.snapshot
-            ))),
         }
     }
+}
+
+/// Why a place that the workflow has is not in a journal that begins with a snapshot, or with the
+/// run (0).
+fn never(snapshot: u64) -> String {
+    if snapshot == 0 {
+        return String::from("it never came there");
+    }
+    format!(
+        "it never came there since its commit {snapshot}, and what was before is not kept step by \
+         step: retry it from a later place, or from its beginning"
+    )
+}
+
+/// The part of a path that names nothing in the workflow, and what it was meant to be.
+fn misspelt(program: &Program, place: &Place) -> Option<String> {
+    let Place::Path(path) = place else {
+        return None;
+    };
+    let names = path
+        .split('/')
+        .map(|part| part.split_once('#').map_or(part, |(name, _)| name));
+    let unknown = { names }.find(|name| program.find_action(name).is_none())?;
+    let known = program.actions.iter().map(|action| &*action.name);
+    let near = did_you_mean(unknown, known).map(|near| format!("; {near}"));
+    let near = near.unwrap_or_default();
+    Some(format!("its workflow has no `{unknown}`{near}"))
 }
 
 fn failed_at(outcome: Option<Outcome>) -> Option<Place> {

@@ -187,6 +187,11 @@ async fn from_an_action_or_an_iteration_with_the_state_of_then() {
             (409, &kind),
             "{from}: {refused}"
         );
+        let misspelt = refused["detail"]
+            .as_str()
+            .unwrap()
+            .ends_with("did you mean `poll`?");
+        assert_eq!(misspelt, from == "oll#3", "{refused}");
     }
     // The old run is as it ended.
     let (_, status) = server.get(&format!("/v1/runs/{run}")).await;
