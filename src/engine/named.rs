@@ -3,6 +3,7 @@
 
 use super::report::{WorkflowReport, WorkflowSummary};
 use super::{Bundle, Engine, EngineError, Inspector, LoadOptions, Workflow, now};
+use crate::diagnostic::did_you_mean;
 use crate::model::Name;
 use crate::store::{MAX_RUN_ID, ScheduleState, StoredWorkflow};
 use std::collections::HashMap;
@@ -11,6 +12,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 /// Named workflows that were compiled. Locked for as long as one is put, compiled or removed, so
 /// that it never says anything else than the store.
 pub(super) type Compiled = RwLock<HashMap<Name, Arc<Workflow>>>;
+
+/// So many names a misspelt one is compared with.
+const COMPARED: usize = 1_000;
 
 impl Engine {
     /// Checks a workflow and keeps it under a name, in place of the one that was there. It is
@@ -69,6 +73,15 @@ impl Engine {
     #[must_use]
     pub fn workflow_at_hand(&self, name: &str) -> Option<Arc<Workflow>> {
         self.compiled.try_read().ok()?.get(name).cloned()
+    }
+
+    /// What a name that nothing is kept under was meant to be, as a hint. Blocks.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn meant_workflow(&self, name: &str) -> Result<Option<String>, EngineError> {
+        let kept = self.store.workflows(None, COMPARED)?;
+        Ok(did_you_mean(name, kept.iter().map(|kept| &*kept.name)))
     }
 
     /// What the workflow of a name is, with its text. Blocks.

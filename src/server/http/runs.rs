@@ -226,8 +226,11 @@ async fn workflow(app: &Arc<App>, start: &StartRun, form: Form) -> Result<Arc<Wo
                 return Ok(found);
             }
             let (engine, asked) = (Arc::clone(&app.engine), name.clone());
-            let found = blocking(move || Ok(engine.workflow(&asked)?)).await?;
-            return found.ok_or_else(|| unknown(name));
+            let found = blocking(move || {
+                let found = engine.workflow(&asked)?;
+                found.ok_or_else(|| unknown(&engine, &asked))
+            });
+            return found.await;
         }
         (None, Some(text)) => text.clone(),
         _ => {

@@ -8,7 +8,7 @@ use super::{App, blocking};
 use crate::engine::report::{
     DiagnosticReport, LoopLimits, WorkflowReport, WorkflowSummary, diagnostics, loop_limits,
 };
-use crate::engine::{Bundle, LoadError, LoadOptions, Policy};
+use crate::engine::{Bundle, Engine, LoadError, LoadOptions, Policy};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -160,9 +160,11 @@ pub(super) async fn get(
     Named(name): Named,
 ) -> Result<axum::Json<WorkflowReport>, Problem> {
     let engine = Arc::clone(&app.engine);
-    let asked = name.clone();
-    let found = blocking(move || Ok(engine.describe_workflow(&asked)?)).await?;
-    found.map(axum::Json).ok_or_else(|| unknown(&name))
+    let found = blocking(move || {
+        let found = engine.describe_workflow(&name)?;
+        found.ok_or_else(|| unknown(&engine, &name))
+    });
+    Ok(axum::Json(found.await?))
 }
 
 /// Forgets a workflow. Its runs go on.
@@ -176,12 +178,11 @@ pub(super) async fn remove(
     Named(name): Named,
 ) -> Result<StatusCode, Problem> {
     let engine = Arc::clone(&app.engine);
-    let asked = name.clone();
-    if blocking(move || Ok(engine.remove_workflow(&asked)?)).await? {
-        Ok(StatusCode::NO_CONTENT)
-    } else {
-        Err(unknown(&name))
-    }
+    let removed = blocking(move || match engine.remove_workflow(&name)? {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(unknown(&engine, &name)),
+    });
+    removed.await
 }
 
 /// Checks a workflow and keeps nothing. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
@@ -219,8 +220,10 @@ pub(super) async fn validate(
     Ok(axum::Json(checked.await?))
 }
 
-/// The problem of a name that nothing is kept under.
-pub(super) fn unknown(name: &str) -> Problem {
-    let detail = format!("there is no workflow `{name}`");
+/// The problem of a name that nothing is kept under. Blocks.
+pub(super) fn unknown(engine: &Engine, name: &str) -> Problem {
+    let hint = engine.meant_workflow(name).ok().flatten();
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    let detail = format!("there is no workflow `{name}`{hint}");
     Problem::new(Kind::UnknownWorkflow, detail)
 }
