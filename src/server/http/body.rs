@@ -46,7 +46,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// A body of JSON that may be left out.
+/// A body of JSON that may be left out, or be null.
 pub(super) struct Optional<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<T> {
@@ -57,8 +57,8 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<
         if nothing && essence(request.headers()).is_empty() {
             return Ok(Self(T::default()));
         }
-        let Json(value) = Json::from_request(request, state).await?;
-        Ok(Self(value))
+        let Json(value) = Json::<Option<T>>::from_request(request, state).await?;
+        Ok(Self(value.unwrap_or_default()))
     }
 }
 

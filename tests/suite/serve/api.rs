@@ -175,6 +175,8 @@ async fn commands_to_a_run() {
     let (status, again) = command("retry").await;
     assert_eq!(status, 201, "{again}");
     assert_eq!(again["labels"]["windlass.retry_of"], json!(run));
+    let path = format!("/v1/runs/{run}/retry");
+    assert_eq!(server.post(&path, &json!(null)).await.0, 201);
     let (status, problem) = command("resume").await;
     assert_eq!(
         (status, &problem["type"]),
