@@ -243,3 +243,40 @@ impl Reading<'_> {
         Value::from_pairs(ran.into_iter().map(output))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record in which others are, so many deep.
+    fn nested(depth: u32) -> ActionRecord {
+        let inner = (depth > 1).then(|| {
+            let records = Records::from([(ActionId(0), nested(depth - 1))]);
+            (Status::Succeeded, records)
+        });
+        ActionRecord {
+            status: Status::Succeeded,
+            inputs: Value::Null,
+            output: Output::Iterations {
+                records: inner.into_iter().collect(),
+                body: Vec::new(),
+            },
+            error: None,
+            started_at: Timestamp(0),
+            ended_at: Timestamp(0),
+            attempts: 1,
+        }
+    }
+
+    #[test]
+    fn records_nest_so_deep_and_no_deeper() {
+        let config = bincode::config::standard();
+        let encoded = |depth: u32| bincode::encode_to_vec(nested(depth), config);
+        let whole = encoded(MAX_NESTING).unwrap();
+        let (read, _): (ActionRecord, usize) = bincode::decode_from_slice(&whole, config).unwrap();
+        assert_eq!(read, nested(MAX_NESTING));
+        assert!(encoded(MAX_NESTING + 1).is_err());
+        // What was refused counts for nothing afterwards.
+        assert!(encoded(MAX_NESTING).is_ok());
+    }
+}

@@ -310,6 +310,11 @@ fn a_run_that_nobody_moves_says_so_and_what_to_do() {
     folder
         .run(&["list"])
         .left(0, &["nothing moves", "`windlass resume`", "1 here"]);
+    // One that has ended needs nobody.
+    folder.run(&["cancel", "r"]).left(0, &[]);
+    let ended = folder.run(&["status", "r"]).left(0, &[]).out;
+    assert!(!ended.contains("stopped"), "{ended}");
+    assert_eq!(folder.run(&["list"]).err, "");
 }
 
 #[test]

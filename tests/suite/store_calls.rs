@@ -81,6 +81,8 @@ fn a_store_that_cannot_be_put_in_its_place_is_an_error_of_that() {
     assert_eq!(output.status.code(), Some(8), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("Input/output error"), "{said}");
+    // The place is as it should be; it is the disk.
+    assert!(said.contains("the store cannot write"), "{said}");
     let left = fs::read_dir(place.state()).unwrap().count();
     assert_eq!(left, 0, "what was not finished is swept away");
 }

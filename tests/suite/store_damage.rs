@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use windlass::expression::Value;
 use windlass::machine::{Change, Happening, HistoryEvent, RunState};
 use windlass::store::{
-    Placement, Retention, SledOptions, SledStore, Store, StoreError, StoredWorkflow,
+    MemoryStore, Placement, Retention, SledOptions, SledStore, Store, StoreError, StoredWorkflow,
+    raw_record,
 };
 use windlass::time::Timestamp;
 
@@ -517,4 +518,107 @@ fn a_large_group_is_made_durable_in_several() {
         }
         assert_eq!(last_group(dir.path()) - before, groups, "{size} bytes each");
     }
+}
+
+#[test]
+fn every_row_is_told_as_it_lies_there() {
+    let dir = tempfile::tempdir().unwrap();
+    sample(dir.path(), false);
+    let store = open_again(dir.path());
+    let workflow = StoredWorkflow {
+        name: "long".into(),
+        source: source(&noise(1, 20_000)),
+        stored_at: Timestamp(1),
+        schedule: None,
+    };
+    store.put_workflow(&workflow).unwrap();
+    let told = |run: Option<&str>| {
+        let mut rows = Vec::new();
+        store.raw(run, &mut |row| rows.push(row)).unwrap();
+        rows
+    };
+    let all = told(None);
+    let (mut bare, mut further) = (0, 0);
+    for row in &all {
+        assert_eq!(row.error, None, "{}", row.what);
+        let is_bare = ["due ", "runnable ", "fence"]
+            .iter()
+            .any(|word| row.what.starts_with(word));
+        let is_further = row.what.contains(", piece ");
+        assert_eq!(row.record.is_none(), is_bare || is_further, "{}", row.what);
+        bare += usize::from(is_bare);
+        further += usize::from(is_further);
+    }
+    assert!(bare >= RUNS && further > 4, "{bare} and {further}");
+    let records = |what: &str| {
+        let those = all.iter().filter(|row| row.what.starts_with(what));
+        those
+            .filter_map(|row| row.record.clone())
+            .collect::<Vec<_>>()
+    };
+    for (what, says) in [
+        ("format", "windlass store"),
+        ("root", "digest"),
+        ("program", "max_count: 5000"),
+        ("workflow", "a.yaml"),
+        ("header", "\"poll\""),
+        ("snapshot", "RunState"),
+        ("changes", "Line {"),
+        ("kept rows", "IterationRow"),
+    ] {
+        let records = records(what);
+        assert!(!records.is_empty(), "{what}");
+        assert!(
+            records.iter().all(|text| text.contains(says)),
+            "{what}: {}",
+            records[0]
+        );
+    }
+    let ours =
+        |what: &str| what.ends_with(" of run run-3") || what.contains(" of run run-3, piece");
+    let expected: Vec<_> = all.iter().filter(|row| ours(&row.what)).cloned().collect();
+    assert_eq!(told(Some("run-3")), expected);
+    assert!(expected.len() > 10);
+    drop(store);
+    let db = database(dir.path());
+    // The same of bytes alone: before them is a version and how many pieces follow, after them a sum.
+    let head = all
+        .iter()
+        .find(|row| row.what == "header of run run-3")
+        .unwrap();
+    let value = db.get(b"rrun-3\0").unwrap().unwrap();
+    let body = &value[3..value.len() - 4];
+    let text = head.record.clone().unwrap();
+    assert_eq!(raw_record(b'r', body), Some(Ok(text)));
+    assert!(matches!(raw_record(b'r', &body[..1]), Some(Err(_))));
+    assert_eq!(raw_record(b't', body), None);
+    assert_eq!(raw_record(b'?', body), None);
+    let rows = db.iter().map(Result::unwrap).map(|(key, value)| {
+        let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        (key, value.len() as u64)
+    });
+    let told: Vec<_> = all.into_iter().map(|row| (row.key, row.bytes)).collect();
+    assert_eq!(told, rows.collect::<Vec<_>>());
+}
+
+/// What repeats itself in a commit is written once, and what a run would have to read again is counted
+/// as it is when it is read.
+#[test]
+fn a_commit_that_repeats_itself_is_written_short_and_counted_long() {
+    let store = MemoryStore::new(Retention::default());
+    let mut next = commit("run", 0);
+    let text = "the same again and ".repeat(5_000);
+    next.changes = vec![Change::VariableSet("text".into(), Value::from(text))];
+    let mut told = store.commit(&[next]).unwrap();
+    let told = told.remove(0).unwrap();
+    let mut written = 0;
+    store
+        .raw(Some("run"), &mut |row| {
+            written += u64::from(row.what.starts_with("changes ")) * row.bytes;
+        })
+        .unwrap();
+    assert!((1..5_000).contains(&written), "{written}");
+    let read = store.load("run").unwrap().tail_bytes;
+    assert!((95_000..96_000).contains(&read), "{read}");
+    assert_eq!(told.change_bytes, read);
 }

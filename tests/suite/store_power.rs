@@ -596,6 +596,48 @@ fn many_writers_at_once_leave_no_more_unsynced_than_one() {
     assert!(most <= 2, "{most} segments were not synced");
 }
 
+/// Names that a file system brings in no order: each directory on the way to a new store is synced
+/// after its name came to be, and so is the one that the store is in.
+#[test]
+fn the_names_on_the_way_to_a_new_store_are_durable_before_anything_is_acknowledged() {
+    if !strace_works() {
+        println!("skipped: there is no strace here that may trace");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("one").join("two").join("state");
+    let mut writer = this_test_binary("store_power::writer");
+    writer.env(DIR, &dir).env(GROUPS, "1");
+    let done = recorded_of(&writer, place.path(), &place.path().join("log"), &[]);
+    let first = done
+        .iter()
+        .position(|one| matches!(one, Done::Acknowledged(_)));
+    let before = &done[..first.unwrap()];
+    let mut names = Vec::new();
+    for (at, one) in before.iter().enumerate() {
+        let (Done::MadeDirectory(name) | Done::Renamed(_, name)) = one else {
+            continue;
+        };
+        // What is inside came along when the store was put in its place.
+        if !dir.join("store").starts_with(name) {
+            continue;
+        }
+        let parent = name.parent().unwrap();
+        let synced = before[at..]
+            .iter()
+            .any(|later| matches!(later, Done::Synced(path, upto) if path == parent && *upto > at));
+        assert!(synced, "the name {} is not durable", name.display());
+        names.push(name.clone());
+    }
+    let on_the_way = [&place.path().join("one"), dir.parent().unwrap(), &dir];
+    let expected: Vec<PathBuf> = on_the_way
+        .into_iter()
+        .map(Path::to_path_buf)
+        .chain([dir.join("store")])
+        .collect();
+    assert_eq!(names, expected);
+}
+
 /// Runs go on from what is found, and effects begin: it must not be gone with the next power cut.
 #[test]
 fn what_a_process_left_is_durable_before_anything_is_made_of_it() {
