@@ -61,14 +61,16 @@ impl Diagnostic {
 }
 
 /// The candidate that `name` is most likely a slip of, compared without case; none when nothing
-/// is near. Long names are not compared.
+/// is near. Long names are not compared, and of a file's thousands the first of about its length.
 #[must_use]
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const MAX_LENGTH: usize = 64;
+    const MAX_COMPARED: usize = 1000;
     let name = name.to_lowercase();
     candidates
         .into_iter()
         .filter(|candidate| candidate.len().max(name.len()) <= MAX_LENGTH)
+        .take(MAX_COMPARED)
         .map(|candidate| {
             let distance = strsim::damerau_levenshtein(&name, &candidate.to_lowercase());
             (distance, candidate)
@@ -137,6 +139,13 @@ impl Diagnostics {
         let same = |item: &Diagnostic| (item.code, item.span) == (diagnostic.code, diagnostic.span);
         self.items.retain(|item| !same(item));
         self.push(diagnostic);
+    }
+
+    /// Whether as many are kept as are of help. Who looks through all names of a file for a hint does
+    /// without it then: mistakes and names may be thousands.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.items.len() >= MAX_KEPT
     }
 
     /// Whether the file must be refused.

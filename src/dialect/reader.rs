@@ -45,6 +45,21 @@ impl<'a> Reader<'a> {
             .push(Diagnostic::error(code, span, message).hint(hint));
     }
 
+    /// Reports a mistake; its advice is looked for only when it is shown.
+    pub fn error_with(
+        &mut self,
+        code: &'static str,
+        span: Span,
+        message: String,
+        hint: impl FnOnce() -> String,
+    ) {
+        let hint = match self.diagnostics.is_full() {
+            true => String::new(),
+            false => hint(),
+        };
+        self.error(code, span, message, hint);
+    }
+
     /// Reports something that looks wrong.
     pub fn warning(
         &mut self,
@@ -252,6 +267,17 @@ impl<'a> Reader<'a> {
                 });
             self.mentions.push(Mention { reference, span });
         }
+    }
+}
+
+/// The names that are known, as far as their list is of help.
+pub(super) fn listed(known: &[&str]) -> String {
+    const SHOWN: usize = 40;
+    let more = known.len().saturating_sub(SHOWN);
+    let shown = known.get(..SHOWN).unwrap_or(known).join(", ");
+    match more {
+        0 => shown,
+        _ => format!("{shown} and {more} more"),
     }
 }
 

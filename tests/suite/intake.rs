@@ -615,7 +615,71 @@ fn what_is_small_in_a_file_is_not_large_in_memory() {
                 }),
         ),
     ];
-    for (name, expected, text) in bombs {
+    let chain = |count: usize, data: &str| {
+        let edges = many(count, &|n| {
+            format!("  - {{ source: a{n}, target: a{} }}\n", n + 1)
+        });
+        format!(
+            "name: a\nnodes:\n{}edges:\n{edges}",
+            many(count + 1, &|n| format!(
+                "  - {{ id: a{n}, type: http, data: {{ {data} }} }}\n"
+            ))
+        )
+    };
+    let mistakes = [
+        (
+            "references to nothing",
+            3,
+            String::from("actions:\n")
+                + &many(10_000, &|n| {
+                    format!("  a{n}: {{ type: compose, inputs: \"@outputs('z{n}')\" }}\n")
+                }),
+        ),
+        (
+            "variables of nothing",
+            3,
+            String::from("actions:\n  b: { type: x }\n")
+                + &many(14_000, &|n| {
+                    format!(
+                        "  a{n}: {{ type: setVariable, name: b{n}, value: \"@variables('z{n}')\" }}\n"
+                    )
+                }),
+        ),
+        (
+            "order of nothing",
+            3,
+            String::from("actions:\n")
+                + &many(10_000, &|n| {
+                    format!(
+                        "  a{n}: {{ type: compose, inputs: 1, runAfter: {{ z{n}: [Succeeded] }} }}\n"
+                    )
+                }),
+        ),
+        (
+            "edges to nothing",
+            3,
+            String::from("name: a\nnodes:\n")
+                + &many(5_000, &|n| {
+                    format!("  - {{ name: a{n}, run: 'return 1', goto: z{n} }}\n")
+                }),
+        ),
+        (
+            "a chain too long",
+            3,
+            chain(11_000, "method: GET, url: 'http://x/'"),
+        ),
+        (
+            "a long chain",
+            0,
+            chain(5_000, "method: GET, url: 'http://x/'"),
+        ),
+        (
+            "a chain of references",
+            3,
+            chain(5_000, "method: GET, url: 'http://x/{{ a0.y }}'"),
+        ),
+    ];
+    for (name, expected, text) in bombs.into_iter().chain(mistakes) {
         let file = place.path().join("bomb.yaml");
         fs::write(&file, text).unwrap();
         let code = soon(name, &["validate", file.to_str().unwrap()]);

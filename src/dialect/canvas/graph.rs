@@ -6,7 +6,7 @@ use super::tree::{Edge, Graph, Node, Ports, What};
 use super::{Canvas, MAX_DEPTH, MAX_NODES};
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::dialect::MISSING_FILE;
-use crate::dialect::reader::{Fields, Reader};
+use crate::dialect::reader::{Fields, Reader, listed};
 use crate::expression::Syntax;
 use crate::model::Name;
 use crate::source::{self, Entry, Kind, Span};
@@ -233,17 +233,18 @@ impl Canvas<'_> {
 
     pub(super) fn unknown_node(&mut self, graph: &Graph, id: &str, span: Span) {
         let known = graph.nodes.iter().map(|node| &*node.id);
-        let hint = nearest(id, known.clone()).map_or_else(
-            || {
-                format!(
-                    "nodes here are: {}",
-                    known.take(8).collect::<Vec<_>>().join(", ")
-                )
-            },
-            |near| format!("did you mean `{near}`?"),
-        );
         let what = format!("there is no node `{id}` here");
-        self.reader.error("unknown-node", span, what, hint);
+        self.reader.error_with("unknown-node", span, what, || {
+            nearest(id, known.clone()).map_or_else(
+                || {
+                    format!(
+                        "nodes here are: {}",
+                        known.take(8).collect::<Vec<_>>().join(", ")
+                    )
+                },
+                |near| format!("did you mean `{near}`?"),
+            )
+        });
     }
 
     /// The port, when its node has it; else it is reported.
@@ -270,7 +271,7 @@ impl Canvas<'_> {
                     side.key()
                 )
             }
-            None => format!("its {word}s are: {}", known.join(", ")),
+            None => format!("its {word}s are: {}", listed(&known)),
         };
         self.reader.error("unknown-port", span, what, hint);
         None

@@ -4,6 +4,7 @@
 use super::effect::SESSION;
 use super::tree::{Graph, Text};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::dialect::reader::listed;
 use crate::expression::{Reference, Template, Wire};
 use crate::model::Name;
 use crate::source::Span;
@@ -107,7 +108,7 @@ impl Scope<'_> {
         }
         let named = |index: &usize| {
             let node = self.graph.nodes.get(*index);
-            node.is_some_and(|node| *node.id == *name || identifier(&node.id) == name)
+            node.is_some_and(|node| *node.id == *name || is_identifier_of(name, &node.id))
         };
         if let Some(index) = upstream.iter().find(|index| named(index)) {
             self.outputs_exist(name, *index, span, text, diagnostics);
@@ -137,6 +138,9 @@ impl Scope<'_> {
             return;
         }
         let what = format!("`{}` knows nothing called `{name}`", self.id());
+        if diagnostics.is_full() {
+            return diagnostics.push(Diagnostic::error("unknown-name", span, what));
+        }
         let own = names.iter().map(|(name, _)| name.to_string());
         let ids = upstream
             .iter()
@@ -181,8 +185,16 @@ pub(super) fn object(members: impl Iterator<Item = (Name, Template)>) -> Templat
 
 /// An id as a name that templates can write.
 pub(super) fn identifier(id: &str) -> String {
-    let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
     id.chars().map(letter).collect()
+}
+
+/// The same, where it is asked of each of many nodes.
+fn is_identifier_of(name: &str, id: &str) -> bool {
+    id.chars().map(letter).eq(name.chars())
+}
+
+fn letter(c: char) -> char {
+    if c.is_alphanumeric() { c } else { '_' }
 }
 
 fn unknown<'a>(
@@ -199,7 +211,7 @@ fn unknown<'a>(
     let hint = match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if known.is_empty() => String::from("there is nothing that it could read"),
-        None => format!("known are: {}", known.join(", ")),
+        None => format!("known are: {}", listed(&known)),
     };
     diagnostics.push(Diagnostic::error(code, span, what).hint(hint));
 }

@@ -159,18 +159,22 @@ impl Loom<'_> {
     fn unknown_predecessor(&mut self, after: &After, own: &BTreeMap<String, usize>) {
         let name = &after.name;
         let what = format!("there is no action `{name}` in this scope");
-        let hint = if self.names.contains_key(&name.to_lowercase()) {
-            String::from("it is in another scope: runAfter names actions of the same scope only")
-        } else {
+        let names = &self.names;
+        let hint = || {
+            if names.contains_key(&name.to_lowercase()) {
+                return String::from(
+                    "it is in another scope: runAfter names actions of the same scope only",
+                );
+            }
             nearest(name, own.keys().map(String::as_str))
-                .and_then(|near| self.names.get(near))
+                .and_then(|near| names.get(near))
                 .map_or_else(
                     || String::from("runAfter names actions of the same scope"),
                     |(near, _)| format!("did you mean `{near}`?"),
                 )
         };
         self.reader
-            .error("unknown-predecessor", after.span, what, hint);
+            .error_with("unknown-predecessor", after.span, what, hint);
     }
 
     /// `runAfter: {name: [statuses]}`.

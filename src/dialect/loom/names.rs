@@ -110,14 +110,15 @@ impl Loom<'_> {
             return;
         }
         let message = format!("there is no {what} `{name}`");
-        let hint = did_you_mean(name, known).unwrap_or_else(|| {
-            if known.is_empty() {
-                format!("this file has no {what}")
-            } else {
-                format!("known are: {}", some_of(known))
-            }
+        self.reader.error_with(code, span, message, || {
+            did_you_mean(name, known).unwrap_or_else(|| {
+                if known.is_empty() {
+                    format!("this file has no {what}")
+                } else {
+                    format!("known are: {}", some_of(known))
+                }
+            })
         });
-        self.reader.error(code, span, message, hint);
     }
 
     /// Jinja: a name at the top that is none of ours and no variable.
@@ -127,7 +128,11 @@ impl Loom<'_> {
         }
         let message = format!("nothing here is called `{name}`");
         let own = variables.iter().map(|name| &**name);
-        let hint = did_you_mean(name, ROOTS.into_iter().chain(own)).unwrap_or_else(|| {
+        let near = match self.reader.diagnostics.is_full() {
+            true => None,
+            false => did_you_mean(name, ROOTS.into_iter().chain(own)),
+        };
+        let hint = near.unwrap_or_else(|| {
             format!("templates read {}, and variables by name", ROOTS.join(", "))
         });
         self.reader.warning("unknown-name", span, message, hint);
@@ -137,7 +142,10 @@ impl Loom<'_> {
         if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             return;
         }
-        let near = did_you_mean(name, known);
+        let near = match self.reader.diagnostics.is_full() {
+            true => None,
+            false => did_you_mean(name, known),
+        };
         if self.azure() {
             let message = format!("no InitializeVariable makes the variable `{name}`");
             let hint = near.unwrap_or_else(|| String::from("initialize it before it is used"));

@@ -24,7 +24,7 @@ mod workflow;
 
 pub(super) use schemas::references;
 
-use super::reader::Reader;
+use super::reader::{Reader, listed};
 use super::{Caps, stem};
 use crate::diagnostic::{Diagnostics, did_you_mean};
 use crate::expression::{Condition, Syntax, Template, Value};
@@ -188,10 +188,11 @@ impl<'n> Tea<'_, 'n> {
         name: &str,
         known: impl IntoIterator<Item = &'k str>,
     ) {
-        let known: Vec<&str> = known.into_iter().collect();
-        let hint = did_you_mean(name, known.iter().copied())
-            .unwrap_or_else(|| format!("known are: {}", known.join(", ")));
-        self.reader.error(code, span, message, hint);
+        self.reader.error_with(code, span, message, || {
+            let known: Vec<&str> = known.into_iter().collect();
+            did_you_mean(name, known.iter().copied())
+                .unwrap_or_else(|| format!("known are: {}", listed(&known)))
+        });
     }
 
     fn node_names(&self) -> Vec<&'n str> {
