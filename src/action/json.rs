@@ -1,9 +1,8 @@
 //! JSON that comes from outside: told apart from text, and from what weighs too much or nests
 //! too deep to be read.
 
-use crate::expression::{MAX_ACTION_DEPTH, MAX_RESULT_WEIGHT, Value, too_heavy, weight_of_json};
+use crate::expression::{MAX_ACTION_DEPTH, Value, too_heavy_json};
 use crate::model::{Fault, fault_kind};
-use serde::de::IgnoredAny;
 
 /// The value that a text is; none when it is no JSON.
 ///
@@ -29,11 +28,11 @@ pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
 /// # Errors
 /// `too_large`.
 pub(super) fn weighed(text: &[u8], what: &str) -> Result<(), Fault> {
-    match too_heavy(weight_of_json(text), MAX_RESULT_WEIGHT) {
-        Some(told) if serde_json::from_slice::<IgnoredAny>(text).is_ok() => {
+    match too_heavy_json(text) {
+        Some(told) => {
             let message = format!("the values of {what} would {told}");
             Err(Fault::new(fault_kind::TOO_LARGE, message))
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }

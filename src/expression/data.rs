@@ -9,6 +9,7 @@ use super::wdl::ast::{Expr, Node, Place};
 use super::wdl::eval::MAX_BYTES;
 use super::wdl::functions;
 use super::wdl::text::{push_text, text_size};
+use super::weight::too_heavy_json;
 use super::{ActionView, Condition, Env, EvalError, Lookup, Mode, Object, ParseError, Reference};
 use crate::diagnostic::did_you_mean;
 use chrono::{DateTime, Utc};
@@ -370,6 +371,10 @@ fn html(rows: &[Vec<String>]) -> Result<String, EvalError> {
 }
 
 fn parse(content: &Value, schema: Option<&Schema>) -> Result<Value, EvalError> {
+    let heavy = content.as_str().map(str::as_bytes).and_then(too_heavy_json);
+    if let Some(told) = heavy {
+        return Err(wrong(format!("the values of the content would {told}")));
+    }
     let value = match content {
         Value::String(text) => Value::from_json(text)
             .map_err(|error| wrong(format!("the content is not JSON: {error}")))?,

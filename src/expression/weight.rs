@@ -1,12 +1,15 @@
 //! About how much memory a run takes by the values of a text, told before it is read: 16 MB of
-//! JSON may come to 400 MB of values, and of YAML to 1.2 GB. It looks at bytes and never parses.
+//! JSON may come to 400 MB of values, and of YAML to 1.2 GB. It looks at bytes, and makes
+//! no value of them.
+
+use serde::de::IgnoredAny;
 
 /// What comes from outside may weigh this much, in bytes.
 pub const MAX_WEIGHT: usize = 72 << 20;
 
 /// What an action gives may weigh more: 5 MB of records, as a page of an API has them, come to
 /// 170 MB by this measure.
-pub const MAX_RESULT_WEIGHT: usize = 256 << 20;
+const MAX_RESULT_WEIGHT: usize = 256 << 20;
 
 /// Why something of this weight is not read, in words that go on from "its values would"; none when
 /// it is.
@@ -15,6 +18,15 @@ pub fn too_heavy(weight: usize, limit: usize) -> Option<String> {
     let [weighs, most] = [weight, limit].map(|bytes| bytes >> 20);
     let told = format!("come to about {weighs} MiB of memory, and {most} are the most");
     (weight > limit).then_some(told)
+}
+
+/// Why the values of this text are not made in a run, in words that go on from "its values would";
+/// none when they are, and for what is no JSON.
+#[must_use]
+pub fn too_heavy_json(text: &[u8]) -> Option<String> {
+    let told = too_heavy(weight_of_json(text), MAX_RESULT_WEIGHT)?;
+    let is_json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
+    is_json.then_some(told)
 }
 
 // Measured: what a run takes at most that is started with many of them.

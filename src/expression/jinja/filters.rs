@@ -4,6 +4,7 @@
 use super::operators::size;
 use super::python::{self, Json};
 use super::{object, session, text};
+use crate::expression::too_heavy_json;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 use sha2::{Digest, Sha256};
@@ -113,6 +114,10 @@ fn fromjson(value: Value) -> Result<Value, Error> {
         return Ok(value);
     };
     session::bytes(text.len().saturating_mul(2))?;
+    if let Some(told) = too_heavy_json(text.as_bytes()) {
+        let message = format!("`fromjson`: its values would {told}");
+        return Err(Error::new(ErrorKind::InvalidOperation, message));
+    }
     match crate::expression::Value::from_json(text) {
         Ok(parsed) => Ok(object::to_jinja(&parsed, false)),
         Err(_) => Ok(value),

@@ -423,3 +423,39 @@ actions:
     assert_eq!(value("item"), 4);
     assert_eq!(value("workflow")["name"], "reads");
 }
+
+/// Text that is JSON of many small values, from a command, is not made into them by an expression.
+#[test]
+fn text_of_many_small_values_stays_text() {
+    let place = Place::new();
+    let heavy = "printf '[{}'; yes ',{}' | head -c 4000000 | tr -d '\\\\n'; printf '] '; echo .";
+    let cut = "@substring(body('list'), 0, sub(length(body('list')), 1))";
+    for (name, inside) in [
+        (
+            "parseJson",
+            format!("{{ type: parseJson, inputs: {{ content: \"{cut}\" }} }}"),
+        ),
+        (
+            "json",
+            format!("{{ type: compose, inputs: \"@json({})\" }}", &cut[1..]),
+        ),
+        (
+            "fromjson",
+            String::from(
+                "{ type: compose, inputs: \"{{ actions.list.outputs.body[:-1] | fromjson }}\" }",
+            ),
+        ),
+    ] {
+        let text =
+            format!("actions:\n  list: {{ type: shell, run: \"{heavy}\" }}\n  values: {inside}\n");
+        let file = place.file("heavy.yaml", &text);
+        let ran = place.run(&["run", &file, "-o", "json"]);
+        let told = String::from_utf8_lossy(&ran.stdout);
+        assert_eq!(ran.status.code(), Some(1), "{name}: {told} {ran:?}");
+        let of = "values would come to about";
+        assert!(
+            told.contains(of) || told.contains("values of the content would"),
+            "{name}: {told}"
+        );
+    }
+}

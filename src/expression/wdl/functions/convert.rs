@@ -2,13 +2,13 @@
 
 use super::date::culture;
 use super::{ANY, Args, Function, eager, lazy};
-use crate::expression::Value;
 use crate::expression::wdl::ast::Expr;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome};
 use crate::expression::wdl::number::Number;
 use crate::expression::wdl::number_parse;
 use crate::expression::wdl::text::{text_size, to_text};
 use crate::expression::wdl::{content, xml};
+use crate::expression::{Value, too_heavy_json};
 use rust_decimal::Decimal;
 
 pub(super) const TABLE: &[Function] = &[
@@ -118,17 +118,24 @@ fn decimal(_: &mut Ctx<'_>, args: &Args) -> Outcome {
         .ok_or_else(|| args.wrong(0, "a number, or text that is one of at most 28 digits"))
 }
 
+fn parsed(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
+    ctx.produce(text.len().saturating_mul(4))?;
+    if let Some(told) = too_heavy_json(text.as_bytes()) {
+        return Err(Fail::argument(
+            0,
+            format!("`json`: its values would {told}"),
+        ));
+    }
+    let value =
+        Value::from_json(text).map_err(|error| Fail::argument(0, format!("`json`: {error}")))?;
+    ctx.nested(value)
+}
+
 fn json(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     match args.value(0) {
         // The reference: of null, an empty object.
         Value::Null => Ok(Value::object(crate::expression::Object::new())),
-        Value::String(text) => {
-            // A value takes at least a byte of text and, with its slot, not more than this.
-            ctx.produce(text.len().saturating_mul(4))?;
-            let value = Value::from_json(text)
-                .map_err(|error| Fail::argument(0, format!("`json`: {error}")))?;
-            ctx.nested(value)
-        }
+        Value::String(text) => parsed(ctx, text),
         value @ Value::Object(map) => match content::of(map) {
             Some((kind, bytes)) => {
                 let text = String::from_utf8_lossy(&bytes);
@@ -136,10 +143,7 @@ fn json(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
                     let value = xml::to_json(ctx, &text).map_err(|fail| fail.blame(0))?;
                     return ctx.nested(value);
                 }
-                ctx.produce(text.len().saturating_mul(4))?;
-                let value = Value::from_json(&text)
-                    .map_err(|error| Fail::argument(0, format!("`json`: {error}")))?;
-                ctx.nested(value)
+                parsed(ctx, &text)
             }
             None => Ok(value.clone()),
         },
