@@ -1,12 +1,11 @@
 //! When a schedule's next time is: pure, on the calendar of its time zone.
 
-use crate::expression::{time_zone, zone_to_utc};
+use crate::expression::{Zone, time_zone, zone_to_utc};
 use crate::model::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
 use crate::time::Timestamp;
 use chrono::{
     DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime, TimeDelta, Timelike, Utc,
 };
-use chrono_tz::Tz;
 use croner::Cron;
 use std::str::FromStr;
 use std::time::Duration;
@@ -134,12 +133,12 @@ pub(super) fn next_after(
 /// Whether the time is behind the recurrence's end.
 fn is_over(recurrence: &Recurrence, at: Timestamp) -> bool {
     let zone = zone_of(recurrence.time_zone.as_deref());
-    let end = recurrence.end.and_then(|wall| on_the_clock(wall, zone));
+    let end = recurrence.end.and_then(|wall| on_the_clock(wall, &zone));
     end.is_some_and(|end| at > end)
 }
 
-fn zone_of(name: Option<&str>) -> Tz {
-    name.and_then(time_zone).unwrap_or(Tz::UTC)
+fn zone_of(name: Option<&str>) -> Zone {
+    name.and_then(time_zone).unwrap_or(Zone::UTC)
 }
 
 fn instant(utc: NaiveDateTime) -> Timestamp {
@@ -158,15 +157,15 @@ fn recurring(recurrence: &Recurrence, anchor: Timestamp, after: Timestamp) -> Op
         Frequency::Second => 1,
         Frequency::Minute => 60,
         Frequency::Hour => 3_600,
-        Frequency::Day | Frequency::Week => return by_day(recurrence, start, zone, after),
+        Frequency::Day | Frequency::Week => return by_day(recurrence, start, &zone, after),
         Frequency::Month => {
             return (0..CANDIDATES)
                 .filter_map(|n| start.checked_add_months(Months::new(n.checked_mul(every)?)))
-                .filter_map(|wall| on_the_clock(wall, zone))
+                .filter_map(|wall| on_the_clock(wall, &zone))
                 .find(|at| *at > after);
         }
     };
-    let first = on_the_clock(start, zone)?;
+    let first = on_the_clock(start, &zone)?;
     let step = i64::from(every) * seconds * 1_000;
     if first > after {
         return Some(first);
@@ -181,7 +180,7 @@ fn recurring(recurrence: &Recurrence, anchor: Timestamp, after: Timestamp) -> Op
 fn by_day(
     recurrence: &Recurrence,
     start: NaiveDateTime,
-    zone: Tz,
+    zone: &Zone,
     after: Timestamp,
 ) -> Option<Timestamp> {
     let weekly = recurrence.frequency == Frequency::Week;
@@ -211,7 +210,7 @@ fn by_day(
         let weeks = (monday(day) - monday(start.date())).num_weeks();
         weeks % every == 0 && days.contains(&day.weekday().num_days_from_monday())
     };
-    let local = after.to_utc().with_timezone(&zone).date_naive();
+    let local = after.to_utc().with_timezone(zone).date_naive();
     let mut day = local.checked_sub_days(Days::new(1))?.max(start.date());
     for _ in 0..CANDIDATES {
         if meant(day) {
@@ -231,7 +230,7 @@ fn by_day(
 }
 
 /// A wall clock's time; one that the clock skips is an hour later.
-fn on_the_clock(wall: NaiveDateTime, zone: Tz) -> Option<Timestamp> {
+fn on_the_clock(wall: NaiveDateTime, zone: &Zone) -> Option<Timestamp> {
     zone_to_utc(wall, zone)
         .or_else(|| zone_to_utc(wall.checked_add_signed(TimeDelta::hours(1))?, zone))
         .map(instant)

@@ -9,9 +9,9 @@ use crate::expression::wdl::culture::Culture;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome};
 use crate::expression::wdl::time::format::format;
 use crate::expression::wdl::time::parse::{parse, parse_exact};
-use crate::expression::wdl::time::{Stamp, Unit, span, zone};
+use crate::expression::wdl::time::zone::{self, Zone};
+use crate::expression::wdl::time::{Stamp, Unit, span};
 use chrono::{Datelike, NaiveDateTime, TimeDelta};
-use chrono_tz::Tz;
 
 pub(super) const TABLE: &[Function] = &[
     eager("addDays", 2, 3, |ctx, args| add(ctx, args, Unit::Day)),
@@ -148,7 +148,7 @@ fn start(ctx: &mut Ctx<'_>, args: &Args, of: fn(Stamp) -> Stamp) -> Outcome {
     show(ctx, args, 1, time)
 }
 
-fn named_zone(args: &Args, index: usize) -> Outcome<Tz> {
+fn named_zone(args: &Args, index: usize) -> Outcome<Zone> {
     zone::find(args.text(index)?).ok_or_else(|| {
         args.wrong(
             index,
@@ -157,32 +157,35 @@ fn named_zone(args: &Args, index: usize) -> Outcome<Tz> {
     })
 }
 
-fn to_utc(wall: NaiveDateTime, from: Tz) -> Outcome<NaiveDateTime> {
+fn to_utc(wall: NaiveDateTime, from: &Zone) -> Outcome<NaiveDateTime> {
     zone::to_utc(wall, from).ok_or_else(|| {
         Fail::argument(
             0,
-            format!("{wall} does not occur in {from}: the clocks are put forward"),
+            format!(
+                "{wall} does not occur in {}: the clocks are put forward",
+                from.name()
+            ),
         )
     })
 }
 
 fn convert_from_utc(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let time = stamp(ctx, args, 0)?;
-    let local = zone::from_utc(time.wall, named_zone(args, 1)?);
+    let local = zone::from_utc(time.wall, &named_zone(args, 1)?);
     show(ctx, args, 2, local)
 }
 
 /// The source zone says what the clock of the timestamp means, whatever its `Z` says.
 fn convert_time_zone(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let time = stamp(ctx, args, 0)?;
-    let utc = to_utc(time.wall, named_zone(args, 1)?)?;
-    let local = zone::from_utc(utc, named_zone(args, 2)?);
+    let utc = to_utc(time.wall, &named_zone(args, 1)?)?;
+    let local = zone::from_utc(utc, &named_zone(args, 2)?);
     show(ctx, args, 3, local)
 }
 
 fn convert_to_utc(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let time = stamp(ctx, args, 0)?;
-    let wall = to_utc(time.wall, named_zone(args, 1)?)?;
+    let wall = to_utc(time.wall, &named_zone(args, 1)?)?;
     show(ctx, args, 2, Stamp { wall, utc: true })
 }
 
