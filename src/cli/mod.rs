@@ -17,6 +17,7 @@ mod list;
 mod log;
 mod logs;
 mod man;
+mod memory;
 mod output;
 mod progress;
 mod prune;
@@ -89,7 +90,10 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     // Runs need a worker beside the one that follows them; everything else asks one question.
     match &arguments.command {
         Command::Run(args) => block_on(&mut workers(), run::run(global, screen, args)),
-        Command::Serve(args) => block_on(&mut workers(), serve::serve(global, screen, args)),
+        Command::Serve(args) => {
+            memory::give_back_what_is_freed();
+            block_on(&mut workers(), serve::serve(global, screen, args))
+        }
         Command::Resume(args) => block_on(&mut workers(), resume::resume(global, screen, args)),
         Command::List(args) => block_on(&mut alone(), list::run(global, screen, args)),
         Command::Status(args) => block_on(&mut alone(), status::run(global, screen, args)),

@@ -176,32 +176,19 @@ fn resident(server: &Server) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// The environment that the unit which is shipped gives a server.
-fn of_the_unit(command: &mut std::process::Command) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/windlass.service");
-    let unit = std::fs::read_to_string(path).unwrap();
-    let lines = unit.lines();
-    for line in lines.filter_map(|line| line.strip_prefix("Environment=")) {
-        let (name, value) = line.split_once('=').unwrap();
-        command.env(name, value);
-    }
-}
-
-fn by_hand(_: &mut std::process::Command) {}
-
 /// What sleepers cost in the process that started them and in the one after it, beyond an empty
 /// server, in KiB.
 #[allow(clippy::disallowed_methods)] // The test measures real time.
-async fn sleepers(how: &str, change: fn(&mut std::process::Command)) -> (u64, u64) {
+async fn sleepers() -> (u64, u64) {
     const SLEEPERS: usize = 10_000;
     let dir = tempfile::tempdir().unwrap();
     let empty = {
         let other = tempfile::tempdir().unwrap();
-        let server = Start::new(other.path()).spawn_with(change);
+        let server = Start::new(other.path()).spawn();
         server.get("/readyz").await;
         resident(&server)
     };
-    let server = Start::new(dir.path()).spawn_with(change);
+    let server = Start::new(dir.path()).spawn();
     let put = server.ask(Method::PUT, "/v1/workflows/sleep").body(SLEEP);
     assert_eq!(answer(put).await.0, 201);
     let (_urls, url) = watch::channel(server.url.clone());
@@ -214,7 +201,7 @@ async fn sleepers(how: &str, change: fn(&mut std::process::Command)) -> (u64, u6
     let grown = resident(&server);
     server.kill();
     let began = Instant::now();
-    let server = Start::new(dir.path()).spawn_with(change);
+    let server = Start::new(dir.path()).spawn();
     let ready = began.elapsed();
     assert_eq!(server.get("/readyz").await.0, 200);
     let again = resident(&server);
@@ -223,7 +210,7 @@ async fn sleepers(how: &str, change: fn(&mut std::process::Command)) -> (u64, u6
     let listed = began.elapsed();
     assert_eq!(page["more"], json!(SLEEPERS - 1));
     eprintln!(
-        "{how}: {SLEEPERS} sleepers started in {took:.1} s: {grown} KiB then, {again} KiB after a \
+        "{SLEEPERS} sleepers started in {took:.1} s: {grown} KiB then, {again} KiB after a \
          restart, {empty} KiB empty; ready after {ready:?}, listed in {listed:?}"
     );
     assert!(ready < Duration::from_secs(1), "ready after {ready:?}");
@@ -234,8 +221,6 @@ async fn sleepers(how: &str, change: fn(&mut std::process::Command)) -> (u64, u6
 #[ignore = "measures: only a release build is meant"]
 async fn ten_thousand_sleepers_cost_little() {
     const TARGET: u64 = 20 * 1_024;
-    let (_, again) = sleepers("by hand", by_hand).await;
-    assert!(again < TARGET, "{again} KiB");
-    let (grown, again) = sleepers("as the unit", of_the_unit).await;
+    let (grown, again) = sleepers().await;
     assert!(again < TARGET && grown < TARGET, "{grown} KiB, {again} KiB");
 }
