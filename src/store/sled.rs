@@ -503,10 +503,6 @@ fn guard<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, KvError> {
 impl From<sled::Error> for KvError {
     fn from(error: sled::Error) -> Self {
         match error {
-            // A file that ends before what it should hold was cut.
-            sled::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                Self::Corrupt(String::from("a file ends too early"))
-            }
             sled::Error::Io(error) => Self::Io(as_the_system_says(error)),
             error => {
                 let text = error.to_string();

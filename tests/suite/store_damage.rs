@@ -622,3 +622,27 @@ fn a_commit_that_repeats_itself_is_written_short_and_counted_long() {
     assert!((95_000..96_000).contains(&read), "{read}");
     assert_eq!(told.change_bytes, read);
 }
+
+/// Behind the snapshot the run goes on without them; its history does not pass over them.
+#[test]
+fn events_that_are_missing_are_not_passed_over() {
+    let place = tempfile::tempdir().unwrap();
+    let original = place.path().join("original");
+    sample(&original, false);
+    for number in 0..10 {
+        let dir = place.path().join(number.to_string());
+        copy(&original, &dir);
+        let db = database(&dir);
+        let keys = db.scan_prefix(b"zrun-3\0").keys().map(Result::unwrap);
+        let key = keys.collect::<Vec<_>>().swap_remove(number);
+        db.remove(key).unwrap();
+        db.flush().unwrap();
+        drop(db);
+        let store = open_again(&dir);
+        store.load("run-3").unwrap();
+        match store.history("run-3", 0, usize::MAX) {
+            Err(StoreError::Corrupt { what }) => assert!(what.contains("missing"), "{what}"),
+            other => panic!("{number}: {other:?}"),
+        }
+    }
+}
