@@ -78,9 +78,11 @@ read_terms(Stream) :-
     ).
 
 makes_operators((:- Directive)) :-
-    memberchk(Directive, [op(_, _, _), use_module(_), use_module(_, _), ensure_loaded(_)]),
+    memberchk(Directive, [
+        op(_, _, _), use_module(library(_)), use_module(library(_), _), ensure_loaded(library(_))
+    ]),
     directive(Directive).
-makes_operators(use_module(Library)) :- directive(use_module(Library)).
+makes_operators(use_module(library(Library))) :- library(Library).
 
 prepare(Job) :-
     assertz((script:return(Key, Value) :- windlass:store(Key, Value))),
