@@ -329,14 +329,30 @@ pub(super) async fn list(
             RunStatus::parse(&word).ok_or_else(|| bad(format!("`{word}` is no status")))?;
         filter.status.push(status);
     }
-    for word in words(&query.label) {
-        let Some((name, text)) = word.split_once('=') else {
-            return Err(bad(format!("`{word}` is no label: NAME=TEXT")));
-        };
-        filter.labels.insert(name.to_owned(), text.to_owned());
-    }
+    let label = query.label.as_deref().unwrap_or_default();
+    filter.labels =
+        labels(label).ok_or_else(|| bad(format!("`{label}` is no label: NAME=TEXT")))?;
     let report = app.look(move |store| list_report(store, &filter)).await?;
     Ok(axum::Json(report))
+}
+
+/// Labels with commas between them: what has no `=` belongs to the text before it.
+fn labels(text: &str) -> Option<BTreeMap<String, String>> {
+    let mut labels: Vec<(&str, String)> = Vec::new();
+    for part in text.split(',').filter(|_| !text.is_empty()) {
+        match part.split_once('=') {
+            Some((name, text)) => labels.push((name.trim(), text.to_owned())),
+            None => {
+                let (_, text) = labels.last_mut()?;
+                text.push(',');
+                text.push_str(part);
+            }
+        }
+    }
+    let owned = labels
+        .into_iter()
+        .map(|(name, text)| (name.to_owned(), text));
+    Some(owned.collect())
 }
 
 /// Why a run is where it is.

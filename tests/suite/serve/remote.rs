@@ -64,7 +64,9 @@ async fn every_command_asks_the_server() {
     assert_eq!(lines.last().unwrap(), &json!({ "result": 4 }));
     let again = ask(&["run", &count, "--id", "one"]);
     assert_eq!(again.status.code(), Some(2), "{}", text(&again));
-    let detached = ask(&["run", &sleep, "--id", "two", "--detach", "--label", "a=b"]);
+    let detached = ask(&[
+        "run", &sleep, "--id", "two", "--detach", "--label", "a=b", "--label", "c=d, e",
+    ]);
     assert_eq!(text(&detached), "two\n");
 
     let list = parsed(&ask(&["list", "-o", "json"]));
@@ -73,7 +75,7 @@ async fn every_command_asks_the_server() {
         (&json!("two"), &json!("one"))
     );
     let some = parsed(&ask(&[
-        "list", "--label", "a=b", "--status", "waiting", "-o", "json",
+        "list", "--label", "a=b", "--label", "c=d, e", "--status", "waiting", "-o", "json",
     ]));
     assert_eq!(some.as_array().unwrap().len(), 1);
     let status = parsed(&ask(&["status", "two", "-o", "json"]));
