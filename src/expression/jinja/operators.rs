@@ -3,7 +3,7 @@
 
 use super::{python, session};
 use crate::expression::MAX_DEPTH;
-use minijinja::value::{Value, ValueKind};
+use minijinja::value::{Tuple, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 use std::cmp::Ordering;
 
@@ -52,8 +52,71 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         Ok::<_, Error>(value)
     });
     engine.add_filter("__raw", |value: Value| value);
+    engine.add_filter("__slice", slice);
     // The builtin test would ask a lenient map, which has every key.
     engine.add_test("in", |item: Value, all: Value| contains(&item, &all));
+}
+
+/// `value[start:stop:step]`. The engine's own fails on what is empty when the step is negative.
+fn slice(
+    value: &Value,
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: Option<i64>,
+) -> Result<Value, Error> {
+    let step = step.unwrap_or(1);
+    if step == 0 {
+        return Err(invalid(String::from("slice step cannot be zero")));
+    }
+    session::work(size(value))?;
+    match value.kind() {
+        ValueKind::Undefined | ValueKind::None => Ok(Value::from(Vec::<Value>::new())),
+        ValueKind::String => {
+            let letters: Vec<char> = value.as_str().unwrap_or_default().chars().collect();
+            let taken = places(start, stop, step, letters.len());
+            Ok(Value::from(
+                taken.filter_map(|at| letters.get(at)).collect::<String>(),
+            ))
+        }
+        ValueKind::Seq | ValueKind::Iterable => {
+            let items: Vec<Value> = value.try_iter()?.collect();
+            let taken = places(start, stop, step, items.len());
+            let taken: Vec<Value> = taken.filter_map(|at| items.get(at).cloned()).collect();
+            Ok(match value.is_tuple() {
+                true => Value::from(Tuple::from(taken)),
+                false => Value::from(taken),
+            })
+        }
+        kind => Err(invalid(format!("value of type {kind} cannot be sliced"))),
+    }
+}
+
+/// The places that a slice takes of so many, as Python counts them.
+fn places(
+    start: Option<i64>,
+    stop: Option<i64>,
+    step: i64,
+    length: usize,
+) -> impl Iterator<Item = usize> {
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    let (lowest, highest) = match step > 0 {
+        true => (0, length),
+        false => (-1, length - 1),
+    };
+    let within = |place: i64| {
+        let from_the_end = if place < 0 { length } else { 0 };
+        place.saturating_add(from_the_end).clamp(lowest, highest)
+    };
+    let (first, end) = match step > 0 {
+        true => (lowest, highest),
+        false => (highest, lowest),
+    };
+    let (first, end) = (start.map_or(first, within), stop.map_or(end, within));
+    let more = move |at: &i64| if step > 0 { *at < end } else { *at > end };
+    std::iter::successors(Some(first).filter(more), move |at| {
+        at.checked_add(step).filter(more)
+    })
+    .filter_map(|at| usize::try_from(at).ok())
 }
 
 fn invalid(message: String) -> Error {

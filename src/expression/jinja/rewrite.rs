@@ -203,6 +203,24 @@ impl Writer {
                 self.push(var.id);
             }
             Expr::Const(constant) => self.constant(&constant.value),
+            Expr::Slice(slice) if slice.step.is_some() => {
+                self.slices += 1;
+                self.push("(");
+                self.wrapped(&slice.expr);
+                self.slices -= 1;
+                self.push("|__slice");
+                for (part, before) in [&slice.start, &slice.stop, &slice.step]
+                    .into_iter()
+                    .zip(["(", ", ", ", "])
+                {
+                    self.push(before);
+                    match part {
+                        Some(part) => self.expr(part),
+                        None => self.push("none"),
+                    }
+                }
+                self.push("))");
+            }
             Expr::Slice(slice) => {
                 self.slices += 1;
                 self.wrapped(&slice.expr);
