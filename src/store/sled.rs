@@ -46,7 +46,7 @@ pub struct SledOptions {
 /// system keeps the rest of the file, and a thousand loops are no slower with this than with all of
 /// it. sled counts a page as it is on disk, which is less than what it takes in memory, and looks
 /// only now and then whether there are too many.
-const CACHE: u64 = 3 << 20;
+const CACHE: u64 = 8 << 20;
 
 impl Default for SledOptions {
     fn default() -> Self {
