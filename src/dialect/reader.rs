@@ -270,6 +270,13 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Keeps a script once: its place may be read again, for another step.
+pub(super) fn keep(scripts: &mut Vec<Script>, script: Script) {
+    if !scripts.iter().any(|known| known.lines == script.lines) {
+        scripts.push(script);
+    }
+}
+
 /// The names that are known, as far as their list is of help.
 pub(super) fn listed(known: &[&str]) -> String {
     const SHOWN: usize = 40;

@@ -6,7 +6,7 @@ mod request;
 mod schedule;
 
 pub use policy::Policy;
-pub use request::{Fault, Request, WHOLE_STATE, fault_kind};
+pub use request::{Fault, MODEL_OPTIONS, Request, WHOLE_STATE, fault_kind};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
 
 use crate::expression::{Mode, Template, Value};

@@ -24,6 +24,21 @@ pub struct Request {
     pub timeout_ms: Option<u64>,
 }
 
+/// What a question to a model may have that goes to the model as it is (docs/actions.md).
+pub const MODEL_OPTIONS: [&str; 11] = [
+    "max_tokens",
+    "max_completion_tokens",
+    "response_format",
+    "top_p",
+    "stop",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "tools",
+    "tool_choice",
+    "reasoning_effort",
+];
+
 /// Stands for the whole state of a run at `globals.state` in the stored inputs of a script: the
 /// state is there already, and would be stored again with every script.
 pub const WHOLE_STATE: &str = "(the whole state)";

@@ -23,7 +23,6 @@ outputs: \"@variables('n')\"
 /// A place with a store that has a run; none: nothing can be traced here.
 fn traced() -> Option<(Place, String)> {
     if !strace_works() {
-        println!("skipped: there is no strace here that may trace");
         return None;
     }
     let place = Place::new();

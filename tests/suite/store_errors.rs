@@ -41,7 +41,6 @@ fn fails_at(calls: &str, how: &str, when: &str) -> (Option<Disturbed>, String) {
 #[test]
 fn an_error_of_the_disk_at_any_call_loses_nothing() {
     if !strace_works() {
-        println!("skipped: there is no strace here that may trace");
         return;
     }
     let places = usize::try_from(from_env("WINDLASS_ERRORS", 3)).unwrap();

@@ -461,11 +461,16 @@ fn tell(done: &[Done]) {
     }
 }
 
+/// Whether strace may trace here; says so when it may not.
 pub fn strace_works() -> bool {
     let tried = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
         .output();
-    tried.is_ok_and(|output| output.status.success())
+    let works = tried.is_ok_and(|output| output.status.success());
+    if !works {
+        println!("skipped: there is no strace here that may trace");
+    }
+    works
 }
 
 /// Records a writer of so many groups in `dir`.
@@ -502,7 +507,6 @@ fn recorded_of(command: &Command, dir: &Path, log: &Path, more: &[&str]) -> Vec<
 #[test]
 fn what_was_synced_is_there_whatever_became_of_the_rest() {
     if !strace_works() {
-        println!("skipped: there is no strace here that may trace");
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -565,7 +569,6 @@ fn what_was_synced_is_there_whatever_became_of_the_rest() {
 fn many_writers_at_once_leave_no_more_unsynced_than_one() {
     const SEGMENT: u64 = 2 << 20;
     if !strace_works() {
-        println!("skipped: there is no strace here that may trace");
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -601,7 +604,6 @@ fn many_writers_at_once_leave_no_more_unsynced_than_one() {
 #[test]
 fn the_names_on_the_way_to_a_new_store_are_durable_before_anything_is_acknowledged() {
     if !strace_works() {
-        println!("skipped: there is no strace here that may trace");
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -642,7 +644,6 @@ fn the_names_on_the_way_to_a_new_store_are_durable_before_anything_is_acknowledg
 #[test]
 fn what_a_process_left_is_durable_before_anything_is_made_of_it() {
     if !strace_works() {
-        println!("skipped: there is no strace here that may trace");
         return;
     }
     let place = tempfile::tempdir().unwrap();
@@ -666,7 +667,6 @@ fn what_a_process_left_is_durable_before_anything_is_made_of_it() {
 #[test]
 fn a_repaired_store_is_durable_before_it_is_in_its_place() {
     if !strace_works() {
-        println!("skipped: there is no strace here that may trace");
         return;
     }
     let place = tempfile::tempdir().unwrap();

@@ -4,7 +4,7 @@
 use crate::action::inputs::{Inputs, invalid, mismatch, scalar};
 use crate::action::surroundings::resolved;
 use crate::expression::{Object, Value};
-use crate::model::Fault;
+use crate::model::{Fault, MODEL_OPTIONS};
 use std::io::Read;
 use std::time::Duration;
 
@@ -23,21 +23,6 @@ const MAX_RETRIES: i64 = 20;
 
 /// The largest file with a key, in bytes.
 const MAX_KEY: u64 = 64 << 10;
-
-/// What goes to the model as it is.
-const PASSED: [&str; 11] = [
-    "max_tokens",
-    "max_completion_tokens",
-    "response_format",
-    "top_p",
-    "stop",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "tools",
-    "tool_choice",
-    "reasoning_effort",
-];
 
 /// A form of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +81,7 @@ impl Settings {
         };
         let others = from
             .all()
-            .filter(|(key, value)| PASSED.contains(key) && !value.is_null());
+            .filter(|(key, value)| MODEL_OPTIONS.contains(key) && !value.is_null());
         Ok(Self {
             target,
             model,

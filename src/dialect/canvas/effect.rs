@@ -4,7 +4,7 @@ use super::Canvas;
 use super::node::{Body, Reading, open};
 use super::tree::{Agent, Ports, Shell, Socket, Text, What};
 use crate::diagnostic::nearest;
-use crate::dialect::reader::{Fields, constant};
+use crate::dialect::reader::{Fields, constant, keep};
 use crate::expression::{Object, PortKind, Template, Value};
 use crate::source::{Entry, Kind};
 
@@ -188,14 +188,7 @@ impl Canvas<'_> {
         if let (Some(language), Some((entry, text))) = (language, code) {
             let script = self.reader.script(language, &entry.value, text);
             // A file that is named twice is read twice.
-            if !self
-                .whole
-                .scripts
-                .iter()
-                .any(|known| known.lines == script.lines)
-            {
-                self.whole.scripts.push(script);
-            }
+            keep(&mut self.whole.scripts, script);
         }
         let outputs = node.outputs.take();
         let outputs = Ports {

@@ -7,29 +7,19 @@ use crate::diagnostic::nearest;
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
 use crate::hir::{Call, RetryPolicy, StepKind, Wait};
-use crate::model::{Name, Status};
+use crate::model::{MODEL_OPTIONS, Name, Status};
 use crate::source::{Entry, Kind, Node};
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
-/// What a question to a model may have (docs/actions.md); `action/llm` reads it.
-const AI: [&str; 27] = [
+/// What a question to a model may have beside [`MODEL_OPTIONS`] (docs/actions.md); `action/llm` reads
+/// it.
+const AI: [&str; 16] = [
     "prompt",
     "messages",
     "system",
     "model",
     "temperature",
-    "max_tokens",
-    "max_completion_tokens",
-    "response_format",
-    "top_p",
-    "stop",
-    "seed",
-    "presence_penalty",
-    "frequency_penalty",
-    "tools",
-    "tool_choice",
-    "reasoning_effort",
     "provider",
     "base_url",
     "api_base",
@@ -379,6 +369,7 @@ impl Loom<'_> {
         let what = format!("`inputs` of `{}`", act.name);
         if let Some(mut fields) = self.reader.fields(&entry.value, &what, hint) {
             fields.allow(&AI);
+            fields.allow(&MODEL_OPTIONS);
             let asks = ["prompt", "messages"].map(|key| fields.get(key).is_some());
             // A misspelt key is reported as such, not as missing too.
             let meant = |entry: &Entry| nearest(&entry.key, ["prompt", "messages"]).is_some();

@@ -3,7 +3,7 @@
 use super::make::{given, jinja, merge, object, replace, script_state};
 use super::node::{Made, Sink};
 use super::{Place, Tea, make};
-use crate::dialect::reader::Fields;
+use crate::dialect::reader::{Fields, keep};
 use crate::expression::{Template, Wire};
 use crate::hir::Assignment;
 use crate::model::Name;
@@ -158,9 +158,7 @@ impl<'n> Tea<'_, 'n> {
         }
         let script = self.reader.script(language.executor(), code, text);
         // A corrector is read once for each loop that it corrects for.
-        if !self.scripts.iter().any(|known| known.lines == script.lines) {
-            self.scripts.push(script);
-        }
+        keep(&mut self.scripts, script);
     }
 
     /// A comment of Jinja in code is left out of it, also where it was meant as code.

@@ -1,0 +1,99 @@
+//! What a store takes for its own, and what it does after a sync that failed.
+
+use super::super::memory::Memory;
+use super::*;
+use std::sync::atomic::AtomicBool;
+
+fn with(meta: &Meta) -> Result<Rows<Memory>, StoreError> {
+    let kv = Memory::default();
+    let mut writer = Writer::default();
+    writer.stage_meta(meta).unwrap();
+    kv.apply(&writer.stage).unwrap();
+    Rows::recover(kv, Retention::default(), "here")
+}
+
+#[test]
+fn a_store_of_others_and_one_of_a_later_version_are_refused() {
+    assert!(with(&Meta::current()).is_ok());
+    let refused = |meta: &Meta| match with(meta) {
+        Err(StoreError::Foreign { reason, .. }) => reason,
+        other => panic!("{:?}", other.map(drop)),
+    };
+    let others = Meta {
+        magic: String::from("another store"),
+        ..Meta::current()
+    };
+    assert_eq!(refused(&others), "other magic");
+    let later = Meta {
+        format: FORMAT + 1,
+        ..Meta::current()
+    };
+    assert!(refused(&later).contains("this version knows 1"));
+}
+
+/// A disk of which one sync fails.
+#[derive(Default)]
+struct Failing {
+    memory: Memory,
+    fails: AtomicBool,
+}
+
+impl Kv for Failing {
+    type Bytes = <Memory as Kv>::Bytes;
+
+    fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError> {
+        self.memory.get(key)
+    }
+
+    fn range(
+        &self,
+        range: super::super::kv::Range,
+    ) -> impl DoubleEndedIterator<Item = super::super::kv::KvRow<Self::Bytes>> + '_ {
+        self.memory.range(range)
+    }
+
+    fn apply(&self, stage: &super::super::stage::Stage) -> Result<(), KvError> {
+        self.memory.apply(stage)
+    }
+
+    fn flush(&self) -> Result<(), KvError> {
+        self.memory.flush()
+    }
+
+    fn sync(&self, group: u64) -> Result<(), KvError> {
+        if self.fails.swap(false, Ordering::SeqCst) {
+            return Err(KvError::Io(std::io::Error::other("it failed")));
+        }
+        self.memory.sync(group)
+    }
+
+    fn reopen(&self) -> Result<(), KvError> {
+        self.memory.reopen()
+    }
+
+    fn synced(&self) -> u64 {
+        self.memory.synced()
+    }
+}
+
+/// What the failed sync was to write may be lost, and the next one would succeed.
+#[test]
+fn after_a_sync_that_failed_nothing_is_taken_before_the_store_is_opened_again() {
+    let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
+    let commit = || store.make_durable(lock(&store.writer));
+    commit().unwrap();
+    store.kv.fails.store(true, Ordering::SeqCst);
+    assert!(matches!(commit(), Err(StoreError::Io(_))));
+    for _ in 0..2 {
+        assert!(matches!(commit(), Err(StoreError::Failed { .. })));
+        assert!(matches!(store.sweep(), Err(StoreError::Failed { .. })));
+        assert!(matches!(store.runnable(), Err(StoreError::Failed { .. })));
+        assert!(matches!(store.load("r"), Err(StoreError::Failed { .. })));
+        assert!(matches!(store.check(), Err(StoreError::Failed { .. })));
+    }
+    let group = store.kv.synced();
+    store.reopen().unwrap();
+    assert!(store.runnable().unwrap().is_empty());
+    commit().unwrap();
+    assert_eq!(store.kv.synced(), group + 1);
+}
