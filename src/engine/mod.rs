@@ -79,7 +79,7 @@ pub use crate::time::{Timestamp, format_duration, parse_duration};
 use crate::dialect::Caps;
 use crate::machine::Event;
 use crate::model::{Fault, Name};
-use crate::scheduler::{Scheduler, Start, WATCHED};
+use crate::scheduler::{Scheduler, Start, Watcher, watch};
 use crate::store::{MemoryStore, SledStore, Store};
 use load::Workflows;
 use named::Compiled;
@@ -88,7 +88,6 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use ulid::Ulid;
 
 /// What an engine is made from.
@@ -319,7 +318,7 @@ impl Engine {
         input: Value,
         options: StartOptions,
     ) -> Result<RunHandle, EngineError> {
-        let (watcher, updates) = mpsc::channel(WATCHED);
+        let (watcher, updates) = watch();
         let run = self
             .start_watched(workflow, input, options, Some(watcher))
             .await?;
@@ -344,7 +343,7 @@ impl Engine {
         workflow: &Workflow,
         input: Value,
         options: StartOptions,
-        watcher: Option<mpsc::Sender<Update>>,
+        watcher: Option<Watcher>,
     ) -> Result<Name, EngineError> {
         let input = workflow.accept(input)?;
         let id = options
@@ -421,7 +420,7 @@ impl Engine {
     /// # Errors
     /// Store errors, an unknown run.
     pub async fn handle(&self, run: &str) -> Result<RunHandle, EngineError> {
-        let (watcher, updates) = mpsc::channel(WATCHED);
+        let (watcher, updates) = watch();
         let header = self.scheduler.watch(run, watcher).await?;
         Ok(RunHandle::new(header.id, updates, self.inspector.clone()))
     }

@@ -4,13 +4,12 @@ use super::{EngineError, Inspector};
 use crate::expression::Value;
 use crate::machine::{Outcome, PauseReason, RunError, RunStatus};
 use crate::model::{Name, Status};
-use crate::scheduler::{ScheduleError, Update};
-use tokio::sync::mpsc::Receiver;
+use crate::scheduler::{ScheduleError, Update, Updates};
 
 /// A run that was started or is watched.
 pub struct RunHandle {
     id: Name,
-    updates: Receiver<Update>,
+    updates: Updates,
     inspector: Inspector,
 }
 
@@ -50,7 +49,7 @@ fn because(error: Option<&RunError>) -> String {
 }
 
 impl RunHandle {
-    pub(super) fn new(id: Name, updates: Receiver<Update>, inspector: Inspector) -> Self {
+    pub(super) fn new(id: Name, updates: Updates, inspector: Inspector) -> Self {
         Self {
             id,
             updates,
@@ -66,7 +65,7 @@ impl RunHandle {
 
     /// The next durable step, pause or end; none when there is nothing more to come.
     pub async fn next(&mut self) -> Option<Update> {
-        self.updates.recv().await
+        self.updates.next().await
     }
 
     /// How the run ended, once it has.
@@ -75,8 +74,9 @@ impl RunHandle {
     /// [`RunFailure::Paused`], [`RunFailure::Stuck`], and store errors; a run that ended badly
     /// is an outcome here.
     pub async fn outcome(mut self) -> Result<Outcome, RunFailure> {
+        self.updates.only_end();
         let mut told = None;
-        while let Ok(update) = self.updates.try_recv() {
+        while let Some(update) = self.updates.try_next() {
             match self.end(update) {
                 Some(Ok(outcome)) => return Ok(outcome),
                 Some(other) => told = Some(other),
@@ -90,7 +90,7 @@ impl RunHandle {
         if let Some(told) = told {
             return told;
         }
-        while let Some(update) = self.updates.recv().await {
+        while let Some(update) = self.updates.next().await {
             if let Some(end) = self.end(update) {
                 return end;
             }

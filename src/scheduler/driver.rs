@@ -1,11 +1,12 @@
 //! The driver's thread: gather, take a turn (`turn`), release.
 
 use super::gates::Limits;
-use super::live::{Live, Watchers};
+use super::live::Live;
 use super::recovery::{MANY_PROGRAMS, Outage, Setbacks};
 use super::tasks::{Completion, Workshop};
 use super::timers::Timers;
 use super::turn::Spare;
+use super::watch::Watchers;
 use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Update, clock::Clock};
 use crate::machine::{Effect, Event, RunStatus, TimerId};
 use crate::model::Name;

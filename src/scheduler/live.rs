@@ -1,14 +1,13 @@
 //! A run in memory: its state, its place in the store, and what waits to be done with it.
 
 use super::tasks::{Of, Tasks, Workshop};
-use super::{Loaded, Reply, STEPS_WATCHED, Update};
+use super::{Loaded, Reply};
 use crate::machine::{EffectId, Event, RunState, RunStatus, Transition};
 use crate::model::{Name, Request};
 use crate::store::{Commit, Placement, ProgramSource, RunHeader, StoredRun, state_size};
 use crate::time::Timestamp;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 /// A run that waits longer than this leaves memory (spec: architecture.md, law 9).
 const STAYS_IN_MEMORY: Duration = Duration::from_secs(5);
@@ -181,63 +180,5 @@ impl Live {
         self.inbox.is_empty()
             && self.tasks.len() == 0
             && !matches!(self.header.placement, Placement::Runnable)
-    }
-}
-
-/// So many runs that nobody watches any more may be among those that are watched.
-const MANY: usize = 128;
-
-/// Those who watch a run.
-#[derive(Default)]
-pub(super) struct Watchers {
-    of: HashMap<Name, Vec<mpsc::Sender<Update>>>,
-    /// With more runs than this it is looked for those who have gone: most who start a run do not
-    /// stay, and a channel costs some kilobytes.
-    sweep_at: usize,
-}
-
-impl Watchers {
-    pub fn add(&mut self, run: &Name, watcher: mpsc::Sender<Update>) {
-        self.of.entry(run.clone()).or_default().push(watcher);
-        if self.of.len() > self.sweep_at {
-            self.of.retain(|_, watchers| {
-                watchers.retain(|watcher| !watcher.is_closed());
-                !watchers.is_empty()
-            });
-            self.sweep_at = self.of.len() * 2 + MANY;
-        }
-    }
-
-    /// Tells all, if there are any; those who have gone are forgotten. One who does not keep up
-    /// misses steps, which it finds in the store; it is let go rather than left without a pause or an
-    /// end.
-    pub fn tell(&mut self, run: &Name, update: impl FnOnce() -> Update) {
-        let Some(watchers) = self.of.get_mut(run) else {
-            return;
-        };
-        let mut further = watchers.len();
-        let mut update = Some(update());
-        watchers.retain(|watcher| {
-            further -= 1;
-            // Most are watched by one, who gets it as it is.
-            let update = match further {
-                0 => update.take(),
-                _ => update.clone(),
-            };
-            let waiting = watcher.max_capacity() - watcher.capacity();
-            match update {
-                Some(Update::Step(_)) if waiting >= STEPS_WATCHED => !watcher.is_closed(),
-                Some(update) => watcher.try_send(update).is_ok(),
-                None => true,
-            }
-        });
-        if watchers.is_empty() {
-            self.of.remove(run);
-        }
-    }
-
-    /// The run has ended: there is nothing more to tell.
-    pub fn close(&mut self, run: &Name) {
-        self.of.remove(run);
     }
 }

@@ -22,18 +22,20 @@ mod stepped;
 mod tasks;
 mod timers;
 mod turn;
+mod watch;
 
 pub use clock::now;
 pub use gates::Limits;
 pub use metrics::Metrics;
 pub use stepped::{Answer, Stepped};
+pub use watch::{Update, Updates, Watcher, watch};
 
 use gates::Gates;
 use tasks::Workshop;
 
 use crate::action::Registry;
 use crate::expression::Value;
-use crate::machine::{Event, HistoryEvent, LoopState, Outcome, PauseReason, RunState, RunStatus};
+use crate::machine::{Event, HistoryEvent, LoopState, RunState, RunStatus};
 use crate::model::Name;
 use crate::program::{Program, ProgramHash};
 use crate::store::{ProgramSource, RunHeader, Store, StoreError};
@@ -41,7 +43,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 /// A program ready to run, with the executors its workflow may call.
 #[derive(Clone)]
@@ -126,26 +128,6 @@ impl From<StoreError> for ScheduleError {
     }
 }
 
-/// What the scheduler tells those who watch a run, after it is durable.
-#[derive(Clone, Debug)]
-pub enum Update {
-    /// A step of the run.
-    Step(Box<Step>),
-    /// The run stands still.
-    Paused(PauseReason),
-    /// The run ended.
-    Finished(Outcome),
-    /// The run cannot go on in this process; it is as it was in the store.
-    Stuck(ScheduleError),
-}
-
-/// So many updates may wait for one who watches a run.
-pub const WATCHED: usize = 1_024;
-
-/// So many of them may be steps: with more, one who does not look would only hold memory. The rest is
-/// for pauses and the end.
-const STEPS_WATCHED: usize = 64;
-
 /// One durable step, as watchers see it.
 #[derive(Clone, Debug)]
 pub struct Step {
@@ -174,7 +156,7 @@ pub struct Start {
     /// What the caller marks it with.
     pub labels: BTreeMap<String, String>,
     /// Who watches it from the start.
-    pub watcher: Option<mpsc::Sender<Update>>,
+    pub watcher: Option<Watcher>,
 }
 
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, ScheduleError>>;
@@ -183,7 +165,7 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, ScheduleError>>;
 enum Message {
     Start(Box<Start>, Reply<()>),
     Deliver(Name, Event, Reply<RunStatus>),
-    Watch(Name, mpsc::Sender<Update>, Reply<RunHeader>),
+    Watch(Name, Watcher, Reply<RunHeader>),
     EffectDone(Name, tasks::Completion),
     InFlight(oneshot::Sender<usize>),
     Recover(bool, Reply<Vec<Name>>),
@@ -275,11 +257,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`ScheduleError::Store`].
-    pub async fn watch(
-        &self,
-        run: &str,
-        watcher: mpsc::Sender<Update>,
-    ) -> Result<RunHeader, ScheduleError> {
+    pub async fn watch(&self, run: &str, watcher: Watcher) -> Result<RunHeader, ScheduleError> {
         self.ask(|reply| Message::Watch(Name::from(run), watcher, reply))
             .await
     }

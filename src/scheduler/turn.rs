@@ -261,12 +261,10 @@ impl Driver {
                 self.setbacks.overcome(&run);
                 let iterations = commit.iterations.len() as u64;
                 self.workshop.metrics.step(&commit.history, iterations);
-                self.watchers.tell(&run, || {
-                    Update::Step(Box::new(Step {
-                        history: commit.history,
-                        loops: commit.loops,
-                        header: commit.header,
-                    }))
+                self.watchers.step(&run, || Step {
+                    history: commit.history,
+                    loops: commit.loops,
+                    header: commit.header,
                 });
                 if let Some(paused) = paused {
                     self.watchers.tell(&run, || paused);
