@@ -4,7 +4,7 @@ use super::EngineError;
 use super::load::compile_stored;
 use crate::machine::{HistoryEvent, IterationRow, LoopState};
 use crate::program::{Program, ProgramHash};
-use crate::store::{ProgramSource, RunHeader, SledStore, Store, StoredRun};
+use crate::store::{ProgramSource, RunHeader, SledStore, Store, StoredRun, glance};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,7 +45,11 @@ impl Inspector {
         if !SledStore::exists(dir) {
             return Err(EngineError::NoStore(dir.to_owned()));
         }
-        Ok(Self::unowned(Arc::new(SledStore::open(dir)?)))
+        let store: Arc<dyn Store> = match glance(dir)? {
+            Some(store) => Arc::new(store),
+            None => Arc::new(SledStore::open(dir)?),
+        };
+        Ok(Self::unowned(store))
     }
 
     /// Of a store that only this looks at.

@@ -16,6 +16,8 @@ pub(super) type Vouch = fn(&[u8], &[u8]) -> bool;
 /// What the log said so far.
 pub(super) struct Pages {
     leaves: BTreeMap<u64, Leaf>,
+    /// Pages that lead to others.
+    indexes: BTreeSet<u64>,
     /// Rows of pages that gave them up to another one, or went: for where that one is lost.
     adrift: BTreeMap<Bytes, Bytes>,
     /// Changes of pages that are not known, by page: ends of keys, and values.
@@ -29,6 +31,8 @@ struct Leaf {
     hi: Bytes,
     /// So many bytes of `lo` begin every key of it and are left out there.
     prefix: usize,
+    /// Whether that had to be guessed.
+    guessed: bool,
     /// When all of it was written.
     base: u64,
     /// By key: when it was written, and its value if it was not removed.
@@ -55,6 +59,7 @@ impl Leaf {
                 return false;
             };
             self.prefix = prefix;
+            self.guessed = true;
             key = self.key(prefix, end);
         }
         self.rows.insert(key, (lsn, Some(value.to_vec())));
@@ -97,6 +102,7 @@ fn node(lsn: u64, mut bytes: &[u8]) -> Option<Node> {
         lo: lo.to_vec(),
         hi: hi.to_vec(),
         prefix,
+        guessed: false,
         base: lsn,
         rows,
     }))
@@ -133,6 +139,7 @@ impl Pages {
     pub fn new(vouch: Vouch) -> Self {
         Self {
             leaves: BTreeMap::new(),
+            indexes: BTreeSet::new(),
             adrift: BTreeMap::new(),
             unplaced: BTreeMap::new(),
             vouch,
@@ -144,6 +151,7 @@ impl Pages {
         match message.kind {
             Kind::Free => {
                 self.unplaced.remove(&message.page);
+                self.indexes.remove(&message.page);
                 if let Some(leaf) = self.leaves.remove(&message.page) {
                     self.cast_off(leaf, |_| true);
                 }
@@ -164,8 +172,10 @@ impl Pages {
         self.unplaced.remove(&page);
         let old = self.leaves.remove(&page);
         let Node::Leaf(leaf) = node else {
+            self.indexes.insert(page);
             return;
         };
+        self.indexes.remove(&page);
         let under: Vec<Bytes> = within(&self.adrift, &leaf).cloned().collect();
         for key in under {
             self.adrift.remove(&key);
@@ -189,6 +199,7 @@ impl Pages {
         let bytes = &mut bytes;
         let leaf = self.leaves.get_mut(&message.page);
         match take(bytes)? {
+            0 if self.indexes.contains(&message.page) => {}
             0 => {
                 let (end, value) = (text(bytes)?, text(bytes)?);
                 let placed = leaf.is_some_and(|leaf| leaf.set(message.lsn, end, value, self.vouch));
@@ -209,6 +220,24 @@ impl Pages {
             _ => return None,
         }
         Some(())
+    }
+
+    /// The rows, when no message is missing: every key is on one page, and every change is on one that
+    /// is known.
+    pub fn whole(self) -> Option<BTreeMap<Bytes, Bytes>> {
+        let mut leaves: Vec<Leaf> = self.leaves.into_values().collect();
+        leaves.sort_by(|one, other| one.lo.cmp(&other.lo));
+        let mut rows = BTreeMap::new();
+        let mut known: Option<Bytes> = Some(Bytes::new());
+        for leaf in leaves {
+            if leaf.guessed || known.as_ref() != Some(&leaf.lo) {
+                return None;
+            }
+            known = Some(leaf.hi).filter(|hi| !hi.is_empty());
+            let live = leaf.rows.into_iter();
+            rows.extend(live.filter_map(|(key, (_, value))| Some((key, value?))));
+        }
+        (known.is_none() && self.unplaced.is_empty()).then_some(rows)
     }
 
     /// The rows that all of it comes to.
@@ -348,6 +377,50 @@ mod tests {
     }
 
     #[test]
+    fn what_is_missing_or_guessed_is_not_whole() {
+        let all = [
+            (2, Kind::Node, leaf("", "", 0, &["ka1", "kb1", "kb2"])),
+            (3, Kind::Node, leaf("kb", "", 2, &["kb1", "kb2"])),
+            (2, Kind::Node, leaf("", "kb", 0, &["ka1"])),
+            (3, Kind::Link, set("2", "vkb2new")),
+        ];
+        let whole = |messages: &[(u64, Kind, Bytes)]| {
+            let mut pages = Pages::new(vouch);
+            for (lsn, (page, kind, body)) in (1..).zip(messages) {
+                let (page, kind, body) = (*page, *kind, body.into());
+                pages.take(&Message {
+                    lsn,
+                    page,
+                    kind,
+                    body,
+                });
+            }
+            pages.whole()
+        };
+        let values: Vec<Bytes> = whole(&all).unwrap().into_values().collect();
+        assert_eq!(values, [&b"vka1"[..], b"vkb1", b"vkb2new"]);
+        // Page 3, or that page 2 ends there; with the first, all that page 3 had before.
+        for lost in [1, 2] {
+            let mut some = all.to_vec();
+            some.remove(lost);
+            assert_eq!(whole(&some), None, "without {lost}");
+        }
+        assert_eq!(whole(&all[..2]), None, "a split that is not done");
+        assert_eq!(
+            whole(&all[3..]),
+            None,
+            "a change of a page that is not known"
+        );
+        assert_eq!(whole(&[]), None);
+        let other = [all[0].clone(), (2, Kind::Link, set("1", "vkb1 of another"))];
+        assert_eq!(
+            whole(&other),
+            None,
+            "a change that is of no key of its page"
+        );
+    }
+
+    #[test]
     fn a_page_is_its_last_base_with_the_changes_since() {
         let all = [
             (2, Kind::Node, leaf("", "", 0, &["a", "b", "c"])),
@@ -450,13 +523,17 @@ mod tests {
     /// What a log comes to.
     fn read(path: &std::path::Path) -> BTreeMap<Bytes, Bytes> {
         let mut told = crate::store::Checkup::default();
-        let mut pages = Pages::new(|_, _| true);
+        let (mut pages, mut same) = (Pages::new(|_, _| true), Pages::new(|_, _| true));
         let log = super::super::log_reader::Log::open(path).unwrap();
         assert_eq!(log.cut().unwrap(), None);
-        log.messages(&mut told, |message| assert!(pages.take(message)))
-            .unwrap();
+        log.messages(&mut told, |message| {
+            assert!(pages.take(message) && same.take(message));
+        })
+        .unwrap();
         assert_eq!(told.wrong, []);
-        pages.rows()
+        let rows = pages.rows();
+        assert!(same.whole().as_ref() == Some(&rows));
+        rows
     }
 
     /// Splits and merges of pages, segments that are used again, batches and openings.

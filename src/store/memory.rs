@@ -71,6 +71,20 @@ impl Held {
 }
 
 impl Memory {
+    /// These rows, all of which are synced, as those up to this group.
+    pub(super) fn of(rows: BTreeMap<Vec<u8>, Vec<u8>>, synced: u64) -> Self {
+        let rows = rows.into_iter();
+        let rows = rows.map(|(key, value)| (Bytes::from(key), Bytes::from(value)));
+        let held = Held {
+            rows: rows.collect(),
+            before: Vec::new(),
+            synced,
+        };
+        Self {
+            held: RwLock::new(held),
+        }
+    }
+
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Held> {
         self.held.read().unwrap_or_else(PoisonError::into_inner)
     }

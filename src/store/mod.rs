@@ -5,6 +5,7 @@
 mod check;
 mod codec;
 mod commit;
+mod glance;
 mod head;
 mod journal;
 mod keys;
@@ -25,6 +26,7 @@ mod stage;
 mod tidy;
 
 pub use check::{Checkup, Wrong};
+pub use glance::glance;
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
 pub use raw::{RawRow, raw_record};

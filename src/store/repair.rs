@@ -8,11 +8,14 @@ use super::rows::{Retention, Rows};
 use super::salvage::{Salvaged, read_all, rebuild};
 use super::sled::{DIRECTORY, Sled};
 use super::{Checkup, StoreError};
+use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use nix::unistd::Pid;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+
+const ALONE: FlockArg = FlockArg::LockExclusiveNonblock;
 
 /// What a repair came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +34,7 @@ pub struct Repaired {
 pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
     let path = dir.join(DIRECTORY);
     // Held until the new store is in place.
-    let _alone = lock(dir, &path)?;
+    let _alone = lock(dir, &path, ALONE)?;
     let fresh = dir.join(format!("store.repaired-{}", Pid::this()));
     let repaired = renew(&path, &fresh).and_then(|salvaged| {
         let old = exchange(dir, &path, &fresh).map_err(StoreError::Io)?;
@@ -49,7 +52,7 @@ pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
 /// As [`repair`].
 pub fn look(dir: &Path) -> Result<(MemoryStore, Checkup), StoreError> {
     let path = dir.join(DIRECTORY);
-    let _alone = lock(dir, &path)?;
+    let _alone = lock(dir, &path, ALONE)?;
     let (rows, told) = read(&path)?;
     let whole = Memory::default();
     let salvaged = rebuild(rows, Sled::acknowledged(&path), &whole, told)?;
@@ -63,16 +66,19 @@ pub fn look(dir: &Path) -> Result<(MemoryStore, Checkup), StoreError> {
 /// As [`repair`].
 pub fn written(dir: &Path) -> Result<MemoryStore, StoreError> {
     let path = dir.join(DIRECTORY);
-    let _alone = lock(dir, &path)?;
+    let _alone = lock(dir, &path, ALONE)?;
     let (rows, _) = read(&path)?;
     Ok(Rows::fresh(rows, Retention::default(), "the damaged store"))
 }
 
-/// The lock that the database takes.
-fn lock(dir: &Path, path: &Path) -> Result<Flock<File>, StoreError> {
+/// The lock that the database takes, or one that keeps it away.
+pub(super) fn lock(dir: &Path, path: &Path, how: FlockArg) -> Result<Flock<File>, StoreError> {
     let log = File::open(path.join("db")).map_err(StoreError::Io)?;
-    Flock::lock(log, FlockArg::LockExclusiveNonblock).map_err(|_| StoreError::Locked {
-        path: dir.display().to_string(),
+    Flock::lock(log, how).map_err(|(_, errno)| match errno {
+        Errno::EWOULDBLOCK => StoreError::Locked {
+            path: dir.display().to_string(),
+        },
+        errno => StoreError::Io(errno.into()),
     })
 }
 

@@ -112,7 +112,7 @@ impl<K: Kv> Rows<K> {
 
     /// Goes on with what the map holds, after checking it; makes it a store when it is empty.
     pub(super) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
-        let mut rows = Self::fresh(kv, retention, path);
+        let rows = Self::fresh(kv, retention, path);
         let root = match rows.checked_root()? {
             Some(root) => root,
             None => {
@@ -125,9 +125,24 @@ impl<K: Kv> Rows<K> {
                 Root::default()
             }
         };
-        rows.writer = Mutex::new(Writer::new(root));
-        rows.synced = Mutex::new(root.group);
-        Ok(rows)
+        Ok(rows.after(root))
+    }
+
+    /// The same of a map that is not to be changed; none when it is empty.
+    pub(super) fn found(
+        kv: K,
+        retention: Retention,
+        path: &str,
+    ) -> Result<Option<Self>, StoreError> {
+        let rows = Self::fresh(kv, retention, path);
+        let root = rows.checked_root()?;
+        Ok(root.map(|root| rows.after(root)))
+    }
+
+    fn after(mut self, root: Root) -> Self {
+        self.writer = Mutex::new(Writer::new(root));
+        self.synced = Mutex::new(root.group);
+        self
     }
 
     /// The root, if it vouches for what is there; none in an empty map.

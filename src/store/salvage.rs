@@ -39,7 +39,8 @@ pub struct Salvaged {
     pub wrong: Checkup,
 }
 
-const VOUCH: Vouch = |key, value| codec::check(key, value).is_ok();
+/// Whether a record was written under a key.
+pub(super) const VOUCH: Vouch = |key, value| codec::check(key, value).is_ok();
 
 /// Refuses a database that would do away with groups that were acknowledged, and can be read, as
 /// soon as it is opened: damage near the end of its log looks to it like the end.

@@ -12,12 +12,13 @@ use super::kv::{Kv, KvError, KvRow, Range};
 use super::rows::{Retention, Rows};
 use super::salvage::check_end;
 use super::stage::Stage;
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg, PosixFadviseAdvice, posix_fadvise};
 use nix::unistd::Pid;
 use sled::IVec;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
@@ -28,8 +29,12 @@ pub(super) const DIRECTORY: &str = "store";
 /// two of them at most: of three, a power cut that keeps the last and loses the one before it
 /// leaves a log that sled refuses.
 const SEGMENT: usize = 2 << 20;
-/// What a directory is called in which a store is made, before the number of the process.
+/// What the directory of a new store is called before it is put in its place, before the number of
+/// the process.
 const FRESH: &str = "store.new-";
+/// A file in the directory of a store that is not finished, locked by the process that makes it. A
+/// store that has it never acknowledged anything.
+const MAKING: &str = "making";
 /// The file that remembers the last durable group.
 const MARK: &str = "mark";
 
@@ -88,10 +93,11 @@ impl SledStore {
         Self::recover(db, options.retention, &name)
     }
 
-    /// Whether a state directory has a store.
+    /// Whether a state directory has a store, which is finished.
     #[must_use]
     pub fn exists(dir: &Path) -> bool {
-        dir.join(DIRECTORY).join("db").exists()
+        let path = dir.join(DIRECTORY);
+        path.join("db").exists() && !path.join(MAKING).exists()
     }
 }
 
@@ -222,19 +228,21 @@ impl Opened {
     fn open(dir: &Path, options: SledOptions, name: &str) -> Result<Self, StoreError> {
         let path = dir.join(DIRECTORY);
         let created = create_directories(dir).map_err(StoreError::Io)?;
-        if !path.exists() {
-            Self::create(dir, &path, name)?;
-        }
+        let making = Making::of(dir, &path, name)?;
         remove_unfinished(&path).map_err(StoreError::Io)?;
         // What a process that was killed had written may not be durable: an index is made of it,
         // and runs go on from it.
-        let file = file(&path, "db").map_err(StoreError::Io)?;
-        file.sync_data().map_err(StoreError::Io)?;
+        if making.is_none() {
+            let file = file(&path, "db").map_err(StoreError::Io)?;
+            file.sync_data().map_err(StoreError::Io)?;
+        }
         let db = database(&path, options.cache_bytes, name)?;
+        let file = file(&path, "db").map_err(StoreError::Io)?;
         let mark = file_or_new(&path).map_err(StoreError::Io)?;
         let opened = Self { db, file, mark };
-        if opened.synced() == 0 {
-            opened.settle(&path, &created).map_err(StoreError::Io)?;
+        if let Some(making) = making {
+            let done = opened.settle(&path, &created).and_then(|()| making.done());
+            done.map_err(StoreError::Io)?;
         }
         Ok(opened)
     }
@@ -247,26 +255,14 @@ impl Opened {
         }
     }
 
-    /// Makes a store beside its place and moves it there when all of it is durable: a store that
-    /// a power cut left half made would look like a damaged one.
-    fn create(dir: &Path, path: &Path, name: &str) -> Result<(), StoreError> {
-        let fresh = dir.join(format!("{FRESH}{}", Pid::this()));
-        let made = database(&fresh, SledOptions::default().cache_bytes, name)
-            .and_then(|db| finished(db, &fresh).map_err(StoreError::Io));
-        let moved = made.and_then(|()| match std::fs::rename(&fresh, path) {
-            // Another process was faster.
-            Err(_) if path.exists() => Ok(()),
-            moved => moved.map_err(StoreError::Io),
-        });
-        sweep(dir, &fresh);
-        moved
-    }
-
-    /// Makes the names of a new store durable; its bytes are.
+    /// Makes a new store durable: what is in it, and its name.
     fn settle(&self, path: &Path, created: &[PathBuf]) -> io::Result<()> {
+        guard(|| self.db.db()?.flush()).map_err(|error| match error {
+            KvError::Io(error) => error,
+            KvError::Corrupt(what) => io::Error::other(what),
+        })?;
         self.mark.write_all_at(&mark_bytes(0), 0)?;
-        self.mark.sync_all()?;
-        File::open(path)?.sync_all()?;
+        sync_files(path)?;
         // The names of the two directories above may be as young, from a start that was cut.
         for directory in path
             .ancestors()
@@ -276,6 +272,95 @@ impl Opened {
             let parent = directory.parent().filter(|parent| *parent != Path::new(""));
             File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
         }
+        Ok(())
+    }
+}
+
+/// A store that this process makes. A power cut leaves a half made one that looks like a damaged one;
+/// so it is known by a file that is there before anything else is, and goes when all is durable.
+struct Making {
+    path: PathBuf,
+    lock: Flock<File>,
+}
+
+impl Making {
+    /// Begins a store, or takes over one whose maker is gone; none when there is one.
+    fn of(dir: &Path, path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
+        let begun = if path.exists() {
+            None
+        } else {
+            Self::begin(dir, path)?
+        };
+        let making = match begun {
+            Some(begun) => Some(begun),
+            None => Self::left(path, name)?,
+        };
+        if let Some(making) = &making {
+            making.clear().map_err(StoreError::Io)?;
+        }
+        Ok(making)
+    }
+
+    /// Puts an empty one in its place; none when another process was faster.
+    fn begin(dir: &Path, path: &Path) -> Result<Option<Self>, StoreError> {
+        let fresh = dir.join(format!("{FRESH}{}", Pid::this()));
+        let move_in = || -> io::Result<Flock<File>> {
+            std::fs::create_dir_all(&fresh)?;
+            let file = File::create(fresh.join(MAKING))?;
+            let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
+            // The directory is nowhere without it, also after a power cut.
+            File::open(&fresh)?.sync_all()?;
+            std::fs::rename(&fresh, path)?;
+            Ok(lock)
+        };
+        let moved = move_in();
+        sweep(dir, &fresh);
+        let path = path.to_owned();
+        match moved {
+            Ok(lock) => Ok(Some(Self { path, lock })),
+            Err(_) if path.exists() => Ok(None),
+            Err(error) => Err(StoreError::Io(error)),
+        }
+    }
+
+    /// One that a process left; none when it is finished.
+    fn left(path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
+        let file = match file(path, MAKING) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(StoreError::Io)?,
+        };
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock);
+        let lock = lock.map_err(|(_, errno)| match errno {
+            Errno::EWOULDBLOCK => locked(name),
+            errno => StoreError::Io(errno.into()),
+        })?;
+        // Its maker may have finished it in this moment.
+        let there = lock.metadata().map_err(StoreError::Io)?.nlink() > 0;
+        let path = path.to_owned();
+        Ok(there.then_some(Self { path, lock }))
+    }
+
+    /// Removes what a process that is gone had made so far.
+    fn clear(&self) -> io::Result<()> {
+        for entry in std::fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if entry.file_name() == MAKING {
+                continue;
+            }
+            if entry.file_type()?.is_dir() {
+                std::fs::remove_dir_all(entry.path())?;
+            } else {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is acknowledged before this.
+    fn done(self) -> io::Result<()> {
+        std::fs::remove_file(self.path.join(MAKING))?;
+        File::open(&self.path)?.sync_all()?;
+        drop(self.lock);
         Ok(())
     }
 }
@@ -291,9 +376,7 @@ fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreEr
     opened
         .map(|db| Handle(Some(db)))
         .map_err(|error| match error {
-            KvError::Io(error) if is_lock(&error) => StoreError::Locked {
-                path: name.to_owned(),
-            },
+            KvError::Io(error) if is_lock(&error) => locked(name),
             KvError::Io(error) => StoreError::Io(error),
             KvError::Corrupt(what) => StoreError::Corrupt { what },
         })
@@ -325,16 +408,6 @@ fn remove_unfinished(path: &Path) -> io::Result<()> {
         return Ok(());
     };
     unfinished.iter().try_for_each(std::fs::remove_file)
-}
-
-/// Closes a new database and makes all of its files durable.
-fn finished(db: Handle, path: &Path) -> io::Result<()> {
-    db.close()
-        .map_err(|error| io::Error::other(error.to_string()))?;
-    // sled's own threads may have it, and its lock, a moment longer. Nobody else knows this one.
-    drop(Flock::lock(file(path, "db")?, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?);
-    file_or_new(path)?.write_all_at(&mark_bytes(0), 0)?;
-    sync_files(path)
 }
 
 fn sync_files(path: &Path) -> io::Result<()> {
@@ -522,6 +595,12 @@ fn as_the_system_says(error: io::Error) -> io::Error {
         .strip_prefix("Os { code: ")
         .and_then(|rest| rest.split_once(',')?.0.parse().ok());
     code.map_or(error, io::Error::from_raw_os_error)
+}
+
+fn locked(name: &str) -> StoreError {
+    StoreError::Locked {
+        path: name.to_owned(),
+    }
 }
 
 /// sled has no kind for a lock that someone else holds, only this text.

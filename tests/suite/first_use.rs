@@ -3,9 +3,10 @@
 
 use crate::serve::{Server, Start, answer, with};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
@@ -315,6 +316,43 @@ fn a_run_that_nobody_moves_says_so_and_what_to_do() {
     let ended = folder.run(&["status", "r"]).left(0, &[]).out;
     assert!(!ended.contains("stopped"), "{ended}");
     assert_eq!(folder.run(&["list"]).err, "");
+}
+
+/// The files of a folder, with what is in them.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.file_name().is_some_and(|name| name != "control.sock") {
+            found.insert(path.clone(), std::fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+#[test]
+fn who_only_looks_writes_nothing() {
+    let folder = Folder::new();
+    let text = "actions: { hold: { type: waitForSignal, inputs: { signal: go } } }";
+    let mut run = waiting(&folder, text);
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let state = folder.0.path().join("state");
+    let before = files(&state);
+    assert!(before.len() > 2, "{:?}", before.keys());
+    for look in [
+        &["status", "r"][..],
+        &["list"],
+        &["history", "r"],
+        &["logs", "r"],
+        &["dump", "r"],
+        &["dump", "-o", "json"],
+    ] {
+        folder.run(look).left(0, &[]);
+        assert!(files(&state) == before, "{look:?} has changed the store");
+    }
 }
 
 #[test]

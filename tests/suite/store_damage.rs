@@ -3,6 +3,7 @@
 //! was written. Nothing panics.
 
 use super::store_contract::{commit, hash, iteration, loop_state, noise, source};
+use nix::fcntl::{Flock, FlockArg};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs;
@@ -11,7 +12,7 @@ use windlass::expression::Value;
 use windlass::machine::{Change, Happening, HistoryEvent, RunState};
 use windlass::store::{
     MemoryStore, Placement, Retention, SledOptions, SledStore, Store, StoreError, StoredWorkflow,
-    raw_record,
+    glance, raw_record,
 };
 use windlass::time::Timestamp;
 
@@ -29,7 +30,7 @@ impl Dice {
 }
 
 /// Everything a store says: the answer to each question, or the error.
-fn everything(store: &dyn Store) -> Vec<Result<String, StoreError>> {
+pub fn everything(store: &dyn Store) -> Vec<Result<String, StoreError>> {
     fn text<T: Debug>(answer: Result<T, StoreError>) -> Result<String, StoreError> {
         answer.map(|answer| format!("{answer:?}"))
     }
@@ -235,9 +236,32 @@ fn rot_is_found_or_harmless() {
     assert!(times(Verdict::Harmless) > 0);
 }
 
-/// Opens a damaged store and asks it everything; each answer is an error that speaks of damage,
-/// or what was written.
+/// Each answer of a damaged store is an error that speaks of damage, or what was written; gives the
+/// first error.
+fn answers(store: &dyn Store, expected: &[String], what: &str) -> Option<String> {
+    let answers = everything(store);
+    assert_eq!(answers.len(), expected.len());
+    let mut first = None;
+    for (answer, expected) in answers.into_iter().zip(expected) {
+        match answer {
+            Ok(answer) => assert!(
+                answer == *expected,
+                "{what}: a wrong answer without an error"
+            ),
+            Err(error @ StoreError::Corrupt { .. }) => {
+                first.get_or_insert(error.to_string());
+            }
+            Err(error) => panic!("{what}: {error}"),
+        }
+    }
+    first
+}
+
+/// Looks at a damaged store, then opens it, and asks it everything.
 fn examine(place: &Path, expected: &[String], what: &str) -> (Verdict, String) {
+    if let Ok(Some(seen)) = glance(place) {
+        answers(&seen, expected, what);
+    }
     let opened = loop {
         // Another test that starts a process has the lock for a moment.
         match SledStore::open(place) {
@@ -253,22 +277,7 @@ fn examine(place: &Path, expected: &[String], what: &str) -> (Verdict, String) {
         }
         Err(error) => panic!("{what}: {error}"),
     };
-    let answers = everything(&store);
-    assert_eq!(answers.len(), expected.len());
-    let mut first = None;
-    for (answer, expected) in answers.into_iter().zip(expected) {
-        match answer {
-            Ok(answer) => assert!(
-                answer == *expected,
-                "{what}: a wrong answer without an error"
-            ),
-            Err(error @ StoreError::Corrupt { .. }) => {
-                first.get_or_insert(error.to_string());
-            }
-            Err(error) => panic!("{what}: {error}"),
-        }
-    }
-    match first {
+    match answers(&store, expected, what) {
         Some(error) => (Verdict::FoundOnReading, error),
         None => (Verdict::Harmless, String::new()),
     }
@@ -388,6 +397,36 @@ fn stores_that_were_never_finished_are_swept_away() {
     assert!(!gone.exists() && !own.exists());
     assert!(other.exists() && another.exists());
     drop(open_again(dir.path()));
+}
+
+/// Its maker was killed, or the power went, before it was whole: nothing in it was acknowledged.
+#[test]
+fn a_store_that_is_not_finished_is_made_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    fs::create_dir_all(store.join("blobs")).unwrap();
+    fs::write(store.join("making"), "").unwrap();
+    fs::write(store.join("db"), noise(1, 30_000)).unwrap();
+    fs::write(store.join("conf"), "half of it").unwrap();
+    assert!(!SledStore::exists(dir.path()));
+    {
+        // Whoever makes it has it locked.
+        let file = fs::File::open(store.join("making")).unwrap();
+        let maker = Flock::lock(file, FlockArg::LockExclusive).unwrap();
+        let refused = SledStore::open(dir.path()).map(drop);
+        assert!(
+            matches!(refused, Err(StoreError::Locked { .. })),
+            "{refused:?}"
+        );
+        drop(maker);
+    }
+    // A process that another test starts has the lock of this one for a moment.
+    let made = open_again(dir.path());
+    made.commit(&[commit("r1", 0)]).unwrap().remove(0).unwrap();
+    drop(made);
+    assert!(SledStore::exists(dir.path()) && !store.join("making").exists());
+    let again = open_again(dir.path());
+    assert_eq!(again.header("r1").unwrap().revision, 1);
 }
 
 #[test]

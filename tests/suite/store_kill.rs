@@ -5,14 +5,14 @@
 //! more often.
 
 use super::store_contract::{commit, iteration, noise};
-use super::store_damage::Dice;
+use super::store_damage::{Dice, everything, open_again};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use windlass::expression::Value;
 use windlass::machine::{Change, Happening, HistoryEvent, RunState};
-use windlass::store::{Placement, SledStore, Store};
+use windlass::store::{Placement, SledStore, Store, glance};
 use windlass::time::Timestamp;
 
 const DIR: &str = "WINDLASS_TEST_KILL_DIR";
@@ -101,16 +101,26 @@ fn acknowledged_commits_survive_sigkill() {
     let dir = tempfile::tempdir().unwrap();
     let mut dice = Dice(0x5EED);
     let mut acknowledged: BTreeMap<String, u64> = BTreeMap::new();
+    let mut glances = 0;
     for _ in 0..rounds {
         let kill_after = 1 + dice.roll(400);
         for (run, revision) in write_and_kill(dir.path(), kill_after) {
             acknowledged.insert(run, revision);
         }
-        let store = SledStore::open(dir.path()).unwrap();
+        let seen = glance(dir.path()).unwrap();
+        let store = open_again(dir.path());
+        // Who only looks sees what the database finds.
+        if let Some(seen) = seen {
+            let [seen, found] = [&seen as &dyn Store, &store].map(everything);
+            assert_eq!(format!("{seen:?}"), format!("{found:?}"));
+            glances += 1;
+        }
         for (run, revision) in &acknowledged {
             verify(&store, run, *revision);
         }
     }
+    println!("{glances} of {rounds} were told without the database");
+    assert!(glances > 0);
     assert_eq!(acknowledged.len(), RUNS);
     assert_eq!(
         std::fs::read_dir(dir.path().join("store/blobs"))

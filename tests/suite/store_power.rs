@@ -7,7 +7,7 @@
 //! test says so and ends.
 
 use super::store_contract::{commit, iteration, noise};
-use super::store_damage::Dice;
+use super::store_damage::{Dice, open_again};
 use super::support::this_test_binary;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use windlass::expression::Value;
 use windlass::machine::{Change, Happening, HistoryEvent, RunState};
-use windlass::store::{Placement, SledStore, Store};
+use windlass::store::{Placement, SledStore, Store, glance};
 use windlass::time::Timestamp;
 
 const DIR: &str = "WINDLASS_TEST_POWER_DIR";
@@ -129,10 +129,17 @@ fn crowd() {
 
 /// The store of a directory opens, and what was acknowledged is in it.
 fn verify(dir: &Path, acknowledged: &[u64], when: &str) {
-    if acknowledged.is_empty() && !SledStore::exists(dir) {
-        return;
+    let seen = match SledStore::exists(dir) {
+        true => glance(dir).unwrap_or_else(|error| panic!("{when}: {error}")),
+        false => None,
+    };
+    // The panic of one that does not open is told with `when` by who asks.
+    let store = open_again(dir);
+    // Who only looks sees what the database finds.
+    if let Some(seen) = seen {
+        let [seen, found] = [&seen as &dyn Store, &store].map(|store| store.list(None, usize::MAX));
+        assert_eq!(seen.unwrap(), found.unwrap(), "{when}");
     }
-    let store = SledStore::open(dir).unwrap_or_else(|error| panic!("{when}: {error}"));
     for (run, least) in (0..).zip(acknowledged) {
         if *least == 0 {
             continue;
