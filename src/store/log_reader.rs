@@ -1,7 +1,7 @@
-//! Reads the log of sled 0.34 around damage, for the repair and for `glance`: messages whose checksum holds, in the
-//! order in which they were written (docs/store-format.md has the format). What lies between them
-//! is told. One segment is in memory at a time. It never writes, never trusts a length, and knows
-//! nothing of pages: `log_pages` makes those of the messages.
+//! Reads the log of sled 0.34 around damage, for the repair and for `glance`: messages whose checksum
+//! holds, in the order in which they were written (docs/store-format.md has the format). What lies
+//! between them is told. One segment is in memory at a time. It never writes, never trusts a length,
+//! and knows nothing of pages: `log_pages` makes those of the messages.
 
 use super::check::Checkup;
 use super::log_segment::{Found, HEADER, STEP, Segment, Walk, header};
