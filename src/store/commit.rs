@@ -2,6 +2,7 @@
 //! run is in, and the run's head. Everything of one commit goes into one atomic batch. This file never decides when a batch is made durable.
 
 use super::codec;
+use super::deflate::Deflater;
 use super::head::{Head, Root, StoredHead};
 use super::journal;
 use super::keys::{self, Family};
@@ -33,6 +34,7 @@ pub struct Writer {
     leaving: Vec<Name>,
     /// Programs that are stored.
     pub programs: HashSet<ProgramHash>,
+    deflater: Deflater,
 }
 
 impl Writer {
@@ -182,7 +184,7 @@ impl<K: Kv> Rows<K> {
             head,
             root: writer.root,
         };
-        let staged = self.stage_rows(&mut entry, commit, known);
+        let staged = self.stage_rows(&mut entry, commit, known, &mut writer.deflater);
         let (mut head, root) = (entry.head, entry.root);
         head.group = group;
         let committed = staged.inspect_err(|_| writer.stage.rollback(mark))?;
@@ -199,11 +201,12 @@ impl<K: Kv> Rows<K> {
         entry: &mut Entry<'_>,
         commit: &Commit,
         program_is_known: bool,
+        deflater: &mut Deflater,
     ) -> Result<Committed, StoreError> {
         if !program_is_known {
             self.stage_program(entry, commit)?;
         }
-        let committed = self.stage_journal(entry, commit)?;
+        let committed = self.stage_journal(entry, commit, deflater)?;
         entry.place(Some(commit.header.placement));
         // Spread over the runs, so that a group of runs in step does not tidy all at once.
         let turn = u64::from(crc32fast::hash(entry.run.as_bytes()));
@@ -235,6 +238,7 @@ impl<K: Kv> Rows<K> {
         &self,
         entry: &mut Entry<'_>,
         commit: &Commit,
+        deflater: &mut Deflater,
     ) -> Result<Committed, StoreError> {
         let (run, revision) = (entry.run, commit.header.revision);
         let mut committed = Committed {
@@ -249,7 +253,7 @@ impl<K: Kv> Rows<K> {
         entry.put(
             |key| keys::numbered(key, Family::Changes, run, revision),
             |out| {
-                committed.change_bytes = journal::encode(out, commit, events)?;
+                committed.change_bytes = journal::encode(out, commit, events, deflater)?;
                 Ok(())
             },
         )?;

@@ -4,6 +4,7 @@
 //! lets the oldest go.
 
 use super::codec::{self, BadRecord};
+use super::deflate::{self, Deflater};
 use super::head::Sums;
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
@@ -48,15 +49,22 @@ struct Parts {
 
 /// How the parts are written.
 const PLAIN: u8 = 0;
-/// The other way: see `squeeze`.
+/// What repeats is written once: see `squeeze`.
 const SQUEEZED: u8 = 1;
+/// Squeezed, and then deflated: see `deflate`.
+const DEFLATED: u8 = 2;
 /// Shorter records are left as they are.
 const WORTH_SQUEEZING: usize = 512;
 /// How many bytes say how long the part before the changes is.
 const LENGTH: usize = 4;
 
-/// Appends a commit's record; gives how many bytes it has before they are squeezed.
-pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, EncodeError> {
+/// Appends a commit's record; gives how many bytes it has before they are made fewer.
+pub fn encode(
+    out: &mut Vec<u8>,
+    commit: &Commit,
+    events: u64,
+    deflater: &mut Deflater,
+) -> Result<u64, EncodeError> {
     codec::encode(out, &events)?;
     out.push(PLAIN);
     let start = out.len();
@@ -85,13 +93,18 @@ pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, En
     let bytes = (out.len() - start) as u64;
     if out.len() - start >= WORTH_SQUEEZING {
         let whole = out.split_off(start);
-        out.pop();
-        out.push(SQUEEZED);
         squeeze::squeeze(out, &whole)?;
-        if out.len() - start >= whole.len() {
-            out.truncate(start - 1);
-            out.push(PLAIN);
+        let written = if deflater.deflate(out, start)? {
+            DEFLATED
+        } else if out.len() - start < whole.len() {
+            SQUEEZED
+        } else {
+            out.truncate(start);
             out.extend_from_slice(&whole);
+            PLAIN
+        };
+        if let Some(how) = out.get_mut(start - 1) {
+            *how = written;
         }
     }
     Ok(bytes)
@@ -104,7 +117,13 @@ impl Parts {
         let whole = match rest.split_first() {
             Some((&PLAIN, rest)) => rest.to_vec(),
             Some((&SQUEEZED, rest)) => squeeze::unsqueeze(rest)?,
-            Some(_) | None => return Err(BadRecord::Short),
+            Some((&DEFLATED, rest)) => squeeze::unsqueeze(&deflate::inflate(rest)?)?,
+            Some((way, _)) => {
+                let what =
+                    format!("its body is written in way {way}, which this engine does not know");
+                return Err(BadRecord::Value(what));
+            }
+            None => return Err(BadRecord::Short),
         };
         let length = whole.first_chunk().ok_or(BadRecord::Short)?;
         // Where there is less than it says, nothing is read.

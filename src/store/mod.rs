@@ -5,6 +5,7 @@
 mod check;
 mod codec;
 mod commit;
+mod deflate;
 mod glance;
 mod head;
 mod journal;

@@ -64,6 +64,7 @@ contract!(
     a_snapshot_of_another_run_or_program_is_refused,
     a_loop_is_shown_without_what_only_the_run_reads,
     large_values_come_back,
+    values_of_all_kinds_come_back_whatever_makes_their_bytes_fewer,
     history_is_numbered_and_paged,
     old_rows_are_let_go,
     nested_loops_do_not_pile_up,
@@ -533,6 +534,32 @@ fn large_values_come_back(bench: &Bench) {
         store.program(hash(2)).unwrap(),
         source(&"program ".repeat(100_000))
     );
+}
+
+/// Records are plain, squeezed or deflated by their length and by what they say.
+fn values_of_all_kinds_come_back_whatever_makes_their_bytes_fewer(bench: &Bench) {
+    let store = &*bench.store;
+    let mut state = RunState::new("a".into(), hash(1));
+    let mut revision = 0;
+    for size in (200..2_800).step_by(130) {
+        let noise = noise(revision, size);
+        // The same again and again, few letters, and letters of which each is another.
+        let other: String = ('\u{100}'..).take(size / 2).collect();
+        for text in ["ab".repeat(size / 2), noise, other] {
+            let mut commit = commit("a", revision);
+            commit.changes = vec![set("text", text.clone())];
+            commit.iterations = vec![IterationRow {
+                result: Value::from(text.clone()),
+                ..iteration("loop", revision, 1)
+            }];
+            commit.changes.iter().for_each(|change| state.apply(change));
+            ok(store, commit);
+            revision += 1;
+            assert_eq!(store.load("a").unwrap().state, state);
+            let last = store.iterations("a", Some("loop"), 1).unwrap();
+            assert_eq!(last[0].result, Value::from(text));
+        }
+    }
 }
 
 fn history_is_numbered_and_paged(bench: &Bench) {
