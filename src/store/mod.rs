@@ -14,6 +14,7 @@ mod kv;
 mod log_pages;
 mod log_reader;
 mod log_segment;
+mod making;
 pub mod memory;
 mod named;
 mod park;
@@ -25,6 +26,7 @@ pub mod sled;
 mod squeeze;
 mod stage;
 mod tidy;
+mod waker;
 
 pub use check::{Checkup, Wrong};
 pub use glance::glance;

@@ -2,23 +2,24 @@
 //!
 //! What sled does not do: its `flush` is no fsync, so every group is followed by `sync_data` on
 //! a second handle of its file; it syncs no directory, so that is done when a store is created;
-//! it panics on some damaged files, so every call into it is guarded; it reads the unfinished
+//! it panics on some damaged files, so every call into it is guarded; it lets wait for ever who waits
+//! for some writes that failed, so they are woken (`waker`); it reads the unfinished
 //! index of a process that was killed, so that is removed; and a damaged end of its
 //! log looks to it like a crash, so the number of the last durable group is kept beside it.
 //! Nothing here knows what a row means.
 
 use super::StoreError;
 use super::kv::{Kv, KvError, KvRow, Range};
+use super::making::{MAKING, Making};
 use super::rows::{Retention, Rows};
 use super::salvage::check_end;
 use super::stage::Stage;
-use nix::errno::Errno;
+use super::waker::Waker;
 use nix::fcntl::{Flock, FlockArg, PosixFadviseAdvice, posix_fadvise};
-use nix::unistd::Pid;
 use sled::IVec;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
@@ -29,12 +30,6 @@ pub(super) const DIRECTORY: &str = "store";
 /// two of them at most: of three, a power cut that keeps the last and loses the one before it
 /// leaves a log that sled refuses.
 const SEGMENT: usize = 2 << 20;
-/// What the directory of a new store is called before it is put in its place, before the number of
-/// the process.
-const FRESH: &str = "store.new-";
-/// A file in the directory of a store that is not finished, locked by the process that makes it. A
-/// store that has it never acknowledged anything.
-const MAKING: &str = "making";
 /// The file that remembers the last durable group.
 const MARK: &str = "mark";
 
@@ -137,29 +132,37 @@ pub struct Sled {
 
 /// sled's handle: it panics when its last sync fails as it is closed, which is no more than a sync
 /// that failed.
-struct Handle(Option<sled::Db>);
+struct Handle {
+    db: Option<sled::Db>,
+    waker: Option<Waker>,
+}
 
 impl Handle {
-    fn db(&self) -> sled::Result<&sled::Db> {
-        let closed = || sled::Error::Unsupported(String::from("it is closed"));
-        self.0.as_ref().ok_or_else(closed)
+    fn of(config: &sled::Config) -> Result<Self, KvError> {
+        let db = guard(|| config.open())?;
+        let waker = Waker::of(config.clone(), db.clone())?;
+        Ok(Self {
+            db: Some(db),
+            waker: Some(waker),
+        })
     }
 
-    fn close(mut self) -> Result<(), KvError> {
-        let db = self.0.take();
-        guard(|| {
-            drop(db);
-            Ok(())
-        })
+    fn db(&self) -> sled::Result<&sled::Db> {
+        let closed = || sled::Error::Unsupported(String::from("it is closed"));
+        self.db.as_ref().ok_or_else(closed)
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if let Some(db) = self.0.take() {
-            // What it would have synced was not acknowledged.
-            let _ = Self(Some(db)).close();
-        }
+        // First: the database is closed when its last handle is dropped.
+        self.waker = None;
+        let db = self.db.take();
+        // What it would have synced was not acknowledged.
+        let _ = guard(|| {
+            drop(db);
+            Ok(())
+        });
     }
 }
 
@@ -276,95 +279,6 @@ impl Opened {
     }
 }
 
-/// A store that this process makes. A power cut leaves a half made one that looks like a damaged one;
-/// so it is known by a file that is there before anything else is, and goes when all is durable.
-struct Making {
-    path: PathBuf,
-    lock: Flock<File>,
-}
-
-impl Making {
-    /// Begins a store, or takes over one whose maker is gone; none when there is one.
-    fn of(dir: &Path, path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
-        let begun = if path.exists() {
-            None
-        } else {
-            Self::begin(dir, path)?
-        };
-        let making = match begun {
-            Some(begun) => Some(begun),
-            None => Self::left(path, name)?,
-        };
-        if let Some(making) = &making {
-            making.clear().map_err(StoreError::Io)?;
-        }
-        Ok(making)
-    }
-
-    /// Puts an empty one in its place; none when another process was faster.
-    fn begin(dir: &Path, path: &Path) -> Result<Option<Self>, StoreError> {
-        let fresh = dir.join(format!("{FRESH}{}", Pid::this()));
-        let move_in = || -> io::Result<Flock<File>> {
-            std::fs::create_dir_all(&fresh)?;
-            let file = File::create(fresh.join(MAKING))?;
-            let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
-            // The directory is nowhere without it, also after a power cut.
-            File::open(&fresh)?.sync_all()?;
-            std::fs::rename(&fresh, path)?;
-            Ok(lock)
-        };
-        let moved = move_in();
-        sweep(dir, &fresh);
-        let path = path.to_owned();
-        match moved {
-            Ok(lock) => Ok(Some(Self { path, lock })),
-            Err(_) if path.exists() => Ok(None),
-            Err(error) => Err(StoreError::Io(error)),
-        }
-    }
-
-    /// One that a process left; none when it is finished.
-    fn left(path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
-        let file = match file(path, MAKING) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file.map_err(StoreError::Io)?,
-        };
-        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock);
-        let lock = lock.map_err(|(_, errno)| match errno {
-            Errno::EWOULDBLOCK => locked(name),
-            errno => StoreError::Io(errno.into()),
-        })?;
-        // Its maker may have finished it in this moment.
-        let there = lock.metadata().map_err(StoreError::Io)?.nlink() > 0;
-        let path = path.to_owned();
-        Ok(there.then_some(Self { path, lock }))
-    }
-
-    /// Removes what a process that is gone had made so far.
-    fn clear(&self) -> io::Result<()> {
-        for entry in std::fs::read_dir(&self.path)? {
-            let entry = entry?;
-            if entry.file_name() == MAKING {
-                continue;
-            }
-            if entry.file_type()?.is_dir() {
-                std::fs::remove_dir_all(entry.path())?;
-            } else {
-                std::fs::remove_file(entry.path())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Nothing is acknowledged before this.
-    fn done(self) -> io::Result<()> {
-        std::fs::remove_file(self.path.join(MAKING))?;
-        File::open(&self.path)?.sync_all()?;
-        drop(self.lock);
-        Ok(())
-    }
-}
-
 /// sled's database in a directory.
 fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreError> {
     let config = sled::Config::new()
@@ -372,14 +286,11 @@ fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreEr
         .cache_capacity(cache_bytes)
         .segment_size(SEGMENT)
         .flush_every_ms(None);
-    let opened = guard(|| config.open());
-    opened
-        .map(|db| Handle(Some(db)))
-        .map_err(|error| match error {
-            KvError::Io(error) if is_lock(&error) => locked(name),
-            KvError::Io(error) => StoreError::Io(error),
-            KvError::Corrupt(what) => StoreError::Corrupt { what },
-        })
+    Handle::of(&config).map_err(|error| match error {
+        KvError::Io(error) if is_lock(&error) => locked(name),
+        KvError::Io(error) => StoreError::Io(error),
+        KvError::Corrupt(what) => StoreError::Corrupt { what },
+    })
 }
 
 /// Makes the system read the log from the disk again. What a failed sync was to write stays in
@@ -417,7 +328,7 @@ fn sync_files(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-fn file(path: &Path, name: &str) -> io::Result<File> {
+pub(super) fn file(path: &Path, name: &str) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
         .write(true)
@@ -431,21 +342,6 @@ fn file_or_new(path: &Path) -> io::Result<File> {
         .create(true)
         .truncate(false)
         .open(path.join(MARK))
-}
-
-/// Removes stores that were never finished: this process's, and those of processes that are gone.
-fn sweep(dir: &Path, own: &Path) {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    for path in entries.map(|entry| entry.path()) {
-        let name = path.file_name().and_then(|name| name.to_str());
-        let Some(process) = name.and_then(|name| name.strip_prefix(FRESH)) else {
-            continue;
-        };
-        if path == own || !Path::new("/proc").join(process).exists() {
-            // What cannot be removed is in nobody's way.
-            let _ = std::fs::remove_dir_all(path);
-        }
-    }
 }
 
 impl Kv for Sled {
@@ -559,7 +455,7 @@ impl DoubleEndedIterator for Rows1 {
 }
 
 /// Calls sled; what it panics with is damage.
-fn guard<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, KvError> {
+pub(super) fn guard<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, KvError> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result.map_err(KvError::from),
         Err(panic) => {
@@ -597,7 +493,7 @@ fn as_the_system_says(error: io::Error) -> io::Error {
     code.map_or(error, io::Error::from_raw_os_error)
 }
 
-fn locked(name: &str) -> StoreError {
+pub(super) fn locked(name: &str) -> StoreError {
     StoreError::Locked {
         path: name.to_owned(),
     }

@@ -80,3 +80,22 @@ fn an_error_of_the_disk_at_any_call_loses_nothing() {
         assert!(refused_for_ever > 0, "{calls}: none was refused");
     }
 }
+
+/// An error that comes while the end of a group is waited for: the database does not wake who waits for some of
+/// these writes, and they are every few.
+#[test]
+fn a_write_that_takes_long_and_then_fails_is_heard_of() {
+    if !strace_works() {
+        return;
+    }
+    let how = "error=EIO:delay_enter=100000";
+    let mut told = 0;
+    for at in 2..12 {
+        let (came, log) = fails_at("pwrite64", how, &at.to_string());
+        if log.contains("INJECTED") {
+            assert!(came.is_some(), "{at}");
+            told += 1;
+        }
+    }
+    assert!(told > 5, "{told} writes failed");
+}

@@ -169,8 +169,10 @@ pub fn goes_on_after(around: &[String], place: &Path, rounds: u32) -> Option<Dis
         "run", file, "--id", "r", "-i", &input, "-o", "json", "--state", state,
     ];
     let (program, words) = around.split_first().unwrap();
+    // One that waits for ever is killed, and what it says then is no end it may come to.
     let disturbed = Command::new(program)
         .args(words)
+        .args(["timeout", "-s", "KILL", "120"])
         .arg(env!("CARGO_BIN_EXE_windlass"))
         .args(run)
         .output()

@@ -1,0 +1,123 @@
+//! How a store comes to be: made in its place, and known as unfinished until all of it is durable. This
+//! file never opens the database.
+
+use super::StoreError;
+use super::sled::{file, locked};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::Pid;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What the directory of a new store is called before it is put in its place, before the number of
+/// the process.
+const FRESH: &str = "store.new-";
+/// A file in the directory of a store that is not finished, locked by the process that makes it. A
+/// store that has it never acknowledged anything.
+pub(super) const MAKING: &str = "making";
+
+/// A store that this process makes. A power cut leaves a half made one that looks like a damaged one;
+/// so it is known by a file that is there before anything else is, and goes when all is durable.
+pub(super) struct Making {
+    path: PathBuf,
+    lock: Flock<File>,
+}
+
+impl Making {
+    /// Begins a store, or takes over one whose maker is gone; none when there is one.
+    pub fn of(dir: &Path, path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
+        let begun = if path.exists() {
+            None
+        } else {
+            Self::begin(dir, path)?
+        };
+        let making = match begun {
+            Some(begun) => Some(begun),
+            None => Self::left(path, name)?,
+        };
+        if let Some(making) = &making {
+            making.clear().map_err(StoreError::Io)?;
+        }
+        Ok(making)
+    }
+
+    /// Puts an empty one in its place; none when another process was faster.
+    fn begin(dir: &Path, path: &Path) -> Result<Option<Self>, StoreError> {
+        let fresh = dir.join(format!("{FRESH}{}", Pid::this()));
+        let move_in = || -> io::Result<Flock<File>> {
+            std::fs::create_dir_all(&fresh)?;
+            let file = File::create(fresh.join(MAKING))?;
+            let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
+            // The directory is nowhere without it, also after a power cut.
+            File::open(&fresh)?.sync_all()?;
+            std::fs::rename(&fresh, path)?;
+            Ok(lock)
+        };
+        let moved = move_in();
+        sweep(dir, &fresh);
+        let path = path.to_owned();
+        match moved {
+            Ok(lock) => Ok(Some(Self { path, lock })),
+            Err(_) if path.exists() => Ok(None),
+            Err(error) => Err(StoreError::Io(error)),
+        }
+    }
+
+    /// One that a process left; none when it is finished.
+    fn left(path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
+        let file = match file(path, MAKING) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(StoreError::Io)?,
+        };
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock);
+        let lock = lock.map_err(|(_, errno)| match errno {
+            Errno::EWOULDBLOCK => locked(name),
+            errno => StoreError::Io(errno.into()),
+        })?;
+        // Its maker may have finished it in this moment.
+        let there = lock.metadata().map_err(StoreError::Io)?.nlink() > 0;
+        let path = path.to_owned();
+        Ok(there.then_some(Self { path, lock }))
+    }
+
+    /// Removes what a process that is gone had made so far.
+    fn clear(&self) -> io::Result<()> {
+        for entry in std::fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if entry.file_name() == MAKING {
+                continue;
+            }
+            if entry.file_type()?.is_dir() {
+                std::fs::remove_dir_all(entry.path())?;
+            } else {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is acknowledged before this.
+    pub fn done(self) -> io::Result<()> {
+        std::fs::remove_file(self.path.join(MAKING))?;
+        File::open(&self.path)?.sync_all()?;
+        drop(self.lock);
+        Ok(())
+    }
+}
+
+/// Removes stores that were never finished: this process's, and those of processes that are gone.
+fn sweep(dir: &Path, own: &Path) {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some(process) = name.and_then(|name| name.strip_prefix(FRESH)) else {
+            continue;
+        };
+        if path == own || !Path::new("/proc").join(process).exists() {
+            // What cannot be removed is in nobody's way.
+            let _ = std::fs::remove_dir_all(path);
+        }
+    }
+}
