@@ -3,6 +3,7 @@
 //! was written. Nothing panics.
 
 use super::store_contract::{commit, hash, iteration, loop_state, noise, source};
+use super::support::alone;
 use nix::fcntl::{Flock, FlockArg};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -57,16 +58,9 @@ pub fn id(n: usize) -> String {
     format!("run-{n}")
 }
 
-/// Opens a store that was just closed. Another test that starts a process at this moment has the
-/// lock too, until that process is another program.
+/// Opens a store that was just closed.
 pub fn open_again(dir: &Path) -> SledStore {
-    for _ in 0..100_000 {
-        match SledStore::open(dir) {
-            Err(StoreError::Locked { .. }) => std::thread::yield_now(),
-            other => return other.unwrap(),
-        }
-    }
-    panic!("{} stays locked", dir.display());
+    alone(|| SledStore::open(dir)).unwrap()
 }
 
 /// A store with some of everything, closed.
@@ -88,12 +82,7 @@ pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
         if reopen && revision % 25 == 24 {
             // The database writes an index of its log when it opens.
             drop(store);
-            store = loop {
-                match SledStore::open_with(dir, options) {
-                    Err(StoreError::Locked { .. }) => std::thread::yield_now(),
-                    other => break other.unwrap(),
-                }
-            };
+            store = alone(|| SledStore::open_with(dir, options)).unwrap();
         }
         let group: Vec<_> = states
             .iter_mut()
@@ -262,14 +251,7 @@ fn examine(place: &Path, expected: &[String], what: &str) -> (Verdict, String) {
     if let Ok(Some(seen)) = glance(place) {
         answers(&seen, expected, what);
     }
-    let opened = loop {
-        // Another test that starts a process has the lock for a moment.
-        match SledStore::open(place) {
-            Err(StoreError::Locked { .. }) => std::thread::yield_now(),
-            other => break other,
-        }
-    };
-    let store = match opened {
+    let store = match alone(|| SledStore::open(place)) {
         Ok(store) => store,
         Err(error @ StoreError::Corrupt { .. }) => return (Verdict::Refused, error.to_string()),
         Err(error @ StoreError::Foreign { .. }) if what.starts_with("m ") => {
@@ -460,13 +442,7 @@ fn a_store_whose_rows_are_all_gone_is_damaged() {
     db.flush().unwrap();
     drop(db);
     for _ in 0..2 {
-        let opened = loop {
-            match SledStore::open(dir.path()).map(drop) {
-                Err(StoreError::Locked { .. }) => std::thread::yield_now(),
-                other => break other,
-            }
-        };
-        match opened {
+        match alone(|| SledStore::open(dir.path())).map(drop) {
             Err(StoreError::Corrupt { what }) => {
                 assert_eq!(what, "all that was acknowledged is missing");
             }

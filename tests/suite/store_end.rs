@@ -7,7 +7,7 @@
 
 use super::store_contract::{commit, hash, noise};
 use super::store_damage::{Dice, from_env};
-use super::store_repair::alone;
+use super::support::alone;
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
@@ -172,15 +172,9 @@ fn moments(dir: &Path) -> (Moment, Moment, usize) {
     panic!("no segment is used again");
 }
 
-/// Opens a store. Another test that starts a process has the lock for a moment.
+/// Opens a store that was just closed.
 fn open(dir: &Path) -> Result<SledStore, StoreError> {
-    for _ in 0..100_000 {
-        match SledStore::open(dir) {
-            Err(StoreError::Locked { .. }) => std::thread::yield_now(),
-            other => return other,
-        }
-    }
-    panic!("{} stays locked", dir.display());
+    alone(|| SledStore::open(dir))
 }
 
 /// Has the database itself open it, as far as it does: it panics on some damaged logs.

@@ -2,6 +2,7 @@
 //! 8), nothing acknowledged is lost, nothing is damaged, and the run goes on when there is room.
 
 use super::store_contract::{commit, noise};
+use super::support::alone;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -42,18 +43,6 @@ impl Drop for Small {
     }
 }
 
-/// Opens a store. A test that starts a process at this moment has its lock too, until that
-/// process is another program.
-fn open(dir: &Path) -> Result<SledStore, StoreError> {
-    for _ in 0..100_000 {
-        match SledStore::open(dir) {
-            Err(StoreError::Locked { .. }) => std::thread::yield_now(),
-            other => return other,
-        }
-    }
-    panic!("{} stays locked", dir.display());
-}
-
 #[test]
 fn a_full_disk_loses_nothing_that_was_acknowledged() {
     let place = tempfile::tempdir().unwrap();
@@ -65,7 +54,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
             return;
         };
         let mut acknowledged = 0;
-        let error = match open(&small.0) {
+        let error = match alone(|| SledStore::open(&small.0)) {
             Err(error) => error,
             Ok(store) => loop {
                 let mut next = commit("run-1", acknowledged);
@@ -88,15 +77,8 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
             "{kib} KiB: {error:?}"
         );
         // Full is not damaged: nobody is told to repair it.
-        let examined = loop {
-            // The database's own threads, or a process that another test starts, have the lock for a
-            // moment.
-            match examine(&small.0) {
-                Err(EngineError::Store(StoreError::Locked { .. })) => std::thread::yield_now(),
-                other => break other,
-            }
-        };
-        match examined {
+        // The database's own threads have the lock for a moment, too.
+        match alone(|| examine(&small.0)) {
             Ok(found) => assert_eq!(found.unreadable, [], "{kib} KiB"),
             Err(EngineError::Store(StoreError::Io(_)) | EngineError::NoStore(_)) => {}
             Err(error) => panic!("{kib} KiB: {error:?}"),
@@ -105,7 +87,8 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
         refused += 1;
         commits += acknowledged;
         small.grow(64 << 10);
-        let store = open(&small.0).unwrap_or_else(|error| panic!("{kib} KiB: {error}"));
+        let store = alone(|| SledStore::open(&small.0))
+            .unwrap_or_else(|error| panic!("{kib} KiB: {error}"));
         if acknowledged > 0 {
             let stored = store.load("run-1").unwrap();
             let revision = stored.header.revision;

@@ -7,14 +7,14 @@ use super::store_contract::{commit, hash, noise, source};
 use super::store_damage::{
     Dice, RUNS, copy, damage, database, files, from_env, id, open_again, sample,
 };
+use super::support::alone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use windlass::engine::EngineError;
 use windlass::engine::doctor::{examine, repair};
 use windlass::machine::{RunState, RunStatus};
-use windlass::store::{Placement, Store, StoreError, StoredWorkflow};
+use windlass::store::{Placement, Store, StoredWorkflow};
 use windlass::time::Timestamp;
 
 /// Every state that a run of the sample ever had, by revision.
@@ -32,17 +32,6 @@ fn states_of(dir: &Path) -> BTreeMap<String, (u64, RunState)> {
 fn number(state: &RunState) -> i64 {
     let number = state.variables.get("n").and_then(|n| n.as_int());
     number.unwrap()
-}
-
-/// Does it again while another test that starts a process has the lock.
-pub fn alone<T>(what: impl Fn() -> Result<T, EngineError>) -> Result<T, EngineError> {
-    for _ in 0..100_000 {
-        match what() {
-            Err(EngineError::Store(StoreError::Locked { .. })) => std::thread::yield_now(),
-            other => return other,
-        }
-    }
-    panic!("it stays locked");
 }
 
 /// What came of the damaged stores of one kind of damage.

@@ -6,6 +6,38 @@ use std::process::{Command, Stdio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
+use windlass::engine::EngineError;
+use windlass::store::StoreError;
+
+/// What a store may not be opened with.
+pub trait Locks {
+    /// Whether it says that somebody has the store.
+    fn is_locked(&self) -> bool;
+}
+
+impl Locks for StoreError {
+    fn is_locked(&self) -> bool {
+        matches!(self, Self::Locked { .. })
+    }
+}
+
+impl Locks for EngineError {
+    fn is_locked(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_locked())
+    }
+}
+
+/// Does something with a store that nobody has any more: as often as it takes while another test that
+/// starts a process has its lock too, until that process is another program.
+pub fn alone<T, E: Locks>(mut what: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    for _ in 0..100_000 {
+        match what() {
+            Err(error) if error.is_locked() => std::thread::yield_now(),
+            other => return other,
+        }
+    }
+    panic!("it stays locked");
+}
 
 /// Serves a router until the test's runtime ends; gives its URL.
 #[allow(clippy::disallowed_methods)] // A test's server is a task of its own.

@@ -4,6 +4,7 @@
 use super::process::Place;
 use crate::serve::{COUNT, Server, Start};
 use crate::store_contract::{commit, ok};
+use crate::store_damage::open_again;
 use crate::support::serve;
 use axum::Router;
 use axum::extract::State;
@@ -210,7 +211,7 @@ async fn a_run_that_cannot_be_loaded_is_parked_and_the_others_go_on() {
     assert!(said.contains("cannot be loaded"), "{reason} {told}");
 
     // Nothing looks at it after a restart, before somebody asks.
-    let store = SledStore::open(&place.state()).unwrap();
+    let store = open_again(&place.state());
     assert!(store.runnable().unwrap().is_empty());
     drop(store);
     let resumed = place.run(&["resume", "broken"]);

@@ -3,6 +3,7 @@
 
 use super::process::Place;
 use crate::serve::{Server, answer, client};
+use crate::store_damage::open_again;
 use chrono::{DateTime, NaiveDateTime};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 use windlass::engine::now;
-use windlass::store::{SledStore, Store};
+use windlass::store::Store;
 use windlass::time::Timestamp;
 
 const EVERY_SECOND: &str = "
@@ -191,7 +192,7 @@ async fn after_a_tick(server: &Server) -> Vec<Value> {
 
 /// Makes the kept workflows as old as if nobody had been there for an hour.
 fn an_hour_later(state: &Path, name: &str) {
-    let store = SledStore::open(state).unwrap();
+    let store = open_again(state);
     let hour = 3_600_000;
     let mut stored = store.workflow(name).unwrap().unwrap();
     stored.stored_at = Timestamp(stored.stored_at.0 - hour);
