@@ -1,14 +1,15 @@
-//! The log on standard error: nothing unless somebody asks, with `-v` what scripts print and what
-//! goes wrong, with `-vv` what the engine does. `WINDLASS_LOG` says it in full
-//! (`warn,script=info`).
+//! The log on standard error: nothing unless somebody asks, and of a server what keeps its runs from
+//! going on; with `-v` what scripts print and what goes wrong, with `-vv` what the engine does.
+//! `WINDLASS_LOG` says it in full (`warn,script=info`).
 
 use super::output::Screen;
 use tracing_subscriber::EnvFilter;
 
-/// Begins to write the log.
-pub(super) fn begin(screen: Screen) {
+/// Begins to write the log: of a server, or of a command that says itself what became of its run.
+pub(super) fn begin(screen: Screen, serves: bool) {
     let wanted = std::env::var("WINDLASS_LOG").unwrap_or_default();
     let filter = match (wanted.as_str(), screen.verbose) {
+        ("", 0) if serves => EnvFilter::new("windlass::scheduler=warn"),
         ("", 0) => return,
         ("", 1) => EnvFilter::new("warn,script=info"),
         ("", _) => EnvFilter::new("info,windlass=debug"),

@@ -50,7 +50,8 @@ pub fn main() -> ExitCode {
     // A variable that is set to nothing says nothing.
     arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
     let screen = Screen::new(arguments.global.color, arguments.global.verbose);
-    log::begin(screen);
+    let serves = matches!(arguments.command, Command::Serve(_));
+    log::begin(screen, serves);
     let mut done = dispatch(&arguments, screen);
     if done.as_ref().is_err_and(short::is_unknown) {
         match lengthen(&mut arguments) {

@@ -16,6 +16,9 @@ pub enum KvError {
     /// The disk is full or refuses.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// It could not be opened again after a write that failed, so far.
+    #[error("it is not open")]
+    Closed,
 }
 
 /// A sorted map of bytes.

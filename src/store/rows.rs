@@ -241,6 +241,28 @@ impl<K: Kv> Rows<K> {
         }
     }
 
+    /// What a key could not be read for.
+    fn unread(&self, key: &[u8], error: KvError) -> StoreError {
+        match error {
+            KvError::Closed => self.closed(),
+            other => damaged(key, &other),
+        }
+    }
+
+    /// What rows from a key on could not be read for.
+    fn unread_from(&self, from: &[u8], error: KvError) -> StoreError {
+        match error {
+            KvError::Closed => self.closed(),
+            other => corrupt(&format!("rows from {}: {other}", from.escape_ascii())),
+        }
+    }
+
+    /// Why it is not open: what failed first, which is no damage.
+    fn closed(&self) -> StoreError {
+        let failed = self.usable().err();
+        failed.unwrap_or_else(|| KvError::Closed.into())
+    }
+
     /// Nothing is acknowledged any more after this.
     fn fail(&self, error: KvError) -> StoreError {
         lock(&self.failed).get_or_insert_with(|| error.to_string());
@@ -289,7 +311,7 @@ impl<K: Kv> Rows<K> {
     ) -> Result<Option<T>, StoreError> {
         let mut name = Vec::with_capacity(64);
         key(&mut name);
-        let Some(first) = self.kv.get(&name).map_err(|e| damaged(&name, &e))? else {
+        let Some(first) = self.kv.get(&name).map_err(|e| self.unread(&name, e))? else {
             return Ok(None);
         };
         self.value(&name, first.as_ref(), |value| decode(value).map(Some))
@@ -313,7 +335,7 @@ impl<K: Kv> Rows<K> {
         for number in 1..=u32::from(further) {
             let mut name = key.to_vec();
             keys::piece(&mut name, number);
-            let piece = self.kv.get(&name).map_err(|e| damaged(&name, &e))?;
+            let piece = self.kv.get(&name).map_err(|e| self.unread(&name, e))?;
             let piece = piece.ok_or_else(|| bad(BadRecord::Piece(number)))?;
             let piece = piece.as_ref();
             let checked = codec::check(&name, piece).map_err(|e| damaged(&name, &e))?;
@@ -345,14 +367,14 @@ impl<K: Kv> Rows<K> {
         };
         self.kv
             .range(range)
-            .map(move |row| row.map_err(|error| damaged_from(&from, &error)))
+            .map(move |row| row.map_err(|error| self.unread_from(&from, error)))
     }
 
     /// A run's head and its row's checksum.
     pub(super) fn stored_head(&self, run: &str) -> Result<Option<(StoredHead, u32)>, StoreError> {
         let mut name = Vec::with_capacity(64);
         keys::of_run(&mut name, Family::Header, run);
-        let Some(first) = self.kv.get(&name).map_err(|e| damaged(&name, &e))? else {
+        let Some(first) = self.kv.get(&name).map_err(|e| self.unread(&name, e))? else {
             return Ok(None);
         };
         let stored = self.value(&name, first.as_ref(), codec::decode::<StoredHead>)?;
@@ -630,15 +652,14 @@ fn damaged(key: &[u8], why: &dyn std::fmt::Display) -> StoreError {
     corrupt(&format!("{}: {why}", keys::describe(key)))
 }
 
-fn damaged_from(from: &[u8], why: &dyn std::fmt::Display) -> StoreError {
-    corrupt(&format!("rows from {}: {why}", from.escape_ascii()))
-}
-
 impl From<KvError> for StoreError {
     fn from(error: KvError) -> Self {
         match error {
             KvError::Corrupt(what) => Self::Corrupt { what },
             KvError::Io(error) => Self::Io(error),
+            KvError::Closed => Self::Failed {
+                reason: error.to_string(),
+            },
         }
     }
 }

@@ -222,7 +222,7 @@ impl Sled {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         match &*open {
             Some(opened) => call(opened),
-            None => Err(KvError::Io(io::Error::other("it is not open"))),
+            None => Err(KvError::Closed),
         }
     }
 }
@@ -262,7 +262,7 @@ impl Opened {
     fn settle(&self, path: &Path, created: &[PathBuf]) -> io::Result<()> {
         guard(|| self.db.db()?.flush()).map_err(|error| match error {
             KvError::Io(error) => error,
-            KvError::Corrupt(what) => io::Error::other(what),
+            other => io::Error::other(other.to_string()),
         })?;
         self.mark.write_all_at(&mark_bytes(0), 0)?;
         sync_files(path)?;
@@ -288,8 +288,7 @@ fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreEr
         .flush_every_ms(None);
     Handle::of(&config).map_err(|error| match error {
         KvError::Io(error) if is_lock(&error) => locked(name),
-        KvError::Io(error) => StoreError::Io(error),
-        KvError::Corrupt(what) => StoreError::Corrupt { what },
+        other => other.into(),
     })
 }
 

@@ -12,13 +12,15 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Whether the server takes work: runs of before have been recovered, and it is not stopping.
+/// Whether the server takes work: runs of before have been recovered, its store takes writes, and it is
+/// not stopping.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "server",
     responses(
         (status = 200, description = "It takes work", body = String, content_type = "text/plain"),
-        (status = 503, description = "It is starting or stopping", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "It is starting or stopping, or its disk is full or fails", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
     app.takes_work()?;
+    app.look(crate::engine::Inspector::takes_writes).await?;
     Ok("ready\n")
 }

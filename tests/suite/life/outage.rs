@@ -140,6 +140,53 @@ async fn after_a_sync_that_failed_the_server_goes_on_with_what_the_disk_has() {
     );
 }
 
+/// Whoever asks is told what is wrong with the disk: a store that cannot be opened again is not a damaged one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_fails_for_ever_is_called_that() {
+    if !strace_works() {
+        println!("skipped: there is no strace here that may trace");
+        return;
+    }
+    let place = Place::new();
+    let state = place.state();
+    assert!(Start::new(&state).spawn().stop().0.success());
+    let log = place.dir.path().join("log");
+    let words = [
+        "strace",
+        "-D",
+        "-f",
+        "-o",
+        log.to_str().unwrap(),
+        "-e",
+        "trace=fdatasync",
+        "-e",
+        "inject=fdatasync:error=EIO:when=5+",
+    ];
+    let server = Start::new(&state).spawn_with(|command| within(command, &words));
+    assert_eq!(server.get("/readyz").await.0, 200);
+    let run = server.begin(GROWS, json!({ "to": 30 })).await;
+    let mut seen = (0, json!(null));
+    for _ in 0..600 {
+        seen = server.get("/v1/runs").await;
+        if seen.0 == 503 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(seen.0, 503, "{}", seen.1);
+    let of_run = server.get(&format!("/v1/runs/{run}/history")).await;
+    let ready = server.get("/readyz").await;
+    for (status, told) in [seen, of_run, ready] {
+        let told = told.to_string();
+        assert_eq!(status, 503, "{told}");
+        assert!(told.contains("Input/output error"), "{told}");
+        assert!(!told.contains("damaged"), "{told}");
+    }
+    let (_, said) = server.stop();
+    assert!(said.contains("the store refused"), "{said}");
+    assert!(said.contains("Input/output error"), "{said}");
+}
+
 /// Each iteration asks a server.
 const ASKS: &str = r#"
 name: asks
