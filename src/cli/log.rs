@@ -23,3 +23,20 @@ pub(super) fn begin(screen: Screen, serves: bool) {
     // Fails where a library's user has a log already.
     let _ = log.try_init();
 }
+
+/// Keeps panics of the database from being told unless somebody asks: they are caught, and are errors of
+/// the store, which say what it panicked with.
+pub(super) fn without_the_database(screen: Screen) {
+    if screen.verbose > 0 {
+        return;
+    }
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let of_database = panic
+            .location()
+            .is_some_and(|location| location.file().contains("/sled-0.34"));
+        if !of_database {
+            usual(panic);
+        }
+    }));
+}

@@ -52,6 +52,7 @@ pub fn main() -> ExitCode {
     let screen = Screen::new(arguments.global.color, arguments.global.verbose);
     let serves = matches!(arguments.command, Command::Serve(_));
     log::begin(screen, serves);
+    log::without_the_database(screen);
     let mut done = dispatch(&arguments, screen);
     if done.as_ref().is_err_and(short::is_unknown) {
         match lengthen(&mut arguments) {
