@@ -276,10 +276,18 @@ async fn send(url: &str, request: &[u8], whole: bool) -> Option<u16> {
         end.unwrap_or_else(|_| panic!("it hangs: {}", String::from_utf8_lossy(request)));
     }
     let text = std::str::from_utf8(head.get(..got)?).ok()?;
-    text.strip_prefix("HTTP/1.1 ")
-        .or_else(|| text.strip_prefix("HTTP/1.0 "))?
-        .parse()
-        .ok()
+    let status = text
+        .strip_prefix("HTTP/1.1 ")
+        .or_else(|| text.strip_prefix("HTTP/1.0 "))?;
+    let status = status.parse().ok()?;
+    if status >= 500 {
+        // Why: no request is to blame for that.
+        let mut rest = vec![0; 2_000];
+        if let Ok(Ok(read)) = tokio::time::timeout(A_MOMENT, stream.read(&mut rest)).await {
+            println!("{status}: {}", String::from_utf8_lossy(&rest[..read]));
+        }
+    }
+    Some(status)
 }
 
 async fn answer(stream: &mut TcpStream, head: &mut [u8], got: &mut usize) {
