@@ -56,27 +56,17 @@ fn read(path: &Path) -> Option<MemoryStore> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::sled::alone;
     use crate::store::{SledStore, Store};
 
     #[test]
     fn a_store_that_a_process_has_is_locked_and_one_without_anything_is_left_to_the_database() {
         let dir = tempfile::tempdir().unwrap();
         assert!(glance(dir.path()).unwrap().is_none());
-        let store = loop {
-            // A process that another test starts has the lock for a moment.
-            match SledStore::open(dir.path()) {
-                Err(StoreError::Locked { .. }) => std::thread::yield_now(),
-                other => break other.unwrap(),
-            }
-        };
+        let store = alone(|| SledStore::open(dir.path())).unwrap();
         assert!(matches!(glance(dir.path()), Err(StoreError::Locked { .. })));
         drop(store);
-        let seen = loop {
-            match glance(dir.path()) {
-                Err(StoreError::Locked { .. }) => std::thread::yield_now(),
-                other => break other.unwrap(),
-            }
-        };
+        let seen = alone(|| glance(dir.path())).unwrap();
         assert_eq!(seen.unwrap().list(None, 10).unwrap(), []);
     }
 }

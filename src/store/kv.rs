@@ -1,6 +1,7 @@
 //! What the store's rows need of a database: sorted keys, atomic groups of writes, and a way to
 //! make them durable. Fulfilled by `memory` and `sled`; nothing of either is seen beyond this.
 
+use super::StoreError;
 use super::stage::Stage;
 use std::ops::Bound;
 
@@ -43,7 +44,7 @@ pub trait Kv: Send + Sync + 'static {
     fn sync(&self, group: u64) -> Result<(), KvError>;
 
     /// Opens it again after a write that failed: what was not synced may be there or not.
-    fn reopen(&self) -> Result<(), KvError>;
+    fn reopen(&self) -> Result<(), StoreError>;
 
     /// The last group that `sync` remembered, as far as it is known: 0 when it is not.
     fn synced(&self) -> u64;

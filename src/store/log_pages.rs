@@ -542,7 +542,8 @@ mod tests {
     #[test]
     fn the_rows_are_those_that_the_database_has() {
         use super::super::kv::{Kv, prefixed};
-        use super::super::{sled::Sled, stage::Stage};
+        use super::super::sled::{Sled, alone};
+        use super::super::stage::Stage;
         let dir = tempfile::tempdir().unwrap();
         let mut expected: BTreeMap<Bytes, Bytes> = BTreeMap::new();
         let mut state = 7_u64;
@@ -555,13 +556,7 @@ mod tests {
         let mut stage = Stage::default();
         let mut written = 0;
         for round in 0..12_u64 {
-            let db = loop {
-                // A process that another test starts has the lock for a moment.
-                match Sled::raw(dir.path()) {
-                    Err(crate::store::StoreError::Locked { .. }) => std::thread::yield_now(),
-                    other => break other.unwrap(),
-                }
-            };
+            let db = alone(|| Sled::raw(dir.path())).unwrap();
             for group in 0..30 {
                 stage.clear();
                 for _ in 0..20 {

@@ -140,7 +140,7 @@ impl Kv for Memory {
         Ok(())
     }
 
-    fn reopen(&self) -> Result<(), KvError> {
+    fn reopen(&self) -> Result<(), StoreError> {
         self.write().forget_unsynced();
         Ok(())
     }

@@ -255,6 +255,12 @@ pub fn state_size(state: &RunState) -> Option<u64> {
 /// A place to keep runs. All methods block; `commit` is durable against a power cut when it
 /// returns.
 pub trait Store: Send + Sync + 'static {
+    /// Whether it takes writes: not after one that failed, until it was opened again.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`], with what failed first.
+    fn usable(&self) -> Result<(), StoreError>;
+
     /// A run's head.
     ///
     /// # Errors

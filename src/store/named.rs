@@ -5,7 +5,7 @@ use super::codec;
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::rows::{Rows, corrupt, lock};
-use super::{StoreError, StoredWorkflow};
+use super::{Store, StoreError, StoredWorkflow};
 use std::ops::Bound;
 
 impl<K: Kv> Rows<K> {

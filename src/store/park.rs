@@ -7,7 +7,7 @@ use super::head::{Head, StoredHead};
 use super::keys::{self, Family};
 use super::kv::Kv;
 use super::rows::{Rows, corrupt, lock};
-use super::{PARKED_LABEL, Placement, StoreError};
+use super::{PARKED_LABEL, Placement, Store, StoreError};
 use crate::model::Name;
 
 impl<K: Kv> Rows<K> {

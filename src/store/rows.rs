@@ -231,36 +231,12 @@ impl<K: Kv> Rows<K> {
         Ok(root.digest)
     }
 
-    /// Fails when a write failed before.
-    pub(super) fn usable(&self) -> Result<(), StoreError> {
-        match &*lock(&self.failed) {
-            Some(reason) => Err(StoreError::Failed {
-                reason: reason.clone(),
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// What a key could not be read for.
-    fn unread(&self, key: &[u8], error: KvError) -> StoreError {
+    /// Why something could not be read: that it is not open, for what failed first, is no damage.
+    fn unread(&self, what: impl std::fmt::Display, error: KvError) -> StoreError {
         match error {
-            KvError::Closed => self.closed(),
-            other => damaged(key, &other),
+            KvError::Closed => self.usable().err().unwrap_or_else(|| error.into()),
+            error => corrupt(&format!("{what}: {error}")),
         }
-    }
-
-    /// What rows from a key on could not be read for.
-    fn unread_from(&self, from: &[u8], error: KvError) -> StoreError {
-        match error {
-            KvError::Closed => self.closed(),
-            other => corrupt(&format!("rows from {}: {other}", from.escape_ascii())),
-        }
-    }
-
-    /// Why it is not open: what failed first, which is no damage.
-    fn closed(&self) -> StoreError {
-        let failed = self.usable().err();
-        failed.unwrap_or_else(|| KvError::Closed.into())
     }
 
     /// Nothing is acknowledged any more after this.
@@ -311,7 +287,11 @@ impl<K: Kv> Rows<K> {
     ) -> Result<Option<T>, StoreError> {
         let mut name = Vec::with_capacity(64);
         key(&mut name);
-        let Some(first) = self.kv.get(&name).map_err(|e| self.unread(&name, e))? else {
+        let Some(first) = self
+            .kv
+            .get(&name)
+            .map_err(|e| self.unread(keys::describe(&name), e))?
+        else {
             return Ok(None);
         };
         self.value(&name, first.as_ref(), |value| decode(value).map(Some))
@@ -335,7 +315,10 @@ impl<K: Kv> Rows<K> {
         for number in 1..=u32::from(further) {
             let mut name = key.to_vec();
             keys::piece(&mut name, number);
-            let piece = self.kv.get(&name).map_err(|e| self.unread(&name, e))?;
+            let piece = self
+                .kv
+                .get(&name)
+                .map_err(|e| self.unread(keys::describe(&name), e))?;
             let piece = piece.ok_or_else(|| bad(BadRecord::Piece(number)))?;
             let piece = piece.as_ref();
             let checked = codec::check(&name, piece).map_err(|e| damaged(&name, &e))?;
@@ -365,16 +348,23 @@ impl<K: Kv> Rows<K> {
             Bound::Included(key) | Bound::Excluded(key) => key.clone(),
             Bound::Unbounded => Vec::new(),
         };
-        self.kv
-            .range(range)
-            .map(move |row| row.map_err(|error| self.unread_from(&from, error)))
+        self.kv.range(range).map(move |row| {
+            row.map_err(|error| {
+                let what = format_args!("rows from {}", from.escape_ascii());
+                self.unread(what, error)
+            })
+        })
     }
 
     /// A run's head and its row's checksum.
     pub(super) fn stored_head(&self, run: &str) -> Result<Option<(StoredHead, u32)>, StoreError> {
         let mut name = Vec::with_capacity(64);
         keys::of_run(&mut name, Family::Header, run);
-        let Some(first) = self.kv.get(&name).map_err(|e| self.unread(&name, e))? else {
+        let Some(first) = self
+            .kv
+            .get(&name)
+            .map_err(|e| self.unread(keys::describe(&name), e))?
+        else {
             return Ok(None);
         };
         let stored = self.value(&name, first.as_ref(), codec::decode::<StoredHead>)?;
@@ -390,6 +380,15 @@ impl<K: Kv> Rows<K> {
 }
 
 impl<K: Kv> Store for Rows<K> {
+    fn usable(&self) -> Result<(), StoreError> {
+        match &*lock(&self.failed) {
+            Some(reason) => Err(StoreError::Failed {
+                reason: reason.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
         Ok(self.known(run)?.header)
     }

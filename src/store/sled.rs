@@ -394,16 +394,11 @@ impl Kv for Sled {
 
     /// sled holds its file's lock until every handle of it is dropped: a reader that still has an
     /// iterator makes this fail, and it is tried again.
-    fn reopen(&self) -> Result<(), KvError> {
+    fn reopen(&self) -> Result<(), StoreError> {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
         forget_cached(&self.dir.join(DIRECTORY));
-        let opened = Opened::open(&self.dir, self.options, &self.name);
-        *open = Some(opened.map_err(|error| match error {
-            StoreError::Corrupt { what } => KvError::Corrupt(what),
-            StoreError::Io(error) => KvError::Io(error),
-            other => KvError::Io(io::Error::other(other.to_string())),
-        })?);
+        *open = Some(Opened::open(&self.dir, self.options, &self.name)?);
         Ok(())
     }
 
@@ -528,4 +523,16 @@ fn mark_bytes(group: u64) -> [u8; 12] {
 fn read_mark(bytes: [u8; 12]) -> Option<u64> {
     let (number, crc) = bytes.split_first_chunk()?;
     (crc32fast::hash(number).to_le_bytes() == crc).then_some(u64::from_le_bytes(*number))
+}
+
+/// Does something with a store that nobody has any more: as often as it takes while a process that another
+/// test starts has its lock too, until it is another program.
+#[cfg(test)]
+pub(super) fn alone<T>(what: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    loop {
+        match what() {
+            Err(StoreError::Locked { .. }) => std::thread::yield_now(),
+            other => return other,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! What every store must do, run against each of them.
 
+use super::support::alone;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -501,6 +502,18 @@ fn a_snapshot_replaces_what_came_before(bench: &Bench) {
     assert_eq!((stored.header.revision, stored.header.snapshot), (25, 25));
 }
 
+/// A commit that has a text twice: as a change, and as what an iteration gave.
+fn telling(revision: u64, text: &str) -> Commit {
+    Commit {
+        changes: vec![set("text", text)],
+        iterations: vec![IterationRow {
+            result: Value::from(text),
+            ..iteration("loop", revision, 1)
+        }],
+        ..commit("a", revision)
+    }
+}
+
 fn large_values_come_back(bench: &Bench) {
     let store = &*bench.store;
     let mut state = RunState::new("a".into(), hash(1));
@@ -510,12 +523,7 @@ fn large_values_come_back(bench: &Bench) {
     for size in sizes {
         for snapshot in [false, true] {
             let text = noise(revision, size);
-            let mut commit = commit("a", revision);
-            commit.changes = vec![set("big", text.clone())];
-            commit.iterations = vec![IterationRow {
-                result: Value::from(text.clone()),
-                ..iteration("loop", revision, 1)
-            }];
+            let mut commit = telling(revision, &text);
             commit.changes.iter().for_each(|change| state.apply(change));
             commit.snapshot = snapshot.then(|| state.clone());
             ok(store, commit);
@@ -546,12 +554,7 @@ fn values_of_all_kinds_come_back_whatever_makes_their_bytes_fewer(bench: &Bench)
         // The same again and again, few letters, and letters of which each is another.
         let other: String = ('\u{100}'..).take(size / 2).collect();
         for text in ["ab".repeat(size / 2), noise, other] {
-            let mut commit = commit("a", revision);
-            commit.changes = vec![set("text", text.clone())];
-            commit.iterations = vec![IterationRow {
-                result: Value::from(text.clone()),
-                ..iteration("loop", revision, 1)
-            }];
+            let commit = telling(revision, &text);
             commit.changes.iter().for_each(|change| state.apply(change));
             ok(store, commit);
             revision += 1;
@@ -671,7 +674,7 @@ fn what_an_early_loop_left_outlasts_a_later_one(bench: &Bench) {
         ok(store, commit);
         if revision % 150 == 149 {
             // What was only remembered is gone.
-            opened_again(store);
+            alone(|| store.reopen()).unwrap();
         }
     }
     let numbers = |path: Option<&str>, limit: usize| -> Vec<u64> {
@@ -907,23 +910,12 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     );
 }
 
-/// While another test that starts a process has the lock too, this fails and is tried again.
-fn opened_again(store: &dyn Store) {
-    for _ in 0..100_000 {
-        if store.reopen().is_ok() {
-            return;
-        }
-        std::thread::yield_now();
-    }
-    panic!("it stays locked");
-}
-
 fn a_store_that_was_opened_again_goes_on(bench: &Bench) {
     let store = &*bench.store;
     ok(store, commit("a", 0));
-    opened_again(store);
+    alone(|| store.reopen()).unwrap();
     assert_eq!(store.load("a").unwrap().header.revision, 1);
     ok(store, commit("a", 1));
-    opened_again(store);
+    alone(|| store.reopen()).unwrap();
     assert_eq!(store.header("a").unwrap().revision, 2);
 }

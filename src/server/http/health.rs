@@ -2,6 +2,7 @@
 
 use super::App;
 use super::problem::Problem;
+use crate::engine::Inspector;
 use axum::extract::State;
 use std::sync::Arc;
 
@@ -21,6 +22,6 @@ pub(super) async fn healthz() -> &'static str {
     ))]
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
     app.takes_work()?;
-    app.look(crate::engine::Inspector::takes_writes).await?;
+    app.look(Inspector::takes_writes).await?;
     Ok("ready\n")
 }

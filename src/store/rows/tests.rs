@@ -67,7 +67,7 @@ impl Kv for Failing {
         self.memory.sync(group)
     }
 
-    fn reopen(&self) -> Result<(), KvError> {
+    fn reopen(&self) -> Result<(), StoreError> {
         self.memory.reopen()
     }
 

@@ -6,6 +6,7 @@ use crate::serve::{Server, Start};
 use crate::store_power::strace_works;
 use serde_json::json;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -97,6 +98,21 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
     assert_eq!(outcome["output"], 200, "{outcome}");
 }
 
+/// A server some of whose calls strace makes fail, and where strace writes those that it traces. There is a
+/// store already, so that it is one of a run that fails.
+fn disturbed(place: &Place, traced: &str, failing: &str) -> (Server, PathBuf) {
+    let state = place.state();
+    assert!(Start::new(&state).spawn().stop().0.success());
+    let log = place.dir.path().join("log");
+    let (traced, failing) = (format!("trace={traced}"), format!("inject={failing}"));
+    let to = log.to_str().unwrap();
+    let words = [
+        "strace", "-D", "-f", "-y", "-o", to, "-e", &traced, "-e", &failing,
+    ];
+    let server = Start::new(&state).spawn_with(|command| within(command, &words));
+    (server, log)
+}
+
 /// The pages that a failed sync was to write stay in memory as if they were written: the database is
 /// opened again only after the system was told to forget them.
 #[tokio::test(flavor = "multi_thread")]
@@ -106,23 +122,7 @@ async fn after_a_sync_that_failed_the_server_goes_on_with_what_the_disk_has() {
         return;
     }
     let place = Place::new();
-    let state = place.state();
-    // Once there is a store, so that it is one of a run that fails.
-    assert!(Start::new(&state).spawn().stop().0.success());
-    let log = place.dir.path().join("log");
-    let words = [
-        "strace",
-        "-D",
-        "-f",
-        "-y",
-        "-o",
-        log.to_str().unwrap(),
-        "-e",
-        "trace=fdatasync,fadvise64",
-        "-e",
-        "inject=fdatasync:error=EIO:when=5",
-    ];
-    let server = Start::new(&state).spawn_with(|command| within(command, &words));
+    let (server, log) = disturbed(&place, "fdatasync,fadvise64", "fdatasync:error=EIO:when=5");
     let run = server.begin(GROWS, json!({ "to": 30 })).await;
     let outcome = outcome(&server, &run).await;
     assert_eq!(outcome["status"], "Succeeded", "{outcome}");
@@ -148,21 +148,7 @@ async fn a_disk_that_fails_for_ever_is_called_that() {
         return;
     }
     let place = Place::new();
-    let state = place.state();
-    assert!(Start::new(&state).spawn().stop().0.success());
-    let log = place.dir.path().join("log");
-    let words = [
-        "strace",
-        "-D",
-        "-f",
-        "-o",
-        log.to_str().unwrap(),
-        "-e",
-        "trace=fdatasync",
-        "-e",
-        "inject=fdatasync:error=EIO:when=5+",
-    ];
-    let server = Start::new(&state).spawn_with(|command| within(command, &words));
+    let (server, _) = disturbed(&place, "fdatasync", "fdatasync:error=EIO:when=5+");
     assert_eq!(server.get("/readyz").await.0, 200);
     let run = server.begin(GROWS, json!({ "to": 30 })).await;
     let mut seen = (0, json!(null));

@@ -181,6 +181,10 @@ impl Disk {
 }
 
 impl Store for Disk {
+    fn usable(&self) -> Result<(), StoreError> {
+        self.store.usable()
+    }
+
     fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
         let mut books = lock(&self.books);
         let (number, tries) = (books.groups, books.tries);
