@@ -77,7 +77,8 @@ pub struct Rows<K: Kv> {
     pub(super) kv: K,
     pub(super) retention: Retention,
     pub(super) writer: Mutex<Writer>,
-    /// Shared by readers of several rows, alone for a group that is applied.
+    /// Shared by readers of several rows or of a record in several pieces, alone for a group that
+    /// is applied.
     gate: RwLock<()>,
     /// The last group that is durable.
     synced: Mutex<u64>,
@@ -390,6 +391,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
+        let _reading = self.reading();
         Ok(self.known(run)?.header)
     }
 
@@ -424,6 +426,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError> {
+        let _reading = self.reading();
         self.read(
             |key| keys::program(key, hash),
             codec::decode::<ProgramSource>,

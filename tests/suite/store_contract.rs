@@ -3,7 +3,8 @@
 use super::support::alone;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use windlass::expression::Value;
 use windlass::machine::{
     Change, Happening, HistoryEvent, IterationRow, LoopEnd, LoopState, Records, RunState, RunStatus,
@@ -75,6 +76,7 @@ contract!(
     programs_stay_while_a_run_pins_them,
     runs_with_similar_ids_are_kept_apart,
     two_writers_at_once,
+    what_is_in_several_pieces_is_read_whole_while_it_changes,
     workflows_are_kept_under_their_names,
 );
 
@@ -875,6 +877,42 @@ fn two_writers_at_once(bench: &Bench) {
     let runs = store_revisions(&*bench.store);
     assert_eq!(runs.len(), 20);
     assert!(runs.values().all(|revision| *revision == ROUNDS));
+}
+
+fn what_is_in_several_pieces_is_read_whole_while_it_changes(bench: &Bench) {
+    const ROUNDS: u64 = 100;
+    let labelled = |revision: u64| {
+        let mut commit = commit("a", revision);
+        let label = noise(
+            revision,
+            60_000 + 20_000 * usize::try_from(revision % 4).unwrap(),
+        );
+        commit.header.labels.insert(String::from("long"), label);
+        commit
+    };
+    let store = &*bench.store;
+    ok(store, labelled(0));
+    let (begin, writing) = (Barrier::new(2), AtomicBool::new(true));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            begin.wait();
+            for revision in 1..ROUNDS {
+                ok(store, labelled(revision));
+            }
+            writing.store(false, Ordering::SeqCst);
+        });
+        begin.wait();
+        while writing.load(Ordering::SeqCst) {
+            let header = store.header("a").unwrap();
+            let expected = labelled(header.revision - 1).header.labels;
+            assert!(
+                header.labels == expected,
+                "not those of {}",
+                header.revision
+            );
+        }
+    });
+    assert_eq!(store.header("a").unwrap().revision, ROUNDS);
 }
 
 fn store_revisions(store: &dyn Store) -> BTreeMap<String, u64> {
