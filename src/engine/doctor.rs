@@ -43,8 +43,8 @@ pub fn look(dir: impl AsRef<Path>) -> Result<(Inspector, Vec<Unreadable>), Engin
     Ok((Inspector::unowned(Arc::new(store)), unreadable(wrong)))
 }
 
-/// The rows of a store that no process owns, as they lie there: all, or those of a run. Of a damaged
-/// one those that can be read.
+/// The rows of a store that no process owns, as they lie there: all, or those of a run. Of one that is
+/// damaged or on a full disk those that can be read.
 ///
 /// # Errors
 /// [`EngineError::NoStore`]; store errors.
@@ -65,7 +65,9 @@ pub fn raw(
     };
     match SledStore::open(dir) {
         Ok(store) => store.raw(run, &mut report)?,
-        Err(StoreError::Corrupt { .. }) => store::written(dir)?.raw(run, &mut report)?,
+        Err(StoreError::Corrupt { .. } | StoreError::Io(_) | StoreError::Unopened { .. }) => {
+            store::written(dir)?.raw(run, &mut report)?;
+        }
         Err(error) => return Err(error.into()),
     }
     Ok(())

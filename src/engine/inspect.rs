@@ -4,7 +4,7 @@ use super::EngineError;
 use super::load::compile_stored;
 use crate::machine::{HistoryEvent, IterationRow, LoopState};
 use crate::program::{Program, ProgramHash};
-use crate::store::{ProgramSource, RunHeader, SledStore, Store, StoredRun, glance};
+use crate::store::{ProgramSource, RunHeader, SledStore, Store, StoredRun, open_to_look};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,11 +53,7 @@ impl Inspector {
         if !SledStore::exists(dir) {
             return Err(EngineError::NoStore(dir.to_owned()));
         }
-        let store: Arc<dyn Store> = match glance(dir)? {
-            Some(store) => Arc::new(store),
-            None => Arc::new(SledStore::open(dir)?),
-        };
-        Ok(Self::unowned(store))
+        Ok(Self::unowned(open_to_look(dir)?))
     }
 
     /// Of a store that only this looks at.

@@ -1,6 +1,7 @@
-//! Reads a small store that no process owns straight from its log, for those who only look: opening
-//! the database writes, and takes longer than all of it together. What is not plain to see, whole and
-//! vouched for is left to the database, which finds out what is wrong. It writes nothing.
+//! Reads a store that no process owns straight from its log, for those who only look: opening the
+//! database writes, which takes longer than all of it together when the store is small, and cannot be
+//! done where there is no room or no right to. What is not plain to see, whole and vouched for is left
+//! to the database, which finds out what is wrong. It writes nothing.
 
 use super::log_pages::Pages;
 use super::log_reader::Log;
@@ -9,12 +10,35 @@ use super::repair::lock;
 use super::rows::{Retention, Rows};
 use super::salvage::VOUCH;
 use super::sled::{DIRECTORY, Sled};
-use super::{Checkup, MemoryStore, StoreError};
+use super::{Checkup, MemoryStore, SledStore, Store, StoreError};
 use nix::fcntl::FlockArg;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The database does not read the whole of a log of more bytes than this, and is as fast.
 const SMALL: u64 = 8 << 20;
+
+/// Nothing of a log of more bytes than this is held in memory, though the database does not open.
+const LARGE: u64 = 1 << 30;
+
+/// The store of a state directory, to look at.
+///
+/// # Errors
+/// As [`SledStore::open`], when it can neither be opened nor be read without that.
+pub fn open_to_look(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
+    if let Some(store) = glance(dir)? {
+        return Ok(Arc::new(store));
+    }
+    match SledStore::open(dir) {
+        Ok(store) => Ok(Arc::new(store)),
+        // A full disk, one that is mounted to be read, a store of another user.
+        Err(error @ (StoreError::Io(_) | StoreError::Unopened { .. })) => {
+            let store = seen(dir, LARGE)?.ok_or(error)?;
+            Ok(Arc::new(store))
+        }
+        Err(error) => Err(error),
+    }
+}
 
 /// What lies in the store of a state directory, as it is now; none when it is large, or when it takes
 /// the database to say what is in it.
@@ -22,6 +46,10 @@ const SMALL: u64 = 8 << 20;
 /// # Errors
 /// [`StoreError::Locked`] when a process has it.
 pub fn glance(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
+    seen(dir, SMALL)
+}
+
+fn seen(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
     let path = dir.join(DIRECTORY);
     let log = match lock(dir, &path, FlockArg::LockSharedNonblock) {
         Err(error @ StoreError::Locked { .. }) => return Err(error),
@@ -30,8 +58,8 @@ pub fn glance(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
     };
     // What a process that was killed had written is told as durable, and may not be yet.
     let durable = log.sync_data().is_ok();
-    let small = log.metadata().is_ok_and(|log| log.len() <= SMALL);
-    Ok((durable && small).then(|| read(&path)).flatten())
+    let fits = log.metadata().is_ok_and(|log| log.len() <= most);
+    Ok((durable && fits).then(|| read(&path)).flatten())
 }
 
 fn read(path: &Path) -> Option<MemoryStore> {
@@ -39,12 +67,14 @@ fn read(path: &Path) -> Option<MemoryStore> {
     let mut told = Checkup::default();
     let mut log = Log::open(path).ok()?;
     log.find_lost(&mut told).ok()?;
-    if log.cut().ok()?.is_some() {
+    let cut = log.cut().ok()?;
+    if cut.is_some_and(|cut| log.is_indexed(cut)) {
         return None;
     }
     let mut pages = Pages::new(VOUCH);
     let mut plain = true;
-    log.messages(&mut told, |message| plain &= pages.take(message))
+    let until = cut.unwrap_or(u64::MAX);
+    log.messages(until, &mut told, |message| plain &= pages.take(message))
         .ok()?;
     if !plain || !told.wrong.is_empty() {
         return None;

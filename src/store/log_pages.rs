@@ -527,7 +527,7 @@ mod tests {
         let (mut pages, mut same) = (Pages::new(|_, _| true), Pages::new(|_, _| true));
         let log = super::super::log_reader::Log::open(path).unwrap();
         assert_eq!(log.cut().unwrap(), None);
-        log.messages(&mut told, |message| {
+        log.messages(u64::MAX, &mut told, |message| {
             last = message.lsn;
             assert!(pages.take(message) && same.take(message));
         })

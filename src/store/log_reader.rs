@@ -133,13 +133,15 @@ impl<'a> Log<'a> {
         Ok(Segment { bytes, filled })
     }
 
-    /// Gives every whole message of a page in order. A batch at the end of the log of which the
-    /// end is missing was never acknowledged, or is found by the mark: the log ends before it.
+    /// Gives every whole message of a page in order, up to a place. A batch at the end of the log of
+    /// which the end is missing was never acknowledged, or is found by the mark: the log ends before
+    /// it.
     ///
     /// # Errors
     /// When a segment cannot be read.
     pub fn messages(
         &self,
+        until: u64,
         told: &mut Checkup,
         mut each: impl FnMut(&Message<'_>),
     ) -> io::Result<()> {
@@ -148,14 +150,14 @@ impl<'a> Log<'a> {
         for (&number, &at) in &self.segments {
             let segment = self.read(at)?;
             let mut walk = Walk::new(&segment, number);
-            for (place, found) in walk.by_ref() {
-                if place < found.at {
-                    note(told, at, &format_args!("bytes {place} to {}", found.at));
+            for (from, found) in walk.by_ref() {
+                if place(number, found.at) >= until {
+                    return Ok(());
                 }
-                if found
-                    .batch(&segment.bytes)
-                    .is_some_and(|until| until >= end)
-                {
+                if from < found.at {
+                    note(told, at, &format_args!("bytes {from} to {}", found.at));
+                }
+                if found.batch(&segment.bytes).is_some_and(|last| last >= end) {
                     return Ok(());
                 }
                 match self.message(&found, &segment.bytes) {
@@ -166,7 +168,7 @@ impl<'a> Log<'a> {
                     }
                 }
             }
-            if !walk.ended && last != Some(number) {
+            if !walk.ended && last != Some(number) && place(number, walk.place) < until {
                 note(told, at, &format_args!("bytes from {}", walk.place));
             }
         }

@@ -29,7 +29,7 @@ mod tidy;
 mod waker;
 
 pub use check::{Checkup, Wrong};
-pub use glance::glance;
+pub use glance::{glance, open_to_look};
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
 pub use raw::{RawRow, raw_record};

@@ -78,7 +78,9 @@ pub(super) fn read_all(path: &Path, told: &mut Checkup) -> io::Result<Memory> {
     let mut odd = 0_u64;
     let mut log = Log::open(path)?;
     log.find_lost(told)?;
-    log.messages(told, |message| odd += u64::from(!pages.take(message)))?;
+    log.messages(u64::MAX, told, |message| {
+        odd += u64::from(!pages.take(message))
+    })?;
     if odd > 0 {
         let error = corrupt(&format!("{odd} messages say nothing that is known"));
         told.note(None, "the log", &error);

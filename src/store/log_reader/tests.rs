@@ -37,7 +37,7 @@ fn read(segments: &[Vec<u8>]) -> (Vec<(u64, Vec<u8>)>, Checkup) {
     let mut log = Log::open(dir.path()).unwrap();
     log.cut().unwrap();
     log.find_lost(&mut told).unwrap();
-    log.messages(&mut told, |message| {
+    log.messages(u64::MAX, &mut told, |message| {
         out.push((message.page, message.body.to_vec()));
     })
     .unwrap();
@@ -105,7 +105,7 @@ fn with_blob_of(
     fs::write(dir.path().join("blobs/5"), blob).unwrap();
     let (mut told, mut out) = (Checkup::default(), None);
     let log = Log::open(dir.path()).unwrap();
-    log.messages(&mut told, |message| {
+    log.messages(u64::MAX, &mut told, |message| {
         assert_eq!(message.kind, kind);
         out = Some(message.body.to_vec());
     })
@@ -338,8 +338,10 @@ fn what_a_message_is_comes_from_its_kind() {
     .unwrap();
     let mut found = Vec::new();
     let log = Log::open(dir.path()).unwrap();
-    log.messages(&mut Checkup::default(), |message| found.push(message.kind))
-        .unwrap();
+    log.messages(u64::MAX, &mut Checkup::default(), |message| {
+        found.push(message.kind)
+    })
+    .unwrap();
     assert_eq!(found, [Kind::Free, Kind::Node, Kind::Link]);
 }
 
