@@ -28,12 +28,11 @@ pub(super) struct Making {
 impl Making {
     /// Begins a store, or takes over one whose maker is gone; none when there is one.
     pub fn of(dir: &Path, path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
-        let begun = if path.exists() {
-            None
-        } else {
-            Self::begin(dir, path)?
-        };
-        let making = match begun {
+        let fresh = dir.join(format!("{FRESH}{}", Pid::this()));
+        let begun = (!path.exists()).then(|| Self::begin(&fresh, path));
+        // Also when there is one: a start that was killed while another made it left its own.
+        sweep(dir, &fresh);
+        let making = match begun.transpose()?.flatten() {
             Some(begun) => Some(begun),
             None => Self::left(path, name)?,
         };
@@ -44,19 +43,17 @@ impl Making {
     }
 
     /// Puts an empty one in its place; none when another process was faster.
-    fn begin(dir: &Path, path: &Path) -> Result<Option<Self>, StoreError> {
-        let fresh = dir.join(format!("{FRESH}{}", Pid::this()));
+    fn begin(fresh: &Path, path: &Path) -> Result<Option<Self>, StoreError> {
         let move_in = || -> io::Result<Flock<File>> {
-            std::fs::create_dir_all(&fresh)?;
+            std::fs::create_dir_all(fresh)?;
             let file = File::create(fresh.join(MAKING))?;
             let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
             // The directory is nowhere without it, also after a power cut.
-            File::open(&fresh)?.sync_all()?;
-            std::fs::rename(&fresh, path)?;
+            File::open(fresh)?.sync_all()?;
+            std::fs::rename(fresh, path)?;
             Ok(lock)
         };
         let moved = move_in();
-        sweep(dir, &fresh);
         let path = path.to_owned();
         match moved {
             Ok(lock) => Ok(Some(Self { path, lock })),

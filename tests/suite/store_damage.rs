@@ -378,7 +378,10 @@ fn stores_that_were_never_finished_are_swept_away() {
     let own = dir.path().join(format!("store.new-{}", std::process::id()));
     assert!(!gone.exists() && !own.exists());
     assert!(other.exists() && another.exists());
+    // One that another process made in the meantime.
+    fs::create_dir(&gone).unwrap();
     drop(open_again(dir.path()));
+    assert!(!gone.exists() && other.exists());
 }
 
 /// Its maker was killed, or the power went, before it was whole: nothing in it was acknowledged.
