@@ -64,3 +64,31 @@ async fn ended_runs_are_forgotten_beside_a_live_server() {
     let usage = place.run(&["prune"]);
     assert_eq!(usage.status.code(), Some(2), "{usage:?}");
 }
+
+/// Whoever dumps a store while runs are forgotten is not told that their remains cannot be read.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_forgotten_while_the_store_is_dumped_is_not_in_the_dump() {
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    let mut runs_seen = 0;
+    for _ in 0..10 {
+        for _ in 0..20 {
+            let run = server.begin(COUNT, json!({ "to": 2 })).await;
+            server.end(&run).await;
+        }
+        let forget = json!({ "keep": 0 });
+        let (forgotten, first, second, third) = tokio::join!(
+            server.post("/v1/prune", &forget),
+            server.get("/v1/dump"),
+            server.get("/v1/dump"),
+            server.get("/v1/dump"),
+        );
+        assert_eq!(forgotten.1["runs"].as_array().unwrap().len(), 20);
+        for (status, dump) in [first, second, third] {
+            assert_eq!((status, &dump["unreadable"]), (200, &json!([])), "{dump}");
+            runs_seen += dump["runs"].as_array().unwrap().len();
+        }
+    }
+    println!("{runs_seen} of 600 runs were there still");
+    assert!(runs_seen > 0);
+}

@@ -12,7 +12,7 @@ pub use types::{
 
 use super::view::{RunView, shown};
 use crate::engine::{EngineError, Inspector};
-use crate::store::{FORMAT, Placement, RunHeader};
+use crate::store::{FORMAT, Placement, RunHeader, StoreError};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use state::{checksum, state};
@@ -51,7 +51,7 @@ pub fn dump(
     };
     if let Some(run) = &filter.run {
         let header = inspector.header(run)?;
-        report.add(inspector, filter, &header);
+        report.add(inspector, filter, &header)?;
         return Ok(report);
     }
     let mut after = filter.after.clone();
@@ -69,7 +69,8 @@ pub fn dump(
         let full = page.len() == wanted && left > 0;
         after = page.last().map(|header| header.id.to_string());
         for header in &page {
-            report.add(inspector, filter, header);
+            // One that was forgotten since the list was read is not in the store.
+            let _ = report.add(inspector, filter, header);
         }
         if !full {
             return Ok(report);
@@ -94,8 +95,18 @@ impl DumpReport {
         })
     }
 
-    fn add(&mut self, inspector: &Inspector, filter: &DumpFilter, header: &RunHeader) {
+    /// Adds a run, with what can be read of it.
+    ///
+    /// # Errors
+    /// That there is no such run any more.
+    fn add(
+        &mut self,
+        inspector: &Inspector,
+        filter: &DumpFilter,
+        header: &RunHeader,
+    ) -> Result<(), EngineError> {
         let run = &*header.id;
+        let before = self.unreadable.len();
         let view = self.part(run, "state", RunView::load(inspector, run).map(Some));
         let loops = self.part(run, "loops", inspector.loops(run));
         let state = view.as_ref().map(|view| state(view, &loops));
@@ -110,6 +121,14 @@ impl DumpReport {
             Some(source) => Some(source),
             None => self.part(run, "program", inspector.source(header.program).map(Some)),
         };
+        if self.unreadable.len() > before
+            && let Err(gone @ EngineError::Store(StoreError::UnknownRun(_))) = inspector.header(run)
+        {
+            self.unreadable.truncate(before);
+            return Err(gone);
+        }
+        // It may have gone on since.
+        let header = view.as_ref().map_or(header, |view| &view.stored.header);
         let files = source.as_ref().map(|source| source.bundle.files.as_slice());
         let source_bytes = files
             .unwrap_or_default()
@@ -151,5 +170,6 @@ impl DumpReport {
             },
             state,
         });
+        Ok(())
     }
 }
