@@ -262,9 +262,15 @@ fn last_iteration(
 ) -> Result<Option<LastIteration>, EngineError> {
     let mut found = None;
     for limit in LOOK_BACK {
-        let rows = inspector.iterations(run, Some(&state.path), limit)?;
+        let mut rows = inspector.iterations(run, Some(&state.path), limit)?;
+        let all = rows.len() < limit;
+        // The run may have gone on since its state was read.
+        rows.retain(|row| row.iteration < state.iteration);
         let Some((last, before)) = rows.split_last() else {
-            return Ok(None);
+            if all {
+                break;
+            }
+            continue;
         };
         let alike = before
             .iter()
@@ -283,7 +289,7 @@ fn last_iteration(
             changed,
             unchanged: alike as u64,
         });
-        if alike < before.len() || rows.len() < limit {
+        if alike < before.len() || all {
             break;
         }
     }

@@ -472,3 +472,25 @@ async fn a_workflow_is_checked_without_being_kept() {
     let (_, list) = server.get("/v1/workflows").await;
     assert_eq!(list, json!({ "workflows": [], "next": null }));
 }
+
+/// A run that goes on while it is looked at is shown as it was at one moment.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_status_knows_of_no_iteration_behind_the_one_it_shows() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let mut looks = 0;
+    while looks < 100 {
+        let run = server.begin(COUNT, json!({ "to": 1000 })).await;
+        loop {
+            let (code, status) = server.get(&format!("/v1/runs/{run}")).await;
+            assert_eq!(code, 200);
+            let Some(row) = status["loops"].get(0) else {
+                break;
+            };
+            let last = row["last"]["iteration"].as_u64().unwrap_or(0);
+            assert_eq!(Some(last), row["iterations_completed"].as_u64(), "{status}");
+            looks += 1;
+        }
+        server.end(&run).await;
+    }
+}
