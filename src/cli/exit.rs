@@ -4,7 +4,8 @@ use crate::engine::report::OutcomeReport;
 use crate::engine::{EngineError, LoadError, RunStatus, ScheduleError, Status, StoreError};
 use crate::server::ServeError;
 use crate::server::control::{ControlError, RefusalKind};
-use std::io::ErrorKind;
+use nix::errno::Errno;
+use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
 /// What the process says when it ends (spec: cli.md, "Exit codes").
@@ -121,14 +122,14 @@ pub enum Failure {
         path: String,
         /// Why.
         #[source]
-        error: std::io::Error,
+        error: io::Error,
     },
     /// The machine gives no thread, no signal handler, no runtime.
     #[error("{0}")]
-    Machine(#[source] std::io::Error),
+    Machine(#[source] io::Error),
     /// Standard output cannot be written. A reader that has gone is no failure.
     #[error("standard output cannot be written: {0}")]
-    Output(#[source] std::io::Error),
+    Output(#[source] io::Error),
 }
 
 impl Failure {
@@ -202,7 +203,7 @@ fn of_control(error: &ControlError) -> Exit {
     }
 }
 
-fn is_content(error: &std::io::Error) -> bool {
+fn is_content(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::InvalidData | ErrorKind::FileTooLarge
@@ -275,10 +276,7 @@ fn advice(error: &StoreError) -> Option<String> {
             "--state names a directory that this user can make and write; a store belongs to the \
              user who made it"
         }
-        StoreError::Io(_) => {
-            "make room on the disk or give another directory with --state; what was acknowledged \
-             is safe, and `windlass resume` goes on from there"
-        }
+        StoreError::Io(error) => return Some(of_disk(error).to_owned()),
         StoreError::UnknownRun(_) => LIST,
         StoreError::Failed { .. } => {
             "what was acknowledged is safe: `windlass resume` goes on from there"
@@ -286,4 +284,22 @@ fn advice(error: &StoreError) -> Option<String> {
         StoreError::Conflict { .. } | StoreError::Unfit { .. } => return None,
     };
     Some(text.to_owned())
+}
+
+/// What helps against an error of the disk.
+fn of_disk(error: &io::Error) -> &'static str {
+    match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOLCK | Errno::EOPNOTSUPP | Errno::ENOSYS) => {
+            "files cannot be locked there, as on some network file systems: give a local directory \
+             with --state"
+        }
+        Some(Errno::EIO) => {
+            "the disk fails (`dmesg` may say how): what was acknowledged is safe as far as it can \
+             be read; copy the directory of --state to another disk and go on from there"
+        }
+        _ => {
+            "make room on the disk or give another directory with --state; what was acknowledged \
+             is safe, and `windlass resume` goes on from there"
+        }
+    }
 }

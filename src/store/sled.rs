@@ -287,7 +287,7 @@ fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreEr
         .segment_size(SEGMENT)
         .flush_every_ms(None);
     Handle::of(&config).map_err(|error| match error {
-        KvError::Io(error) if is_lock(&error) => locked(name),
+        KvError::Io(error) => not_opened(path, error, name),
         other => other.into(),
     })
 }
@@ -493,10 +493,20 @@ pub(super) fn locked(name: &str) -> StoreError {
     }
 }
 
-/// sled has no kind for a lock that someone else holds, only this text.
-fn is_lock(error: &io::Error) -> bool {
+/// sled has no kind for a lock that it cannot have, only a text; why, the system says again.
+fn not_opened(path: &Path, error: io::Error, name: &str) -> StoreError {
     let text = error.to_string();
-    text.starts_with("could not acquire lock") && text.contains("WouldBlock")
+    if !text.starts_with("could not acquire lock") {
+        return StoreError::Io(error);
+    }
+    if text.contains("WouldBlock") {
+        return locked(name);
+    }
+    let again = file(path, "db").map(|file| Flock::lock(file, FlockArg::LockExclusiveNonblock));
+    match again {
+        Ok(Err((_, errno))) => StoreError::Io(errno.into()),
+        Ok(Ok(_)) | Err(_) => StoreError::Io(error),
+    }
 }
 
 /// Creates the directories that are missing on the way to `path`; gives those it created.

@@ -82,6 +82,7 @@ fn a_store_that_cannot_be_put_in_its_place_is_an_error_of_that() {
     assert!(said.contains("Input/output error"), "{said}");
     // The place is as it should be; it is the disk.
     assert!(said.contains("the store cannot write"), "{said}");
+    assert!(said.contains("the disk fails"), "{said}");
     let left = fs::read_dir(place.state()).unwrap().count();
     assert_eq!(left, 0, "what was not finished is swept away");
 }
@@ -96,6 +97,7 @@ fn a_lock_that_cannot_be_had_is_not_one_that_another_process_has() {
     assert_eq!(output.status.code(), Some(8), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("No locks available"), "{said}");
+    assert!(said.contains("files cannot be locked there"), "{said}");
     assert!(!said.contains("in use by another process"), "{said}");
 }
 
