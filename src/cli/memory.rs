@@ -1,5 +1,4 @@
-//! What the C library does with the memory that a process of long life has freed. It changes nothing
-//! else.
+//! What the C library does with the memory that a server has freed. It changes nothing else.
 
 use std::env;
 use std::os::unix::process::CommandExt;

@@ -81,10 +81,6 @@ fn lengthen(arguments: &mut Arguments) -> Result<bool, Failure> {
     Ok(found)
 }
 
-/// Who raises the cap to more iterations than this wants a run for which two milliseconds more at its
-/// start are nothing, and as much memory at its end as at its begin is worth something.
-const LONG: u64 = 100_000;
-
 fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     let global = &arguments.global;
     enough_files()?;
@@ -95,12 +91,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     }
     // Runs need a worker beside the one that follows them; everything else asks one question.
     match &arguments.command {
-        Command::Run(args) => {
-            if args.load.max_count > Some(LONG) {
-                memory::give_back_what_is_freed();
-            }
-            block_on(&mut workers(), run::run(global, screen, args))
-        }
+        Command::Run(args) => block_on(&mut workers(), run::run(global, screen, args)),
         Command::Serve(args) => {
             memory::give_back_what_is_freed();
             block_on(&mut workers(), serve::serve(global, screen, args))
