@@ -4,7 +4,10 @@ use super::EngineError;
 use super::load::compile_stored;
 use crate::machine::{HistoryEvent, IterationRow, LoopState};
 use crate::program::{Program, ProgramHash};
-use crate::store::{ProgramSource, RunHeader, SledStore, Store, StoredRun, open_to_look};
+use crate::store::{
+    MemoryStore, ProgramSource, RunHeader, SledStore, Store, StoreError, StoredRun, WholeRun,
+    open_to_look,
+};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +22,14 @@ pub struct Inspector {
     /// Whether this process, or the one that it asks, owns the store.
     owned: bool,
     programs: Arc<Mutex<HashMap<ProgramHash, Arc<Program>>>>,
+    rest: Arc<Mutex<Option<Rest>>>,
+}
+
+/// What was acknowledged, of a store that takes no writes.
+struct Rest {
+    /// How often the store was opened again before it was read.
+    openings: u64,
+    store: Arc<MemoryStore>,
 }
 
 impl Inspector {
@@ -28,17 +39,51 @@ impl Inspector {
             store,
             owned: true,
             programs: Arc::default(),
+            rest: Arc::default(),
         }
     }
 
-    pub(super) fn store(&self) -> &dyn Store {
-        &*self.store
+    /// Reads what nothing can take back any more: of a store that takes no writes, what was
+    /// acknowledged before.
+    pub(super) fn settled<T>(
+        &self,
+        read: impl Fn(&dyn Store) -> Result<T, StoreError>,
+    ) -> Result<T, EngineError> {
+        let openings = self.store.openings();
+        let found = read(&*self.store).and_then(|found| {
+            self.store.settle(openings)?;
+            Ok(found)
+        });
+        match found {
+            Err(error @ StoreError::Failed { .. }) => match self.at_rest(openings) {
+                Some(store) => Ok(read(&*store)?),
+                None => Err(error.into()),
+            },
+            found => {
+                // Nobody needs it any more.
+                if let Ok(mut rest) = self.rest.try_lock() {
+                    *rest = None;
+                }
+                Ok(found?)
+            }
+        }
+    }
+
+    /// It is read once for each time that the store was tried to be opened again.
+    fn at_rest(&self, openings: u64) -> Option<Arc<MemoryStore>> {
+        let mut known = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref().is_none_or(|rest| rest.openings != openings) {
+            *known = None;
+            let store = Arc::new(self.store.at_rest()?);
+            *known = Some(Rest { openings, store });
+        }
+        known.as_ref().map(|rest| Arc::clone(&rest.store))
     }
 
     /// Whether the store takes writes: not after one that failed, until it was opened again.
     ///
     /// # Errors
-    /// [`StoreError::Failed`](crate::store::StoreError::Failed), with what failed first.
+    /// [`StoreError::Failed`], with what failed first.
     pub fn takes_writes(&self) -> Result<(), EngineError> {
         Ok(self.store.usable()?)
     }
@@ -75,7 +120,7 @@ impl Inspector {
     /// # Errors
     /// Store errors, an unknown run.
     pub fn header(&self, run: &str) -> Result<RunHeader, EngineError> {
-        Ok(self.store.header(run)?)
+        self.settled(|store| store.header(run))
     }
 
     /// A run's head and whole state.
@@ -83,7 +128,18 @@ impl Inspector {
     /// # Errors
     /// Store errors, an unknown run.
     pub fn load(&self, run: &str) -> Result<StoredRun, EngineError> {
-        Ok(self.store.load(run)?)
+        self.settled(|store| store.load(run))
+    }
+
+    /// A run as it is at one moment, with its loops and its last `iterations`.
+    ///
+    /// # Errors
+    /// Store errors that concern all of it.
+    pub fn whole(&self, run: &str, iterations: usize) -> Result<WholeRun, EngineError> {
+        self.settled(|store| {
+            store.usable()?;
+            Ok(store.whole(run, iterations))
+        })
     }
 
     /// What a program was compiled from.
@@ -91,7 +147,7 @@ impl Inspector {
     /// # Errors
     /// Store errors.
     pub fn source(&self, program: ProgramHash) -> Result<ProgramSource, EngineError> {
-        Ok(self.store.program(program)?)
+        self.settled(|store| store.program(program))
     }
 
     /// The program of a stored source; it is compiled once.
@@ -120,7 +176,7 @@ impl Inspector {
     /// # Errors
     /// Store errors.
     pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, EngineError> {
-        Ok(self.store.list(after, limit)?)
+        self.settled(|store| store.list(after, limit))
     }
 
     /// The current row of every loop of a run.
@@ -128,7 +184,7 @@ impl Inspector {
     /// # Errors
     /// Store errors.
     pub fn loops(&self, run: &str) -> Result<Vec<LoopState>, EngineError> {
-        Ok(self.store.loops(run)?)
+        self.settled(|store| store.loops(run))
     }
 
     /// The last `limit` iterations of a run, or of one of its loops.
@@ -141,7 +197,7 @@ impl Inspector {
         path: Option<&str>,
         limit: usize,
     ) -> Result<Vec<IterationRow>, EngineError> {
-        Ok(self.store.iterations(run, path, limit)?)
+        self.settled(|store| store.iterations(run, path, limit))
     }
 
     /// A run's history after a sequence number.
@@ -154,6 +210,6 @@ impl Inspector {
         after: u64,
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, EngineError> {
-        Ok(self.store.history(run, after, limit)?)
+        self.settled(|store| store.history(run, after, limit))
     }
 }

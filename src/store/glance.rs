@@ -49,6 +49,18 @@ pub fn glance(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
     seen(dir, SMALL)
 }
 
+/// What was acknowledged of a database that this process has, and that takes no writes; none when there
+/// is more on the disk, of which nobody knows whether it is durable.
+pub(super) fn at_rest(path: &Path) -> Option<MemoryStore> {
+    let fits = path
+        .join("db")
+        .metadata()
+        .is_ok_and(|log| log.len() <= LARGE);
+    let store = fits.then(|| read(path)).flatten()?;
+    let last = store.root().ok()??.group;
+    (Sled::acknowledged(path)? == last).then_some(store)
+}
+
 fn seen(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
     let path = dir.join(DIRECTORY);
     let log = match lock(dir, &path, FlockArg::LockSharedNonblock) {

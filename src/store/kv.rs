@@ -1,8 +1,8 @@
 //! What the store's rows need of a database: sorted keys, atomic groups of writes, and a way to
 //! make them durable. Fulfilled by `memory` and `sled`; nothing of either is seen beyond this.
 
-use super::StoreError;
 use super::stage::Stage;
+use super::{MemoryStore, StoreError};
 use std::ops::Bound;
 
 /// A range of keys.
@@ -45,6 +45,9 @@ pub trait Kv: Send + Sync + 'static {
 
     /// Opens it again after a write that failed: what was not synced may be there or not.
     fn reopen(&self) -> Result<(), StoreError>;
+
+    /// What is on disk, and durable, while it takes no writes; none when that cannot be told.
+    fn at_rest(&self) -> Option<MemoryStore>;
 
     /// The last group that `sync` remembered, as far as it is known: 0 when it is not.
     fn synced(&self) -> u64;

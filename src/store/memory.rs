@@ -145,6 +145,10 @@ impl Kv for Memory {
         Ok(())
     }
 
+    fn at_rest(&self) -> Option<MemoryStore> {
+        None
+    }
+
     fn synced(&self) -> u64 {
         self.read().synced
     }

@@ -246,6 +246,17 @@ pub enum StoreError {
     },
 }
 
+/// All that is shown of a run, each part with why it cannot be read.
+#[derive(Debug)]
+pub struct WholeRun {
+    /// Its head and its state.
+    pub stored: Result<StoredRun, StoreError>,
+    /// As [`Store::loops`].
+    pub loops: Result<Vec<LoopState>, StoreError>,
+    /// As [`Store::iterations`] of all its loops.
+    pub iterations: Result<Vec<IterationRow>, StoreError>,
+}
+
 /// How many bytes a snapshot of this state would have; none when it cannot be stored.
 #[must_use]
 pub fn state_size(state: &RunState) -> Option<u64> {
@@ -260,6 +271,17 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Failed`], with what failed first.
     fn usable(&self) -> Result<(), StoreError>;
+
+    /// How often it was opened again.
+    fn openings(&self) -> u64;
+
+    /// Waits until what could be read until now is durable: a group can be read as soon as it is on
+    /// its way to the disk, and nobody may be told what a power cut can still take back. `openings`
+    /// is what they were before it was read.
+    ///
+    /// # Errors
+    /// [`StoreError::Failed`] when it may never be.
+    fn settle(&self, openings: u64) -> Result<(), StoreError>;
 
     /// A run's head.
     ///
@@ -340,6 +362,13 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Corrupt`].
     fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError>;
+
+    /// While it takes no writes, what was acknowledged, read from the disk; none when that cannot be
+    /// told from what was not.
+    fn at_rest(&self) -> Option<MemoryStore>;
+
+    /// A run as it is at one moment, with the current rows of its loops and its last `iterations`.
+    fn whole(&self, run: &str, iterations: usize) -> WholeRun;
 
     /// The current row of every loop that a run has, by path.
     ///

@@ -11,8 +11,8 @@ use super::head::{Root, StoredHead};
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::{
-    Commit, Committed, Journal, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
-    StoredWorkflow,
+    Commit, Committed, Journal, MemoryStore, Placement, ProgramSource, RunHeader, Store,
+    StoreError, StoredRun, StoredWorkflow, WholeRun,
 };
 use crate::machine::{HistoryEvent, IterationRow, LoopState};
 use crate::model::Name;
@@ -80,8 +80,12 @@ pub struct Rows<K: Kv> {
     /// Shared by readers of several rows or of a record in several pieces, alone for a group that
     /// is applied.
     gate: RwLock<()>,
+    /// The last group that can be read.
+    applied: AtomicU64,
     /// The last group that is durable.
     synced: Mutex<u64>,
+    /// It is another one, or will never be.
+    settled: Condvar,
     /// How many bytes of groups that are on their way are applied and not durable yet.
     unsynced: Mutex<usize>,
     /// Some of them became so.
@@ -102,7 +106,9 @@ impl<K: Kv> Rows<K> {
             retention,
             writer: Mutex::new(Writer::default()),
             gate: RwLock::new(()),
+            applied: AtomicU64::new(0),
             synced: Mutex::new(0),
+            settled: Condvar::new(),
             unsynced: Mutex::new(0),
             fewer: Condvar::new(),
             failed: Mutex::new(None),
@@ -142,6 +148,7 @@ impl<K: Kv> Rows<K> {
 
     fn after(mut self, root: Root) -> Self {
         self.writer = Mutex::new(Writer::new(root));
+        self.applied = AtomicU64::new(root.group);
         self.synced = Mutex::new(root.group);
         self
     }
@@ -176,8 +183,10 @@ impl<K: Kv> Rows<K> {
         self.kv.flush()?;
         self.kv.sync(root.group)?;
         *writer = Writer::new(root);
+        self.applied.store(root.group, Ordering::SeqCst);
         *synced = root.group;
         *lock(&self.failed) = None;
+        self.settled.notify_all();
         Ok(())
     }
 
@@ -248,32 +257,45 @@ impl<K: Kv> Rows<K> {
 
     /// Applies what is staged and makes it durable; releases the writer as soon as the next
     /// group can stage.
-    pub(super) fn make_durable(
-        &self,
-        mut writer: MutexGuard<'_, Writer>,
-    ) -> Result<(), StoreError> {
+    pub(super) fn make_durable(&self, writer: MutexGuard<'_, Writer>) -> Result<(), StoreError> {
+        let done = self.sync_group(writer);
+        // Held, so that nobody who has just looked begins to wait after this.
+        let synced = lock(&self.synced);
+        self.settled.notify_all();
+        drop(synced);
+        done
+    }
+
+    fn sync_group(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), StoreError> {
         let group = writer.next_group()?;
         let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, writer.stage.len());
         let opening = self.openings.load(Ordering::SeqCst);
         {
             let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
             self.kv.apply(&writer.stage).map_err(|e| self.fail(e))?;
+            self.applied.store(group, Ordering::SeqCst);
         }
         drop(writer);
         self.kv.flush().map_err(|e| self.fail(e))?;
         let mut synced = lock(&self.synced);
         // The sync of an earlier group may have failed meanwhile; this group builds on it.
         self.usable()?;
-        if self.openings.load(Ordering::SeqCst) != opening {
-            let reason = String::from("it was opened again meanwhile");
-            return Err(StoreError::Failed { reason });
-        }
+        self.same_opening(opening)?;
         // A later group's flush and sync cover this one's: the log is one.
         if *synced < group {
             self.kv.sync(group).map_err(|e| self.fail(e))?;
             *synced = group;
         }
         Ok(())
+    }
+
+    /// Fails when it was opened again meanwhile: what was under way then may be lost.
+    fn same_opening(&self, opening: u64) -> Result<(), StoreError> {
+        if self.openings.load(Ordering::SeqCst) == opening {
+            return Ok(());
+        }
+        let reason = String::from("it was opened again meanwhile");
+        Err(StoreError::Failed { reason })
     }
 
     pub(super) fn reading(&self) -> RwLockReadGuard<'_, ()> {
@@ -372,6 +394,20 @@ impl<K: Kv> Rows<K> {
         Ok(Some((stored, codec::crc_of(first.as_ref()))))
     }
 
+    fn stored_run(&self, run: &str) -> Result<StoredRun, StoreError> {
+        let head = self.known(run)?;
+        let (mut state, snapshot_bytes) = self.start(&head.header)?;
+        let tail_bytes = self.tail(&head.header, |changes| {
+            changes.iter().for_each(|change| state.apply(change));
+        })?;
+        Ok(StoredRun {
+            header: head.header,
+            state,
+            tail_bytes,
+            snapshot_bytes,
+        })
+    }
+
     pub(super) fn known(&self, run: &str) -> Result<StoredHead, StoreError> {
         match self.stored_head(run)? {
             Some((head, _)) => Ok(head),
@@ -390,6 +426,28 @@ impl<K: Kv> Store for Rows<K> {
         }
     }
 
+    fn openings(&self) -> u64 {
+        self.openings.load(Ordering::SeqCst)
+    }
+
+    fn settle(&self, openings: u64) -> Result<(), StoreError> {
+        let group = self.applied.load(Ordering::SeqCst);
+        let mut synced = lock(&self.synced);
+        loop {
+            self.same_opening(openings)?;
+            if *synced >= group {
+                return Ok(());
+            }
+            self.usable()?;
+            let woken = self.settled.wait(synced);
+            synced = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn at_rest(&self) -> Option<MemoryStore> {
+        self.kv.at_rest()
+    }
+
     fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
         let _reading = self.reading();
         Ok(self.known(run)?.header)
@@ -398,17 +456,17 @@ impl<K: Kv> Store for Rows<K> {
     fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
         self.usable()?;
         let _reading = self.reading();
-        let head = self.known(run)?;
-        let (mut state, snapshot_bytes) = self.start(&head.header)?;
-        let tail_bytes = self.tail(&head.header, |changes| {
-            changes.iter().for_each(|change| state.apply(change));
-        })?;
-        Ok(StoredRun {
-            header: head.header,
-            state,
-            tail_bytes,
-            snapshot_bytes,
-        })
+        self.stored_run(run)
+    }
+
+    fn whole(&self, run: &str, iterations: usize) -> WholeRun {
+        let usable = self.usable();
+        let _reading = self.reading();
+        WholeRun {
+            stored: usable.and_then(|()| self.stored_run(run)),
+            loops: self.loop_rows(run),
+            iterations: self.iteration_rows(run, None, iterations),
+        }
     }
 
     fn journal(&self, run: &str) -> Result<Journal, StoreError> {

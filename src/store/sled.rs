@@ -8,13 +8,14 @@
 //! log looks to it like a crash, so the number of the last durable group is kept beside it.
 //! Nothing here knows what a row means.
 
-use super::StoreError;
+use super::glance::at_rest;
 use super::kv::{Kv, KvError, KvRow, Range};
 use super::making::{MAKING, Making};
 use super::rows::{Retention, Rows};
 use super::salvage::check_end;
 use super::stage::Stage;
 use super::waker::Waker;
+use super::{MemoryStore, StoreError};
 use nix::fcntl::{Flock, FlockArg, PosixFadviseAdvice, posix_fadvise};
 use sled::IVec;
 use std::fs::{File, OpenOptions};
@@ -390,6 +391,10 @@ impl Kv for Sled {
             let _ = open.mark.write_all_at(&mark_bytes(group), 0);
             Ok(())
         })
+    }
+
+    fn at_rest(&self) -> Option<MemoryStore> {
+        at_rest(&self.dir.join(DIRECTORY))
     }
 
     /// sled holds its file's lock until every handle of it is dropped: a reader that still has an

@@ -490,7 +490,7 @@ fn record(dir: &Path, log: &Path, groups: u64) -> Vec<Done> {
 /// Records what a command does in `dir`; strace may be asked for more.
 fn recorded_of(command: &Command, dir: &Path, log: &Path, more: &[&str]) -> Vec<Done> {
     let envs = command.get_envs();
-    let status = Command::new("strace")
+    let output = Command::new("strace")
         .args(["-f", "-y", "-xx", "-s", "4000000", "-e"])
         .arg(
             "trace=openat,mkdir,mkdirat,pwrite64,write,ftruncate,rename,renameat,renameat2,\
@@ -503,11 +503,9 @@ fn recorded_of(command: &Command, dir: &Path, log: &Path, more: &[&str]) -> Vec<
         .args(command.get_args())
         .envs(envs.filter_map(|(name, value)| Some((name, value?))))
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
+        .output()
         .unwrap();
-    assert!(status.success());
+    assert!(output.status.success(), "{output:?}");
     recorded(&fs::read_to_string(log).unwrap(), dir)
 }
 

@@ -20,17 +20,20 @@ pub(super) struct RunView {
 
 impl RunView {
     pub fn load(inspector: &Inspector, run: &str) -> Result<Self, EngineError> {
-        let stored = inspector.load(run)?;
+        Ok(Self::of(inspector, inspector.load(run)?))
+    }
+
+    pub fn of(inspector: &Inspector, stored: StoredRun) -> Self {
         let hash = stored.header.program;
         let source = inspector.source(hash).ok();
         let program = source
             .as_ref()
             .and_then(|source| inspector.program(hash, source).ok());
-        Ok(Self {
+        Self {
             stored,
             source,
             program,
-        })
+        }
     }
 
     pub fn state(&self) -> &RunState {

@@ -3,6 +3,8 @@
 use super::super::memory::Memory;
 use super::*;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::time::Duration;
 
 fn with(meta: &Meta) -> Result<Rows<Memory>, StoreError> {
     let kv = Memory::default();
@@ -36,6 +38,8 @@ fn a_store_of_others_and_one_of_a_later_version_are_refused() {
 struct Failing {
     memory: Memory,
     fails: AtomicBool,
+    /// A sync takes as long as somebody has it.
+    held: Mutex<()>,
 }
 
 impl Kv for Failing {
@@ -61,6 +65,7 @@ impl Kv for Failing {
     }
 
     fn sync(&self, group: u64) -> Result<(), KvError> {
+        drop(lock(&self.held));
         if self.fails.swap(false, Ordering::SeqCst) {
             return Err(KvError::Io(std::io::Error::other("it failed")));
         }
@@ -69,6 +74,10 @@ impl Kv for Failing {
 
     fn reopen(&self) -> Result<(), StoreError> {
         self.memory.reopen()
+    }
+
+    fn at_rest(&self) -> Option<super::super::MemoryStore> {
+        None
     }
 
     fn synced(&self) -> u64 {
@@ -96,4 +105,39 @@ fn after_a_sync_that_failed_nothing_is_taken_before_the_store_is_opened_again() 
     assert!(store.runnable().unwrap().is_empty());
     commit().unwrap();
     assert_eq!(store.kv.synced(), group + 1);
+}
+
+/// Whoever reads while a group is on its way sees it, and is told that only when it is durable.
+#[test]
+fn what_was_read_is_settled_when_its_group_is_durable() {
+    const MOMENT: Duration = Duration::from_millis(50);
+    for fails in [false, true] {
+        let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
+        let commit = || store.make_durable(lock(&store.writer));
+        commit().unwrap();
+        store.settle(store.openings()).unwrap();
+        store.kv.fails.store(fails, Ordering::SeqCst);
+        let held = lock(&store.kv.held);
+        let durable = store.kv.synced();
+        let (tell, told) = mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(commit);
+            while store.applied.load(Ordering::SeqCst) == durable {
+                std::thread::yield_now();
+            }
+            scope.spawn(|| tell.send(store.settle(store.openings())).unwrap());
+            assert!(told.recv_timeout(MOMENT).is_err(), "it is not durable yet");
+            drop(held);
+            let settled = told.recv().unwrap();
+            assert_eq!(settled.is_err(), fails, "{settled:?}");
+        });
+        // What was read before it was opened again may be gone.
+        let before = store.openings();
+        store.reopen().unwrap();
+        assert!(matches!(
+            store.settle(before),
+            Err(StoreError::Failed { .. })
+        ));
+        store.settle(store.openings()).unwrap();
+    }
 }

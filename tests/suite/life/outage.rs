@@ -2,12 +2,12 @@
 //! and when there is room again the server goes on by itself.
 
 use super::process::Place;
-use crate::serve::{Server, Start};
+use crate::serve::{COUNT, Server, Start, answer, with};
 use crate::store_power::strace_works;
 use serde_json::json;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Each iteration stores some tens of kilobytes that do not compress.
@@ -91,6 +91,12 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
     // The server lives, and what it has can be looked at.
     let (status, listed) = server.get("/v1/runs").await;
     assert_eq!(status, 200, "{listed}");
+    let (status, dump) = server.get("/v1/dump").await;
+    assert_eq!((status, &dump["unreadable"]), (200, &json!([])), "{dump}");
+    for path in ["", "/history", "/dump"] {
+        let (status, told) = server.get(&format!("/v1/runs/{run}{path}")).await;
+        assert_eq!(status, 200, "{path}: {told}");
+    }
 
     file_limit(server.child.id(), "unlimited");
     let outcome = outcome(&server, &run).await;
@@ -233,4 +239,69 @@ async fn without_descriptors_runs_wait_for_some() {
     let (status, said) = server.stop();
     assert!(status.success(), "{said}");
     assert!(!said.contains("panicked"), "{said}");
+}
+
+/// Of every thread of a process, what a file of `/proc` says.
+fn threads(process: u32, file: &str) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let files = tasks.flatten().map(|task| task.path().join(file));
+    files
+        .filter_map(|path| std::fs::read_to_string(path).ok())
+        .collect()
+}
+
+/// Lets go of who it traces when it is dropped.
+struct Tracer(Child);
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A group can be read as soon as it is on its way to the disk, and a power cut may still take it.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_told_what_is_not_durable_yet() {
+    if !strace_works() {
+        println!("skipped: strace cannot be run here");
+        return;
+    }
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    let process = server.child.id();
+    let tracer = Command::new("strace")
+        .args(["-f", "-q", "-e", "trace=fdatasync", "-o", "/dev/null"])
+        .args(["-e", "inject=fdatasync:delay_enter=600s"])
+        .args(["-p", &process.to_string()])
+        .spawn();
+    let mut tracer = Tracer(tracer.unwrap());
+    let untraced = |status: &String| status.contains("TracerPid:\t0\n");
+    while threads(process, "status").iter().any(untraced) {
+        if tracer.0.try_wait().unwrap().is_some() {
+            println!("skipped: strace may not look at another process here");
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let body = json!({ "text": COUNT, "run": "held" });
+    let begun = with(server.ask(reqwest::Method::POST, "/v1/runs"), &body);
+    let mut begun = Box::pin(answer(begun));
+    let nothing = tokio::time::timeout(Duration::from_millis(500), &mut begun).await;
+    assert!(nothing.is_err(), "{nothing:?}");
+    let sync = format!("{} ", nix::libc::SYS_fdatasync);
+    let syncs = |call: &String| call.starts_with(&sync);
+    while !threads(process, "syscall").iter().any(syncs) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for path in ["", "/result", "/history", "/dump"] {
+        let path = format!("/v1/runs/held{path}");
+        let asked = tokio::time::timeout(Duration::from_millis(500), server.get(&path));
+        if let Ok(told) = asked.await {
+            panic!("{path}: {told:?}");
+        }
+    }
+    drop(tracer);
+    assert_eq!(begun.await.0, 201);
+    assert_eq!(server.end("held").await["output"], 20);
 }

@@ -11,7 +11,7 @@ use windlass::model::{Name, Request};
 use windlass::program::ProgramHash;
 use windlass::store::{
     Commit, Committed, Journal, MemoryStore, Placement, ProgramSource, RunHeader, Store,
-    StoreError, StoredRun, StoredWorkflow,
+    StoreError, StoredRun, StoredWorkflow, WholeRun,
 };
 use windlass::time::Timestamp;
 
@@ -183,6 +183,22 @@ impl Disk {
 impl Store for Disk {
     fn usable(&self) -> Result<(), StoreError> {
         self.store.usable()
+    }
+
+    fn openings(&self) -> u64 {
+        self.store.openings()
+    }
+
+    fn settle(&self, openings: u64) -> Result<(), StoreError> {
+        self.store.settle(openings)
+    }
+
+    fn at_rest(&self) -> Option<MemoryStore> {
+        self.store.at_rest()
+    }
+
+    fn whole(&self, run: &str, iterations: usize) -> WholeRun {
+        self.store.whole(run, iterations)
     }
 
     fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {

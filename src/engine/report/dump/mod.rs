@@ -69,8 +69,11 @@ pub fn dump(
         let full = page.len() == wanted && left > 0;
         after = page.last().map(|header| header.id.to_string());
         for header in &page {
-            // One that was forgotten since the list was read is not in the store.
-            let _ = report.add(inspector, filter, header);
+            match report.add(inspector, filter, header) {
+                // It was forgotten since the list was read.
+                Ok(()) | Err(EngineError::Store(StoreError::UnknownRun(_))) => {}
+                Err(error) => report.cannot_read(Some(&header.id), "all of it", &error),
+            }
         }
         if !full {
             return Ok(report);
@@ -88,9 +91,13 @@ impl DumpReport {
     }
 
     /// What could be read, or nothing of it.
-    fn part<T: Default>(&mut self, run: &str, what: &str, read: Result<T, EngineError>) -> T {
+    fn part<T, E>(&mut self, run: &str, what: &str, read: Result<T, E>) -> T
+    where
+        T: Default,
+        E: Into<EngineError>,
+    {
         read.unwrap_or_else(|error| {
-            self.cannot_read(Some(run), what, &error);
+            self.cannot_read(Some(run), what, &error.into());
             T::default()
         })
     }
@@ -98,7 +105,7 @@ impl DumpReport {
     /// Adds a run, with what can be read of it.
     ///
     /// # Errors
-    /// That there is no such run any more.
+    /// That there is no such run any more; that what is there may never be durable.
     fn add(
         &mut self,
         inspector: &Inspector,
@@ -107,12 +114,12 @@ impl DumpReport {
     ) -> Result<(), EngineError> {
         let run = &*header.id;
         let before = self.unreadable.len();
-        let view = self.part(run, "state", RunView::load(inspector, run).map(Some));
-        let loops = self.part(run, "loops", inspector.loops(run));
+        let whole = inspector.whole(run, filter.iterations.unwrap_or(usize::MAX))?;
+        let stored = self.part(run, "state", whole.stored.map(Some));
+        let view = stored.map(|stored| RunView::of(inspector, stored));
+        let loops = self.part(run, "loops", whole.loops);
         let state = view.as_ref().map(|view| state(view, &loops));
-        let limit = filter.iterations.unwrap_or(usize::MAX);
-        let rows = inspector.iterations(run, None, limit);
-        let mut iterations = self.part(run, "iterations", rows);
+        let mut iterations = self.part(run, "iterations", whole.iterations);
         iterations.sort_by_key(|row| row.ended_at);
         iterations
             .iter_mut()
