@@ -27,6 +27,8 @@ pub(super) struct Pages {
 
 /// A page with rows. Its range has no end when `hi` is empty.
 struct Leaf {
+    /// The page where it ends; 0 when it is the last one.
+    next: u64,
     lo: Bytes,
     hi: Bytes,
     /// So many bytes of `lo` begin every key of it and are left out there.
@@ -42,6 +44,11 @@ struct Leaf {
 impl Leaf {
     fn covers(&self, key: &[u8]) -> bool {
         key >= self.lo.as_slice() && (self.hi.is_empty() || key < self.hi.as_slice())
+    }
+
+    /// Whether anything of it changed since all of it was written. A row that was removed stays as one.
+    fn is_changed(&self) -> bool {
+        self.rows.values().any(|(lsn, _)| *lsn != self.base)
     }
 
     /// The key that ends so.
@@ -76,7 +83,7 @@ enum Node {
 
 fn node(lsn: u64, mut bytes: &[u8]) -> Option<Node> {
     let bytes = &mut bytes;
-    let _next = varint(bytes)?;
+    let next = varint(bytes)?;
     let _merging_child = varint(bytes)?;
     let _merging = take(bytes)?;
     let prefix = usize::from(take(bytes)?);
@@ -99,6 +106,7 @@ fn node(lsn: u64, mut bytes: &[u8]) -> Option<Node> {
         rows.insert(key, (lsn, Some(text(bytes)?.to_vec())));
     }
     Some(Node::Leaf(Leaf {
+        next,
         lo: lo.to_vec(),
         hi: hi.to_vec(),
         prefix,
@@ -222,22 +230,32 @@ impl Pages {
         Some(())
     }
 
-    /// The rows, when no message is missing: every key is on one page, and every change is on one that
-    /// is known.
-    pub fn whole(self) -> Option<BTreeMap<Bytes, Bytes>> {
-        let mut leaves: Vec<Leaf> = self.leaves.into_values().collect();
-        leaves.sort_by(|one, other| one.lo.cmp(&other.lo));
+    /// The rows, when no message is missing: from the page that begins with the first key each leads
+    /// to the next one, and every change is on one that is known. A page that none leads to says
+    /// nothing: the process ended after it had split it off, and before the other was cut.
+    pub fn whole(mut self) -> Option<BTreeMap<Bytes, Bytes>> {
+        let first = |(page, leaf): (&u64, &Leaf)| leaf.lo.is_empty().then_some(*page);
+        let mut firsts = self.leaves.iter().filter_map(first);
+        let (mut next, None) = (firsts.next()?, firsts.next()) else {
+            return None;
+        };
         let mut rows = BTreeMap::new();
-        let mut known: Option<Bytes> = Some(Bytes::new());
-        for leaf in leaves {
-            if leaf.guessed || known.as_ref() != Some(&leaf.lo) {
+        let mut known = Bytes::new();
+        loop {
+            // Taken out, so that it comes to an end.
+            let leaf = self.leaves.remove(&next)?;
+            if leaf.guessed || leaf.lo != known {
                 return None;
             }
-            known = Some(leaf.hi).filter(|hi| !hi.is_empty());
             let live = leaf.rows.into_iter();
             rows.extend(live.filter_map(|(key, (_, value))| Some((key, value?))));
+            if leaf.hi.is_empty() {
+                // What is there to be changed is led to: that message is missing.
+                let used = self.leaves.values().any(Leaf::is_changed);
+                return (self.unplaced.is_empty() && !used).then_some(rows);
+            }
+            (known, next) = (leaf.hi, leaf.next);
         }
-        (known.is_none() && self.unplaced.is_empty()).then_some(rows)
     }
 
     /// The rows that all of it comes to.
@@ -333,7 +351,9 @@ mod tests {
 
     /// A leaf: keys begin with so many bytes of `lo`.
     fn leaf(lo: &str, hi: &str, prefix: usize, keys: &[&str]) -> Bytes {
-        let mut out = vec![0, 0, 0, u8::try_from(prefix).unwrap()];
+        // Where it ends: page 3 in all of these.
+        let next = if hi.is_empty() { 0 } else { 3 };
+        let mut out = vec![next, 0, 0, u8::try_from(prefix).unwrap()];
         text(&mut out, lo);
         text(&mut out, hi);
         out.extend_from_slice(&[0, u8::try_from(keys.len()).unwrap()]);
@@ -405,7 +425,8 @@ mod tests {
             some.remove(lost);
             assert_eq!(whole(&some), None, "without {lost}");
         }
-        assert_eq!(whole(&all[..2]), None, "a split that is not done");
+        let before: Vec<Bytes> = whole(&all[..2]).unwrap().into_values().collect();
+        assert_eq!(before, [&b"vka1"[..], b"vkb1", b"vkb2"], "a split not done");
         assert_eq!(
             whole(&all[3..]),
             None,
