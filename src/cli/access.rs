@@ -32,15 +32,24 @@ pub async fn reach<T>(
 ) -> Result<Reach<T>, Failure> {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if let Some(client) = Client::connect(state).await? {
-            return Ok(Reach::Owner(client));
-        }
-        match open() {
-            Ok(opened) => return Ok(Reach::Here(opened)),
-            Err(EngineError::Store(StoreError::Locked { .. })) if Instant::now() < deadline => {
+        // A socket of another user may be left by a process that was killed: then nobody has the store.
+        let barred = match Client::connect(state).await {
+            Ok(Some(client)) => return Ok(Reach::Owner(client)),
+            Ok(None) => None,
+            Err(error @ ControlError::Socket(_)) => Some(error),
+            Err(error) => return Err(error.into()),
+        };
+        match (open(), barred) {
+            (Ok(opened), _) => return Ok(Reach::Here(opened)),
+            (Err(EngineError::Store(StoreError::Locked { .. })), Some(barred)) => {
+                return Err(barred.into());
+            }
+            (Err(EngineError::Store(StoreError::Locked { .. })), None)
+                if Instant::now() < deadline =>
+            {
                 tokio::time::sleep(PAUSE).await;
             }
-            Err(error) => return Err(error.into()),
+            (Err(error), _) => return Err(error.into()),
         }
     }
 }

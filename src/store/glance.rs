@@ -7,7 +7,7 @@ use super::log_pages::Pages;
 use super::log_reader::Log;
 use super::memory::Memory;
 use super::repair::lock;
-use super::rows::{Retention, Rows};
+use super::rows::{Retention, Rows, corrupt};
 use super::salvage::VOUCH;
 use super::sled::{DIRECTORY, Sled};
 use super::{Checkup, MemoryStore, SledStore, Store, StoreError};
@@ -46,7 +46,11 @@ pub fn open_to_look(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
 /// # Errors
 /// [`StoreError::Locked`] when a process has it.
 pub fn glance(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
-    seen(dir, SMALL)
+    match seen(dir, SMALL) {
+        Err(error @ StoreError::Locked { .. }) => Err(error),
+        Err(_) => Ok(None),
+        seen => seen,
+    }
 }
 
 /// What was acknowledged of a database that this process has, and that takes no writes; none when there
@@ -56,7 +60,7 @@ pub(super) fn at_rest(path: &Path) -> Option<MemoryStore> {
         .join("db")
         .metadata()
         .is_ok_and(|log| log.len() <= LARGE);
-    let store = fits.then(|| read(path)).flatten()?;
+    let store = fits.then(|| read(path).ok().flatten()).flatten()?;
     let last = store.root().ok()??.group;
     (Sled::acknowledged(path)? == last).then_some(store)
 }
@@ -71,28 +75,43 @@ fn seen(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
     // What a process that was killed had written is told as durable, and may not be yet.
     let durable = log.sync_data().is_ok();
     let fits = log.metadata().is_ok_and(|log| log.len() <= most);
-    Ok((durable && fits).then(|| read(&path)).flatten())
+    if durable && fits {
+        read(&path)
+    } else {
+        Ok(None)
+    }
 }
 
-fn read(path: &Path) -> Option<MemoryStore> {
-    let acknowledged = Sled::acknowledged(path)?;
+/// None when it is not plain what is in it.
+fn read(path: &Path) -> Result<Option<MemoryStore>, StoreError> {
+    let Some(acknowledged) = Sled::acknowledged(path) else {
+        return Ok(None);
+    };
     let mut told = Checkup::default();
-    let mut log = Log::open(path).ok()?;
-    log.find_lost(&mut told).ok()?;
-    let cut = log.cut().ok()?;
+    let mut log = Log::open(path).map_err(StoreError::Io)?;
+    log.find_lost(&mut told).map_err(StoreError::Io)?;
+    let cut = log.cut().map_err(StoreError::Io)?;
     if cut.is_some_and(|cut| log.is_indexed(cut)) {
-        return None;
+        return Ok(None);
     }
     let mut pages = Pages::new(VOUCH);
     let mut plain = true;
     let until = cut.unwrap_or(u64::MAX);
     log.messages(until, &mut told, |message| plain &= pages.take(message))
-        .ok()?;
-    if !plain || !told.wrong.is_empty() {
-        return None;
+        .map_err(StoreError::Io)?;
+    if !told.wrong.is_empty() {
+        let places = told.wrong.len();
+        return Err(corrupt(&format!(
+            "its log cannot be read in {places} places"
+        )));
     }
-    let rows = Memory::of(pages.whole()?, acknowledged);
-    Rows::found(rows, Retention::default(), "the store").ok()?
+    match pages.whole().filter(|_| plain) {
+        Some(rows) => {
+            let rows = Memory::of(rows, acknowledged);
+            Rows::found(rows, Retention::default(), "the store")
+        }
+        None => Ok(None),
+    }
 }
 
 #[cfg(test)]

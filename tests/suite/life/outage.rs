@@ -305,3 +305,48 @@ async fn nobody_is_told_what_is_not_durable_yet() {
     assert_eq!(begun.await.0, 201);
     assert_eq!(server.end("held").await["output"], 20);
 }
+
+/// Who may read the files of a store sees what a killed process of another user left in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_user_left_can_be_looked_at() {
+    let other = |args: &[&str]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--clear-groups"]);
+        command.arg(env!("CARGO_BIN_EXE_windlass")).args(args);
+        command.output()
+    };
+    if !other(&["--version"]).is_ok_and(|output| output.status.success()) {
+        println!("skipped: nobody else can be run here");
+        return;
+    }
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    let run = server.begin(COUNT, json!({ "to": 3 })).await;
+    server.end(&run).await;
+    let state = place.state();
+    let readable = Command::new("chmod")
+        .args(["-R", "a+rX"])
+        .arg(place.dir.path())
+        .status();
+    assert!(readable.unwrap().success());
+    let status = ["status", &run, "--state", state.to_str().unwrap()];
+    let live = other(&status).unwrap();
+    let said = String::from_utf8_lossy(&live.stderr).into_owned();
+    assert!(said.contains("control.sock cannot be used"), "{said}");
+    server.kill();
+    let left = other(&status).unwrap();
+    assert!(left.status.success(), "{left:?}");
+    assert!(
+        String::from_utf8_lossy(&left.stdout).contains("succeeded"),
+        "{left:?}"
+    );
+    // Damage is called that, and not a lack of rights.
+    let db = state.join("store").join("db");
+    let mut bytes = std::fs::read(&db).unwrap();
+    let middle = bytes.iter().rposition(|byte| *byte != 0).unwrap() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&db, bytes).unwrap();
+    let damaged = other(&status).unwrap();
+    let said = String::from_utf8_lossy(&damaged.stderr).into_owned();
+    assert!(said.contains("the store is damaged"), "{said}");
+}
