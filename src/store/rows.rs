@@ -19,6 +19,7 @@ use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
+use std::io;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -243,9 +244,14 @@ impl<K: Kv> Rows<K> {
 
     /// Why something could not be read: that it is not open, for what failed first, is no damage.
     fn unread(&self, what: impl std::fmt::Display, error: KvError) -> StoreError {
-        match error {
-            KvError::Closed => self.usable().err().unwrap_or_else(|| error.into()),
-            error => corrupt(&format!("{what}: {error}")),
+        match (self.usable(), error) {
+            (Err(failed), _) => failed,
+            (Ok(()), error @ KvError::Closed) => error.into(),
+            // Of a write, though it is told to who reads: nobody was told of it yet who wrote.
+            (Ok(()), KvError::Io(error)) if is_full(&error) => StoreError::Failed {
+                reason: error.to_string(),
+            },
+            (Ok(()), error) => corrupt(&format!("{what}: {error}")),
         }
     }
 
@@ -673,6 +679,15 @@ impl Drop for Unsynced<'_> {
         *lock(self.all) -= self.own;
         self.fewer.notify_all();
     }
+}
+
+/// What only a write fails with.
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::StorageFull | Kind::FileTooLarge | Kind::QuotaExceeded
+    )
 }
 
 /// A head's row without what the store adds to it.

@@ -394,6 +394,8 @@ impl Kv for Sled {
     }
 
     fn at_rest(&self) -> Option<MemoryStore> {
+        // Not while it is opened again, which may write before it fails.
+        let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         at_rest(&self.dir.join(DIRECTORY))
     }
 

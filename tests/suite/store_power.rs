@@ -505,7 +505,9 @@ fn recorded_of(command: &Command, dir: &Path, log: &Path, more: &[&str]) -> Vec<
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{output:?}");
+    // A repair that could not keep every run ends with 8.
+    let ended = output.status.code();
+    assert!(matches!(ended, Some(0 | 8)), "{output:?}");
     recorded(&fs::read_to_string(log).unwrap(), dir)
 }
 
