@@ -83,6 +83,9 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> String {
     if is_left(report) {
         let _ = writeln!(out, "stopped   no process owns the store, so nothing moves");
     }
+    if let Some(outage) = &report.outage {
+        let _ = writeln!(out, "stopped   nothing moves: {outage}");
+    }
     outcome(&mut out, report);
     for one in &report.loops {
         let inside = |doing: &&Doing| doing.loop_path.as_ref() == Some(&one.path);

@@ -31,6 +31,9 @@ pub struct StatusReport {
     pub status: RunStatus,
     /// Whether a process owns the store; while none does, no run goes on.
     pub owned: bool,
+    /// Why the store takes no writes: no run goes on until it does, which is tried again and again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<String>,
     /// When it was started.
     pub started_at: Timestamp,
     /// When its last commit was made.
@@ -164,6 +167,10 @@ pub fn status(
         workflow: header.workflow.to_string(),
         status: state.status(),
         owned: inspector.is_owned(),
+        outage: inspector
+            .takes_writes()
+            .err()
+            .map(|error| error.to_string()),
         started_at: header.started_at,
         updated_at: header.updated_at,
         commit: header.revision,

@@ -97,6 +97,12 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
         let (status, told) = server.get(&format!("/v1/runs/{run}{path}")).await;
         assert_eq!(status, 200, "{path}: {told}");
     }
+    let shown = place.run(&["status", &run]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(
+        shown.contains("stopped   nothing moves: the store stopped"),
+        "{shown}"
+    );
 
     file_limit(server.child.id(), "unlimited");
     let outcome = outcome(&server, &run).await;
