@@ -1,6 +1,7 @@
 //! The format of the store, as docs/store-format.md draws it: the hexdump there is that of a real
 //! store, byte for byte. Whoever changes the format changes the page, and its version.
 
+use super::store_damage::database;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -99,11 +100,7 @@ fn state_timer(store: &SledStore) -> windlass::machine::TimerId {
 
 /// Every row of the database, in the order of its keys.
 fn dump(dir: &Path) -> String {
-    let db = sled::Config::new()
-        .path(dir.join("store"))
-        .segment_size(2 << 20)
-        .open()
-        .unwrap();
+    let db = database(dir);
     let mut out = String::new();
     for row in db.iter() {
         let (key, value) = row.unwrap();

@@ -3,6 +3,7 @@
 //! --ignored` writes the one of this format, once, when the format is decided.
 
 use super::store_damage::copy;
+use super::support::alone;
 use serde_json::Value as Json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,7 @@ const RUNS: [(&str, &str); 4] = [
 
 /// What a store holds, without what differs from one reading to the next.
 fn dumped(dir: &Path) -> Json {
-    let inspector = Inspector::open(dir).unwrap();
+    let inspector = alone(|| Inspector::open(dir)).unwrap();
     let report = dump(&inspector, &DumpFilter::default(), AT).unwrap();
     serde_json::to_value(&report).unwrap()
 }
@@ -145,7 +146,7 @@ async fn every_golden_store_opens_and_goes_on() {
         keep_known(&mut expected, &shown.clone());
         assert_eq!(shown, expected, "{}", entry.display());
 
-        let engine = Engine::builder().open(place.path()).unwrap();
+        let engine = alone(|| Engine::builder().open(place.path())).unwrap();
         engine.recover(true).await.unwrap();
         for run in ["waits", "large"] {
             engine.signal(run, "go", Value::from(7_i64)).await.unwrap();
