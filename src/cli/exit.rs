@@ -276,7 +276,7 @@ fn advice(error: &StoreError) -> Option<String> {
             "--state names a directory that this user can make and write; a store belongs to the \
              user who made it"
         }
-        StoreError::Io(error) => return Some(of_disk(error).to_owned()),
+        StoreError::Io(error) => of_disk(error),
         StoreError::UnknownRun(_) => LIST,
         StoreError::Failed { .. } => {
             "what was acknowledged is safe: `windlass resume` goes on from there"

@@ -29,7 +29,8 @@ pub struct Inspector {
 struct Rest {
     /// How often the store was opened again before it was read.
     openings: u64,
-    store: Arc<MemoryStore>,
+    /// None when that cannot be told from what was not.
+    store: Option<Arc<MemoryStore>>,
 }
 
 impl Inspector {
@@ -73,11 +74,12 @@ impl Inspector {
     fn at_rest(&self, openings: u64) -> Option<Arc<MemoryStore>> {
         let mut known = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_none_or(|rest| rest.openings != openings) {
+            // Before the next one takes as much memory.
             *known = None;
-            let store = Arc::new(self.store.at_rest()?);
+            let store = self.store.at_rest().map(Arc::new);
             *known = Some(Rest { openings, store });
         }
-        known.as_ref().map(|rest| Arc::clone(&rest.store))
+        known.as_ref().and_then(|rest| rest.store.clone())
     }
 
     /// Whether the store takes writes: not after one that failed, until it was opened again.

@@ -1,6 +1,6 @@
 //! What a commit writes: its record in the journal, a snapshot when it brings one, the index its
-//! run is in, and the run's head. Everything of one commit goes into one
-//! atomic batch. This file never decides when a batch is made durable.
+//! run is in, and the run's head. Everything of one commit goes into one atomic
+//! batch. This file never decides when a batch is made durable.
 
 use super::codec;
 use super::deflate::Deflater;

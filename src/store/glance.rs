@@ -56,11 +56,7 @@ pub fn glance(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
 /// What was acknowledged of a database that this process has, and that takes no writes; none when there
 /// is more on the disk, of which nobody knows whether it is durable.
 pub(super) fn at_rest(path: &Path) -> Option<MemoryStore> {
-    let fits = path
-        .join("db")
-        .metadata()
-        .is_ok_and(|log| log.len() <= LARGE);
-    let store = fits.then(|| read(path).ok().flatten()).flatten()?;
+    let store = read(path, LARGE).ok().flatten()?;
     let last = store.root().ok()??.group;
     (Sled::acknowledged(path)? == last).then_some(store)
 }
@@ -73,18 +69,17 @@ fn seen(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
         Ok(log) => log,
     };
     // What a process that was killed had written is told as durable, and may not be yet.
-    let durable = log.sync_data().is_ok();
-    let fits = log.metadata().is_ok_and(|log| log.len() <= most);
-    if durable && fits {
-        read(&path)
-    } else {
-        Ok(None)
+    match log.sync_data() {
+        Ok(()) => read(&path, most),
+        Err(_) => Ok(None),
     }
 }
 
-/// None when it is not plain what is in it.
-fn read(path: &Path) -> Result<Option<MemoryStore>, StoreError> {
-    let Some(acknowledged) = Sled::acknowledged(path) else {
+/// None when it is not plain what is in it, or its log has more bytes than `most`.
+fn read(path: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
+    let log = path.join("db").metadata();
+    let fits = log.is_ok_and(|log| log.len() <= most);
+    let Some(acknowledged) = Sled::acknowledged(path).filter(|_| fits) else {
         return Ok(None);
     };
     let mut told = Checkup::default();
@@ -118,7 +113,6 @@ fn read(path: &Path) -> Result<Option<MemoryStore>, StoreError> {
 mod tests {
     use super::*;
     use crate::store::sled::alone;
-    use crate::store::{SledStore, Store};
 
     #[test]
     fn a_store_that_a_process_has_is_locked_and_one_without_anything_is_left_to_the_database() {

@@ -1,9 +1,5 @@
-//! A store as rows of a sorted map: opening, reading, and making groups durable. What a commit
-//! writes is decided in `commit`; what bytes look like in `keys` and `codec`.
-//!
-//! One thread at a time stages and applies a group; while it flushes and syncs, the next one
-//! stages. After a write that failed nothing is acknowledged and no run is loaded any more until
-//! the store is opened again: what the database still has in memory may not be on disk.
+//! A store as rows of a sorted map: opening and reading. What a commit writes is decided in
+//! `commit`; what bytes look like in `keys` and `codec`; when a group is durable in `durable`.
 
 use super::codec::{self, BadRecord};
 use super::commit::Writer;
@@ -19,6 +15,7 @@ use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
+use durable::MAX_UNSYNCED;
 use std::io;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,9 +23,6 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard
 
 /// The version of the format: which families there are and how their keys look.
 pub const FORMAT: u32 = 1;
-/// A group with more bytes than this is made durable in several: see `SEGMENT` of `sled`, which
-/// writes a few times as many.
-const MAX_UNSYNCED: usize = 128 * 1024;
 const MAGIC: &str = "windlass store";
 
 /// How much of what is only for looking at is kept; a run never needs it to go on.
@@ -171,26 +165,6 @@ impl<K: Kv> Rows<K> {
         Ok(Some(root))
     }
 
-    /// Opens the database again after a write that failed, and goes on with what is in it.
-    fn open_again(&self) -> Result<(), StoreError> {
-        let mut writer = lock(&self.writer);
-        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        let mut synced = lock(&self.synced);
-        self.openings.fetch_add(1, Ordering::SeqCst);
-        self.kv.reopen()?;
-        // What is not synced yet, though it is there, must be before anything builds on it.
-        let root = self.checked_root()?;
-        let root = root.ok_or_else(|| corrupt("all that was acknowledged is missing"))?;
-        self.kv.flush()?;
-        self.kv.sync(root.group)?;
-        *writer = Writer::new(root);
-        self.applied.store(root.group, Ordering::SeqCst);
-        *synced = root.group;
-        *lock(&self.failed) = None;
-        self.settled.notify_all();
-        Ok(())
-    }
-
     /// The root of a store of this format; none in an empty map.
     pub(super) fn root(&self) -> Result<Option<Root>, StoreError> {
         let foreign = |reason: String| StoreError::Foreign {
@@ -255,57 +229,13 @@ impl<K: Kv> Rows<K> {
         }
     }
 
-    /// Nothing is acknowledged any more after this.
-    fn fail(&self, error: KvError) -> StoreError {
-        lock(&self.failed).get_or_insert_with(|| error.to_string());
-        error.into()
-    }
-
-    /// Applies what is staged and makes it durable; releases the writer as soon as the next
-    /// group can stage.
-    pub(super) fn make_durable(&self, writer: MutexGuard<'_, Writer>) -> Result<(), StoreError> {
-        let done = self.sync_group(writer);
-        // Held, so that nobody who has just looked begins to wait after this.
-        let synced = lock(&self.synced);
-        self.settled.notify_all();
-        drop(synced);
-        done
-    }
-
-    fn sync_group(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), StoreError> {
-        let group = writer.next_group()?;
-        let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, writer.stage.len());
-        let opening = self.openings.load(Ordering::SeqCst);
-        {
-            let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-            self.kv.apply(&writer.stage).map_err(|e| self.fail(e))?;
-            self.applied.store(group, Ordering::SeqCst);
-        }
-        drop(writer);
-        self.kv.flush().map_err(|e| self.fail(e))?;
-        let mut synced = lock(&self.synced);
-        // The sync of an earlier group may have failed meanwhile; this group builds on it.
-        self.usable()?;
-        self.same_opening(opening)?;
-        // A later group's flush and sync cover this one's: the log is one.
-        if *synced < group {
-            self.kv.sync(group).map_err(|e| self.fail(e))?;
-            *synced = group;
-        }
-        Ok(())
-    }
-
-    /// Fails when it was opened again meanwhile: what was under way then may be lost.
-    fn same_opening(&self, opening: u64) -> Result<(), StoreError> {
-        if self.openings.load(Ordering::SeqCst) == opening {
-            return Ok(());
-        }
-        let reason = String::from("it was opened again meanwhile");
-        Err(StoreError::Failed { reason })
-    }
-
     pub(super) fn reading(&self) -> RwLockReadGuard<'_, ()> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn row(&self, key: &[u8]) -> Result<Option<K::Bytes>, StoreError> {
+        let row = self.kv.get(key);
+        row.map_err(|error| self.unread(keys::describe(key), error))
     }
 
     /// The value of the record under a key.
@@ -316,11 +246,7 @@ impl<K: Kv> Rows<K> {
     ) -> Result<Option<T>, StoreError> {
         let mut name = Vec::with_capacity(64);
         key(&mut name);
-        let Some(first) = self
-            .kv
-            .get(&name)
-            .map_err(|e| self.unread(keys::describe(&name), e))?
-        else {
+        let Some(first) = self.row(&name)? else {
             return Ok(None);
         };
         self.value(&name, first.as_ref(), |value| decode(value).map(Some))
@@ -344,10 +270,7 @@ impl<K: Kv> Rows<K> {
         for number in 1..=u32::from(further) {
             let mut name = key.to_vec();
             keys::piece(&mut name, number);
-            let piece = self
-                .kv
-                .get(&name)
-                .map_err(|e| self.unread(keys::describe(&name), e))?;
+            let piece = self.row(&name)?;
             let piece = piece.ok_or_else(|| bad(BadRecord::Piece(number)))?;
             let piece = piece.as_ref();
             let checked = codec::check(&name, piece).map_err(|e| damaged(&name, &e))?;
@@ -389,11 +312,7 @@ impl<K: Kv> Rows<K> {
     pub(super) fn stored_head(&self, run: &str) -> Result<Option<(StoredHead, u32)>, StoreError> {
         let mut name = Vec::with_capacity(64);
         keys::of_run(&mut name, Family::Header, run);
-        let Some(first) = self
-            .kv
-            .get(&name)
-            .map_err(|e| self.unread(keys::describe(&name), e))?
-        else {
+        let Some(first) = self.row(&name)? else {
             return Ok(None);
         };
         let stored = self.value(&name, first.as_ref(), codec::decode::<StoredHead>)?;
@@ -437,17 +356,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn settle(&self, openings: u64) -> Result<(), StoreError> {
-        let group = self.applied.load(Ordering::SeqCst);
-        let mut synced = lock(&self.synced);
-        loop {
-            self.same_opening(openings)?;
-            if *synced >= group {
-                return Ok(());
-            }
-            self.usable()?;
-            let woken = self.settled.wait(synced);
-            synced = woken.unwrap_or_else(PoisonError::into_inner);
-        }
+        self.wait_until_durable(openings)
     }
 
     fn at_rest(&self) -> Option<MemoryStore> {
@@ -466,10 +375,9 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn whole(&self, run: &str, iterations: usize) -> WholeRun {
-        let usable = self.usable();
         let _reading = self.reading();
         WholeRun {
-            stored: usable.and_then(|()| self.stored_run(run)),
+            stored: self.stored_run(run),
             loops: self.loop_rows(run),
             iterations: self.iteration_rows(run, None, iterations),
         }
@@ -656,31 +564,6 @@ impl<K: Kv> Store for Rows<K> {
     }
 }
 
-/// Bytes that are applied and not durable yet. Of several groups that are on their way there are no
-/// more than of one, for the same reason.
-struct Unsynced<'a> {
-    all: &'a Mutex<usize>,
-    fewer: &'a Condvar,
-    own: usize,
-}
-
-impl<'a> Unsynced<'a> {
-    /// Waits until there is room.
-    fn new(all: &'a Mutex<usize>, fewer: &'a Condvar, own: usize) -> Self {
-        let full = |all: &mut usize| *all > 0 && all.saturating_add(own) > MAX_UNSYNCED;
-        let unsynced = fewer.wait_while(lock(all), full);
-        *unsynced.unwrap_or_else(PoisonError::into_inner) += own;
-        Self { all, fewer, own }
-    }
-}
-
-impl Drop for Unsynced<'_> {
-    fn drop(&mut self) {
-        *lock(self.all) -= self.own;
-        self.fewer.notify_all();
-    }
-}
-
 /// What only a write fails with.
 fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
@@ -739,5 +622,6 @@ impl From<KvError> for StoreError {
     }
 }
 
+mod durable;
 #[cfg(test)]
 mod tests;

@@ -130,7 +130,6 @@ fn disturbed(place: &Place, traced: &str, failing: &str) -> (Server, PathBuf) {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_sync_that_failed_the_server_goes_on_with_what_the_disk_has() {
     if !strace_works() {
-        println!("skipped: there is no strace here that may trace");
         return;
     }
     let place = Place::new();
@@ -156,7 +155,6 @@ async fn after_a_sync_that_failed_the_server_goes_on_with_what_the_disk_has() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_fails_for_ever_is_called_that() {
     if !strace_works() {
-        println!("skipped: there is no strace here that may trace");
         return;
     }
     let place = Place::new();
@@ -270,7 +268,6 @@ impl Drop for Tracer {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_told_what_is_not_durable_yet() {
     if !strace_works() {
-        println!("skipped: strace cannot be run here");
         return;
     }
     let place = Place::new();

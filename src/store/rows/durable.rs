@@ -1,0 +1,132 @@
+//! When a group of a store is durable, and who waits for that. This file never decides what is written.
+//!
+//! One thread at a time stages and applies a group; while it flushes and syncs, the next one
+//! stages. After a write that failed nothing is acknowledged and no run is loaded any more until
+//! the store is opened again: what the database still has in memory may not be on disk.
+
+use super::super::commit::Writer;
+use super::super::kv::{Kv, KvError};
+use super::super::{Store, StoreError};
+use super::{Rows, corrupt, lock};
+use std::sync::atomic::Ordering;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A group with more bytes than this is made durable in several: see `SEGMENT` of `sled`, which
+/// writes a few times as many.
+pub(super) const MAX_UNSYNCED: usize = 128 * 1024;
+
+impl<K: Kv> Rows<K> {
+    /// Opens the database again after a write that failed, and goes on with what is in it.
+    pub(super) fn open_again(&self) -> Result<(), StoreError> {
+        let mut writer = lock(&self.writer);
+        let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        let mut synced = lock(&self.synced);
+        self.openings.fetch_add(1, Ordering::SeqCst);
+        self.kv.reopen()?;
+        // What is not synced yet, though it is there, must be before anything builds on it.
+        let root = self.checked_root()?;
+        let root = root.ok_or_else(|| corrupt("all that was acknowledged is missing"))?;
+        self.kv.flush()?;
+        self.kv.sync(root.group)?;
+        *writer = Writer::new(root);
+        self.applied.store(root.group, Ordering::SeqCst);
+        *synced = root.group;
+        *lock(&self.failed) = None;
+        self.settled.notify_all();
+        Ok(())
+    }
+
+    /// Nothing is acknowledged any more after this.
+    fn fail(&self, error: KvError) -> StoreError {
+        lock(&self.failed).get_or_insert_with(|| error.to_string());
+        error.into()
+    }
+
+    /// Applies what is staged and makes it durable; releases the writer as soon as the next
+    /// group can stage.
+    pub(in crate::store) fn make_durable(
+        &self,
+        writer: MutexGuard<'_, Writer>,
+    ) -> Result<(), StoreError> {
+        let done = self.sync_group(writer);
+        if done.is_err() {
+            // Held, so that nobody who has just looked begins to wait after this.
+            let _synced = lock(&self.synced);
+            self.settled.notify_all();
+        }
+        done
+    }
+
+    fn sync_group(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), StoreError> {
+        let group = writer.next_group()?;
+        let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, writer.stage.len());
+        let opening = self.openings.load(Ordering::SeqCst);
+        {
+            let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+            self.kv.apply(&writer.stage).map_err(|e| self.fail(e))?;
+            self.applied.store(group, Ordering::SeqCst);
+        }
+        drop(writer);
+        self.kv.flush().map_err(|e| self.fail(e))?;
+        let mut synced = lock(&self.synced);
+        // The sync of an earlier group may have failed meanwhile; this group builds on it.
+        self.usable()?;
+        self.same_opening(opening)?;
+        // A later group's flush and sync cover this one's: the log is one.
+        if *synced < group {
+            self.kv.sync(group).map_err(|e| self.fail(e))?;
+            *synced = group;
+            self.settled.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Fails when it was opened again meanwhile: what was under way then may be lost.
+    fn same_opening(&self, opening: u64) -> Result<(), StoreError> {
+        if self.openings.load(Ordering::SeqCst) == opening {
+            return Ok(());
+        }
+        let reason = String::from("it was opened again meanwhile");
+        Err(StoreError::Failed { reason })
+    }
+
+    /// As [`Store::settle`].
+    pub(super) fn wait_until_durable(&self, openings: u64) -> Result<(), StoreError> {
+        let group = self.applied.load(Ordering::SeqCst);
+        let mut synced = lock(&self.synced);
+        loop {
+            self.same_opening(openings)?;
+            if *synced >= group {
+                return Ok(());
+            }
+            self.usable()?;
+            let woken = self.settled.wait(synced);
+            synced = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Bytes that are applied and not durable yet. Of several groups that are on their way there are no
+/// more than of one, for the same reason.
+struct Unsynced<'a> {
+    all: &'a Mutex<usize>,
+    fewer: &'a Condvar,
+    own: usize,
+}
+
+impl<'a> Unsynced<'a> {
+    /// Waits until there is room.
+    fn new(all: &'a Mutex<usize>, fewer: &'a Condvar, own: usize) -> Self {
+        let full = |all: &mut usize| *all > 0 && all.saturating_add(own) > MAX_UNSYNCED;
+        let unsynced = fewer.wait_while(lock(all), full);
+        *unsynced.unwrap_or_else(PoisonError::into_inner) += own;
+        Self { all, fewer, own }
+    }
+}
+
+impl Drop for Unsynced<'_> {
+    fn drop(&mut self) {
+        *lock(self.all) -= self.own;
+        self.fewer.notify_all();
+    }
+}
