@@ -2,7 +2,7 @@
 //! 8), nothing acknowledged is lost, nothing is damaged, and the run goes on when there is room.
 
 use super::store_contract::{commit, noise};
-use super::support::alone;
+use super::support::{alone, lacking};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -69,8 +69,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
     // The log of the largest is read without the database only when that does not open.
     for kib in [64, 2_200, 4_300, 4_420, 4_540, 4_660, 6_500, 6_700, 9_000] {
         let Some(small) = Small::new(&place.path().join(kib.to_string()), kib) else {
-            println!("skipped: no right to mount a small file system here");
-            return;
+            return lacking("no right to mount a small file system here");
         };
         let mut acknowledged = 0;
         let error = match alone(|| SledStore::open(&small.0)) {
@@ -226,7 +225,7 @@ fn goes_on_after_each(limits: &[String]) {
     for limit in limits {
         let place = tempfile::tempdir().unwrap();
         match goes_on_after(&limited(limit), place.path(), 60) {
-            None => return println!("skipped: there is no prlimit here"),
+            None => return lacking("there is no prlimit here"),
             Some(Disturbed::Fine) => {}
             Some(Disturbed::Refused) => refused += 1,
         }

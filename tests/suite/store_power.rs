@@ -8,7 +8,7 @@
 
 use super::store_contract::{commit, iteration, noise};
 use super::store_damage::{Dice, open_again};
-use super::support::this_test_binary;
+use super::support::{lacking, this_test_binary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -475,7 +475,7 @@ pub fn strace_works() -> bool {
         .output();
     let works = tried.is_ok_and(|output| output.status.success());
     if !works {
-        println!("skipped: there is no strace here that may trace");
+        lacking("there is no strace here that may trace");
     }
     works
 }
@@ -819,12 +819,10 @@ fn an_ext4_image_copied_at_an_acknowledgement_has_what_was_acknowledged() {
         .arg(&image)
         .output();
     if !made.is_ok_and(|output| output.status.success()) {
-        println!("skipped: there is no mkfs.ext4 here");
-        return;
+        return lacking("there is no mkfs.ext4 here");
     }
     let Some(mounted) = Mounted::new(&image, &place.path().join("mount")) else {
-        println!("skipped: no right to mount an image here");
-        return;
+        return lacking("no right to mount an image here");
     };
     let groups = u64::try_from(cuts(40)).unwrap().min(400);
     let mut writer = Writer(

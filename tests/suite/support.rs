@@ -105,6 +105,14 @@ async fn read_head(stream: &mut TcpStream) {
     }
 }
 
+/// Leaves a test out on a developer's machine that lacks something. CI must have it all: there it
+/// fails.
+pub fn lacking(what: &str) {
+    let here = "`tests/run` installs what the tests need, as root";
+    assert!(std::env::var_os("CI").is_none(), "{what}: {here}");
+    println!("skipped: {what}: {here}");
+}
+
 /// A command that runs one ignored test of this binary in a process of its own.
 pub fn this_test_binary(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());

@@ -4,6 +4,7 @@
 use super::process::Place;
 use crate::serve::{COUNT, Server, Start, answer, with};
 use crate::store_power::strace_works;
+use crate::support::lacking;
 use serde_json::json;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -282,8 +283,7 @@ async fn nobody_is_told_what_is_not_durable_yet() {
     let untraced = |status: &String| status.contains("TracerPid:\t0\n");
     while threads(process, "status").iter().any(untraced) {
         if tracer.0.try_wait().unwrap().is_some() {
-            println!("skipped: strace may not look at another process here");
-            return;
+            return lacking("strace may not look at another process here");
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -319,8 +319,7 @@ async fn what_another_user_left_can_be_looked_at() {
         command.output()
     };
     if !other(&["--version"]).is_ok_and(|output| output.status.success()) {
-        println!("skipped: nobody else can be run here");
-        return;
+        return lacking("nobody else can be run here");
     }
     let place = Place::new();
     let server = Server::start(&place.state());

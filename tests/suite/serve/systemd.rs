@@ -3,6 +3,7 @@
 //! systemd that runs is in docs/operations.md.
 
 use super::{Server, Start, client};
+use crate::support::lacking;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -21,7 +22,7 @@ fn analysed(arguments: &[&str]) -> Option<Output> {
     match command.args(arguments).arg(&path).output() {
         Ok(output) => Some(output),
         Err(error) => {
-            eprintln!("SKIPPED: systemd-analyze cannot be run here: {error}");
+            lacking(&format!("systemd-analyze cannot be run here: {error}"));
             None
         }
     }
@@ -50,7 +51,7 @@ fn the_sandbox_of_the_unit_stays_tight() {
         String::from_utf8_lossy(&output.stderr),
     );
     if said.contains("unrecognized option") {
-        eprintln!("SKIPPED: this systemd-analyze is too old: {said}");
+        lacking(&format!("this systemd-analyze is too old: {said}"));
         return;
     }
     assert!(output.status.success(), "{told}{said}");
