@@ -1,7 +1,10 @@
 //! `appendFile`: rows at the end of a file, exactly once. The run remembers how long the file was
-//! after its last append. What is behind that is cut off only when it is what this very append
-//! left behind, in an attempt before; anything else belongs to somebody else. It never appends to
-//! what it does not know the length of, and never overwrites what others wrote.
+//! after its last append, and before its first one. What is behind that is cut off only when it is
+//! what this very append left behind, in an attempt before; anything else belongs to somebody else.
+//! It never appends to what it does not know the length of, and never overwrites what others wrote.
+//! With `replace` the rows go to a sibling of the file: see `replace`.
+
+mod replace;
 
 use super::inputs::{Inputs, invalid, mismatch};
 use super::surroundings::{made_before, resolved};
@@ -45,6 +48,8 @@ struct Job {
     files: Object,
     /// Only say how long the file is.
     measure: bool,
+    /// The file is written anew.
+    replace: bool,
     data: Vec<u8>,
     rows: usize,
     key: String,
@@ -55,9 +60,9 @@ struct Job {
 impl Executor for AppendFile {
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
         Box::pin(async {
-            let job = Job::read(request)?;
+            let job = Work::read(request)?;
             let last = Arc::clone(&self.last);
-            let shown = job.shown.clone();
+            let shown = job.shown().to_owned();
             let done = tokio::task::spawn_blocking(move || job.run(&last));
             match done.await {
                 Ok(outcome) => outcome,
@@ -70,24 +75,60 @@ impl Executor for AppendFile {
     }
 }
 
-impl Job {
+/// What a request asks for.
+enum Work {
+    Append(Job),
+    /// Put what was written anew in the place of the files, at the end of a run that succeeds.
+    Put {
+        files: Object,
+        repeated: bool,
+    },
+}
+
+impl Work {
     fn read(request: &Request) -> Result<Self, Fault> {
         let inputs = Inputs::of(request)?;
-        let shown = inputs.required_text("path")?.to_owned();
-        if inputs.get("append") == Some(&Value::Bool(true)) {
-            return Err(invalid("`append: true` is not known here"));
-        }
         let files = match inputs.get("files") {
             None => Object::new(),
             Some(Value::Object(files)) => files.as_ref().clone(),
             Some(other) => return Err(mismatch("files", "a map of lengths", other)),
         };
+        if inputs.get("put") == Some(&Value::Bool(true)) {
+            let repeated = made_before() || request.attempt > 1;
+            return Ok(Self::Put { files, repeated });
+        }
+        Job::read(request, inputs, files).map(Self::Append)
+    }
+
+    fn shown(&self) -> &str {
+        match self {
+            Self::Append(job) => &job.shown,
+            Self::Put { .. } => "the files of a run",
+        }
+    }
+
+    fn run(self, last: &Mutex<HashMap<String, Last>>) -> Result<Value, Fault> {
+        match self {
+            Self::Append(job) => job.run(last),
+            Self::Put { files, repeated } => {
+                // An attempt that was cut may still be writing.
+                let _alone = last.lock().unwrap_or_else(PoisonError::into_inner);
+                replace::put(&files, repeated)
+            }
+        }
+    }
+}
+
+impl Job {
+    fn read(request: &Request, inputs: Inputs<'_>, files: Object) -> Result<Self, Fault> {
+        let shown = inputs.required_text("path")?.to_owned();
         let (data, rows) = data(inputs)?;
         Ok(Self {
             path: resolved(&shown),
             shown,
             files,
             measure: inputs.get("measure") == Some(&Value::Bool(true)),
+            replace: inputs.get("replace") == Some(&Value::Bool(true)),
             data,
             rows,
             key: request.key.clone(),
@@ -100,25 +141,28 @@ impl Job {
             let message = format!("cannot write {}: {error}", self.shown);
             Fault::new(fault_kind::INPUT, message)
         };
+        let place = self.place(&told)?;
         let file = OpenOptions::new()
             .create(true)
             .read(true)
             .write(true)
             .truncate(false)
-            .open(&self.path)
+            .open(&place.path)
             .map_err(told)?;
         // However it is called, it is one file.
-        let real = std::fs::canonicalize(&self.path).map_err(told)?;
+        let real = std::fs::canonicalize(&place.path).map_err(told)?;
         let real = real.display().to_string();
-        let known = self.known(&real)?;
+        let target = place.target.unwrap_or_else(|| real.clone());
+        let known = self.known(&target, &real)?.or(place.known);
         let mut file = self.locked(file)?;
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = file.metadata().map_err(told)?.len();
         if self.measure {
-            return Ok(self.output(&real, known.unwrap_or(now)));
+            return Ok(self.output(&target, &real, known.unwrap_or(now)));
         }
-        let from = known.unwrap_or(0);
         self.check(&mut file, known, now, last.get(&real))?;
+        // What nobody knows of is what is written anew, or was there.
+        let from = known.unwrap_or(if self.replace { 0 } else { now });
         let length = from + self.data.len() as u64;
         let written = write(&mut file, from, &self.data);
         let key = self.key.clone();
@@ -132,31 +176,66 @@ impl Job {
         };
         last.insert(real.clone(), Last { key, length: ends });
         written.map_err(told)?;
-        Ok(self.output(&real, length))
+        Ok(self.output(&target, &real, length))
+    }
+
+    /// Where it writes.
+    fn place(&self, told: &impl Fn(io::Error) -> Fault) -> Result<Place, Fault> {
+        if !self.replace {
+            return Ok(Place {
+                path: self.path.clone(),
+                target: None,
+                known: None,
+            });
+        }
+        let target = replace::target(&self.path).map_err(told)?;
+        let target = target.display().to_string();
+        let sibling = replace::sibling(&target, run_of(&self.key));
+        let known = match self.files.get(&*target).and_then(Value::as_str) {
+            Some(before) if before != sibling => {
+                let length = replace::length(self.files.get(before)).unwrap_or_default();
+                replace::copy(before, &sibling, length)?;
+                Some(length)
+            }
+            _ => None,
+        };
+        Ok(Place {
+            path: PathBuf::from(sibling),
+            target: Some(target),
+            known,
+        })
     }
 
     /// How long the file was when the run last committed an append to it.
-    fn known(&self, real: &str) -> Result<Option<u64>, Fault> {
+    fn known(&self, target: &str, real: &str) -> Result<Option<u64>, Fault> {
         let called = self.files.get(self.shown.as_str());
         if let Some(before) = called.and_then(Value::as_str)
-            && before != real
+            && before != target
+            && self.shown != target
         {
             return Err(invalid(format!(
-                "{} is another file than before: it was {before}, and is {real}",
+                "{} is another file than before: it was {before}, and is {target}",
                 self.shown
             )));
         }
-        // A run of an earlier version knows a file by what it is called alone.
-        let called = called.filter(|length| length.as_str().is_none());
-        let Some(length) = self.files.get(real).or(called) else {
+        let mixed = match self.files.get(target) {
+            Some(Value::String(_)) => !self.replace,
+            Some(_) => self.replace,
+            None => false,
+        };
+        if mixed {
+            return Err(invalid(format!(
+                "this run both appends to {} and replaces it: every action that writes to it \
+                 must have `replace: true`, or none",
+                self.shown
+            )));
+        }
+        let Some(known) = self.files.get(real) else {
             return Ok(None);
         };
-        let known = length
-            .as_int()
-            .and_then(|length| u64::try_from(length).ok());
-        match known {
-            Some(known) => Ok(Some(known)),
-            None => Err(mismatch("files", "a map of lengths", length)),
+        match replace::length(Some(known)) {
+            Some(length) => Ok(Some(length)),
+            None => Err(mismatch("files", "a map of lengths", known)),
         }
     }
 
@@ -196,8 +275,15 @@ impl Job {
             ))
         };
         let Some(from) = known else {
-            // The first append of a run begins the file anew.
-            return if other { Err(at_once()) } else { Ok(()) };
+            return match self.replace || !self.repeated {
+                _ if other => Err(at_once()),
+                true => Ok(()),
+                false => Err(invalid(format!(
+                    "an append to {} was cut, and how long it was before is not known: nothing \
+                     was written",
+                    self.shown
+                ))),
+            };
         };
         let grown_by_own = own && last.is_some_and(|last| last.length == now);
         if now == from || (now > from && grown_by_own) {
@@ -236,24 +322,36 @@ impl Job {
         Ok(pairs.all(|(left, own)| left == own || *left == 0))
     }
 
-    fn output(&self, real: &str, length: u64) -> Value {
+    fn output(&self, target: &str, real: &str, length: u64) -> Value {
         let from = self.files.get(real).cloned().unwrap_or_default();
         let length = Value::Int(i64::try_from(length).unwrap_or(i64::MAX));
         let rows = Value::Int(i64::try_from(self.rows).unwrap_or(i64::MAX));
         // What it is called comes first: it may be the canonical path itself.
-        let files = Value::from_pairs([
-            (self.shown.as_str(), Value::text(real)),
-            (real, length.clone()),
-        ]);
+        let mut files = vec![(self.shown.as_str(), Value::text(target))];
+        if target == real {
+            files.push((real, length.clone()));
+        } else {
+            files.push((target, Value::text(real)));
+            files.push((real, replace::known(target, &length)));
+        }
         Value::from_pairs([
             ("path", Value::text(&self.shown)),
             ("length", length),
             ("rows", rows),
             ("file", Value::text(real)),
             ("from", from),
-            ("files", files),
+            ("files", Value::from_pairs(files)),
         ])
     }
+}
+
+/// Where an append writes.
+struct Place {
+    path: PathBuf,
+    /// The file that this replaces, when it is not the file itself.
+    target: Option<String>,
+    /// How long it is, when an earlier run wrote it.
+    known: Option<u64>,
 }
 
 /// The run that appended last.

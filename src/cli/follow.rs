@@ -180,6 +180,9 @@ impl Following<'_> {
                 self.view.place
             ));
         }
+        for file in &outcome.unreplaced {
+            screen.say(&format!("  {}", output::printable(&file.text())));
+        }
         for limit in &outcome.limits {
             screen.warn(&limit.text());
         }

@@ -155,6 +155,9 @@ fn outcome(out: &mut String, report: &StatusReport) {
             if !place.is_empty() {
                 let _ = writeln!(out, "  at         {place}");
             }
+            for file in &outcome.unreplaced {
+                let _ = writeln!(out, "file      {}", file.text());
+            }
         }
     }
 }

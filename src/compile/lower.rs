@@ -3,9 +3,9 @@
 
 use super::names::Names;
 use crate::diagnostic::Diagnostic;
-use crate::expression::{Condition, Template, Value};
-use crate::hir::{Block, Edge, Graph, Loop, Step, StepKind, Wait, Workflow};
-use crate::model::Name;
+use crate::expression::{Condition, Template, Value, Wire};
+use crate::hir::{self, Block, Edge, Graph, Loop, Outputs, Step, StepKind, Wait, Workflow};
+use crate::model::{Name, Status};
 use crate::program::{
     ActionId, Assignment, Call, DagNode, Keep, LoopSpec, Op, Retry, Scope, ScopeId, ScopeKind,
     Sleep, State, StateId,
@@ -36,7 +36,12 @@ pub(super) fn lower(workflow: &Workflow, names: &Names) -> Result<Lowered, Vec<D
         .iter_mut()
         .for_each(|scope| scope.inner = names.all());
     let end = to.state(&workflow.name, root, Op::Succeed, workflow.span);
-    let entry = to.block(&workflow.body, &workflow.name, workflow.span, root, end);
+    let outputs = match &workflow.outputs {
+        Outputs::Template(template) => vec![template.clone()],
+        Outputs::Actions | Outputs::State => Vec::new(),
+    };
+    let last = to.at_success(root, end, outputs, workflow.span);
+    let entry = to.block(&workflow.body, &workflow.name, workflow.span, root, last);
     to.begin(root, entry, end);
     to.adopt(root, &[&workflow.body]);
     if to.mistakes.is_empty() {
@@ -358,13 +363,7 @@ impl Lowerer<'_> {
 
     fn kind(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
         let op = match &step.kind {
-            StepKind::Call(call) => Op::Call(Call {
-                executor: call.executor.clone(),
-                inputs: call.inputs.clone(),
-                attempt_timeout: call.attempt_timeout.clone(),
-                then: assignments(&call.then),
-                secrets: self.workflow.secrets_of(call),
-            }),
+            StepKind::Call(call) => Op::Call(self.call(call)),
             StepKind::Compose(value) => Op::Compose(value.clone()),
             StepKind::Assign(assign) => Op::Assign {
                 assignments: assignments(&assign.assignments),
@@ -483,10 +482,49 @@ impl Lowerer<'_> {
                 return enter;
             }
         };
+        let succeeds = matches!(
+            op,
+            Op::Terminate {
+                status: Status::Succeeded,
+                ..
+            }
+        );
         let state = self.state(&step.name, scope, op, step.span);
         let action = self.names.id(step);
         self.writes(state, action);
-        self.leads_to(state, next)
+        self.leads_to(state, next);
+        match succeeds {
+            true => self.at_success(scope, state, Vec::new(), step.span),
+            false => state,
+        }
+    }
+
+    fn call(&self, call: &hir::Call) -> Call {
+        Call {
+            executor: call.executor.clone(),
+            inputs: call.inputs.clone(),
+            attempt_timeout: call.attempt_timeout.clone(),
+            then: assignments(&call.then),
+            secrets: self.workflow.secrets_of(call),
+        }
+    }
+
+    /// What is done before `end`, where the run succeeds: only when what it gives can be computed.
+    fn at_success(
+        &mut self,
+        scope: ScopeId,
+        end: StateId,
+        outputs: Vec<Template>,
+        span: Span,
+    ) -> StateId {
+        let Some(call) = &self.workflow.at_success else {
+            return end;
+        };
+        let mut call = self.call(call);
+        call.inputs = Template::wire(Wire::Checked(outputs, call.inputs));
+        let name = Name::from("$at_success");
+        let state = self.state(&name, scope, Op::Call(call), span);
+        self.leads_to(state, end)
     }
 
     fn steps(&mut self, step: &Step, scope: ScopeId, next: StateId, block: &Block) -> StateId {
@@ -563,7 +601,7 @@ impl Lowerer<'_> {
     }
 }
 
-fn assignments(assignments: &[crate::hir::Assignment]) -> Vec<Assignment> {
+fn assignments(assignments: &[hir::Assignment]) -> Vec<Assignment> {
     assignments
         .iter()
         .map(|one| Assignment {

@@ -11,6 +11,8 @@ mod secrets;
 mod tea;
 mod words;
 
+pub use append::replacements;
+
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::expression::sharing;
 use crate::hir::Workflow;

@@ -4,6 +4,7 @@
 use super::report::{OutcomeReport, PauseReport};
 use super::{EngineError, Inspector, RunHandle};
 use crate::machine::{Happening, HistoryEvent, LoopState, Outcome, RunStatus};
+use crate::model::Status;
 use crate::scheduler::Update;
 use crate::source::Bundle;
 use serde::{Deserialize, Serialize};
@@ -256,7 +257,13 @@ impl Follower {
     fn finished(&mut self, outcome: &Outcome) -> Result<(), EngineError> {
         let bundle = self.bundle();
         let loops = self.inspector.loops(self.handle.id())?;
-        let outcome = OutcomeReport::new(outcome, bundle.as_ref(), &loops);
+        // Only of a run that did not succeed something is told of its variables.
+        let run = match outcome.status {
+            Status::Succeeded | Status::Skipped => None,
+            _ => self.inspector.load(self.handle.id()).ok(),
+        };
+        let variables = run.map(|run| run.state.variables).unwrap_or_default();
+        let outcome = OutcomeReport::new(outcome, bundle.as_ref(), &loops, &variables);
         self.last(Notice::Finished { outcome })
     }
 

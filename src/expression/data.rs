@@ -124,14 +124,21 @@ impl Template {
     pub fn member(&self, key: &str) -> Option<&str> {
         match &*self.0 {
             Kind::Constant(value) => value.get(key)?.as_str(),
-            Kind::Object(members) => {
-                let named = |name: &Self| name.as_constant().and_then(Value::as_str) == Some(key);
-                let (_, value) = members.iter().find(|(name, _)| named(name))?;
-                value.as_constant()?.as_str()
-            }
+            Kind::Object(_) => self.part_of(key)?.as_constant()?.as_str(),
             Kind::Wire(wire) => wire.body()?.member(key),
             _ => None,
         }
+    }
+
+    /// The template of a member, when this is a map of templates that has it.
+    #[must_use]
+    pub fn part_of(&self, key: &str) -> Option<&Self> {
+        let Kind::Object(members) = &*self.0 else {
+            return None;
+        };
+        let named = |name: &Self| name.as_constant().and_then(Value::as_str) == Some(key);
+        let (_, value) = members.iter().find(|(name, _)| named(name))?;
+        Some(value)
     }
 
     fn data(data: Data) -> Self {

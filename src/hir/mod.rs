@@ -29,6 +29,8 @@ pub struct Workflow {
     pub schedule: Option<Schedule>,
     /// What is done.
     pub body: Block,
+    /// A call that is made before the run ends as succeeded, and that makes it fail when it fails.
+    pub at_success: Option<Call>,
     /// What the run gives.
     pub outputs: Outputs,
     /// Handlers for activities, actors and connectors declared in the file.

@@ -170,7 +170,7 @@ async fn append_keeps_what_is_in_a_file() {
     let engine = Engine::builder().in_memory().unwrap();
     let text = format!(
         "actions:\n  lines:\n    type: foreach\n    foreach: [1, 2]\n    actions:\n      \
-         add: {{ type: appendFile, path: {path:?}, text: \"@{{item()}};\", append: true }}\n\
+         add: {{ type: appendFile, path: {path:?}, text: \"@{{item()}};\" }}\n\
          outputs: \"@outputs('lines')\"\n"
     );
     let workflow = engine.load_text("append.yaml", &text).unwrap();

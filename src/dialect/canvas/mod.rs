@@ -77,6 +77,7 @@ pub(super) fn read(
         trigger: None,
         schedule: None,
         body: Block::Dag(lowered.steps),
+        at_success: None,
         outputs: Outputs::Actions,
         handlers: whole.runners,
         links: lowered.links,

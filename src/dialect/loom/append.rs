@@ -3,15 +3,12 @@
 
 use super::Loom;
 use super::action::{Act, Body};
-use crate::dialect::append;
+use crate::dialect::append::{self, LOOM_FILES as FILES};
 use crate::dialect::reader::Fields;
-use crate::expression::{Condition, ParseError, Syntax, Template, Value};
-use crate::hir::{Assignment, Block, Call, Step, StepKind, Workflow};
+use crate::expression::{ParseError, Syntax, Template, Value};
+use crate::hir::{Block, Call, Step, StepKind, Workflow};
 use crate::model::Name;
-use crate::source::Kind;
 
-/// The variable: a map from canonical paths to lengths, and from other paths to canonical ones.
-const FILES: &str = "$files";
 const HINT: &str = "for example inputs: { path: rows.jsonl, rows: \"@body('fetch').items\" }";
 
 impl Loom<'_> {
@@ -28,9 +25,8 @@ impl Loom<'_> {
             None => &mut act.fields,
         };
         let members = self.append_inputs(fields, act.span);
-        let keeps = fields
-            .get("append")
-            .is_some_and(|entry| matches!(entry.value.kind, Kind::Bool(true)));
+        let (append, replace) = (fields.get("append"), fields.get("replace"));
+        let replaces = append::replaces(&mut self.reader, append, replace);
         if let Some(fields) = inner {
             fields.finish(&mut self.reader);
         }
@@ -38,7 +34,8 @@ impl Loom<'_> {
             return StepKind::Nothing.into();
         };
         self.appends = true;
-        match self.lowered(act, members, keeps) {
+        self.replaces |= replaces;
+        match self.lowered(act, members, replaces) {
             Ok(body) => body,
             Err(error) => {
                 self.reader
@@ -79,55 +76,49 @@ impl Loom<'_> {
     fn lowered(
         &mut self,
         act: &Act<'_>,
-        members: Vec<(Template, Template)>,
-        keeps: bool,
+        mut members: Vec<(Template, Template)>,
+        replaces: bool,
     ) -> Result<Body, ParseError> {
         let wdl = |text: &str| Template::parse(text, Syntax::Azure);
-        let files = append::files(FILES)?;
         let output = Template::object(vec![
             (text("path"), wdl("@variables('result').path")?),
             (text("length"), wdl("@variables('result').length")?),
             (text("rows"), wdl("@variables('result').rows")?),
         ]);
         let path = members.first().map(|(_, path)| path.clone());
-        let call = |mut members: Vec<(Template, Template)>, then: Assignment| {
-            members.push((text("files"), files.clone()));
-            StepKind::Call(Call {
-                executor: Name::from("appendFile"),
-                inputs: Template::object(members),
-                attempt_timeout: None,
-                then: vec![then],
-            })
+        if replaces {
+            members.push((text("replace"), Template::constant(Value::Bool(true))));
+        }
+        members.push((text("files"), append::files(FILES)?));
+        let call = StepKind::Call(Call {
+            executor: Name::from(append::EXECUTOR),
+            inputs: Template::object(members),
+            attempt_timeout: None,
+            then: vec![append::remember(FILES, act.span)?],
+        });
+        let (false, Some(path)) = (replaces, path) else {
+            return Ok(Body {
+                kind: call,
+                retry: None,
+                timeout: None,
+                output: Some(output),
+            });
         };
-        let whole = Body {
-            kind: call(members, append::remember(FILES, act.span)?),
-            retry: None,
-            timeout: None,
-            output: Some(output),
-        };
-        let (true, Some(path)) = (keeps, path) else {
-            return Ok(whole);
-        };
-        // What is there already is kept: how long it is must be known for good before the first
-        // append. Another spelling of a file that is known is measured too, which changes nothing.
-        let known = Template::call("contains", vec![files.clone(), path.clone()])?;
-        let measure = (text("measure"), Template::constant(Value::Bool(true)));
-        let members = vec![(text("path"), path), measure];
-        let measure = call(members, append::measured(FILES, act.span)?);
+        let measure = StepKind::Call(append::measure(FILES, &path, act.span)?);
         let measure = self.hidden(act, "measure", measure);
         let unknown = self.hidden(
             act,
             "first",
             StepKind::If {
                 arms: vec![(
-                    Condition::from_template(known)?.negated(),
+                    append::unknown(FILES, &path)?,
                     Block::Sequence(vec![measure]),
                 )],
                 otherwise: Block::Sequence(Vec::new()),
             },
         );
-        let mut last = self.hidden(act, "append", whole.kind);
-        last.output = whole.output;
+        let mut last = self.hidden(act, "append", call);
+        last.output = Some(output);
         let record = format!("@outputs('{}.append')", act.name.replace('\'', "''"));
         Ok(Body {
             kind: StepKind::Block(Block::Sequence(vec![unknown, last])),
@@ -156,8 +147,12 @@ impl Loom<'_> {
         }
     }
 
-    /// Makes the variable, when something appends.
+    /// Makes the variable, when something appends, and puts new files in the place of old ones at
+    /// the end.
     pub(super) fn remember_files(&mut self, workflow: &mut Workflow) {
+        if self.replaces {
+            workflow.at_success = append::put(FILES).ok();
+        }
         if self.appends {
             let none = Template::constant(Value::from_pairs([] as [(&str, Value); 0]));
             workflow.variables.push((Name::from(FILES), none));

@@ -63,6 +63,7 @@ pub(super) fn read(
         conditions: BTreeMap::new(),
         concurrent: false,
         appends: false,
+        replaces: false,
         foreach_depth: 0,
     };
     let mut workflow = loom.workflow(node, parameters, &stem(&file.path));
@@ -106,6 +107,8 @@ struct Loom<'a> {
     concurrent: bool,
     /// Whether anything appends to files: their lengths are a variable of the run.
     appends: bool,
+    /// Whether anything writes a file anew.
+    replaces: bool,
     /// How many foreach loops are around this place.
     foreach_depth: usize,
 }

@@ -41,6 +41,7 @@ impl Loom<'_> {
             trigger: None,
             schedule: None,
             body: Block::Sequence(Vec::new()),
+            at_success: None,
             outputs: Outputs::Actions,
             handlers: Vec::new(),
             links: Vec::new(),

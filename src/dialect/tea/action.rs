@@ -6,10 +6,10 @@ use super::plain::PLAIN;
 use super::script::Language;
 use super::{Place, Tea, evaluate, make};
 use crate::diagnostic::nearest;
-use crate::dialect::append;
+use crate::dialect::append::{self, TEA_FILES as FILES};
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
-use crate::hir::Assignment;
+use crate::hir::{Assignment, Block, StepKind};
 use crate::model::Name;
 use crate::source::{Entry, Kind};
 
@@ -26,8 +26,6 @@ const SAME_NAME: [&str; 6] = [
 const RENAMED: [&str; 3] = ["llm.call", "http.get", "http.post"];
 /// Actions of the Loom format that are one call of an executor.
 const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile"];
-/// The key of the state that remembers how long files are.
-const FILES: &str = "_files";
 /// What is more than one call.
 const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
 
@@ -94,11 +92,42 @@ impl<'n> Tea<'_, 'n> {
         let timeout = timeout.and_then(|entry| self.seconds(entry));
         let mut then = invocation.then;
         then.extend(self.keep(sink, &invocation.value, place));
+        let path = invocation.inputs.part_of("path").cloned();
+        let replaces = invocation.inputs.part_of("replace").is_some();
         let call = make::call(&invocation.executor, invocation.inputs, timeout, then);
+        if name == append::EXECUTOR && !replaces {
+            return self.measured(call, invocation.value, &path?, place);
+        }
         let output = (invocation.value != given()).then_some(invocation.value);
         Some(Made {
             output,
             ..Made::new(name, call)
+        })
+    }
+
+    /// An append behind what finds out how long the file is, when the run does not know it.
+    fn measured(
+        &mut self,
+        call: StepKind,
+        value: Template,
+        path: &Template,
+        place: &Place,
+    ) -> Option<Made> {
+        let measure = StepKind::Call(append::measure(FILES, path, place.span).ok()?);
+        let measure = make::helper(self.part(place, "measure"), append::EXECUTOR, measure);
+        let arms = vec![(
+            append::unknown(FILES, path).ok()?,
+            Block::Sequence(vec![measure]),
+        )];
+        let otherwise = Block::Sequence(Vec::new());
+        let first = StepKind::If { arms, otherwise };
+        let first = make::helper(self.part(place, "first"), append::EXECUTOR, first);
+        let last = make::helper(self.part(place, "append"), append::EXECUTOR, call);
+        let last = make::recording(last, &value);
+        let output = Some(make::output_of(&last.name));
+        Some(Made {
+            output,
+            ..Made::new(append::EXECUTOR, make::block(vec![first, last]))
         })
     }
 
@@ -167,14 +196,17 @@ impl<'n> Tea<'_, 'n> {
 
     /// `appendFile`: a key of the state remembers how long the file is.
     fn append(&mut self, entry: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
-        let keeps = with.iter().find(|entry| entry.key == "append");
-        if let Some(keeps) = keeps.filter(|keeps| !matches!(keeps.value.kind, Kind::Bool(false))) {
-            let what = "`append` is not known here: the first append begins the file anew";
-            let hint = "take it out, or write to a file of the run's own";
-            self.reader.error("unsupported", keeps.key_span, what, hint);
-            return None;
+        let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
+        let (append, replace) = (find("append"), find("replace"));
+        let replaces = append::replaces(&mut self.reader, append, replace);
+        self.replaces |= replaces;
+        let with = with.iter().copied();
+        let with = with.filter(|entry| !matches!(&*entry.key, "append" | "replace"));
+        let with: Vec<&'n Entry> = with.collect();
+        let mut inputs = self.inputs_of("appendFile", &with);
+        if replaces {
+            inputs.push((text("replace"), Template::constant(Value::Bool(true))));
         }
-        let mut inputs = self.inputs_of("appendFile", with);
         inputs.push((text("files"), append::files(FILES).ok()?));
         let shown = ["path", "length", "rows"].map(|key| (text(key), given().part(key)));
         Some(Invocation {

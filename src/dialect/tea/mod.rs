@@ -58,6 +58,7 @@ pub(super) fn read(
         joins: BTreeMap::new(),
         joining: None,
         scripts: Vec::new(),
+        replaces: false,
     };
     tea.workflow(node, &stem(&file.path))
 }
@@ -94,6 +95,8 @@ struct Tea<'d, 'n> {
     joining: Option<Name>,
     /// The scripts that are no templates.
     scripts: Vec<Script>,
+    /// Whether anything writes a file anew.
+    replaces: bool,
 }
 
 /// Where a step stands.

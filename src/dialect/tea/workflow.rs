@@ -1,6 +1,7 @@
 //! The file as a whole: its keys, its state at the start, its constants.
 
 use super::Tea;
+use crate::dialect::append;
 use crate::dialect::reader::constant;
 use crate::expression::{Object, Template, Value};
 use crate::hir::{Block, Outputs, Workflow};
@@ -32,6 +33,7 @@ impl<'n> Tea<'_, 'n> {
             trigger: None,
             schedule: None,
             body: Block::Sequence(Vec::new()),
+            at_success: None,
             outputs: Outputs::State,
             handlers: Vec::new(),
             links: Vec::new(),
@@ -92,6 +94,9 @@ impl<'n> Tea<'_, 'n> {
         fields.finish(&mut self.reader);
         if let Some(nodes) = nodes {
             workflow.body = self.nodes(nodes, edges, &workflow.name, max_steps);
+        }
+        if self.replaces {
+            workflow.at_success = append::put(append::TEA_FILES).ok();
         }
         workflow.environment = self.environment(node);
         workflow.scripts = std::mem::take(&mut self.scripts);

@@ -26,7 +26,7 @@ pub use dump::{
 pub use health::{RawReport, RepairReport, StoreReport};
 pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
 pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
-pub use outcome::{ErrorReport, OutcomeReport, PauseReport};
+pub use outcome::{ErrorReport, OutcomeReport, PauseReport, Unreplaced};
 pub use reached::LimitReached;
 pub use status::{
     ConditionReport, LastIteration, LoopReport, PausedSince, Read, StatusReport, status,

@@ -1,6 +1,7 @@
 //! How a run ended or why it stands still, with the place in the author's file.
 
 use super::LimitReached;
+use crate::dialect::replacements;
 use crate::expression::Value;
 use crate::machine::{LoopEnd, LoopState, Outcome, PauseReason, RunError};
 use crate::model::{Status, fault_kind};
@@ -21,8 +22,36 @@ pub struct OutcomeReport {
     /// The loops of a run that succeeded that ended at a limit all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitReached>,
+    /// The files that it was to replace and did not, because it did not succeed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreplaced: Vec<Unreplaced>,
     /// When.
     pub at: Timestamp,
+}
+
+/// A file that a run was to replace: it is as it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Unreplaced {
+    /// The file.
+    pub file: String,
+    /// Where the new rows are.
+    pub new: String,
+}
+
+impl Unreplaced {
+    /// In words.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!(
+            "{} is as it was; what was to replace it is in {}",
+            self.file, self.new
+        )
+    }
+
+    fn of(variables: &Value) -> Vec<Self> {
+        let all = replacements(variables).into_iter();
+        all.map(|(file, new)| Self { file, new }).collect()
+    }
 }
 
 /// What went wrong, and where.
@@ -61,9 +90,14 @@ pub struct PauseReport {
 
 impl OutcomeReport {
     /// An outcome with its places looked up in what the run was compiled from, and the limits that
-    /// its loops reached.
+    /// its loops reached; `variables` are those that it ended with.
     #[must_use]
-    pub fn new(outcome: &Outcome, bundle: Option<&Bundle>, loops: &[LoopState]) -> Self {
+    pub fn new(
+        outcome: &Outcome,
+        bundle: Option<&Bundle>,
+        loops: &[LoopState],
+        variables: &Value,
+    ) -> Self {
         let error = match (&outcome.error, outcome.status) {
             (Some(error), _) => Some(ErrorReport::new(error, bundle)),
             (None, Status::Succeeded | Status::Skipped) => None,
@@ -76,15 +110,16 @@ impl OutcomeReport {
             )),
         };
         // One that failed has told of the limit that it failed at.
-        let limits = match &error {
-            None => LimitReached::of(loops),
-            Some(_) => Vec::new(),
+        let (limits, unreplaced) = match &error {
+            None => (LimitReached::of(loops), Vec::new()),
+            Some(_) => (Vec::new(), Unreplaced::of(variables)),
         };
         Self {
             status: outcome.status,
             output: outcome.output.clone(),
             error,
             limits,
+            unreplaced,
             at: outcome.at,
         }
     }

@@ -158,7 +158,12 @@ pub fn status(
         None => None,
         Some(outcome) => {
             let loops = inspector.loops(run)?;
-            Some(OutcomeReport::new(outcome, view.bundle(), &loops))
+            Some(OutcomeReport::new(
+                outcome,
+                view.bundle(),
+                &loops,
+                &state.variables,
+            ))
         }
     };
     Ok(StatusReport {

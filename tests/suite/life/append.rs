@@ -14,9 +14,9 @@ const TWICE: &str = r#"
 name: twice
 inputs: { file: { type: string } }
 actions:
-  one: { type: appendFile, path: "@inputs('file')", row: 1, append: true }
+  one: { type: appendFile, path: "@inputs('file')", row: 1 }
   go: { type: waitForSignal, signal: go }
-  two: { type: appendFile, path: "@inputs('file')", rows: [1, 2], append: true }
+  two: { type: appendFile, path: "@inputs('file')", rows: [1, 2] }
 outputs: "@outputs('two').length"
 "#;
 
@@ -25,7 +25,7 @@ const ONCE: &str = r#"
 name: once
 inputs: { file: { type: string } }
 actions:
-  one: { type: appendFile, path: "@inputs('file')", row: 1, append: true }
+  one: { type: appendFile, path: "@inputs('file')", row: 1 }
 "#;
 
 fn add(path: &Path, text: &str) {
@@ -107,7 +107,7 @@ fn a_file_is_one_file_however_it_is_called() {
     let here = place.dir.path().to_owned();
     std::os::unix::fs::symlink(here.join("rows"), here.join("link")).unwrap();
     let shown = |name: &str| here.join(name).display().to_string();
-    for keeps in [false, true] {
+    for replace in [true, false] {
         fs::write(here.join("rows"), "0\n").unwrap();
         let names = [
             "rows".to_owned(),
@@ -118,12 +118,12 @@ fn a_file_is_one_file_however_it_is_called() {
         let mut text = String::from("actions:\n");
         for (number, name) in names.iter().chain(&names).enumerate() {
             text += &format!(
-                "  a{number}: {{ type: appendFile, path: {name}, row: {number}, append: {keeps} }}\n"
+                "  a{number}: {{ type: appendFile, path: {name}, row: {number}, replace: {replace} }}\n"
             );
         }
         let file = place.file("called.yaml", &text);
         place.follow_from(&here, &["run", &file]).result();
-        let kept = if keeps { "0\n" } else { "" };
+        let kept = if replace { "" } else { "0\n" };
         let all = format!("{kept}0\n1\n2\n3\n4\n5\n6\n7\n");
         assert_eq!(fs::read_to_string(here.join("rows")).unwrap(), all);
     }
@@ -156,20 +156,22 @@ fn a_link_that_was_turned_is_a_fault() {
 async fn two_first_appends_at_once_lose_nothing_without_a_word() {
     let dir = tempfile::tempdir().unwrap();
     let engine = Engine::builder().in_memory().unwrap();
-    for (number, keeps) in [false, true].into_iter().cycle().take(12).enumerate() {
+    for (number, replace) in [false, true].into_iter().cycle().take(12).enumerate() {
         let path = dir.path().join(number.to_string());
         let text = format!(
             "actions:\n\
              \x20 both:\n\
              \x20   type: parallel\n\
              \x20   actions:\n\
-             \x20     a: {{ type: appendFile, path: {path:?}, row: 1, append: {keeps} }}\n\
-             \x20     b: {{ type: appendFile, path: {path:?}, row: 1, append: {keeps} }}\n"
+             \x20     a: {{ type: appendFile, path: {path:?}, row: 1, replace: {replace} }}\n\
+             \x20     b: {{ type: appendFile, path: {path:?}, row: 1, replace: {replace} }}\n"
         );
         let workflow = engine.load_text("both.yaml", &text).unwrap();
         let run = engine.start(&workflow, Value::Null).await.unwrap();
+        let sibling = format!("{}.{}.new", path.display(), run.id());
         let ended = run.result().await;
-        let rows = fs::read_to_string(&path).unwrap();
+        let rows = fs::read_to_string(&sibling).or_else(|_| fs::read_to_string(&path));
+        let rows = rows.unwrap();
         match ended {
             Ok(_) => assert_eq!(rows, "1\n1\n"),
             Err(failure) => {
@@ -282,18 +284,169 @@ async fn a_tea_loop_keeps_all_its_rows() {
     let workflow = engine.load_text("rows.yaml", &text).unwrap();
     let run = engine.start(&workflow, Value::Null).await.unwrap();
     let state = run.result().await.unwrap();
-    assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old\n1\n2\n3\n");
     let kept = state.get("kept").unwrap().to_json();
     assert_eq!(
         kept,
-        format!("{{\"path\":{path:?},\"length\":6,\"rows\":1}}")
+        format!("{{\"path\":{path:?},\"length\":10,\"rows\":1}}")
     );
 
-    let keeps = text.replace("row: \"", "append: true, row: \"");
-    let refused = engine
-        .load_text("keeps.yaml", &keeps)
-        .err()
-        .unwrap()
-        .to_string();
-    assert!(refused.contains("begins the file anew"), "{refused}");
+    let anew = text.replace("row: \"", "replace: true, row: \"");
+    let workflow = engine.load_text("anew.yaml", &anew).unwrap();
+    let run = engine.start(&workflow, Value::Null).await.unwrap();
+    run.result().await.unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
+}
+
+/// A backfill that writes a file anew: three rows, and what it does then.
+fn backfill(path: &Path, then: &str) -> String {
+    format!(
+        "name: backfill\n\
+         actions:\n\
+         \x20 one: {{ type: appendFile, path: {path:?}, rows: [1, 2], replace: true }}\n\
+         \x20 two: {{ type: appendFile, path: {path:?}, row: 3, replace: true }}\n\
+         \x20 then: {then}\n"
+    )
+}
+
+const FAILS: &str = "{ type: terminate, runStatus: Failed, runError: { message: page 13 } }";
+const ENDS: &str = "{ type: compose, inputs: done }";
+
+#[test]
+fn a_backfill_that_fails_leaves_the_good_file_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let here = place.dir.path().canonicalize().unwrap();
+    let (real, link) = (here.join("real.jsonl"), here.join("link.jsonl"));
+    fs::write(&real, "good\n").unwrap();
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink("real.jsonl", &link).unwrap();
+    let file = place.file("fails.yaml", &backfill(&link, FAILS));
+    let output = place.run(&["run", &file, "--id", "bad"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let new = format!("{}.bad.new", real.display());
+    let told = format!(
+        "{} is as it was; what was to replace it is in {new}",
+        real.display()
+    );
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains(&told), "{stderr}");
+    let status = place.run(&["status", "bad"]);
+    let status = String::from_utf8_lossy(&status.stdout).into_owned();
+    assert!(status.contains(&new), "{status}");
+    assert_eq!(fs::read_to_string(&real).unwrap(), "good\n");
+    assert_eq!(fs::read_to_string(&new).unwrap(), "1\n2\n3\n");
+    // What a run gives must be there before a file is replaced.
+    let wrong = backfill(&link, ENDS) + "outputs: \"@int('x')\"\n";
+    let file = place.file("wrong.yaml", &wrong);
+    let output = place.run(&["run", &file, "--id", "wrong"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(fs::read_to_string(&real).unwrap(), "good\n");
+    // What succeeds replaces it, with its link and its mode.
+    for (id, then) in [
+        ("ends", ENDS),
+        ("left", "{ type: terminate, runStatus: Succeeded }"),
+    ] {
+        fs::write(&real, "good\n").unwrap();
+        let file = place.file("ends.yaml", &backfill(&link, then));
+        let output = place.run(&["run", &file, "--id", id]);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(fs::read_to_string(&real).unwrap(), "1\n2\n3\n");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let mode = fs::metadata(&real).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert!(!Path::new(&format!("{}.{id}.new", real.display())).exists());
+    }
+}
+
+#[test]
+fn a_file_that_is_written_anew_is_replaced_after_a_kill_and_a_retry() {
+    let place = Place::new();
+    let path = place.dir.path().canonicalize().unwrap().join("rows");
+    fs::write(&path, "good\n").unwrap();
+    let waits = backfill(&path, "{ type: waitForSignal, signal: go }");
+    let file = place.file("waits.yaml", &waits);
+    let mut run = place.follow(&["run", &file, "--id", "k"]);
+    run.until("ActionEnded", "two");
+    run.kill();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "good\n");
+    assert!(place.run(&["signal", "k", "go"]).status.success());
+    assert!(place.run(&["resume", "k"]).status.success());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
+    // Cancelled: as it was. Taken up again from its second append, by another run.
+    fs::write(&path, "good\n").unwrap();
+    let mut run = place.follow(&["run", &file, "--id", "c"]);
+    run.until("ActionEnded", "two");
+    assert!(place.run(&["cancel", "c"]).status.success());
+    while run.line().is_some() {}
+    assert_eq!(fs::read_to_string(&path).unwrap(), "good\n");
+    assert!(place.run(&["signal", "c", "go"]).status.code() != Some(0));
+    let retry = ["retry", "c", "--from", "two", "--id", "again"];
+    let mut run = place.follow(&retry);
+    run.until("ActionEnded", "two");
+    assert!(place.run(&["signal", "again", "go"]).status.success());
+    while run.line().is_some() {}
+    assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
+    // The earlier run's rows are still there.
+    let before = fs::read_to_string(format!("{}.c.new", path.display()));
+    assert_eq!(before.unwrap(), "1\n2\n3\n");
+}
+
+#[test]
+fn a_file_is_appended_to_or_replaced_but_not_both() {
+    let place = Place::new();
+    let path = place.dir.path().join("rows");
+    fs::write(&path, "good\n").unwrap();
+    for (first, second) in [(true, false), (false, true)] {
+        let text = format!(
+            "actions:\n\
+             \x20 a: {{ type: appendFile, path: {path:?}, row: 1, replace: {first} }}\n\
+             \x20 b: {{ type: appendFile, path: {path:?}, row: 2, replace: {second} }}\n"
+        );
+        let file = place.file("both.yaml", &text);
+        let output = place.run(&["run", &file]);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("both appends to"), "{told}");
+        let kept = if first { "good\n" } else { "good\n1\n" };
+        assert_eq!(fs::read_to_string(&path).unwrap(), kept);
+    }
+    for (key, told) in [
+        ("append: true", "says nothing"),
+        ("append: false", "`replace: true` writes the file anew"),
+        ("replace: maybe", "must be true or false"),
+    ] {
+        let text = format!("actions: {{ a: {{ type: appendFile, path: x, row: 1, {key} }} }}");
+        let file = place.file("key.yaml", &text);
+        let output = place.run(&["validate", &file]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned()
+            + &String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains(told), "{key}: {said}");
+    }
+}
+
+/// The process dies between the new name and the commit that says so.
+#[tokio::test]
+async fn a_file_is_replaced_once_however_often_it_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().canonicalize().unwrap().join("rows");
+    let sibling = format!("{}.r.new", target.display());
+    let (name, new) = (target.to_str().unwrap(), sibling.as_str());
+    let files = json!({ name: new, new: { "replaces": name, "length": 2 } });
+    let request = Request {
+        attempt: 1,
+        ..crate::action::request("appendFile", json!({ "put": true, "files": files }))
+    };
+    fs::write(&target, "old").unwrap();
+    // What is behind the end was never committed.
+    fs::write(&sibling, "1\n2").unwrap();
+    let put = |again: bool| {
+        let request = request.clone();
+        async move { Registry::new().again(again).execute(&request).await }
+    };
+    put(false).await.unwrap();
+    put(true).await.unwrap();
+    assert_eq!(fs::read_to_string(&target).unwrap(), "1\n");
+    // Where it was not done before, something is wrong.
+    let fault = put(false).await.unwrap_err();
+    assert!(fault.message.contains("in the place of"), "{fault:?}");
 }

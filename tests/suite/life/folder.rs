@@ -47,7 +47,7 @@ fn a_run_goes_on_in_its_own_folder() {
     let (here, elsewhere) = folders(&place);
     let file = place.file("placed.yaml", WORKFLOW);
     let mut run = place.follow_from(&here, &["run", &file, "--id", "p"]);
-    run.until("ActionEnded", "before");
+    run.until("ActionEnded", "before.append");
     run.kill();
     assert!(place.run(&["signal", "p", "go"]).status.success());
     let resumed = place.follow_from(&elsewhere, &["resume", "p"]);

@@ -130,6 +130,7 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
         parameters: Vec::new(),
         trigger: None,
         schedule: None,
+        at_success: None,
         body,
         outputs: Outputs::State,
         handlers: Vec::new(),
