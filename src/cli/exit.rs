@@ -254,6 +254,7 @@ fn of_store(error: &StoreError) -> Exit {
         | StoreError::Foreign { .. }
         | StoreError::Unopened { .. }
         | StoreError::Corrupt { .. }
+        | StoreError::Gone { .. }
         | StoreError::Io(_)
         | StoreError::Unfit { .. }
         | StoreError::Failed { .. }
@@ -270,7 +271,12 @@ fn advice(error: &StoreError) -> Option<String> {
         StoreError::Foreign { .. } => "give another directory with --state",
         StoreError::Corrupt { .. } => {
             "`windlass dump` shows what can still be read; `windlass doctor --repair` makes a new \
-             store of that and keeps this one beside it"
+             store of that and keeps this one beside it. A copy of a store in use is made with \
+             `windlass backup`, and with nothing else"
+        }
+        StoreError::Gone { .. } => {
+            "nothing was acknowledged since: put the directory of --state back, then `windlass resume` \
+             goes on from what is in it"
         }
         StoreError::Unopened { .. } => {
             "--state names a directory that this user can make and write; a store belongs to the \

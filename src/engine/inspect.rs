@@ -87,6 +87,7 @@ impl Inspector {
     /// # Errors
     /// [`StoreError::Failed`], with what failed first.
     pub fn takes_writes(&self) -> Result<(), EngineError> {
+        self.store.in_place()?;
         Ok(self.store.usable()?)
     }
 

@@ -261,7 +261,10 @@ impl Driver {
             return;
         }
         if let ScheduleError::Store(reason) = &error
-            && matches!(**reason, StoreError::Io(_) | StoreError::Failed { .. })
+            && matches!(
+                **reason,
+                StoreError::Io(_) | StoreError::Gone { .. } | StoreError::Failed { .. }
+            )
         {
             // The store's trouble, not the run's.
             return;
@@ -305,7 +308,10 @@ impl Driver {
         };
         let broken = matches!(
             **reason,
-            StoreError::Io(_) | StoreError::Failed { .. } | StoreError::Corrupt { .. }
+            StoreError::Io(_)
+                | StoreError::Gone { .. }
+                | StoreError::Failed { .. }
+                | StoreError::Corrupt { .. }
         );
         if broken && !self.quiet && self.outage.is_none() {
             self.outage = Some(Outage {

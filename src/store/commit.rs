@@ -33,6 +33,8 @@ pub struct Writer {
     pub heads: HashMap<Name, Head>,
     /// Those of the group that is staged that are not under way any more.
     leaving: Vec<Name>,
+    /// The last mark that was synced, as far as it is stored.
+    marked: u64,
     /// Programs that are stored.
     pub programs: HashSet<ProgramHash>,
     deflater: Deflater,
@@ -65,10 +67,16 @@ impl Writer {
         self.stage_root()
     }
 
-    /// Numbers the group that is staged.
-    pub fn next_group(&mut self) -> Result<u64, StoreError> {
+    /// Numbers the group that is staged; the mark that was synced last is `marked`.
+    pub fn next_group(&mut self, marked: u64) -> Result<u64, StoreError> {
         self.root.group = self.root.group.saturating_add(1);
         self.stage_root()?;
+        if self.marked < marked {
+            let key = |key: &mut Vec<u8>| keys::single(key, Family::Marked);
+            let put = self.stage.put(key, |out| codec::encode(out, &marked));
+            put.map_err(|error| corrupt(&error.to_string()))?;
+            self.marked = marked;
+        }
         Ok(self.root.group)
     }
 

@@ -5,11 +5,12 @@
 
 use super::log_pages::Pages;
 use super::log_reader::Log;
+use super::mark;
 use super::memory::Memory;
 use super::repair::lock;
 use super::rows::{Retention, Rows, corrupt};
 use super::salvage::VOUCH;
-use super::sled::{DIRECTORY, Sled};
+use super::sled::DIRECTORY;
 use super::{Checkup, MemoryStore, SledStore, Store, StoreError};
 use nix::fcntl::FlockArg;
 use std::path::Path;
@@ -58,7 +59,7 @@ pub fn glance(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
 pub(super) fn at_rest(path: &Path) -> Option<MemoryStore> {
     let store = read(path, LARGE).ok().flatten()?;
     let last = store.root().ok()??.group;
-    (Sled::acknowledged(path)? == last).then_some(store)
+    (mark::acknowledged(path).ok()? == last).then_some(store)
 }
 
 fn seen(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
@@ -79,7 +80,7 @@ fn seen(dir: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
 fn read(path: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
     let log = path.join("db").metadata();
     let fits = log.is_ok_and(|log| log.len() <= most);
-    let Some(acknowledged) = Sled::acknowledged(path).filter(|_| fits) else {
+    let Some(acknowledged) = mark::acknowledged(path).ok().filter(|_| fits) else {
         return Ok(None);
     };
     let mut told = Checkup::default();

@@ -20,6 +20,8 @@ pub enum Family {
     Meta,
     /// The number of the last group that was committed, and what vouches for heads and indexes.
     Root,
+    /// The last mark that was synced: the mark beside the database is not older.
+    Marked,
     /// A program's source.
     Program,
     /// A workflow that is kept under a name.
@@ -46,9 +48,10 @@ pub enum Family {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Meta,
         Self::Root,
+        Self::Marked,
         Self::Program,
         Self::Workflow,
         Self::Header,
@@ -70,6 +73,8 @@ impl Family {
         match self {
             Self::Meta => b'm',
             Self::Root => b'g',
+            // On the root's page, which is written with every group anyway.
+            Self::Marked => b'f',
             Self::Program => b'p',
             Self::Workflow => b'w',
             Self::Header => b'r',
@@ -106,6 +111,7 @@ impl Family {
         match self {
             Self::Meta => "format",
             Self::Root => "root",
+            Self::Marked => "last synced mark",
             Self::Program => "program",
             Self::Workflow => "workflow",
             Self::Header => "header",
@@ -285,7 +291,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
         record: key.len(),
     };
     let rest = match family {
-        Family::Meta | Family::Root => rest,
+        Family::Meta | Family::Root | Family::Marked => rest,
         Family::Program => rest.get(32..)?,
         Family::Hedge | Family::Fence | Family::End => rest.get(1..)?,
         Family::Workflow => {

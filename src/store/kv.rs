@@ -17,6 +17,9 @@ pub enum KvError {
     /// The disk is full or refuses.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// A file of it is not where it was opened any more, but another one, or nothing.
+    #[error("{0} was deleted, replaced or hidden by a mount")]
+    Gone(String),
     /// It could not be opened again after a write that failed, so far.
     #[error("it is not open")]
     Closed,
@@ -51,6 +54,16 @@ pub trait Kv: Send + Sync + 'static {
 
     /// The last group that `sync` remembered, as far as it is known: 0 when it is not.
     fn synced(&self) -> u64;
+
+    /// What `synced` gives also after a power cut, at least.
+    fn marked(&self) -> u64 {
+        0
+    }
+
+    /// Whether it is still where it was opened.
+    fn in_place(&self) -> Result<(), KvError> {
+        Ok(())
+    }
 }
 
 /// A key and its value.

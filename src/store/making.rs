@@ -6,10 +6,13 @@ use super::sled::{file, locked};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Pid;
-use std::fs::File;
+use std::fs::{DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// Whoever makes a directory of a store may use it, and nobody else.
+const PRIVATE: u32 = 0o700;
 
 /// What the directory of a new store is called before it is put in its place, before the number of
 /// the process.
@@ -45,7 +48,7 @@ impl Making {
     /// Puts an empty one in its place; none when another process was faster.
     fn begin(fresh: &Path, path: &Path) -> Result<Option<Self>, StoreError> {
         let move_in = || -> io::Result<Flock<File>> {
-            std::fs::create_dir_all(fresh)?;
+            create_directories(fresh)?;
             let file = File::create(fresh.join(MAKING))?;
             let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno)?;
             // The directory is nowhere without it, also after a power cut.
@@ -102,6 +105,33 @@ impl Making {
         drop(self.lock);
         Ok(())
     }
+}
+
+/// Creates the directories that are missing on the way to `path`, for this user alone; gives those it
+/// created.
+pub(super) fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let missing: Vec<PathBuf> = path
+        .ancestors()
+        .take_while(|directory| *directory != Path::new("") && !directory.exists())
+        .map(Path::to_path_buf)
+        .collect();
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(PRIVATE).create(path)?;
+    Ok(missing)
+}
+
+/// Lets those use the files of a database who may use its directory, and nobody else: the database
+/// makes files as the process makes all of them.
+pub(super) fn keep_private(path: &Path) -> io::Result<()> {
+    let most = std::fs::metadata(path)?.mode();
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        let mode = entry.metadata()?.mode();
+        if mode & !most & 0o777 != 0 {
+            std::fs::set_permissions(entry.path(), Permissions::from_mode(mode & most & 0o777))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes stores that were never finished: this process's, and those of processes that are gone.

@@ -15,9 +15,11 @@ mod log_pages;
 mod log_reader;
 mod log_segment;
 mod making;
+mod mark;
 pub mod memory;
 mod named;
 mod park;
+mod presence;
 mod raw;
 mod repair;
 mod rows;
@@ -203,6 +205,12 @@ pub enum StoreError {
         /// Which record of which run, as far as it is known.
         what: String,
     },
+    /// Its files are not where they were opened any more: nothing can be acknowledged.
+    #[error("the store is gone: {path} was deleted, replaced or hidden by a mount")]
+    Gone {
+        /// The file that is another one now, or none.
+        path: String,
+    },
     /// It cannot be made or opened there: no permission, a file in the place of a directory.
     #[error("the store in {path} cannot be opened: {error}")]
     Unopened {
@@ -271,6 +279,14 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// [`StoreError::Failed`], with what failed first.
     fn usable(&self) -> Result<(), StoreError>;
+
+    /// Whether it is still where it was opened; without that it takes no writes any more.
+    ///
+    /// # Errors
+    /// [`StoreError::Gone`].
+    fn in_place(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// How often it was opened again.
     fn openings(&self) -> u64;

@@ -3,8 +3,9 @@
 //! written to it.
 
 use super::kv::{Kv, prefixed};
+use super::mark;
 use super::memory::{Memory, MemoryStore};
-use super::rows::{Retention, Rows};
+use super::rows::{Retention, Rows, corrupt};
 use super::salvage::{Salvaged, read_all, rebuild};
 use super::sled::{DIRECTORY, Sled};
 use super::{Checkup, StoreError};
@@ -55,7 +56,7 @@ pub fn look(dir: &Path) -> Result<(MemoryStore, Checkup), StoreError> {
     let _alone = lock(dir, &path, ALONE)?;
     let (rows, told) = read(&path)?;
     let whole = Memory::default();
-    let salvaged = rebuild(rows, Sled::acknowledged(&path), &whole, told)?;
+    let salvaged = rebuild(rows, mark::acknowledged(&path), &whole, told)?;
     let store = MemoryStore::recover(whole, Retention::default(), "the damaged store")?;
     Ok((store, salvaged.wrong))
 }
@@ -73,7 +74,10 @@ pub fn written(dir: &Path) -> Result<MemoryStore, StoreError> {
 
 /// The lock that the database takes, or one that keeps it away.
 pub(super) fn lock(dir: &Path, path: &Path, how: FlockArg) -> Result<Flock<File>, StoreError> {
-    let log = File::open(path.join("db")).map_err(StoreError::Io)?;
+    let log = File::open(path.join("db")).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => corrupt("its log `store/db` is missing"),
+        _ => StoreError::Io(error),
+    })?;
     Flock::lock(log, how).map_err(|(_, errno)| match errno {
         Errno::EWOULDBLOCK => StoreError::Locked {
             path: dir.display().to_string(),
@@ -98,7 +102,7 @@ fn renew(path: &Path, fresh: &Path) -> Result<Salvaged, StoreError> {
     let (rows, told) = read(path)?;
     let _ = fs::remove_dir_all(fresh);
     let db = Sled::raw(fresh)?;
-    let salvaged = rebuild(rows, Sled::acknowledged(path), &db, told)?;
+    let salvaged = rebuild(rows, mark::acknowledged(path), &db, told)?;
     db.finish(fresh).map_err(StoreError::Io)?;
     Ok(salvaged)
 }

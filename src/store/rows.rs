@@ -116,7 +116,13 @@ impl<K: Kv> Rows<K> {
     pub(super) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
         let rows = Self::fresh(kv, retention, path);
         let root = match rows.checked_root()? {
-            Some(root) => root,
+            Some(root) => {
+                // What a process that was killed had written is durable by now.
+                if rows.kv.synced() < root.group {
+                    rows.kv.sync(root.group)?;
+                }
+                root
+            }
             None => {
                 let mut writer = lock(&rows.writer);
                 writer.stage_meta(&Meta::current())?;
@@ -157,6 +163,9 @@ impl<K: Kv> Rows<K> {
         if let Some(error) = ends_too_early(acknowledged, root.group) {
             return Err(error);
         }
+        if let Some(error) = older_mark(acknowledged, self.last_marked()?) {
+            return Err(error);
+        }
         if self.digest(None)? != root.digest {
             return Err(corrupt(
                 "heads or indexes of runs are not those of the last group",
@@ -189,6 +198,15 @@ impl<K: Kv> Rows<K> {
                 None => Ok(None),
             },
         }
+    }
+
+    /// The last mark that was synced before the last group.
+    pub(super) fn last_marked(&self) -> Result<u64, StoreError> {
+        let marked = self.read(
+            |key| keys::single(key, Family::Marked),
+            codec::decode::<u64>,
+        )?;
+        Ok(marked.unwrap_or(0))
     }
 
     /// The sum of what vouches for workflows, heads and indexes, counted, without those of one run.
@@ -349,6 +367,10 @@ impl<K: Kv> Store for Rows<K> {
             }),
             None => Ok(()),
         }
+    }
+
+    fn in_place(&self) -> Result<(), StoreError> {
+        self.check_place()
     }
 
     fn openings(&self) -> u64 {
@@ -600,6 +622,15 @@ pub(super) fn ends_too_early(acknowledged: u64, last: u64) -> Option<StoreError>
     (last < acknowledged).then(|| corrupt(&what))
 }
 
+/// The error when the mark is older than one that was synced before.
+pub(super) fn older_mark(acknowledged: u64, marked: u64) -> Option<StoreError> {
+    let what = format!(
+        "its mark `store/mark` is of another time: it names group {acknowledged} as the last one, \
+         and had named {marked}"
+    );
+    (acknowledged < marked).then(|| corrupt(&what))
+}
+
 pub(super) fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt {
         what: what.to_owned(),
@@ -615,6 +646,7 @@ impl From<KvError> for StoreError {
         match error {
             KvError::Corrupt(what) => Self::Corrupt { what },
             KvError::Io(error) => Self::Io(error),
+            KvError::Gone(path) => Self::Gone { path },
             KvError::Closed => Self::Failed {
                 reason: error.to_string(),
             },

@@ -12,9 +12,9 @@ use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::log_pages::{Pages, Vouch, given};
 use super::log_reader::{Log, Message};
+use super::mark;
 use super::memory::Memory;
-use super::rows::{Meta, Retention, Rows, corrupt, decode_header, ends_too_early};
-use super::sled::Sled;
+use super::rows::{Meta, Retention, Rows, corrupt, decode_header, ends_too_early, older_mark};
 use super::stage::Stage;
 use super::{PARKED_LABEL, Placement, Store, StoreError};
 use crate::model::Name;
@@ -42,13 +42,13 @@ pub struct Salvaged {
 /// Whether a record was written under a key.
 pub(super) const VOUCH: Vouch = |key, value| codec::check(key, value).is_ok();
 
-/// Refuses a database that would do away with groups that were acknowledged, and can be read, as
+/// Refuses a finished store without its log or a mark that can be read, and a database that would do away with groups that were acknowledged, and can be read, as
 /// soon as it is opened: damage near the end of its log looks to it like the end.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`], [`StoreError::Io`] when its log cannot be read.
 pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
-    let Some(acknowledged) = Sled::acknowledged(path).filter(|group| *group > 0) else {
+    let Some(acknowledged) = mark::of_finished(path)?.filter(|group| *group > 0) else {
         return Ok(());
     };
     let log = Log::open(path).map_err(StoreError::Io)?;
@@ -121,7 +121,7 @@ fn take_in(rows: &Memory, stage: &mut Stage) {
 /// Writes what is whole into an empty database.
 pub(super) fn rebuild(
     rows: Memory,
-    acknowledged: Option<u64>,
+    acknowledged: Result<u64, StoreError>,
     into: &impl Kv,
     mut told: Checkup,
 ) -> Result<Salvaged, StoreError> {
@@ -135,12 +135,25 @@ pub(super) fn rebuild(
     let found = view.read(|key| keys::single(key, Family::Root), codec::decode::<Root>);
     let found = found.ok().flatten();
     let last = found.map_or(0, |root| root.group);
-    // The root vouches for every head, and the mark for the root; without a mark, only a log
-    // without damage is known to have its end.
+    // The root vouches for every head, and the mark for the root; without a mark nobody knows whether
+    // the log has its end.
     let vouched = found.is_some_and(|root| view.heads_digest() == root.digest);
-    let ended = acknowledged.map_or(told.wrong.is_empty(), |group| last >= group);
+    let (mut ended, mut acknowledged) = (true, acknowledged);
+    let marked = view.last_marked().unwrap_or(0);
+    if let Some(error) = acknowledged
+        .as_ref()
+        .ok()
+        .and_then(|group| older_mark(*group, marked))
+    {
+        acknowledged = Err(error);
+    }
+    if let Err(error) = &acknowledged {
+        ended = false;
+        told.note(None, "the mark", error);
+    }
     let acknowledged = acknowledged.unwrap_or(0);
     if let Some(error) = ends_too_early(acknowledged, last) {
+        ended = false;
         told.note(None, "the end of the log", &error);
     }
     let mut out = Salvaged {

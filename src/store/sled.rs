@@ -10,7 +10,10 @@
 
 use super::glance::at_rest;
 use super::kv::{Kv, KvError, KvRow, Range};
-use super::making::{MAKING, Making};
+use super::making::{self, MAKING, Making};
+use super::mark::{MARK, Mark};
+use super::presence::Presence;
+use super::repair::lock;
 use super::rows::{Retention, Rows};
 use super::salvage::check_end;
 use super::stage::Stage;
@@ -20,7 +23,6 @@ use nix::fcntl::{Flock, FlockArg, PosixFadviseAdvice, posix_fadvise};
 use sled::IVec;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
@@ -31,8 +33,6 @@ pub(super) const DIRECTORY: &str = "store";
 /// two of them at most: of three, a power cut that keeps the last and loses the one before it
 /// leaves a log that sled refuses.
 const SEGMENT: usize = 2 << 20;
-/// The file that remembers the last durable group.
-const MARK: &str = "mark";
 
 /// How a store on disk is kept.
 #[derive(Clone, Copy, Debug)]
@@ -78,22 +78,24 @@ impl SledStore {
     pub fn open_with(dir: &Path, options: SledOptions) -> Result<Self, StoreError> {
         let name = dir.display().to_string();
         let path = dir.join(DIRECTORY);
-        // Whoever has the lock may have been writing just then; sled says that they have it.
-        if check_end(&path).is_err()
-            && let Ok(file) = file(&path, "db")
-            && let Ok(_alone) = Flock::lock(file, FlockArg::LockExclusiveNonblock)
-        {
-            check_end(&path)?;
+        if let Err(error @ StoreError::Corrupt { .. }) = check_end(&path) {
+            match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
+                // Whoever has it may have been writing just then; sled says that they have it.
+                Err(StoreError::Locked { .. }) => {}
+                Err(_) => return Err(error),
+                Ok(_alone) => check_end(&path)?,
+            }
         }
         let db = Sled::open(dir, options, &name).map_err(|error| unopened(error, &name))?;
         Self::recover(db, options.retention, &name)
     }
 
-    /// Whether a state directory has a store, which is finished.
+    /// Whether a state directory has a store, which is finished. It may be damaged.
     #[must_use]
     pub fn exists(dir: &Path) -> bool {
         let path = dir.join(DIRECTORY);
-        path.join("db").exists() && !path.join(MAKING).exists()
+        let there = path.join("db").exists() || path.join(MARK).exists();
+        there && !path.join(MAKING).exists()
     }
 }
 
@@ -127,6 +129,7 @@ pub struct Sled {
     dir: PathBuf,
     name: String,
     options: SledOptions,
+    presence: Presence,
     /// None while it is opened again, and for as long as that fails.
     open: RwLock<Option<Opened>>,
 }
@@ -172,7 +175,7 @@ struct Opened {
     db: Handle,
     /// A second handle of sled's file: its first is not reachable.
     file: File,
-    mark: File,
+    mark: Mark,
 }
 
 impl Sled {
@@ -181,25 +184,20 @@ impl Sled {
 
     /// The database in a directory, whatever is in it.
     pub(super) fn raw(path: &Path) -> Result<Self, StoreError> {
-        std::fs::create_dir_all(path).map_err(StoreError::Io)?;
+        making::create_directories(path).map_err(StoreError::Io)?;
         let name = path.display().to_string();
         let db = database(path, SledOptions::default().cache_bytes, &name)?;
+        making::keep_private(path).map_err(StoreError::Io)?;
         let file = file(path, "db").map_err(StoreError::Io)?;
-        let mark = file_or_new(path).map_err(StoreError::Io)?;
+        let mark = Mark::fresh(path).map_err(StoreError::Io)?;
+        let opened = Opened { db, file, mark };
         Ok(Self {
             dir: path.to_owned(),
             name,
             options: SledOptions::default(),
-            open: RwLock::new(Some(Opened { db, file, mark })),
+            presence: opened.presence(path)?,
+            open: RwLock::new(Some(opened)),
         })
-    }
-
-    /// The last group that a database remembers as durable, without opening it; none when it
-    /// cannot be read.
-    pub(super) fn acknowledged(path: &Path) -> Option<u64> {
-        let mut bytes = [0; 12];
-        let read = File::open(path.join(MARK)).and_then(|file| file.read_exact_at(&mut bytes, 0));
-        read.ok().and_then(|()| read_mark(bytes))
     }
 
     /// Closes it and makes all of its files durable.
@@ -214,6 +212,7 @@ impl Sled {
             dir: dir.to_owned(),
             name: name.to_owned(),
             options,
+            presence: opened.presence(&dir.join(DIRECTORY))?,
             open: RwLock::new(Some(opened)),
         })
     }
@@ -231,18 +230,21 @@ impl Sled {
 impl Opened {
     fn open(dir: &Path, options: SledOptions, name: &str) -> Result<Self, StoreError> {
         let path = dir.join(DIRECTORY);
-        let created = create_directories(dir).map_err(StoreError::Io)?;
+        let created = making::create_directories(dir).map_err(StoreError::Io)?;
         let making = Making::of(dir, &path, name)?;
         remove_unfinished(&path).map_err(StoreError::Io)?;
         // What a process that was killed had written may not be durable: an index is made of it,
         // and runs go on from it.
-        if making.is_none() {
+        let mark = if making.is_none() {
             let file = file(&path, "db").map_err(StoreError::Io)?;
             file.sync_data().map_err(StoreError::Io)?;
-        }
+            Mark::open(&path)?
+        } else {
+            Mark::fresh(&path).map_err(StoreError::Io)?
+        };
         let db = database(&path, options.cache_bytes, name)?;
+        making::keep_private(&path).map_err(StoreError::Io)?;
         let file = file(&path, "db").map_err(StoreError::Io)?;
-        let mark = file_or_new(&path).map_err(StoreError::Io)?;
         let opened = Self { db, file, mark };
         if let Some(making) = making {
             let done = opened.settle(&path, &created).and_then(|()| making.done());
@@ -251,12 +253,9 @@ impl Opened {
         Ok(opened)
     }
 
-    fn synced(&self) -> u64 {
-        let mut bytes = [0; 12];
-        match self.mark.read_exact_at(&mut bytes, 0) {
-            Ok(()) => read_mark(bytes).unwrap_or(0),
-            Err(_) => 0,
-        }
+    fn presence(&self, path: &Path) -> Result<Presence, StoreError> {
+        let files = [("db", &self.file), (MARK, &self.mark.file)];
+        Presence::of(path, &files).map_err(StoreError::Io)
     }
 
     /// Makes a new store durable: what is in it, and its name.
@@ -265,7 +264,6 @@ impl Opened {
             KvError::Io(error) => error,
             other => io::Error::other(other.to_string()),
         })?;
-        self.mark.write_all_at(&mark_bytes(0), 0)?;
         sync_files(path)?;
         // The names of the two directories above may be as young, from a start that was cut.
         for directory in path
@@ -335,15 +333,6 @@ pub(super) fn file(path: &Path, name: &str) -> io::Result<File> {
         .open(path.join(name))
 }
 
-fn file_or_new(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path.join(MARK))
-}
-
 impl Kv for Sled {
     type Bytes = IVec;
 
@@ -386,9 +375,8 @@ impl Kv for Sled {
     fn sync(&self, group: u64) -> Result<(), KvError> {
         self.with(|open| {
             open.file.sync_data()?;
-            // Never synced itself: after a power cut it may be older, which only makes it say
-            // less.
-            let _ = open.mark.write_all_at(&mark_bytes(group), 0);
+            self.presence.check()?;
+            open.mark.set(group);
             Ok(())
         })
     }
@@ -402,6 +390,8 @@ impl Kv for Sled {
     /// sled holds its file's lock until every handle of it is dropped: a reader that still has an
     /// iterator makes this fail, and it is tried again.
     fn reopen(&self) -> Result<(), StoreError> {
+        // Else it would be made anew, empty.
+        self.presence.check()?;
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
         forget_cached(&self.dir.join(DIRECTORY));
@@ -410,7 +400,15 @@ impl Kv for Sled {
     }
 
     fn synced(&self) -> u64 {
-        self.with(|open| Ok(open.synced())).unwrap_or(0)
+        self.with(|open| Ok(open.mark.group())).unwrap_or(0)
+    }
+
+    fn marked(&self) -> u64 {
+        self.with(|open| Ok(open.mark.durable())).unwrap_or(0)
+    }
+
+    fn in_place(&self) -> Result<(), KvError> {
+        self.presence.check()
     }
 }
 
@@ -514,32 +512,6 @@ fn not_opened(path: &Path, error: io::Error, name: &str) -> StoreError {
         Ok(Err((_, errno))) => StoreError::Io(errno.into()),
         Ok(Ok(_)) | Err(_) => StoreError::Io(error),
     }
-}
-
-/// Creates the directories that are missing on the way to `path`; gives those it created.
-fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let missing: Vec<PathBuf> = path
-        .ancestors()
-        .take_while(|directory| *directory != Path::new("") && !directory.exists())
-        .map(Path::to_path_buf)
-        .collect();
-    std::fs::create_dir_all(path)?;
-    Ok(missing)
-}
-
-fn mark_bytes(group: u64) -> [u8; 12] {
-    let number = group.to_le_bytes();
-    let crc = crc32fast::hash(&number).to_le_bytes();
-    let mut out = [0; 12];
-    for (to, from) in out.iter_mut().zip(number.into_iter().chain(crc)) {
-        *to = from;
-    }
-    out
-}
-
-fn read_mark(bytes: [u8; 12]) -> Option<u64> {
-    let (number, crc) = bytes.split_first_chunk()?;
-    (crc32fast::hash(number).to_le_bytes() == crc).then_some(u64::from_le_bytes(*number))
 }
 
 /// Does something with a store that nobody has any more: as often as it takes while a process that another

@@ -45,5 +45,6 @@ mod store_format;
 mod store_full;
 mod store_golden;
 mod store_kill;
+mod store_mark;
 mod store_power;
 mod store_repair;

@@ -183,7 +183,7 @@ fn cuts(default: usize) -> usize {
 
 /// What a process did to its files.
 #[derive(Debug)]
-enum Done {
+pub enum Done {
     /// The name came to be; its directory is not synced.
     Made(PathBuf),
     MadeDirectory(PathBuf),
@@ -489,7 +489,7 @@ fn record(dir: &Path, log: &Path, groups: u64) -> Vec<Done> {
 
 /// Records what a command does in `dir` until it ends with one of these codes; strace may be asked for
 /// more.
-fn recorded_of(
+pub fn recorded_of(
     command: &Command,
     dir: &Path,
     log: &Path,
@@ -685,7 +685,7 @@ fn a_repaired_store_is_durable_before_it_is_in_its_place() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("state");
     record(&dir, &place.path().join("first"), 3);
-    // Without its index and its mark it opens; a flipped bit in its middle is damage.
+    // A flipped bit in its middle is damage.
     let db = dir.join("store/db");
     let mut bytes = fs::read(&db).unwrap();
     let middle = bytes.iter().rposition(|byte| *byte != 0).unwrap() / 2;

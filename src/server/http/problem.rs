@@ -254,6 +254,7 @@ fn of_store(error: &StoreError) -> Kind {
         | StoreError::Foreign { .. }
         | StoreError::Corrupt { .. }
         | StoreError::Unopened { .. }
+        | StoreError::Gone { .. }
         | StoreError::Io(_)
         | StoreError::Conflict { .. }
         | StoreError::Failed { .. } => Kind::Store,

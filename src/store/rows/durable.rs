@@ -38,8 +38,19 @@ impl<K: Kv> Rows<K> {
 
     /// Nothing is acknowledged any more after this.
     fn fail(&self, error: KvError) -> StoreError {
+        let error = StoreError::from(error);
         lock(&self.failed).get_or_insert_with(|| error.to_string());
-        error.into()
+        error
+    }
+
+    /// As [`Store::in_place`].
+    pub(super) fn check_place(&self) -> Result<(), StoreError> {
+        self.kv.in_place().map_err(|error| {
+            let error = self.fail(error);
+            let _synced = lock(&self.synced);
+            self.settled.notify_all();
+            error
+        })
     }
 
     /// Applies what is staged and makes it durable; releases the writer as soon as the next
@@ -58,7 +69,7 @@ impl<K: Kv> Rows<K> {
     }
 
     fn sync_group(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), StoreError> {
-        let group = writer.next_group()?;
+        let group = writer.next_group(self.kv.marked())?;
         let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, writer.stage.len());
         let opening = self.openings.load(Ordering::SeqCst);
         {

@@ -1,0 +1,137 @@
+//! The mark: the number of the last durable group, in a file of its own beside the database. A log
+//! that lost its end looks whole to the database; the mark knows better, so a finished store without
+//! a readable one is damaged. This file never opens the database.
+//!
+//! The mark is written after a group is durable, so it never names a later one. It is synced only
+//! once in a while, so a power cut may leave an older one; how old it may be, the store itself
+//! remembers: the last mark that was synced before a group is in that group (`Family::Marked`).
+
+use super::StoreError;
+use super::making::MAKING;
+use super::rows::corrupt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Its file.
+pub(super) const MARK: &str = "mark";
+
+/// It is synced once in so many groups: a mark that is older than that is of another time.
+const SYNC_EVERY: u64 = 32;
+
+/// An open mark.
+pub(super) struct Mark {
+    pub file: File,
+    /// What it says also after a power cut, at least.
+    durable: AtomicU64,
+}
+
+impl Mark {
+    /// That of a new store, which names no group yet. Not durable.
+    pub fn fresh(path: &Path) -> io::Result<Self> {
+        let file = options()
+            .create(true)
+            .truncate(true)
+            .open(path.join(MARK))?;
+        file.write_all_at(&bytes(0), 0)?;
+        let durable = AtomicU64::new(0);
+        Ok(Self { file, durable })
+    }
+
+    /// That of a finished store, made durable as it is.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let durable = AtomicU64::new(acknowledged(path)?);
+        let file = options().open(path.join(MARK)).map_err(StoreError::Io)?;
+        file.sync_data().map_err(StoreError::Io)?;
+        Ok(Self { file, durable })
+    }
+
+    /// Remembers that groups up to this one are durable.
+    pub fn set(&self, group: u64) {
+        // An older mark only says less.
+        let written = self.file.write_all_at(&bytes(group), 0);
+        let turn = self.durable().saturating_add(SYNC_EVERY) <= group;
+        if turn && written.and_then(|()| self.file.sync_data()).is_ok() {
+            self.durable.store(group, Ordering::SeqCst);
+        }
+    }
+
+    /// The last group that it names; 0 when it cannot be read.
+    pub fn group(&self) -> u64 {
+        let mut found = [0; 12];
+        let read = self.file.read_exact_at(&mut found, 0);
+        read.ok().and_then(|()| group_of(found)).unwrap_or(0)
+    }
+
+    /// What it names at least, also after a power cut.
+    pub fn durable(&self) -> u64 {
+        self.durable.load(Ordering::SeqCst)
+    }
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options
+}
+
+/// The last group that a finished store remembers as durable, without opening it; none when there is no
+/// finished store.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when the mark or the log is missing, or the mark is not what was written.
+pub(super) fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
+    // In this order: what is there without `making` is finished, and stays so.
+    if !path.exists() || path.join(MAKING).exists() {
+        return Ok(None);
+    }
+    let log = path.join("db").exists();
+    match (log, path.join(MARK).exists()) {
+        (false, false) => Ok(None),
+        (false, true) => Err(corrupt("its log `store/db` is missing")),
+        (true, _) => acknowledged(path).map(Some),
+    }
+}
+
+/// What the mark of a finished store says.
+///
+/// # Errors
+/// As [`of_finished`].
+pub(super) fn acknowledged(path: &Path) -> Result<u64, StoreError> {
+    let mut found = [0; 12];
+    let file = match File::open(path.join(MARK)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(bad("is missing")),
+        file => file.map_err(StoreError::Io)?,
+    };
+    let length = file.metadata().map_err(StoreError::Io)?.len();
+    match file.read_exact_at(&mut found, 0) {
+        Err(error) if error.kind() != ErrorKind::UnexpectedEof => Err(StoreError::Io(error)),
+        Ok(()) if length == found.len() as u64 => {
+            group_of(found).ok_or_else(|| bad("is not what was written"))
+        }
+        Ok(()) | Err(_) => Err(bad("is not as long as it was written")),
+    }
+}
+
+fn bad(what: &str) -> StoreError {
+    corrupt(&format!(
+        "its mark `store/mark`, which names the last acknowledged group, {what}"
+    ))
+}
+
+fn bytes(group: u64) -> [u8; 12] {
+    let number = group.to_le_bytes();
+    let crc = crc32fast::hash(&number).to_le_bytes();
+    let mut out = [0; 12];
+    for (to, from) in out.iter_mut().zip(number.into_iter().chain(crc)) {
+        *to = from;
+    }
+    out
+}
+
+fn group_of(bytes: [u8; 12]) -> Option<u64> {
+    let (number, crc) = bytes.split_first_chunk()?;
+    (crc32fast::hash(number).to_le_bytes() == crc).then_some(u64::from_le_bytes(*number))
+}
