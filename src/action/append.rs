@@ -7,16 +7,17 @@
 mod replace;
 
 use super::inputs::{Inputs, invalid, mismatch};
-use super::surroundings::{made_before, resolved};
+use super::sink;
+use super::surroundings::{made_before, resolved, state};
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ struct Last {
 /// What one attempt does.
 struct Job {
     path: PathBuf,
+    /// The engine's state directory: its store is no sink.
+    state: Option<Arc<Path>>,
     shown: String,
     /// How long files were when the run last committed an append, by their canonical paths; and
     /// the canonical paths of those that are called by other ones.
@@ -125,6 +128,7 @@ impl Job {
         let (data, rows) = data(inputs)?;
         Ok(Self {
             path: resolved(&shown),
+            state: state(),
             shown,
             files,
             measure: inputs.get("measure") == Some(&Value::Bool(true)),
@@ -142,18 +146,24 @@ impl Job {
             Fault::new(fault_kind::INPUT, message)
         };
         let place = self.place(&told)?;
-        let file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .write(true)
-            .truncate(false)
-            .open(&place.path)
-            .map_err(told)?;
+        let file = sink::open(&place.path, self.state.as_deref()).map_err(told)?;
+        let file = file.ok_or_else(|| {
+            let message = format!(
+                "{} is in the engine's own store: nothing was written",
+                self.shown
+            );
+            Fault::new(fault_kind::DENIED, message)
+        })?;
         // However it is called, it is one file.
-        let real = std::fs::canonicalize(&place.path).map_err(told)?;
-        let real = real.display().to_string();
+        let path = std::fs::canonicalize(&place.path).map_err(told)?;
+        let real = path.display().to_string();
         let target = place.target.unwrap_or_else(|| real.clone());
-        let known = self.known(&target, &real)?.or(place.known);
+        let known = self.known(&target, &real)?;
+        if known.is_none() {
+            // It may be new.
+            sink::sync_name(&path).map_err(told)?;
+        }
+        let known = known.or(place.known);
         let mut file = self.locked(file)?;
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = file.metadata().map_err(told)?.len();

@@ -23,6 +23,7 @@ mod schema;
 mod script;
 mod secrets;
 mod shell;
+mod sink;
 mod stub;
 mod surroundings;
 mod warden;

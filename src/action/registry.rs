@@ -105,6 +105,7 @@ impl Registry {
             surroundings: Surroundings {
                 folder: None,
                 again: true,
+                state: None,
             },
         }
     }
@@ -174,6 +175,18 @@ impl Registry {
     pub fn again(mut self, again: bool) -> Self {
         self.surroundings.again = again;
         self
+    }
+
+    /// The state directory of the engine that this is for: no action writes in its store.
+    pub fn set_state(&mut self, state: &Path) {
+        self.surroundings.state = Some(Arc::from(state));
+    }
+
+    /// The same as that of another registry.
+    pub fn set_state_of(&mut self, other: &Self) {
+        self.surroundings
+            .state
+            .clone_from(&other.surroundings.state);
     }
 
     /// Where secrets come from; without this, systemd's credentials and the environment.

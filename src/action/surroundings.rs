@@ -17,6 +17,8 @@ pub(super) struct Surroundings {
     /// Whether a process that is no more may have made the attempt before: then what it left may be
     /// its own.
     pub again: bool,
+    /// The state directory of the engine, in whose store no action writes.
+    pub state: Option<Arc<Path>>,
 }
 
 impl Surroundings {
@@ -37,6 +39,11 @@ pub(super) fn resolved(path: &str) -> PathBuf {
         Some(folder) => folder.join(path),
         None => PathBuf::from(path),
     }
+}
+
+/// The state directory of the engine that this task works for.
+pub(super) fn state() -> Option<Arc<Path>> {
+    CURRENT.try_with(|here| here.state.clone()).ok().flatten()
 }
 
 /// Whether the attempt of this task may have been made before. Who does not say so, does not know.

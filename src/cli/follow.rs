@@ -17,6 +17,9 @@ use tokio::sync::mpsc;
 /// How often a terminal's lines are redrawn.
 const TICK: Duration = Duration::from_millis(500);
 
+/// How often it is looked whether the store is still there.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// So often in a row a run is looked for again when whoever moved it has gone.
 const MAX_LOST: u32 = 20;
 
@@ -63,6 +66,7 @@ pub async fn follow(
         following.open.insert(run.clone(), Open::default());
     }
     let mut tick = tokio::time::interval(TICK);
+    let mut look = tokio::time::interval(LOOK);
     let live = following.progress.is_live();
     while !following.open.is_empty() {
         tokio::select! {
@@ -75,6 +79,7 @@ pub async fn follow(
                 following.interrupted(session, &mut told, signals).await?;
                 break;
             }
+            _ = look.tick() => session.in_place().await?,
             _ = tick.tick(), if live => following.progress.draw(now()),
         }
     }

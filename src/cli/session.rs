@@ -59,7 +59,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    fn open(&self) -> Result<Engine, EngineError> {
+    fn open(&self, create: bool) -> Result<Engine, EngineError> {
         let mut builder: EngineBuilder = Engine::builder();
         for (name, target) in &self.options.handlers {
             builder = builder.register_handler(name, target.clone());
@@ -67,7 +67,7 @@ impl Setup {
         if let Some(directory) = &self.options.secrets {
             builder = builder.secrets(SecretSources::default().with_directory(directory));
         }
-        if self.create {
+        if create {
             builder.open(&self.state)
         } else {
             builder.open_existing(&self.state)
@@ -107,16 +107,16 @@ pub struct NewRun<'a> {
 impl Session {
     /// Joins the owner of the store, or becomes it.
     pub async fn attach(setup: Setup) -> Result<Self, Failure> {
-        let place = Self::place(&setup).await?;
+        let place = Self::place(&setup, setup.create).await?;
         Ok(Self { setup, place })
     }
 
-    async fn place(setup: &Setup) -> Result<Place, Failure> {
+    async fn place(setup: &Setup, create: bool) -> Result<Place, Failure> {
         if setup.server.is_some() {
             let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
             return Ok(Place::Joined { connections });
         }
-        let engine = match reach(&setup.state, || setup.open()).await? {
+        let engine = match reach(&setup.state, || setup.open(create)).await? {
             Reach::Owner(_) => {
                 let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
                 return Ok(Place::Joined { connections });
@@ -157,6 +157,14 @@ impl Session {
         matches!(self.place, Place::Joined { .. })
     }
 
+    /// Whether the store that this process owns is still where it was opened.
+    pub async fn in_place(&self) -> Result<(), Failure> {
+        match &self.place {
+            Place::Owned { engine, .. } => Ok(engine.in_place().await?),
+            Place::Joined { .. } => Ok(()),
+        }
+    }
+
     /// Whether a server elsewhere is asked.
     pub fn is_remote(&self) -> bool {
         self.setup.server.is_some()
@@ -167,7 +175,16 @@ impl Session {
         if !self.is_joined() {
             return Ok(());
         }
-        self.place = Self::place(&self.setup).await?;
+        // The store that it owned is not to be made anew.
+        self.place = Self::place(&self.setup, false)
+            .await
+            .map_err(|failure| match failure {
+                Failure::Engine(EngineError::NoStore(path)) => Failure::Taken(format!(
+                    "the store in {} is gone, and so is the process that owned it",
+                    path.display()
+                )),
+                other => other,
+            })?;
         let Place::Owned { engine, .. } = &self.place else {
             return Ok(());
         };
@@ -394,8 +411,10 @@ impl Session {
         let Place::Owned { engine, socket } = self.place else {
             return;
         };
+        // Without a store nothing that ends can be kept.
+        let grace = engine.in_place().await.map_or(Duration::ZERO, |()| GRACE);
         tokio::select! {
-            _ = tokio::time::timeout(GRACE, engine.drain()) => {}
+            _ = tokio::time::timeout(grace, engine.drain()) => {}
             () = signals.next() => {}
         }
         if let Some(socket) = socket {

@@ -90,6 +90,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use ulid::Ulid;
 
+/// How often it is looked whether the store is still where it was.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// What an engine is made from.
 #[derive(Default)]
 pub struct EngineBuilder {
@@ -177,8 +180,9 @@ impl EngineBuilder {
     ///
     /// # Errors
     /// [`EngineError::Store`]: locked by another process, damaged, not writable.
-    pub fn open(self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
+    pub fn open(mut self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
         let store = SledStore::open(dir.as_ref())?;
+        self.registry.set_state(dir.as_ref());
         self.with_store(Arc::new(store))
     }
 
@@ -350,9 +354,12 @@ impl Engine {
             .id
             .unwrap_or_else(|| new_id(&workflow.loaded.program.name));
         let run = Name::from(id);
+        let mut loaded = workflow.loaded.clone();
+        // It may have been loaded without an engine.
+        loaded.registry.set_state_of(&self.workflows.registry);
         let start = Start {
             run: run.clone(),
-            loaded: workflow.loaded.clone(),
+            loaded,
             source: workflow.source.clone(),
             input,
             from: None,
@@ -433,6 +440,28 @@ impl Engine {
     pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Follower, EngineError> {
         let handle = self.handle(run).await?;
         Ok(Follower::new(handle, self.inspector.clone(), events))
+    }
+
+    /// Waits until the store is not where it was opened any more, which is looked at once a second;
+    /// gives what became of it.
+    pub async fn lost(&self) -> EngineError {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            if let Err(error) = self.in_place().await {
+                return error;
+            }
+        }
+    }
+
+    /// Whether the store is still where it was opened. Without that nothing is acknowledged any more.
+    ///
+    /// # Errors
+    /// [`StoreError::Gone`].
+    pub async fn in_place(&self) -> Result<(), EngineError> {
+        let store = Arc::clone(&self.store);
+        // A disk that hangs is asked for as long as it takes.
+        let looked = tokio::task::spawn_blocking(move || store.in_place()).await;
+        looked.map_or(Ok(()), |looked| Ok(looked?))
     }
 
     /// What workflows from elsewhere may do.

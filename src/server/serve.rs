@@ -158,6 +158,7 @@ async fn run(
         tokio::select! {
             recovered = engine.recover(false) => recovered?,
             () = &mut stop => return Ok(()),
+            gone = engine.lost() => return Err(ServeError::Engine(gone)),
         };
         phase.send_replace(Phase::Ready);
         notify(NotifyState::Ready);
@@ -169,6 +170,7 @@ async fn run(
         });
         tokio::select! {
             () = &mut stop => Ok(()),
+            gone = engine.lost() => Err(ServeError::Engine(gone)),
             ended = &mut api => Err(ServeError::Api(match ended {
                 Ok(Ok(())) => String::from("it ended"),
                 Ok(Err(error)) => error.to_string(),
@@ -179,9 +181,12 @@ async fn run(
     .await;
     notify(NotifyState::Stopping);
     phase.send_replace(Phase::Stopping);
-    let effects = options
-        .grace
-        .saturating_sub(LAST_WORDS.min(options.grace / 2));
+    // Without a store nothing that ends can be kept.
+    let grace = match &outcome {
+        Err(ServeError::Engine(_)) => LAST_WORDS.min(options.grace),
+        _ => options.grace,
+    };
+    let effects = grace.saturating_sub(LAST_WORDS.min(grace / 2));
     let leaving = async {
         // What has not ended by then is cut, and repeated with its key by whoever recovers.
         let _ = tokio::time::timeout(effects, engine.drain()).await;
@@ -190,7 +195,7 @@ async fn run(
             let _ = (&mut api).await;
         }
     };
-    let _ = tokio::time::timeout(options.grace, leaving).await;
+    let _ = tokio::time::timeout(grace, leaving).await;
     api.abort();
     watchdog.abort();
     pruning.iter().chain(&schedules).for_each(JoinHandle::abort);

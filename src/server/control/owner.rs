@@ -14,7 +14,7 @@ use crate::server::threads::blocking;
 use serde::Serialize;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +34,8 @@ const IDLE: Duration = Duration::from_secs(60);
 /// The listening socket of a store's owner.
 pub struct ControlSocket {
     path: PathBuf,
+    /// The socket as a file: another one in its place is another owner's.
+    inode: u64,
     accepting: AbortHandle,
 }
 
@@ -51,8 +53,10 @@ impl ControlSocket {
         listener.set_nonblocking(true)?;
         let listener = UnixListener::from_std(listener)?;
         let accepting = tokio::spawn(accept(listener, engine, serves)).abort_handle();
+        let path = directory.file(NAME);
         Ok(Self {
-            path: directory.file(NAME),
+            inode: fs::symlink_metadata(&path)?.ino(),
+            path,
             accepting,
         })
     }
@@ -61,7 +65,10 @@ impl ControlSocket {
     /// another owner's.
     pub fn close(self) {
         self.accepting.abort();
-        let _ = fs::remove_file(&self.path);
+        let own = fs::symlink_metadata(&self.path).is_ok_and(|there| there.ino() == self.inode);
+        if own {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -183,8 +183,13 @@ impl Server {
     }
 
     /// SIGTERM, and how it left and what it said.
-    pub fn stop(mut self) -> (ExitStatus, String) {
+    pub fn stop(self) -> (ExitStatus, String) {
         self.signal(nix::sys::signal::Signal::SIGTERM);
+        self.ended()
+    }
+
+    /// How it left by itself, and what it said.
+    pub fn ended(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().unwrap();
         let said = self.stderr.take().unwrap().join().unwrap();
         (status, said)

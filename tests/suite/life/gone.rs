@@ -1,0 +1,114 @@
+//! The state directory goes away under a live process: what it writes then goes to files that nobody
+//! finds again. So it says so and ends, and acknowledges nothing more.
+
+use super::process::Place;
+use crate::serve::{COUNT, PATIENCE, SLEEP, Server, client, with};
+use reqwest::Method;
+use serde_json::json;
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// So soon it is noticed.
+const NOTICED: Duration = Duration::from_secs(5);
+
+/// How it goes away: deleted, moved, or with an empty one in its place, as under a mount.
+const WAYS: [&str; 3] = ["deleted", "moved", "replaced"];
+
+fn take_away(state: &Path, how: &str) {
+    let elsewhere = state.with_extension("elsewhere");
+    match how {
+        "deleted" => fs::remove_dir_all(state).unwrap(),
+        "moved" => fs::rename(state, elsewhere).unwrap(),
+        _ => {
+            fs::rename(state, elsewhere).unwrap();
+            fs::create_dir(state).unwrap();
+        }
+    }
+}
+
+/// Waits for the end of a process; gives when it came.
+fn end(child: &mut Child) -> (ExitStatus, Duration) {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return (status, began.elapsed());
+        }
+        assert!(began.elapsed() < PATIENCE, "it goes on without its store");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_store_went_away_acknowledges_nothing_and_ends() {
+    for how in WAYS {
+        let place = Place::new();
+        let state = place.state();
+        let mut server = Server::start(&state);
+        server.begin(SLEEP, json!({})).await;
+        take_away(&state, how);
+        // At once, not only when it was noticed: this would be a run that nobody finds again.
+        let body = json!({ "text": COUNT, "input": {} });
+        let asked = with(server.ask(Method::POST, "/v1/runs"), &body)
+            .send()
+            .await;
+        let status = asked.map(|answer| answer.status().as_u16());
+        assert!(
+            status.as_ref().map_or(true, |status| *status >= 500),
+            "{how}: {status:?}"
+        );
+        let asked = client().get(format!("{}/readyz", server.url)).send().await;
+        let status = asked.map(|answer| answer.status().as_u16());
+        assert!(
+            status.as_ref().map_or(true, |status| *status == 503),
+            "{how}: {status:?}"
+        );
+        let (status, after) = end(&mut server.child);
+        assert_eq!(status.code(), Some(8), "{how}");
+        // It waits for what is in flight for a moment.
+        assert!(after < 2 * NOTICED, "{how}: after {after:?}");
+        let (_, said) = server.ended();
+        assert!(said.contains("the store is gone"), "{how}: {said}");
+        assert!(!state.join("store").exists(), "{how}: another one was made");
+    }
+}
+
+/// Nothing is written meanwhile, so it is looked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_nothing_notices_too() {
+    let place = Place::new();
+    let mut server = Server::start(&place.state());
+    server.begin(SLEEP, json!({})).await;
+    take_away(&place.state(), "replaced");
+    let (status, after) = end(&mut server.child);
+    assert_eq!(status.code(), Some(8));
+    assert!(after < 2 * NOTICED, "after {after:?}");
+}
+
+#[test]
+fn a_run_whose_store_went_away_ends() {
+    for how in WAYS {
+        let place = Place::new();
+        let file = place.file("sleep.yaml", SLEEP);
+        let mut run = place.follow(&["run", &file]);
+        run.until("TimerSet", "nap");
+        take_away(&place.state(), how);
+        let (status, after) = end(&mut run.child);
+        let mut said = String::new();
+        run.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        assert_eq!(status.code(), Some(8), "{how}: {said}");
+        assert!(after < 2 * NOTICED, "{how}: after {after:?}");
+        assert!(said.contains("the store is gone"), "{how}: {said}");
+        assert!(
+            !place.state().join("store").exists(),
+            "{how}: another one was made"
+        );
+    }
+}
