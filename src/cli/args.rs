@@ -120,6 +120,10 @@ pub enum Command {
     Retry(RetryArgs),
     /// Forgets runs that have ended
     Prune(PruneArgs),
+    /// Copies the store, also beside the process that owns it
+    Backup(BackupArgs),
+    /// Makes a store of a copy
+    Restore(RestoreArgs),
     /// Checks workflows and shows the limits of their loops
     Validate(ValidateArgs),
     /// Shows a workflow's state machine
@@ -155,6 +159,32 @@ pub struct PruneArgs {
     /// Forgets nothing, and tells what would be
     #[arg(long, env = "WINDLASS_DRY_RUN", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub dry_run: bool,
+    /// Gives back the room on the disk, by writing the store anew; no process may own it
+    #[arg(long, env = "WINDLASS_COMPACT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, group = "which")]
+    pub compact: bool,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass backup`.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// The directory that the copy is put in; it has no store yet
+    #[arg(value_name = "DEST")]
+    pub dest: PathBuf,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// The directory of a copy
+    #[arg(value_name = "SRC")]
+    pub source: PathBuf,
+    /// Replaces the store that is there, and keeps it beside
+    #[arg(long, env = "WINDLASS_REPLACE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub replace: bool,
     #[command(flatten)]
     pub output: Output,
 }

@@ -158,6 +158,9 @@ impl Failure {
             Self::Engine(EngineError::Store(error)) => advice(error),
             Self::Engine(EngineError::Schedule(ScheduleError::Store(error))) => advice(error),
             Self::Engine(EngineError::Schedule(ScheduleError::Exists(_))) => Some(TAKEN.to_owned()),
+            Self::Engine(EngineError::StoreExists(_)) => Some(String::from(
+                "give another directory; `restore --replace` puts the copy in its place and keeps it beside",
+            )),
             Self::Engine(EngineError::NoStore(_)) => Some(String::from(
                 "`windlass run` makes one; --state says where it is",
             )),
@@ -230,6 +233,7 @@ fn of_engine(error: &EngineError) -> Exit {
         | EngineError::NoLoop { .. }
         | EngineError::NoPage(_)
         | EngineError::NoSignal { .. }
+        | EngineError::StoreExists(_)
         | EngineError::NoStore(_) => Exit::Usage,
         EngineError::Load(error) => of_load(error),
         EngineError::Thread(_) | EngineError::NoRuntime => Exit::Failed,

@@ -3,6 +3,7 @@
 
 mod access;
 mod args;
+mod backup;
 mod compile;
 mod control;
 mod doctor;
@@ -108,7 +109,9 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Cancel(args) => block_on(&mut alone(), control::cancel(global, args)),
         Command::Retry(args) => block_on(&mut workers(), retry::retry(global, screen, args)),
         Command::Signal(args) => block_on(&mut alone(), control::signal(global, args)),
-        Command::Prune(args) => block_on(&mut alone(), prune::prune(global, args)),
+        Command::Prune(args) => block_on(&mut alone(), prune::prune(global, screen, args)),
+        Command::Backup(args) => block_on(&mut alone(), backup::backup(global, args)),
+        Command::Restore(args) => block_on(&mut alone(), backup::restore(global, args)),
         Command::Validate(args) => validate::validate(screen, args),
         Command::Compile(args) => compile::compile(screen, args),
         Command::Eval(args) => eval::eval(screen, args),

@@ -206,6 +206,12 @@ fn bare(value: &Value) -> Value {
     )
 }
 
+/// So many of something: `1 run`, `2 runs`.
+pub fn counted(count: u64, one: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {one}{plural}")
+}
+
 /// Text of somebody else's for a terminal: its lines, without control characters.
 pub fn printable(text: &str) -> String {
     let clean = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };

@@ -1,14 +1,25 @@
-//! `windlass prune`: forgets runs that have ended, also beside a process that owns the store.
+//! `windlass prune`: forgets runs that have ended, also beside a process that owns the store, and gives
+//! back the room that they took.
 
-use super::access::command;
+use super::access::{command, remote};
 use super::args::{Global, PruneArgs};
 use super::exit::{Exit, Failure};
-use super::output::{self, Format};
-use crate::engine::{PruneFilter, Pruned, now, parse_duration};
-use crate::server::control::Request;
+use super::output::{self, Format, Screen, counted};
+use crate::engine::{Compacted, PruneFilter, Pruned, compact, now, parse_duration};
+use crate::server::control::{Client, Request};
+use serde::Serialize;
+
+/// What was done.
+#[derive(Debug, Serialize)]
+struct Report {
+    #[serde(flatten)]
+    pruned: Pruned,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compacted: Option<Compacted>,
+}
 
 /// The command.
-pub async fn prune(global: &Global, args: &PruneArgs) -> Result<Exit, Failure> {
+pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<Exit, Failure> {
     let older_than_ms = match &args.older_than {
         None => None,
         Some(text) => {
@@ -23,30 +34,77 @@ pub async fn prune(global: &Global, args: &PruneArgs) -> Result<Exit, Failure> {
         workflow: args.workflow.clone(),
         dry_run: args.dry_run,
     };
-    let request = Request::Prune {
-        filter: filter.clone(),
+    if args.compact {
+        unowned(global, &filter).await?;
+    }
+    let forgets = older_than_ms.is_some() || args.keep.is_some();
+    let pruned = if forgets {
+        let request = Request::Prune {
+            filter: filter.clone(),
+        };
+        command(global, &request, async |engine| {
+            engine.prune(&filter, now())
+        })
+        .await?
+    } else {
+        Pruned::default()
     };
-    let pruned: Pruned = command(global, &request, async |engine| {
-        engine.prune(&filter, now())
-    })
-    .await?;
+    let compacted = match args.compact {
+        true => Some(compact(&global.state)?),
+        false => None,
+    };
+    let report = Report { pruned, compacted };
     match args.output.output {
-        Format::Table => output::print(&table(&pruned))?,
-        format => output::document(format, &pruned)?,
+        Format::Table => {
+            output::print(&table(&report, forgets, screen.verbose > 0))?;
+            let forgotten = !report.pruned.runs.is_empty() && !args.dry_run;
+            if forgotten && !args.compact && global.server.is_none() {
+                screen.say(
+                    "new runs use their room on the disk; `windlass prune --compact` gives it back \
+                     while no process owns the store",
+                );
+            }
+        }
+        format => output::document(format, &report)?,
     }
     Ok(Exit::Succeeded)
 }
 
-fn table(pruned: &Pruned) -> String {
-    let mut text = String::new();
-    for run in &pruned.runs {
-        text.push_str(run);
-        text.push('\n');
+/// A store is written anew only while nobody else writes to it.
+async fn unowned(global: &Global, filter: &PruneFilter) -> Result<(), Failure> {
+    if filter.dry_run {
+        let message = "--compact writes the store anew, and --dry-run nothing: give one of them";
+        return Err(Failure::Usage(message.to_owned()));
     }
-    let what = if pruned.dry_run { "would be" } else { "were" };
-    let (runs, programs) = (pruned.runs.len(), pruned.programs);
-    text.push_str(&format!(
-        "{runs} runs {what} forgotten, {programs} programs"
-    ));
-    text
+    let served = remote(global)?.is_some();
+    if served || Client::connect(&global.state).await?.is_some() {
+        return Err(Failure::Taken(String::from(
+            "a process owns the store: --compact waits until that has ended, and without it \
+             `prune` works beside it",
+        )));
+    }
+    Ok(())
+}
+
+fn table(report: &Report, forgets: bool, ids: bool) -> String {
+    let mut lines = Vec::new();
+    let pruned = &report.pruned;
+    if ids {
+        lines.extend(pruned.runs.iter().map(|run| output::printable(run)));
+    }
+    if forgets {
+        let (runs, programs) = (pruned.runs.len() as u64, pruned.programs);
+        let (runs, programs) = (counted(runs, "run"), counted(programs, "program"));
+        lines.push(match pruned.dry_run {
+            true => format!("{runs} would be forgotten"),
+            false => format!("{runs} and {programs} forgotten"),
+        });
+    }
+    if let Some(Compacted { before, after }) = report.compacted {
+        let [before, after] = [before, after].map(|bytes| bytes as f64 / f64::from(1 << 20));
+        lines.push(format!(
+            "the store has {after:.1} MiB on the disk, and had {before:.1}"
+        ));
+    }
+    lines.join("\n")
 }

@@ -29,6 +29,8 @@ impl Command {
             | Self::List(_)
             | Self::Doctor(_)
             | Self::Prune(_)
+            | Self::Backup(_)
+            | Self::Restore(_)
             | Self::Validate(_)
             | Self::Compile(_)
             | Self::Eval(_)

@@ -77,6 +77,9 @@ pub enum EngineError {
     /// There is no store to look at.
     #[error("there is no store in {}", .0.display())]
     NoStore(std::path::PathBuf),
+    /// There is a store already where one was to be put.
+    #[error("there is a store in {} already: nothing was written", .0.display())]
+    StoreExists(std::path::PathBuf),
     /// Called outside a tokio runtime.
     #[error("an engine is opened inside a tokio runtime")]
     NoRuntime,

@@ -35,6 +35,7 @@
 //! # }
 //! ```
 
+mod backup;
 mod calendar;
 pub mod doctor;
 mod error;
@@ -50,6 +51,7 @@ mod retry;
 mod run;
 mod schedule;
 
+pub use backup::{BackedUp, Compacted, compact, restore};
 pub use error::{EngineError, LoadError};
 pub use follow::{Began, Follower, Notice};
 pub use inspect::Inspector;

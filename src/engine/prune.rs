@@ -28,7 +28,7 @@ pub struct PruneFilter {
 }
 
 /// What was forgotten.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pruned {
     /// The runs.
     pub runs: Vec<String>,

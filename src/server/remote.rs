@@ -136,7 +136,9 @@ impl Remote {
                 let resumed = self.post("/v1/resume", None).await?;
                 resumed.get("runs").cloned().unwrap_or_default()
             }
-            Request::Ping | Request::Follow { .. } => return Err(only_local("that")),
+            Request::Ping | Request::Backup { .. } | Request::Follow { .. } => {
+                return Err(only_local("that"));
+            }
         };
         typed(answer)
     }

@@ -31,7 +31,7 @@ pub(super) struct Making {
 impl Making {
     /// Begins a store, or takes over one whose maker is gone; none when there is one.
     pub fn of(dir: &Path, path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
-        let fresh = dir.join(format!("{FRESH}{}", Pid::this()));
+        let fresh = fresh_store(dir);
         let begun = (!path.exists()).then(|| Self::begin(&fresh, path));
         // Also when there is one: a start that was killed while another made it left its own.
         sweep(dir, &fresh);
@@ -105,6 +105,12 @@ impl Making {
         drop(self.lock);
         Ok(())
     }
+}
+
+/// Where this process makes a store that is to be put into a state directory. What is left of one by a
+/// process that is gone is removed by the next one that opens the store there.
+pub(super) fn fresh_store(dir: &Path) -> PathBuf {
+    dir.join(format!("{FRESH}{}", Pid::this()))
 }
 
 /// Creates the directories that are missing on the way to `path`, for this user alone; gives those it

@@ -5,6 +5,7 @@
 mod check;
 mod codec;
 mod commit;
+mod copy;
 mod deflate;
 mod glance;
 mod head;
@@ -31,6 +32,7 @@ mod tidy;
 mod waker;
 
 pub use check::{Checkup, Wrong};
+pub use copy::{compact, restore};
 pub use glance::{glance, open_to_look};
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
@@ -47,6 +49,7 @@ use crate::source::Bundle;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The label of a run that was parked: why.
 pub const PARKED_LABEL: &str = "windlass.parked";
@@ -449,6 +452,14 @@ pub trait Store: Send + Sync + 'static {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<StoredWorkflow>, StoreError>;
+
+    /// Copies it, as it is at one moment, to a store of its own in another state directory, which has
+    /// none. Gives what was found when that was opened and read in full; when that is not all, there is
+    /// no copy.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`], [`StoreError::Io`]; there is no copy then.
+    fn backup(&self, dir: &Path) -> Result<Checkup, StoreError>;
 
     /// Forgets the programs that no run pins; gives how many.
     ///

@@ -38,7 +38,7 @@ pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
     let _alone = lock(dir, &path, ALONE)?;
     let fresh = dir.join(format!("store.repaired-{}", Pid::this()));
     let repaired = renew(&path, &fresh).and_then(|salvaged| {
-        let old = exchange(dir, &path, &fresh).map_err(StoreError::Io)?;
+        let old = exchange(dir, &path, &fresh, "store.damaged").map_err(StoreError::Io)?;
         Ok(Repaired { salvaged, old })
     });
     // What cannot be removed is in nobody's way.
@@ -107,11 +107,12 @@ fn renew(path: &Path, fresh: &Path) -> Result<Salvaged, StoreError> {
     Ok(salvaged)
 }
 
-/// Puts the new store in its place, in one step; gives where the old one is.
-fn exchange(dir: &Path, path: &Path, fresh: &Path) -> io::Result<PathBuf> {
+/// Puts the new store in its place, in one step; gives where the old one is, under this name and a
+/// number.
+pub(super) fn exchange(dir: &Path, path: &Path, fresh: &Path, name: &str) -> io::Result<PathBuf> {
     let mut number = 1_u32;
     let old = loop {
-        let old = dir.join(format!("store.damaged-{number}"));
+        let old = dir.join(format!("{name}-{number}"));
         if !old.exists() {
             break old;
         }

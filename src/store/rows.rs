@@ -7,7 +7,7 @@ use super::head::{Root, StoredHead};
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::{
-    Commit, Committed, Journal, MemoryStore, Placement, ProgramSource, RunHeader, Store,
+    Checkup, Commit, Committed, Journal, MemoryStore, Placement, ProgramSource, RunHeader, Store,
     StoreError, StoredRun, StoredWorkflow, WholeRun,
 };
 use crate::machine::{HistoryEvent, IterationRow, LoopState};
@@ -18,6 +18,7 @@ use bincode::{Decode, Encode};
 use durable::MAX_UNSYNCED;
 use std::io;
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
@@ -572,6 +573,11 @@ impl<K: Kv> Store for Rows<K> {
         limit: usize,
     ) -> Result<Vec<StoredWorkflow>, StoreError> {
         self.all_named(after, limit)
+    }
+
+    fn backup(&self, dir: &Path) -> Result<Checkup, StoreError> {
+        self.usable()?;
+        self.copy_to(dir)
     }
 
     fn sweep(&self) -> Result<u64, StoreError> {

@@ -86,6 +86,11 @@ pub enum Request {
         /// Which.
         filter: PruneFilter,
     },
+    /// Copy the store. Gives what was copied.
+    Backup {
+        /// The state directory that the copy is put in, an absolute path.
+        dir: String,
+    },
     /// Go on with every run that is not at its end, paused ones too. Gives their ids.
     Recover,
     /// Start a run that ended badly once more. Gives the new one's id.

@@ -256,6 +256,11 @@ async fn answer(engine: &Arc<Engine>, request: Request) -> Answer {
             let prune = move || engine.prune(&filter, now());
             told(blocking(prune).await.map_err(internal)?)
         }
+        Request::Backup { dir } => {
+            let engine = Arc::clone(engine);
+            let backup = move || engine.backup(Path::new(&dir));
+            told(blocking(backup).await.map_err(internal)?)
+        }
         Request::Recover => {
             let runs = engine
                 .recover(true)
@@ -378,6 +383,7 @@ fn kind(error: &EngineError) -> RefusalKind {
         | EngineError::NoPlace { .. }
         | EngineError::NoLoop { .. }
         | EngineError::NoPage(_)
+        | EngineError::StoreExists(_)
         | EngineError::NoSignal { .. } => RefusalKind::BadRequest,
         EngineError::NoStore(_) | EngineError::Thread(_) | EngineError::NoRuntime => {
             RefusalKind::Internal

@@ -218,7 +218,9 @@ impl From<EngineError> for Problem {
             EngineError::NotRetried { .. } => Kind::NotRetried,
             EngineError::NoPlace { .. } => Kind::NoPlace,
             EngineError::NoSignal { .. } => Kind::NoSignal,
-            EngineError::NoLoop { .. } | EngineError::NoPage(_) => Kind::BadRequest,
+            EngineError::NoLoop { .. } | EngineError::NoPage(_) | EngineError::StoreExists(_) => {
+                Kind::BadRequest
+            }
             EngineError::Load(_) => {
                 let EngineError::Load(error) = error else {
                     return Self::new(Kind::Internal, error.to_string());

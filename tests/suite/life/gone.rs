@@ -30,6 +30,7 @@ fn take_away(state: &Path, how: &str) {
 }
 
 /// Waits for the end of a process; gives when it came.
+#[allow(clippy::disallowed_methods)] // A test may look at the clock.
 fn end(child: &mut Child) -> (ExitStatus, Duration) {
     let began = Instant::now();
     loop {

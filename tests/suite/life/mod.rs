@@ -3,6 +3,7 @@
 
 mod alone;
 mod append;
+mod backup;
 mod egress;
 mod folder;
 mod gone;

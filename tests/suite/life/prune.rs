@@ -2,7 +2,12 @@
 
 use super::process::Place;
 use crate::serve::{COUNT, SLEEP, Server, Start};
+use crate::store_contract::{commit, noise};
 use serde_json::{Value, json};
+use std::os::unix::fs::MetadataExt;
+use windlass::expression::Value as Text;
+use windlass::machine::{Change, RunStatus};
+use windlass::store::{Placement, SledStore, Store};
 
 fn names(place: &Place) -> Vec<String> {
     let listed = place.json(&["list", "-o", "json", "--limit", "all"]);
@@ -61,8 +66,62 @@ async fn ended_runs_are_forgotten_beside_a_live_server() {
     }
     assert_eq!(names(&place), [asleep]);
     drop(server);
+    // A count, and ids for whoever wants them.
+    let shown = |args: &[&str]| {
+        let args = [&["prune", "--keep", "0", "--dry-run"], args].concat();
+        String::from_utf8(place.run(&args).stdout).unwrap()
+    };
+    let file = place.file("count.yaml", COUNT);
+    let done = place.run(&["run", &file, "--id", "shown"]);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert_eq!(shown(&[]), "1 run would be forgotten\n");
+    assert_eq!(shown(&["-v"]), "shown\n1 run would be forgotten\n");
     let usage = place.run(&["prune"]);
     assert_eq!(usage.status.code(), Some(2), "{usage:?}");
+}
+
+/// Rows that are gone leave holes in the log, which the database uses again and does not give back.
+#[test]
+fn a_store_that_is_compacted_takes_no_more_room_than_its_runs() {
+    let place = Place::new();
+    let state = place.state();
+    {
+        let store = SledStore::open(&state).unwrap();
+        for run in 0..200 {
+            for revision in 0..4 {
+                let mut commit = commit(&format!("run-{run}"), revision);
+                let text = noise(run << 8 | revision, 20_000);
+                commit.changes = vec![Change::VariableSet("text".into(), Text::text(text))];
+                commit.header.status = RunStatus::Succeeded;
+                commit.header.placement = Placement::Resting;
+                store.commit(&[commit]).unwrap()[0].as_ref().unwrap();
+            }
+        }
+    }
+    let room = || {
+        let files = std::fs::read_dir(state.join("store")).unwrap();
+        files
+            .map(|file| file.unwrap().metadata().unwrap().blocks() * 512)
+            .sum::<u64>()
+    };
+    let full = room();
+    let pruned = place.run(&["prune", "--keep", "1"]);
+    let said = String::from_utf8_lossy(&pruned.stdout).into_owned();
+    assert_eq!(said, "199 runs and 0 programs forgotten\n", "{pruned:?}");
+    let left = room();
+    let compacted = place.json(&["prune", "--compact", "-o", "json"]);
+    let after = room();
+    println!("{full} bytes before, {left} after `prune`, {after} compacted: {compacted}");
+    assert_eq!(compacted["compacted"]["after"], after);
+    assert!(after < full / 4 && after <= left, "{full}, {left}, {after}");
+    assert_eq!(names(&place).len(), 1);
+    let fine = place.run(&["doctor"]);
+    assert_eq!(fine.status.code(), Some(0), "{fine:?}");
+    let left: Vec<_> = std::fs::read_dir(&state)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["store"]);
 }
 
 /// Whoever dumps a store while runs are forgotten is not told that their remains cannot be read.

@@ -10,7 +10,7 @@ use windlass::machine::{
 use windlass::model::{Name, Request};
 use windlass::program::ProgramHash;
 use windlass::store::{
-    Commit, Committed, Journal, MemoryStore, Placement, ProgramSource, RunHeader, Store,
+    Checkup, Commit, Committed, Journal, MemoryStore, Placement, ProgramSource, RunHeader, Store,
     StoreError, StoredRun, StoredWorkflow, WholeRun,
 };
 use windlass::time::Timestamp;
@@ -195,6 +195,10 @@ impl Store for Disk {
 
     fn at_rest(&self) -> Option<MemoryStore> {
         self.store.at_rest()
+    }
+
+    fn backup(&self, dir: &std::path::Path) -> Result<Checkup, StoreError> {
+        self.store.backup(dir)
     }
 
     fn whole(&self, run: &str, iterations: usize) -> WholeRun {

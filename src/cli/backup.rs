@@ -1,0 +1,57 @@
+//! `windlass backup` and `windlass restore`: a copy of the store, also beside a process that owns it, and
+//! a store of such a copy.
+
+use super::access::{command, remote};
+use super::args::{BackupArgs, Global, RestoreArgs};
+use super::exit::{Exit, Failure};
+use super::output::{self, Format};
+use crate::engine::{BackedUp, restore as restored};
+use crate::server::control::{Client, Request};
+
+/// `windlass backup`.
+pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure> {
+    here(global, "backup")?;
+    // The owner may be in another folder.
+    let dir = std::path::absolute(&args.dest).map_err(Failure::Machine)?;
+    let request = Request::Backup {
+        dir: dir.display().to_string(),
+    };
+    let copied: BackedUp = command(global, &request, async |engine| engine.backup(&dir)).await?;
+    told(args.output.output, &copied, "copied to")
+}
+
+/// `windlass restore`.
+pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failure> {
+    here(global, "restore")?;
+    if Client::connect(&global.state).await?.is_some() {
+        return Err(Failure::Taken(String::from(
+            "a process owns the store that would be replaced: end that first",
+        )));
+    }
+    let copied = restored(&args.source, &global.state, args.replace)?;
+    told(args.output.output, &copied, "restored in")
+}
+
+fn here(global: &Global, what: &str) -> Result<(), Failure> {
+    match remote(global)? {
+        None => Ok(()),
+        Some(_) => Err(Failure::Usage(format!(
+            "copies of a store are made where it is: `windlass {what}` on the server's machine"
+        ))),
+    }
+}
+
+fn told(format: Format, copied: &BackedUp, done: &str) -> Result<Exit, Failure> {
+    match format {
+        Format::Table => {
+            let runs = output::counted(copied.runs, "run");
+            let mut text = format!("{runs} {done} {}, and read again there", copied.dir);
+            if let Some(old) = &copied.old {
+                text.push_str(&format!("; what was there is {old}"));
+            }
+            output::print(&output::printable(&text))?;
+        }
+        format => output::document(format, copied)?,
+    }
+    Ok(Exit::Succeeded)
+}

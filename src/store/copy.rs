@@ -1,0 +1,267 @@
+//! Copies of a store: a backup, a store that is restored, and one without the room that rows left
+//! which are gone. A copy is a store of its own: made beside its place, read again, and put there when
+//! all of it is durable. The store that is copied may be written to meanwhile; what the copy has is what
+//! that was at one moment, at the end.
+
+use super::check::Checkup;
+use super::codec;
+use super::keys::{self, Family};
+use super::kv::{Kv, KvError, prefixed};
+use super::making::{create_directories, fresh_store};
+use super::repair::{exchange, lock};
+use super::rows::{Rows, corrupt};
+use super::sled::{DIRECTORY, Sled};
+use super::stage::Stage;
+use super::{SledStore, Store, StoreError, mark};
+use nix::fcntl::FlockArg;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+/// A stage with more than this is applied.
+const FULL: usize = 1 << 20;
+
+/// What is under way to a copy.
+struct Copy<'a, T: Kv> {
+    into: &'a T,
+    stage: Stage,
+    /// The runs that it has, each with the checksum of its head.
+    runs: BTreeMap<Vec<u8>, u32>,
+    programs: BTreeSet<Vec<u8>>,
+}
+
+impl<T: Kv> Copy<'_, T> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), KvError> {
+        self.stage.copy(key, value);
+        self.flush(FULL)
+    }
+
+    fn flush(&mut self, above: usize) -> Result<(), KvError> {
+        if self.stage.len() > above {
+            self.into.apply(&self.stage)?;
+            self.into.flush()?;
+            self.stage.clear();
+        }
+        Ok(())
+    }
+
+    /// Takes away what the copy has of a run.
+    fn remove_run(&mut self, run: &str) -> Result<(), KvError> {
+        self.flush(0)?;
+        for prefix in rows_of(run) {
+            let keys: Result<Vec<_>, _> = self.into.range(prefixed(&prefix)).collect();
+            for (key, _) in keys? {
+                self.stage.remove(|out| out.extend_from_slice(key.as_ref()));
+            }
+        }
+        self.flush(0)
+    }
+}
+
+/// What the keys of all rows of a run begin with.
+fn rows_of(run: &str) -> impl Iterator<Item = Vec<u8>> {
+    Family::OF_RUN.into_iter().map(move |family| {
+        let mut prefix = Vec::new();
+        keys::of_run(&mut prefix, family, run);
+        prefix
+    })
+}
+
+fn run_of(key: &[u8]) -> Result<String, StoreError> {
+    let run = keys::parse(key).and_then(|parsed| parsed.run);
+    run.ok_or_else(|| corrupt(&format!("{}: its key does not read", keys::describe(key))))
+}
+
+impl<K: Kv> Rows<K> {
+    /// Copies all rows as they are at one moment. Runs are copied one by one while others are written
+    /// to; at the end, while nothing is written, those that moved meanwhile once more.
+    fn copy_into(&self, into: &impl Kv) -> Result<(), StoreError> {
+        let mut copy = Copy {
+            into,
+            stage: Stage::default(),
+            runs: BTreeMap::new(),
+            programs: BTreeSet::new(),
+        };
+        for (key, _) in self.heads()? {
+            let _reading = self.reading();
+            self.copy_run(&key, &mut copy)?;
+        }
+        self.copy_programs(&mut copy)?;
+        let _reading = self.reading();
+        let heads = self.heads()?;
+        for key in copy.runs.keys().cloned().collect::<Vec<_>>() {
+            if !heads.contains_key(&key) {
+                copy.remove_run(&run_of(&key)?)?;
+            }
+        }
+        for (key, crc) in &heads {
+            if copy.runs.get(key) != Some(crc) {
+                copy.remove_run(&run_of(key)?)?;
+                self.copy_run(key, &mut copy)?;
+            }
+        }
+        self.copy_programs(&mut copy)?;
+        for family in Family::ALL {
+            // The copy has a mark of its own.
+            let apart = [Family::Program, Family::Marked].contains(&family);
+            if apart || Family::OF_RUN.contains(&family) {
+                continue;
+            }
+            for row in self.rows(prefixed(&[family.byte()])) {
+                let (key, value) = row?;
+                copy.put(key.as_ref(), value.as_ref())?;
+            }
+        }
+        copy.flush(0)?;
+        into.sync(self.root()?.map_or(0, |root| root.group))?;
+        Ok(())
+    }
+
+    /// The keys of all heads, with the checksums of those.
+    fn heads(&self) -> Result<BTreeMap<Vec<u8>, u32>, StoreError> {
+        let records = self.records(prefixed(&[Family::Header.byte()]));
+        let heads = records.map(|row| {
+            let (key, first) = row?;
+            Ok((key.as_ref().to_vec(), codec::crc_of(first.as_ref())))
+        });
+        heads.collect()
+    }
+
+    /// Copies the run of a head, unless it is gone meanwhile.
+    fn copy_run(&self, head: &[u8], copy: &mut Copy<'_, impl Kv>) -> Result<(), StoreError> {
+        let Some(first) = self.kv.get(head)? else {
+            return Ok(());
+        };
+        for prefix in rows_of(&run_of(head)?) {
+            for row in self.rows(prefixed(&prefix)) {
+                let (key, value) = row?;
+                copy.put(key.as_ref(), value.as_ref())?;
+            }
+        }
+        copy.runs
+            .insert(head.to_vec(), codec::crc_of(first.as_ref()));
+        Ok(())
+    }
+
+    /// Copies the programs that the copy does not have; one never changes.
+    fn copy_programs(&self, copy: &mut Copy<'_, impl Kv>) -> Result<(), StoreError> {
+        for row in self.rows(prefixed(&[Family::Program.byte()])) {
+            let (key, value) = row?;
+            if copy.programs.insert(key.as_ref().to_vec()) {
+                copy.put(key.as_ref(), value.as_ref())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Store::backup`].
+    pub(super) fn copy_to(&self, dir: &Path) -> Result<Checkup, StoreError> {
+        let created = create_directories(dir).map_err(StoreError::Io)?;
+        let fresh = self.copy_beside(dir)?;
+        let path = dir.join(DIRECTORY);
+        let put = || {
+            fs::rename(&fresh, &path)?;
+            for folder in created.iter().filter_map(|folder| folder.parent()) {
+                let here = folder.as_os_str().is_empty();
+                File::open(if here { Path::new(".") } else { folder })?.sync_all()?;
+            }
+            File::open(dir)?.sync_all()
+        };
+        let put = put().map_err(StoreError::Io);
+        let found = put.and_then(|()| SledStore::open(dir)?.check());
+        if found.as_ref().map_or(true, |found| !found.wrong.is_empty()) {
+            // It is not what was to be copied: nobody may take it for that.
+            let _ = fs::remove_dir_all(&path).and_then(|()| fs::remove_dir_all(&fresh));
+        }
+        found
+    }
+
+    /// Makes a copy in a state directory, not in its place yet. Nothing of it can be taken back.
+    fn copy_beside(&self, dir: &Path) -> Result<PathBuf, StoreError> {
+        let openings = self.openings();
+        let fresh = fresh_store(dir);
+        let copied = self.copy_fresh(&fresh).and_then(|()| {
+            // What can be read may still be on its way to the disk.
+            self.settle(openings)
+        });
+        if copied.is_err() {
+            let _ = fs::remove_dir_all(&fresh);
+        }
+        copied.map(|()| fresh)
+    }
+
+    fn copy_fresh(&self, fresh: &Path) -> Result<(), StoreError> {
+        let _ = fs::remove_dir_all(fresh);
+        let db = Sled::raw(fresh)?;
+        self.copy_into(&db)?;
+        db.finish(fresh).map_err(StoreError::Io)
+    }
+}
+
+/// Writes the store of a state directory that no process owns anew, without the room that rows left
+/// which are gone. Gives how many bytes it had, and has.
+///
+/// # Errors
+/// As [`SledStore::open`]; the store is as it was then.
+pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
+    let path = dir.join(DIRECTORY);
+    let before = size(&path)?;
+    let beside = fresh_store(dir);
+    let compacted = compacted(dir, &path, &beside);
+    // What cannot be removed is in nobody's way.
+    let _ = fs::remove_dir_all(&beside);
+    compacted?;
+    Ok((before, size(&path)?))
+}
+
+fn compacted(dir: &Path, path: &Path, beside: &Path) -> Result<(), StoreError> {
+    let store = SledStore::open(dir)?;
+    let found = store.backup(beside)?;
+    if let Some(wrong) = found.wrong.first() {
+        return Err(corrupt(&format!("{}: {}", wrong.what, wrong.error)));
+    }
+    let copied = mark::acknowledged(&beside.join(DIRECTORY))?;
+    drop(store);
+    // Whoever was faster may have written to it.
+    let _alone = lock(dir, path, FlockArg::LockExclusiveNonblock)?;
+    if mark::acknowledged(path)? != copied {
+        let path = dir.display().to_string();
+        return Err(StoreError::Locked { path });
+    }
+    let old = exchange(dir, path, &beside.join(DIRECTORY), "store.old").map_err(StoreError::Io)?;
+    fs::remove_dir_all(old).map_err(StoreError::Io)
+}
+
+/// Puts the store of one state directory, copied, into another one. One that is there already stays
+/// beside it; gives where.
+///
+/// # Errors
+/// When the one cannot be opened or read in full, or a process owns the other.
+pub fn restore(from: &dyn Store, dir: &Path) -> Result<(Checkup, Option<PathBuf>), StoreError> {
+    let path = dir.join(DIRECTORY);
+    if !path.exists() {
+        return Ok((from.backup(dir)?, None));
+    }
+    // Whatever is there, as long as nobody owns it.
+    let _alone = match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
+        Err(error @ StoreError::Locked { .. }) => return Err(error),
+        lock => lock.ok(),
+    };
+    // In a state directory of its own it is read again before it is in its place.
+    let beside = fresh_store(dir);
+    let _ = fs::remove_dir_all(&beside);
+    let restored = from.backup(&beside).and_then(|found| {
+        let old = exchange(dir, &path, &beside.join(DIRECTORY), "store.replaced");
+        Ok((found, Some(old.map_err(StoreError::Io)?)))
+    });
+    let _ = fs::remove_dir_all(&beside);
+    restored
+}
+
+/// How many bytes the files of a database take on the disk.
+fn size(path: &Path) -> Result<u64, StoreError> {
+    use std::os::unix::fs::MetadataExt;
+    let sizes = fs::read_dir(path).map_err(StoreError::Io)?;
+    let sizes = sizes.map(|entry| Ok(entry?.metadata()?.blocks() * 512));
+    sizes.sum::<std::io::Result<u64>>().map_err(StoreError::Io)
+}

@@ -1,0 +1,219 @@
+//! Copies of a store: made beside a server that works, and without one; what is in them is what was
+//! acknowledged, and runs go on from there. What other tools copy opens, or is refused with a word.
+
+use super::process::Place;
+use crate::serve::{COUNT, SLEEP, Server};
+use crate::store_damage::copy;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// A loop that makes a step as often as it can.
+const BUSY: &str = r#"
+name: busy
+variables: { n: 0 }
+actions:
+  grow:
+    type: until
+    condition: "@greaterOrEquals(variables('n'), 100000)"
+    limit: { count: 1000, timeout: PT1H }
+    delay: PT0.05S
+    actions:
+      more: { type: incrementVariable, inputs: { name: n, value: 1 } }
+"#;
+
+/// The binary on another state directory than the place's.
+fn at(state: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.args(args).arg("--state").arg(state);
+    command.env_remove("WINDLASS_SERVER").output().unwrap()
+}
+
+/// How far the only run of a dump has counted.
+fn count(dump: &Value) -> u64 {
+    let count = &dump["runs"][0]["state"]["variables"]["n"];
+    count.as_u64().unwrap_or_else(|| panic!("{dump}"))
+}
+
+fn runs(state: &Path) -> Vec<Value> {
+    let listed = at(state, &["list", "-o", "json", "--limit", "all"]);
+    assert_eq!(listed.status.code(), Some(0), "{listed:?}");
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    listed.as_array().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_beside_a_busy_server_has_what_was_acknowledged() {
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    let mut begun = Vec::new();
+    for _ in 0..3 {
+        begun.push(server.begin(BUSY, json!({})).await);
+    }
+    for round in 0..5 {
+        let ended = server.begin(COUNT, json!({ "to": 2 })).await;
+        assert_eq!(server.end(&ended).await["status"], "Succeeded");
+        begun.push(ended);
+        // So that some are forgotten while others are copied.
+        let forgotten = server.begin(COUNT, json!({ "to": 1 })).await;
+        server.end(&forgotten).await;
+        // From another folder than the server's.
+        let name = format!("backup-{round}");
+        let mut command = place.command(&["backup", &name, "-o", "json"]);
+        let mut command = command.current_dir(place.dir.path()).spawn().unwrap();
+        let (status, _) = server.post("/v1/prune", &json!({ "keep": 100 })).await;
+        assert_eq!(status, 200);
+        assert!(command.wait().unwrap().success());
+        let dest = place.dir.path().join(name);
+        let fine = at(&dest, &["doctor"]);
+        assert_eq!(fine.status.code(), Some(0), "{fine:?}");
+        let listed = runs(&dest);
+        let there = |run: &String| listed.iter().any(|one| one["run"] == **run);
+        assert!(begun.iter().all(there), "{begun:?}: {listed:?}");
+    }
+    let again = place.run(&[
+        "backup",
+        place.dir.path().join("backup-0").to_str().unwrap(),
+    ]);
+    assert_eq!(again.status.code(), Some(2), "{again:?}");
+    server.kill();
+
+    // The runs go on from there.
+    let dest = place.dir.path().join("backup-4");
+    let copied = at(&dest, &["dump", &begun[0], "-o", "json"]);
+    let before = count(&serde_json::from_slice(&copied.stdout).unwrap());
+    let server = Server::start(&dest);
+    for _ in 0..500 {
+        let (_, run) = server.get(&format!("/v1/runs/{}/dump", begun[0])).await;
+        if count(&run) > before + 3 {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("the run stands still");
+}
+
+#[test]
+fn a_copy_is_restored_and_replaces_only_what_it_is_told_to() {
+    let place = Place::new();
+    let file = place.file("count.yaml", COUNT);
+    for id in ["one", "two"] {
+        let done = place.run(&["run", &file, "--id", id]);
+        assert_eq!(done.status.code(), Some(0), "{done:?}");
+    }
+    let dest = place.dir.path().join("deep/backup");
+    let told = place.run(&["backup", dest.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert_eq!(told.status.code(), Some(0), "{told:?}");
+    assert!(said.contains("2 runs copied to"), "{said}");
+    assert_eq!(runs(&dest), runs(&place.state()));
+    let three = place.run(&["run", &file, "--id", "three"]);
+    assert_eq!(three.status.code(), Some(0), "{three:?}");
+
+    let refused = place.run(&["restore", dest.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("--replace"), "{said}");
+    assert_eq!(runs(&place.state()).len(), 3);
+
+    let replaced = place.json(&["restore", dest.to_str().unwrap(), "--replace", "-o", "json"]);
+    assert_eq!(replaced["runs"], 2, "{replaced}");
+    assert!(
+        replaced["old"]
+            .as_str()
+            .unwrap()
+            .ends_with("store.replaced-1"),
+        "{replaced}"
+    );
+    assert_eq!(runs(&place.state()), runs(&dest));
+    let elsewhere = place.dir.path().join("elsewhere");
+    let made = at(&elsewhere, &["restore", dest.to_str().unwrap()]);
+    assert_eq!(made.status.code(), Some(0), "{made:?}");
+    assert_eq!(runs(&elsewhere), runs(&dest));
+    let next = at(&elsewhere, &["run", &file]);
+    assert_eq!(next.status.code(), Some(0), "{next:?}");
+    let left: Vec<_> = fs::read_dir(&elsewhere)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["store"]);
+
+    // Nothing comes of a copy that does not read.
+    fs::remove_file(dest.join("store/mark")).unwrap();
+    let nowhere = place.dir.path().join("nowhere");
+    let damaged = at(&nowhere, &["restore", dest.to_str().unwrap()]);
+    assert_eq!(damaged.status.code(), Some(8), "{damaged:?}");
+    assert!(!nowhere.join("store").exists());
+    let missing = at(&nowhere, &["restore", "/nowhere"]);
+    assert_eq!(missing.status.code(), Some(2), "{missing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_in_use_is_not_replaced() {
+    let (place, other) = (Place::new(), Place::new());
+    let server = Server::start(&place.state());
+    server.begin(SLEEP, json!({})).await;
+    let dest = other.dir.path().join("backup");
+    let told = place.run(&["backup", dest.to_str().unwrap()]);
+    assert_eq!(told.status.code(), Some(0), "{told:?}");
+    for args in [
+        &["restore", dest.to_str().unwrap(), "--replace"][..],
+        &["prune", "--compact"],
+    ] {
+        let refused = place.run(args);
+        assert_eq!(refused.status.code(), Some(8), "{args:?}: {refused:?}");
+    }
+    let (status, _) = server.get("/v1/runs").await;
+    assert_eq!(status, 200);
+}
+
+/// Files that are copied one after the other while they are written to, in any order: what opens has what
+/// was acknowledged when the first was copied, and what does not says how to copy.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plain_copy_of_a_live_store_opens_or_is_refused_with_a_word() {
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    for _ in 0..8 {
+        server.begin(BUSY, json!({})).await;
+    }
+    let store = place.state().join("store");
+    let (mut opened, mut refused) = (0, 0);
+    for turn in 0..12 {
+        let done = server.begin(COUNT, json!({ "to": 2 })).await;
+        server.end(&done).await;
+        let to = place.dir.path().join(format!("copy-{turn}"));
+        fs::create_dir_all(to.join("store")).unwrap();
+        let mut names: Vec<_> = fs::read_dir(&store)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        names.sort();
+        let first = turn % names.len();
+        names.rotate_left(first);
+        if turn % 2 == 1 {
+            names.reverse();
+        }
+        for name in &names {
+            let from = store.join(name);
+            match from.is_dir() {
+                true => copy(&from, &to.join("store").join(name)),
+                false => drop(fs::copy(&from, to.join("store").join(name)).unwrap()),
+            }
+            if turn % 3 == 0 {
+                // Something is acknowledged between two files.
+                let more = server.begin(COUNT, json!({ "to": 1 })).await;
+                server.end(&more).await;
+            }
+        }
+        let listed = at(&to, &["status", &done]);
+        let said = String::from_utf8_lossy(&listed.stderr).into_owned();
+        match listed.status.code() {
+            Some(0) => opened += 1,
+            Some(8) if said.contains("windlass backup") => refused += 1,
+            _ => panic!("{names:?}: {listed:?}"),
+        }
+    }
+    println!("{opened} opened, {refused} were refused");
+    assert!(opened > 0 && refused > 0);
+}
