@@ -207,8 +207,16 @@ fn is_json(essence: &str) -> bool {
 }
 
 async fn read(request: Request) -> Result<Bytes, Problem> {
+    let too_large = || {
+        let detail = format!("a body has {MAX_BODY} bytes at most");
+        Problem::new(Kind::TooLarge, detail)
+    };
+    if request.body().size_hint().lower() > MAX_BODY as u64 {
+        return Err(too_large());
+    }
     let line = request.extensions().get::<ConnectInfo<Line>>();
     let time = line.map_or(BODY_TIME, |ConnectInfo(line)| line.patience);
+    let _sends = line.map(|ConnectInfo(line)| line.place.sends());
     let body = request.into_body();
     let whole = async {
         let mut stream = body.into_data_stream();
@@ -216,8 +224,7 @@ async fn read(request: Request) -> Result<Bytes, Problem> {
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|error| Problem::new(Kind::BadRequest, error.to_string()))?;
             if bytes.len() + chunk.len() > MAX_BODY {
-                let detail = format!("a body has {MAX_BODY} bytes at most");
-                return Err(Problem::new(Kind::TooLarge, detail));
+                return Err(too_large());
             }
             bytes.extend_from_slice(&chunk);
         }

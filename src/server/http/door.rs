@@ -1,24 +1,27 @@
-//! Where connections come in: so many at a time, with or without TLS. One that sends no whole
-//! head, or takes nothing of what it is sent, is closed. This file never looks at a request.
+//! Where connections come in, with or without TLS. One that sends no whole head, or takes nothing of
+//! what it is sent, is closed. This file looks at nothing of a request but whether it asks about the
+//! server's health.
 
+use super::crowd::{Crowd, Entry, Seat, Share};
+use super::guard::OPEN;
+use super::problem::{Kind, Problem};
 use axum::body::Body;
 use axum::extract::connect_info::Connected;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::serve::{IncomingStream, Listener};
 use futures_util::StreamExt;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
@@ -27,13 +30,16 @@ use tokio_rustls::server::TlsStream;
 /// A TLS handshake takes no longer.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
+/// The head of a request takes no longer, and nor does the silence between two.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
 /// A listener.
 pub(super) struct Door {
     tcp: TcpListener,
     tls: Option<TlsAcceptor>,
-    connections: Arc<Semaphore>,
-    /// A connection that asks nothing for so long is closed: a head that does not come, or an idle
-    /// one. One that takes nothing of an answer has twice as long.
+    crowd: Arc<Crowd>,
+    /// A body may take so long, and a head too if it is shorter than [`HEAD_TIME`]. A connection
+    /// that takes nothing of an answer has twice as long.
     patience: Duration,
     handshakes: JoinSet<Option<(Io, SocketAddr)>>,
 }
@@ -48,20 +54,10 @@ impl Door {
         Self {
             tcp,
             tls,
-            connections: Arc::new(Semaphore::new(connections)),
+            crowd: Crowd::new(connections),
             patience,
             handshakes: JoinSet::new(),
         }
-    }
-
-    async fn one(
-        tcp: &TcpListener,
-        connections: &Arc<Semaphore>,
-    ) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-        let permit = Arc::clone(connections).acquire_owned().await;
-        let permit = permit.map_err(io::Error::other)?;
-        let (stream, address) = tcp.accept().await?;
-        Ok((stream, address, permit))
     }
 }
 
@@ -72,32 +68,40 @@ impl Listener for Door {
     async fn accept(&mut self) -> (Io, SocketAddr) {
         loop {
             let accepted = tokio::select! {
-                accepted = Self::one(&self.tcp, &self.connections) => accepted,
+                accepted = self.tcp.accept() => accepted,
                 Some(shaken) = self.handshakes.join_next() => match shaken {
                     Ok(Some(connection)) => return connection,
                     Ok(None) | Err(_) => continue,
                 },
             };
-            let (stream, address, permit) = match accepted {
+            let (stream, address) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
+                    self.crowd.thin();
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
             };
+            let Some(entry) = self.crowd.enter() else {
+                continue;
+            };
             let _ = stream.set_nodelay(true);
             let patience = self.patience;
             match self.tls.clone() {
-                None => return (Io::new(Stream::Plain(stream), permit, patience), address),
+                None => return (Io::new(Stream::Plain(stream), entry, patience), address),
                 Some(tls) => {
                     self.handshakes.spawn(async move {
                         let shaking =
                             tokio::time::timeout(HANDSHAKE_TIME.min(patience), tls.accept(stream));
-                        match shaking.await {
+                        let shaken = tokio::select! {
+                            shaken = shaking => shaken,
+                            () = poll_fn(|cx| entry.seat.poll_ousted(cx)) => return None,
+                        };
+                        match shaken {
                             Ok(Ok(stream)) => {
                                 let stream = Stream::Tls(Box::new(stream));
-                                Some((Io::new(stream, permit, patience), address))
+                                Some((Io::new(stream, entry, patience), address))
                             }
                             Ok(Err(_)) | Err(_) => None,
                         }
@@ -120,9 +124,7 @@ enum Stream {
 /// A connection that is closed when nothing comes of it.
 pub(super) struct Io {
     stream: Stream,
-    _permit: OwnedSemaphorePermit,
-    /// How many of its requests are being answered.
-    busy: Arc<AtomicUsize>,
+    entry: Entry,
     /// Whether anything was sent since the clock was set.
     sent: bool,
     patience: Duration,
@@ -131,27 +133,35 @@ pub(super) struct Io {
 }
 
 impl Io {
-    fn new(stream: Stream, permit: OwnedSemaphorePermit, patience: Duration) -> Self {
+    fn new(stream: Stream, entry: Entry, patience: Duration) -> Self {
         Self {
             stream,
-            _permit: permit,
-            busy: Arc::default(),
+            entry,
             sent: false,
             patience,
-            read_by: Box::pin(tokio::time::sleep(patience)),
+            read_by: Box::pin(tokio::time::sleep(HEAD_TIME.min(patience))),
             write_by: None,
         }
     }
 
-    /// Ready when it has been waited long enough for a request.
+    fn seat(&self) -> &Seat {
+        &self.entry.seat
+    }
+
+    /// Ready when it has been waited long enough for a request, or another connection needs its
+    /// place.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.seat().poll_ousted(cx).is_ready() {
+            return Poll::Ready(());
+        }
         loop {
             ready!(self.read_by.as_mut().poll(cx));
-            if self.busy.load(Ordering::Relaxed) == 0 && !self.sent {
+            if !self.seat().is_busy() && !self.sent {
                 return Poll::Ready(());
             }
             self.sent = false;
-            self.read_by.as_mut().reset(Instant::now() + self.patience);
+            let time = HEAD_TIME.min(self.patience);
+            self.read_by.as_mut().reset(Instant::now() + time);
         }
     }
 
@@ -163,8 +173,16 @@ impl Io {
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.sent = true;
-            self.write_by = None;
+            if self.write_by.take().is_some() {
+                self.entry.takes(true);
+            }
             return written;
+        }
+        if self.write_by.is_none() {
+            self.entry.takes(false);
+        }
+        if self.seat().poll_ousted(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         let time = self.patience * 2;
         let by = self
@@ -248,7 +266,7 @@ impl AsyncWrite for Io {
 /// What requests know of their connection.
 #[derive(Clone)]
 pub(super) struct Line {
-    busy: Arc<AtomicUsize>,
+    pub place: Share,
     /// How long a body may take.
     pub patience: Duration,
 }
@@ -257,36 +275,27 @@ impl Connected<IncomingStream<'_, Door>> for Line {
     fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
         let io = stream.io();
         Self {
-            busy: Arc::clone(&io.busy),
+            place: io.entry.share(),
             patience: io.patience,
         }
     }
 }
 
-/// A request that is being answered.
-struct Busy(Arc<AtomicUsize>);
-
-impl Busy {
-    fn new(line: &Line) -> Self {
-        line.busy.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(&line.busy))
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Marks a connection as busy until the last byte of the answer is taken.
+/// Marks a connection as busy until the last byte of the answer is taken. One beyond the limit is
+/// told only whether the server is there.
 pub(super) async fn mark_busy(
     ConnectInfo(line): ConnectInfo<Line>,
     request: Request,
     next: Next,
 ) -> Response {
-    let busy = Busy::new(&line);
-    let mut response = next.run(request).await;
+    let busy = line.place.busy();
+    let mut response = match OPEN.contains(&request.uri().path()) || line.place.has_room() {
+        true => next.run(request).await,
+        false => {
+            let problem = Problem::new(Kind::Unavailable, "too many connections: try again");
+            ([(header::CONNECTION, "close")], problem).into_response()
+        }
+    };
     let length = axum::body::HttpBody::size_hint(response.body()).exact();
     if let Some(length) = length {
         response

@@ -4,10 +4,12 @@
 //! became of the server meanwhile.
 
 use super::body::{Asked, Named};
+use super::crowd::Streaming;
+use super::door::Line;
 use super::problem::{Kind, Problem};
 use super::{App, Phase};
 use crate::engine::{Follower, Notice};
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -50,6 +52,7 @@ pub(super) struct EventsQuery {
     ))]
 pub(super) async fn events(
     State(app): State<Arc<App>>,
+    ConnectInfo(line): ConnectInfo<Line>,
     Named(run): Named,
     Asked(query): Asked<EventsQuery>,
     headers: HeaderMap,
@@ -73,7 +76,12 @@ pub(super) async fn events(
     if ended {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
+    let Some(streaming) = line.place.stream() else {
+        let detail = "as many streams of events as there may be connections: try again";
+        return Err(Problem::new(Kind::Unavailable, detail));
+    };
     let telling = Telling {
+        _streaming: streaming,
         follower: follower.through_pauses(),
         phase: app.phase.clone(),
         done: false,
@@ -83,6 +91,7 @@ pub(super) async fn events(
 }
 
 struct Telling {
+    _streaming: Streaming,
     follower: Follower,
     phase: watch::Receiver<Phase>,
     done: bool,

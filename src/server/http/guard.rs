@@ -14,7 +14,7 @@ use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
 /// Paths that need no token: whether the server is there says nothing about runs.
-const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+pub(super) const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 /// What is asked of every request.
 pub(super) struct Guard {

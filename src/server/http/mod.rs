@@ -2,6 +2,7 @@
 //! asked goes to the engine; nothing here knows how a run moves.
 
 mod body;
+mod crowd;
 mod door;
 mod events;
 mod guard;

@@ -70,23 +70,124 @@ async fn who_is_too_slow_is_left() {
     assert_eq!(server.get("/healthz").await.0, 200);
 }
 
+/// Asks and gives all of the answer.
+async fn ask(server: &Server, path: &str) -> String {
+    let mut stream = connect(server).await;
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    rest(&mut stream).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn beyond_so_many_connections_one_waits() {
+async fn who_says_nothing_or_little_makes_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path())
+        .args(&["--max-connections", "16", "--client-timeout", "1h"])
+        .spawn();
+    let mut idle = Vec::new();
+    for what in [
+        "",
+        "GET /v1/runs HT",
+        "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: 1000\r\n\r\n{",
+    ] {
+        for _ in 0..16 {
+            let mut stream = connect(&server).await;
+            stream.write_all(what.as_bytes()).await.unwrap();
+            idle.push(stream);
+        }
+        for path in ["/v1/runs", "/healthz", "/readyz"] {
+            let told = ask(&server, path).await;
+            assert!(
+                told.starts_with("HTTP/1.1 200"),
+                "{path} beside {what:?}: {told}"
+            );
+        }
+    }
+    // Those that came first were the first to leave.
+    assert_eq!(rest(&mut idle[0]).await, "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_head_has_ten_seconds_at_most() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path())
+        .args(&["--client-timeout", "1h"])
+        .spawn();
+    let mut stream = connect(&server).await;
+    let begun = Instant::now();
+    assert_eq!(rest(&mut stream).await, "");
+    assert!(
+        begun.elapsed() >= Duration::from_secs(9),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_is_told_when_everything_else_waits() {
     let dir = tempfile::tempdir().unwrap();
     let server = Start::new(dir.path())
         .args(&["--max-connections", "2"])
         .spawn();
-    let first = connect(&server).await;
-    let _second = connect(&server).await;
-    let mut third = connect(&server).await;
-    let ask = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    third.write_all(ask).await.unwrap();
-    let mut byte = [0];
-    let early = tokio::time::timeout(Duration::from_millis(300), third.read(&mut byte)).await;
-    assert!(early.is_err(), "it is answered beside two others");
-    drop(first);
-    let told = rest(&mut third).await;
-    assert!(told.starts_with("HTTP/1.1 200"), "{told}");
+    let run = server.begin(super::SLEEP, serde_json::Value::Null).await;
+    // Streams of events are counted apart.
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let path = format!("/v1/runs/{run}/events");
+        let stream = server
+            .ask(reqwest::Method::GET, &path)
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(stream.status(), 200);
+        streams.push(stream);
+    }
+    let told = ask(&server, &format!("/v1/runs/{run}/events")).await;
+    assert!(told.starts_with("HTTP/1.1 503"), "{told}");
+    // Two that wait for an answer are all that may: they do not leave.
+    let wait = async || {
+        let mut stream = connect(&server).await;
+        let head = format!("GET /v1/runs/{run}/result?wait=60 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream
+    };
+    let mut waiting = [wait().await, wait().await];
+    // Until both have been read, a newcomer takes the place of one that says nothing yet.
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let told = ask(&server, "/v1/runs").await;
+        if told.starts_with("HTTP/1.1 503") {
+            assert!(told.to_lowercase().contains("retry-after"), "{told}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "{told}");
+        for stream in &mut waiting {
+            let has_left = stream.try_read(&mut [0]);
+            if !has_left.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock) {
+                *stream = wait().await;
+            }
+        }
+    }
+    for path in ["/healthz", "/readyz"] {
+        let told = ask(&server, path).await;
+        assert!(told.starts_with("HTTP/1.1 200"), "{path}: {told}");
+    }
+    drop(streams);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_says_it_is_too_large_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let mut stream = connect(&server).await;
+    let head = "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Content-Length: 17000000\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut told = vec![0; 15];
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_exact(&mut told));
+    read.await.expect("it is refused at once").unwrap();
+    assert_eq!(String::from_utf8_lossy(&told), "HTTP/1.1 413 Pa");
 }
 
 #[tokio::test(flavor = "multi_thread")]
