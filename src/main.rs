@@ -3,5 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    windlass::cli::main()
+    match windlass::engine::lua_worker() {
+        Some(code) => code,
+        None => windlass::cli::main(),
+    }
 }

@@ -30,7 +30,7 @@ mod warden;
 
 pub use handler::ActivityContext;
 pub use registry::Registry;
-pub use script::{interpreter, syntax_mistakes};
+pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{MASK, SecretSources};
 
 use crate::expression::Value;

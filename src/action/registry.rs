@@ -64,7 +64,7 @@ impl Registry {
             ("data.validate", Arc::new(DataValidate)),
             ("http", Arc::new(Http::new(Arc::clone(&client)))),
             ("json.parse", Arc::new(JsonParse)),
-            ("lua", Arc::new(Lua::default())),
+            ("lua", Arc::new(Lua::new(Arc::clone(&processes)))),
             ("prolog", Arc::clone(&prolog) as _),
             ("python", Arc::new(Python::new(Arc::clone(&processes)))),
             (

@@ -62,7 +62,7 @@ pub use retry::{FAILED, RETRY_FROM_LABEL, RETRY_LABEL};
 pub use run::{RunFailure, RunHandle};
 pub use schedule::SCHEDULE_LABEL;
 
-pub use crate::action::{ActivityContext, Registry, SecretSources};
+pub use crate::action::{ActivityContext, Registry, SecretSources, lua_worker};
 pub use crate::diagnostic::Diagnostics;
 pub use crate::dialect::json_schema;
 /// Which format a workflow has, as far as that is to be seen.

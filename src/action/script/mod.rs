@@ -4,11 +4,13 @@
 
 mod log;
 mod lua;
+mod pool;
 mod prolog;
 mod python;
 mod syntax;
 
 pub(super) use lua::Lua;
+pub use lua::lua_worker;
 pub(super) use prolog::Prolog;
 pub(super) use python::Python;
 pub use syntax::syntax_mistakes;
@@ -18,6 +20,7 @@ use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 use nix::unistd::{AccessFlags, access};
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,19 +39,26 @@ pub fn interpreter(language: &str) -> Result<(), String> {
     let (program, package) = match language {
         "python" => ("python3", "python3"),
         "prolog" => ("swipl", "swi-prolog-nox"),
-        // Lua is part of the engine.
+        "lua" => return lua::program().map(drop),
         _ => return Ok(()),
     };
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .any(|file| file.is_file() && access(&file, AccessFlags::X_OK).is_ok());
-    if found {
+    if on_path(program).is_some() {
         return Ok(());
     }
     Err(format!(
         "there is no `{program}` on this machine; install it (Debian: apt-get install {package})"
     ))
+}
+
+/// A program on the `PATH`.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut files = std::env::split_paths(&path).map(|folder| folder.join(program));
+    files.find(|file| can_run(file))
+}
+
+fn can_run(file: &Path) -> bool {
+    file.is_file() && access(file, AccessFlags::X_OK).is_ok()
 }
 
 /// One script to run.

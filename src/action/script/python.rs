@@ -1,24 +1,11 @@
-//! `python`: `python3` processes that stay warm from one script to the next. A worker that is cut,
-//! dies, prints garbage or has grown is thrown away; that is one fault of one action. It never
-//! reads what a script prints but for the log.
+//! `python`: `python3` processes that stay warm.
 
-use super::log::Log;
-use super::{Job, MAX_OUTPUT, Outcome, bounded, broken, failed, interpreter, slots};
-use crate::action::inputs::invalid;
-use crate::action::json;
-use crate::action::process::{ProcessError, Processes, Running, Spec};
-use crate::action::surroundings;
+use super::Job;
+use super::pool::Pool;
+use crate::action::process::Processes;
 use crate::action::{Attempt, Executor};
-use crate::expression::{Object, Value};
-use crate::model::{Fault, Request, fault_kind};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{ChildStdin, ChildStdout};
-use tokio::sync::Semaphore;
+use crate::model::Request;
+use std::sync::Arc;
 
 /// What a worker runs.
 const WORKER: &str = include_str!("worker.py");
@@ -26,252 +13,25 @@ const WORKER: &str = include_str!("worker.py");
 /// Bytes of memory of a script when the action does not say.
 const DEFAULT_MEMORY: usize = 1 << 30;
 
-/// Bytes of an answer beside what the script gives.
-const MARGIN: u64 = 4 << 10;
-
 /// The executor of `python`.
 pub(in crate::action) struct Python {
-    processes: Arc<Processes>,
-    /// Workers that have nothing to do; the last one used is used next.
-    idle: Mutex<Vec<Worker>>,
-    slots: Semaphore,
-    next_id: AtomicU64,
+    pool: Pool,
 }
 
 impl Python {
     pub(in crate::action) fn new(processes: Arc<Processes>) -> Self {
+        let command = || Ok(["python3", "-c", WORKER].map(str::to_owned).to_vec());
         Self {
-            processes,
-            idle: Mutex::default(),
-            slots: Semaphore::new(slots()),
-            next_id: AtomicU64::new(1),
+            pool: Pool::new("python", command, processes),
         }
-    }
-
-    async fn run(&self, request: &Request) -> Result<Value, Fault> {
-        let job = Job::read(request, DEFAULT_MEMORY)?;
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let line = line(id, &job, request)?;
-        let _slot = self.slots.acquire().await;
-        // Dropped, and so killed, unless it comes through all of this.
-        let mut worker = self.worker()?;
-        let asked = bounded(request, worker.ask(&line, &request.action)).await?;
-        let Some(bytes) = asked.map_err(|error| broken(format!("lost the worker: {error}")))?
-        else {
-            return Err(worker.post_mortem().await);
-        };
-        let answer: Answer = read(&bytes)?;
-        if answer.id != id {
-            return Err(broken("the python worker answered what nobody asked"));
-        }
-        if !answer.spent && worker.is_quiet() {
-            self.idle().push(worker);
-        }
-        answer.into_result()
-    }
-
-    /// A worker that lives, or a new one.
-    fn worker(&self) -> Result<Worker, Fault> {
-        // One pop a turn: the lock is not held while a dead one is dropped.
-        while let Some(mut worker) = { self.idle().pop() } {
-            if worker.lives() {
-                return Ok(worker);
-            }
-        }
-        Worker::start(&self.processes)
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Vec<Worker>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Executor for Python {
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
-        Box::pin(self.run(request))
-    }
-}
-
-/// A job as the worker reads it.
-#[derive(Serialize)]
-struct Line<'a> {
-    id: u64,
-    code: &'a str,
-    globals: &'a Object,
-    live: Option<&'a str>,
-    env: BTreeMap<&'a str, &'a str>,
-    /// Where it runs; the worker's own folder without it.
-    folder: Option<PathBuf>,
-    memory: usize,
-}
-
-fn line(id: u64, job: &Job<'_>, request: &Request) -> Result<Vec<u8>, Fault> {
-    let attempt = request.attempt.to_string();
-    let line = Line {
-        id,
-        code: job.code,
-        globals: &job.globals,
-        live: job.live,
-        env: BTreeMap::from([
-            ("WINDLASS_IDEMPOTENCY_KEY", request.key.as_str()),
-            ("WINDLASS_ATTEMPT", attempt.as_str()),
-        ]),
-        folder: surroundings::folder().map(|folder| folder.to_path_buf()),
-        memory: job.memory,
-    };
-    let mut bytes = serde_json::to_vec(&line)
-        .map_err(|error| invalid(format!("`globals` cannot be sent to python: {error}")))?;
-    bytes.push(b'\n');
-    Ok(bytes)
-}
-
-/// What the worker answers.
-#[derive(Deserialize)]
-struct Answer {
-    id: u64,
-    /// The worker is not to be used again.
-    spent: bool,
-    #[serde(default)]
-    fault: Option<Failure>,
-    #[serde(default)]
-    result: Value,
-    #[serde(default)]
-    returned: bool,
-    #[serde(default)]
-    state: Value,
-    #[serde(default)]
-    locals: Value,
-}
-
-#[derive(Deserialize)]
-struct Failure {
-    failed: Failed,
-    #[serde(rename = "type")]
-    class: String,
-    message: String,
-    line: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Failed {
-    Raised,
-    TooLarge,
-}
-
-fn read(bytes: &[u8]) -> Result<Answer, Fault> {
-    if bytes.len() > MAX_OUTPUT {
-        let message = format!("the script gave more than {} MiB", MAX_OUTPUT >> 20);
-        return Err(Fault::new(fault_kind::TOO_LARGE, message));
-    }
-    json::weighed(bytes, "what the script gave")?;
-    serde_json::from_slice(bytes)
-        .map_err(|error| broken(format!("the python worker wrote no answer: {error}")))
-}
-
-impl Answer {
-    fn into_result(self) -> Result<Value, Fault> {
-        let Some(failure) = self.fault else {
-            let outcome = Outcome {
-                result: self.result,
-                returned: self.returned,
-                state: self.state,
-                locals: self.locals,
-            };
-            return Ok(outcome.into_value());
-        };
-        Err(match failure.failed {
-            Failed::Raised => failed(&failure.class, &failure.message, failure.line),
-            Failed::TooLarge => Fault::new(fault_kind::TOO_LARGE, failure.message),
+        Box::pin(async {
+            let job = Job::read(request, DEFAULT_MEMORY)?;
+            Ok(self.pool.run(&job, request).await?.into_value())
         })
-    }
-}
-
-/// A `python3` that waits for jobs.
-struct Worker {
-    running: Running,
-    jobs: ChildStdin,
-    answers: BufReader<ChildStdout>,
-    log: Log,
-}
-
-impl Worker {
-    fn start(processes: &Processes) -> Result<Self, Fault> {
-        let spec = Spec {
-            argv: ["python3", "-c", WORKER].map(str::to_owned).to_vec(),
-            env: Vec::new(),
-            cwd: None,
-            stdin: Some(Vec::new()),
-        };
-        let mut running = processes.start(&spec).map_err(not_started)?;
-        let child = &mut running.child;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(jobs), Some(answers), Some(stderr)) = pipes else {
-            return Err(broken("python3 was started without its pipes"));
-        };
-        Ok(Self {
-            running,
-            jobs,
-            answers: BufReader::new(answers),
-            log: Log::new(stderr),
-        })
-    }
-
-    /// Whether it still waits for jobs.
-    fn lives(&mut self) -> bool {
-        matches!(self.running.child.try_wait(), Ok(None))
-    }
-
-    /// Whether it has said nothing beyond its answer.
-    fn is_quiet(&self) -> bool {
-        self.answers.buffer().is_empty()
-    }
-
-    /// The line that answers a job; none when the worker ended before it was whole.
-    async fn ask(&mut self, job: &[u8], action: &str) -> std::io::Result<Option<Vec<u8>>> {
-        let mut answer = Vec::new();
-        self.log.begin(action);
-        {
-            let talk = async {
-                // One that is gone reads nothing; its answer tells.
-                let _ = self.jobs.write_all(job).await;
-                let limit = MAX_OUTPUT as u64 + MARGIN;
-                let mut answers = (&mut self.answers).take(limit);
-                answers.read_until(b'\n', &mut answer).await
-            };
-            tokio::pin!(talk);
-            loop {
-                tokio::select! {
-                    biased;
-                    read = &mut talk => {
-                        read?;
-                        break;
-                    }
-                    () = self.log.read() => {}
-                }
-            }
-        }
-        self.log.drain();
-        let whole = answer.ends_with(b"\n") || answer.len() > MAX_OUTPUT;
-        Ok(whole.then_some(answer))
-    }
-
-    /// Why it ended.
-    async fn post_mortem(mut self) -> Fault {
-        self.log.drain();
-        let last_words = self.log.last_words();
-        match self.running.end(last_words).await {
-            Ok(finished) => {
-                broken(format!("the python worker {}", finished.describe())).code(finished.code)
-            }
-            Err(error) => broken(format!("the python worker is gone: {error}")),
-        }
-    }
-}
-
-fn not_started(error: ProcessError) -> Fault {
-    match interpreter("python") {
-        Err(missing) => invalid(missing),
-        Ok(()) => broken(error.to_string()),
     }
 }

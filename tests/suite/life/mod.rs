@@ -9,6 +9,7 @@ mod folder;
 mod gone;
 mod lacking;
 mod limits;
+mod lua;
 mod many;
 mod outage;
 mod policy;

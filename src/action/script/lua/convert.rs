@@ -1,11 +1,10 @@
 //! Values to Lua and back. A table with the keys 1 to n is an array, any other an object, so that
 //! `{}` is an object; a whole number comes back as an integer (spec: tea.md, tea-observed.md).
 
-use super::super::MAX_OUTPUT;
+use crate::action::script::MAX_OUTPUT;
 use crate::expression::{MAX_RESULT_DEPTH, Object, Value};
 use mlua::Table;
 use mlua::prelude::{Lua as State, LuaResult, LuaValue};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Doubles up to here are exact integers.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -32,8 +31,6 @@ enum What {
     Deep,
     #[error("is larger than {} MiB", MAX_OUTPUT >> 20)]
     Large,
-    #[error("was being read when the attempt was cut")]
-    Cut,
     #[error("cannot be read: {0}")]
     Unreadable(mlua::Error),
 }
@@ -78,13 +75,8 @@ pub(super) fn to_lua(lua: &State, value: &Value) -> LuaResult<LuaValue> {
 }
 
 /// A value out of a state; `name` is what a refusal calls it.
-pub(super) fn from_lua(
-    value: &LuaValue,
-    name: &str,
-    is_cut: &AtomicBool,
-) -> Result<Value, Refused> {
+pub(super) fn from_lua(value: &LuaValue, name: &str) -> Result<Value, Refused> {
     let mut reader = Reader {
-        is_cut,
         left: MAX_OUTPUT,
         path: vec![name.to_owned()],
     };
@@ -94,15 +86,14 @@ pub(super) fn from_lua(
     })
 }
 
-struct Reader<'a> {
-    is_cut: &'a AtomicBool,
+struct Reader {
     /// Bytes, about, that may still come: tables that are shared count each time.
     left: usize,
     /// Where it is; left as it is when something is refused.
     path: Vec<String>,
 }
 
-impl Reader<'_> {
+impl Reader {
     fn value(&mut self, value: &LuaValue) -> Result<Value, What> {
         self.spend(8)?;
         match value {
@@ -185,9 +176,6 @@ impl Reader<'_> {
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), What> {
-        if self.is_cut.load(Ordering::Relaxed) {
-            return Err(What::Cut);
-        }
         self.left = self.left.checked_sub(bytes).ok_or(What::Large)?;
         Ok(())
     }
