@@ -12,7 +12,7 @@ use super::process::Processes;
 use super::reflection::Evaluate;
 use super::schema::{DataValidate, ValidateSchema};
 use super::script::{Lua, Prolog, Python};
-use super::secrets::{SecretSources, Secrets};
+use super::secrets::{Mask, Opened, SecretSources, Secrets};
 use super::shell::Shell;
 use super::surroundings::Surroundings;
 use super::{Attempt, Executor};
@@ -106,6 +106,7 @@ impl Registry {
                 folder: None,
                 again: true,
                 state: None,
+                secrets: None,
             },
         }
     }
@@ -264,14 +265,24 @@ impl Registry {
     pub async fn execute(&self, request: &Request) -> Result<Value, Fault> {
         let opened = self.secrets.open(request)?;
         match opened {
-            None => self.placed(request).await,
-            Some(opened) => opened.mask.outcome(self.placed(&opened.request).await),
+            None => self.placed(request, None).await,
+            Some(Opened { request, mask }) => {
+                let outcome = self.placed(&request, Some(Arc::clone(&mask))).await;
+                mask.outcome(outcome)
+            }
         }
     }
 
     /// One attempt that knows where it is, and whether it is the first.
-    async fn placed(&self, request: &Request) -> Result<Value, Fault> {
-        let here = self.surroundings.clone();
+    async fn placed(
+        &self,
+        request: &Request,
+        secrets: Option<Arc<Mask>>,
+    ) -> Result<Value, Fault> {
+        let here = Surroundings {
+            secrets,
+            ..self.surroundings.clone()
+        };
         here.scope(self.attempt(request)).await
     }
 

@@ -283,7 +283,7 @@ impl Secrets {
                 inputs,
                 ..request.clone()
             },
-            mask: Mask::of(values.values().map(String::as_str)),
+            mask: Arc::new(Mask::of(values.values().map(String::as_str))),
         }))
     }
 }
@@ -291,10 +291,11 @@ impl Secrets {
 /// A request that holds secrets. It is never kept.
 pub struct Opened {
     pub request: Request,
-    pub mask: Mask,
+    pub mask: Arc<Mask>,
 }
 
 /// Finds secrets in what comes back.
+#[derive(Debug)]
 pub struct Mask {
     /// None when there is nothing to find.
     found: Option<Regex>,
@@ -363,6 +364,12 @@ impl Mask {
             ),
             other => other,
         }
+    }
+
+    pub fn finds(&self, text: &str) -> bool {
+        self.found
+            .as_ref()
+            .is_some_and(|found| found.is_match(text))
     }
 
     fn text(&self, text: &str) -> Option<String> {

@@ -2,6 +2,7 @@
 //! may have been made before. It never changes the folder of the engine's own process, and never
 //! says what an attempt left.
 
+use super::secrets::Mask;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ pub(super) struct Surroundings {
     pub again: bool,
     /// The state directory of the engine, in whose store no action writes.
     pub state: Option<Arc<Path>>,
+    /// Finds the secrets of the program.
+    pub secrets: Option<Arc<Mask>>,
 }
 
 impl Surroundings {
@@ -31,6 +34,12 @@ impl Surroundings {
 /// The folder of the run whose action this task works on.
 pub(super) fn folder() -> Option<Arc<Path>> {
     CURRENT.try_with(|here| here.folder.clone()).ok().flatten()
+}
+
+/// Whether there is a secret of the program in this.
+pub(super) fn holds_secret(bytes: &[u8]) -> bool {
+    let secrets = CURRENT.try_with(|here| here.secrets.clone()).ok().flatten();
+    secrets.is_some_and(|secrets| secrets.finds(&String::from_utf8_lossy(bytes)))
 }
 
 /// A path of an action, from the run's folder unless it is absolute.

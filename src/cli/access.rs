@@ -72,7 +72,8 @@ pub fn remote(global: &Global) -> Result<Option<Remote>, Failure> {
         return Ok(None);
     };
     let token = inputs::token(global.token_file.as_deref())?;
-    Remote::new(url, token).map(Some).map_err(Failure::Usage)
+    let remote = Remote::new(url, token, global.allow_plain_http);
+    remote.map(Some).map_err(Failure::Usage)
 }
 
 /// Asks a server elsewhere. One that is about to leave is asked again.

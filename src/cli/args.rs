@@ -42,6 +42,10 @@ pub struct Global {
     /// A file with the token of the server; WINDLASS_TOKEN has the token itself
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// A token may go over plain http: to the server of --server on another machine, or, with
+    /// `serve`, from there, because a proxy in front speaks TLS
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_ALLOW_PLAIN_HTTP", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub allow_plain_http: bool,
     /// Tells more on standard error
     #[arg(short, long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_VERBOSE", action = ArgAction::Count)]
     pub verbose: u8,
@@ -272,9 +276,6 @@ pub struct ServeArgs {
         value_delimiter = ','
     )]
     pub allow_origin: Vec<String>,
-    /// May be reached from other machines without TLS, because a proxy in front speaks it
-    #[arg(long, env = "WINDLASS_ALLOW_PLAIN_HTTP", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
-    pub allow_plain_http: bool,
     /// So many connections at a time
     #[arg(
         long,

@@ -253,19 +253,25 @@ pub fn run_id(id: &str) -> Result<String, Failure> {
 /// The environment variable that holds the token itself.
 const TOKEN: &str = "WINDLASS_TOKEN";
 
-/// The token of a file, or of the environment; an empty one is none.
+/// The token of a file, or of the environment. An empty one is a mistake: nobody would notice that
+/// there is none.
 pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
     let text = match file {
         Some(path) => std::fs::read_to_string(path).map_err(|error| Failure::Unreadable {
             path: path.display().to_string(),
             error,
         })?,
-        None => std::env::var(TOKEN).unwrap_or_default(),
+        None => match std::env::var_os(TOKEN) {
+            None => return Ok(None),
+            Some(given) => given.to_string_lossy().into_owned(),
+        },
     };
     let token = text.trim();
     let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
     match (token.is_empty(), file) {
-        (true, None) => Ok(None),
+        (true, None) => Err(Failure::Usage(format!(
+            "{TOKEN} is empty: put the token into it, or unset it"
+        ))),
         (true, Some(path)) => Err(Failure::Usage(format!("{} holds no token", path.display()))),
         (false, _) if !visible => Err(Failure::Usage(String::from(
             "a token has no spaces and nothing but ASCII",

@@ -28,7 +28,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
             }),
             _ => None,
         },
-        allow_plain: args.allow_plain_http,
+        allow_plain: global.allow_plain_http,
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
         connections: args.max_connections,

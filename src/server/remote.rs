@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::time::Duration;
+use url::Host;
 
 /// How long a connection may take to come about.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -47,6 +48,19 @@ pub struct Remote {
     token: Option<String>,
 }
 
+/// Whether a URL leads to this machine.
+fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
+        None => false,
+    }
+}
+
 /// An answer that only says what a run does.
 #[derive(Deserialize)]
 struct Told {
@@ -57,11 +71,19 @@ impl Remote {
     /// A server at a URL, with the token that it wants. Nothing is sent yet.
     ///
     /// # Errors
-    /// When the URL is none of http or https, in words.
-    pub fn new(url: &str, token: Option<String>) -> Result<Self, String> {
+    /// When the URL is none of http or https, or when the token would go to another machine as plain
+    /// text and nobody allowed that, in words.
+    pub fn new(url: &str, token: Option<String>, allow_plain: bool) -> Result<Self, String> {
         let parsed = Url::parse(url).map_err(|error| format!("`{url}` is no URL: {error}"))?;
         if !matches!(parsed.scheme(), "http" | "https") || parsed.host().is_none() {
             return Err(format!("`{url}` is no URL of a server: http://HOST:PORT"));
+        }
+        if token.is_some() && parsed.scheme() == "http" && !allow_plain && !is_here(&parsed) {
+            let host = parsed.host_str().unwrap_or_default();
+            return Err(format!(
+                "the token would go to {host} as plain text: ask https://{host}, or say \
+                 --allow-plain-http where nobody listens on the way"
+            ));
         }
         let http = reqwest::Client::builder()
             // A redirect would take the token elsewhere.

@@ -2,6 +2,7 @@
 //! the machine's certificates takes longer than a whole short run.
 
 use super::egress::{self, Denied};
+use super::redirect;
 use super::reply::Reply;
 use super::request;
 use crate::expression::Value;
@@ -17,6 +18,9 @@ use tokio::sync::OnceCell;
 /// How long a connection may take to come about, within the attempt's own time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// So many redirects are followed.
+const MAX_REDIRECTS: usize = 10;
+
 const USER_AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 
 /// A lazy HTTP client.
@@ -29,11 +33,6 @@ pub(in crate::action) struct Client {
     /// It reaches the public internet only.
     public_only: bool,
 }
-
-/// The plain client met a redirect to https.
-#[derive(Debug, thiserror::Error)]
-#[error("the redirect needs TLS")]
-struct NeedsTls;
 
 impl Client {
     /// A client for guests: it reaches the public internet only, and uses no proxy, which would
@@ -50,31 +49,34 @@ impl Client {
         if !self.public_only {
             return builder;
         }
-        let follow = Policy::default();
-        let policy = Policy::custom(move |attempt| match egress::check(attempt.url()) {
-            Err(denied) => attempt.error(denied),
-            Ok(()) => follow.redirect(attempt),
-        });
         builder
             .dns_resolver(Arc::new(egress::PublicOnly))
             .no_proxy()
-            .redirect(policy)
     }
 
-    /// Calls and reads the whole reply.
+    /// Calls, follows redirects, and reads the whole reply.
     ///
     /// # Errors
-    /// `http` for a status of 400 or above, with the output kept; `connection`; `too_large`.
-    pub(in crate::action) async fn call(&self, call: reqwest::Request) -> Result<Reply, Fault> {
-        let method = call.method().clone();
-        let url = call.url().clone();
-        if self.public_only {
-            egress::check(&url)
-                .map_err(|error| Fault::new(fault_kind::DENIED, error.to_string()))?;
+    /// `http` for a status of 400 or above, with the output kept, and for redirects that are not
+    /// followed; `connection`; `denied`; `too_large`.
+    pub(in crate::action) async fn call(&self, mut call: reqwest::Request) -> Result<Reply, Fault> {
+        for _ in 0..=MAX_REDIRECTS {
+            let url = call.url().clone();
+            if self.public_only {
+                egress::check(&url)
+                    .map_err(|error| Fault::new(fault_kind::DENIED, error.to_string()))?;
+            }
+            let method = call.method().clone();
+            let again = call.try_clone();
+            let response = self.send(call).await;
+            let response = response.map_err(|error| connection_fault(&url, error))?;
+            match redirect::next(again, &response)? {
+                None => return Reply::read(&method, response).await,
+                Some(next) => call = next,
+            }
         }
-        let told = |error: reqwest::Error| connection_fault(&url, error);
-        let response = self.send(call).await.map_err(told)?;
-        Reply::read(&method, response).await
+        let message = format!("{} redirects too often", shown(call.url()));
+        Err(Fault::new(fault_kind::HTTP, message))
     }
 
     /// Posts a value as JSON, as handlers and models are called.
@@ -110,36 +112,11 @@ impl Client {
         if call.url().scheme() == "https" || self.secure.initialized() {
             return self.secure().await?.execute(call).await;
         }
-        let again = call.try_clone();
-        let sent = self.plain().await?.execute(call).await;
-        match (sent, again) {
-            // From the start, because a redirect may change method and headers. It is called
-            // twice at most once in the life of a process: from then on the secure client is
-            // there.
-            (Err(error), Some(again)) if source_is::<NeedsTls>(&error) => {
-                self.secure().await?.execute(again).await
-            }
-            (sent, _) => sent,
-        }
+        self.plain().await?.execute(call).await
     }
 
     async fn plain(&self) -> reqwest::Result<&reqwest::Client> {
-        let follow = Policy::default();
-        let public_only = self.public_only;
-        let policy = Policy::custom(move |attempt| match attempt.url().scheme() {
-            "https" => attempt.error(NeedsTls),
-            _ if public_only => match egress::check(attempt.url()) {
-                Err(denied) => attempt.error(denied),
-                Ok(()) => follow.redirect(attempt),
-            },
-            _ => follow.redirect(attempt),
-        });
-        let build = || async {
-            self.builder()
-                .tls_built_in_root_certs(false)
-                .redirect(policy)
-                .build()
-        };
+        let build = || async { self.builder().tls_built_in_root_certs(false).build() };
         self.plain.get_or_try_init(build).await
     }
 
@@ -160,6 +137,8 @@ fn builder() -> reqwest::ClientBuilder {
     reqwest::Client::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_TIMEOUT)
+        // They are followed here, where what must stay behind is known.
+        .redirect(Policy::none())
 }
 
 /// The URL as it may be shown: without user, password, query and fragment, where secrets are.
@@ -179,23 +158,18 @@ pub(super) fn connection_fault(url: &Url, error: reqwest::Error) -> Fault {
         return Fault::new(fault_kind::DENIED, denied.to_string());
     }
     let shown = shown(error.url().unwrap_or(url));
-    let what = if error.is_redirect() {
-        format!("{shown} redirects too often")
-    } else if error.is_connect() || error.is_request() {
+    let what = if error.is_connect() || error.is_request() {
         format!("cannot reach {shown}")
     } else {
         format!("the answer of {shown} broke off")
     };
     let refused = error.is_builder();
-    let redirects = error.is_redirect();
     let message = match causes(&error.without_url()) {
         causes if causes.is_empty() => what,
         causes => format!("{what}: {causes}"),
     };
     if refused {
         Fault::new(fault_kind::INPUT, message)
-    } else if redirects {
-        Fault::new(fault_kind::HTTP, message)
     } else {
         Fault::new(fault_kind::CONNECTION, message).transient()
     }
@@ -216,10 +190,6 @@ fn causes(error: &dyn Error) -> String {
         next = cause.source();
     }
     said.join(": ")
-}
-
-fn source_is<T: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
-    source_of::<T>(error).is_some()
 }
 
 fn source_of<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {

@@ -10,7 +10,7 @@ use url::Host;
 
 /// An address that is not on the public internet.
 #[derive(Debug, thiserror::Error)]
-#[error("{0} leads to {1}, which is not on the public internet")]
+#[error("{0} leads to {1}, which is not on the public internet: --allow-private-network")]
 pub(super) struct Denied(pub String, pub IpAddr);
 
 /// A resolver that gives public addresses only.

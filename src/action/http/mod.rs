@@ -4,6 +4,7 @@
 mod client;
 mod egress;
 mod links;
+mod redirect;
 mod reply;
 mod request;
 

@@ -16,6 +16,7 @@ mod policy;
 mod private;
 pub mod process;
 mod prune;
+mod redirects;
 mod retry;
 mod schedules;
 mod secrets;

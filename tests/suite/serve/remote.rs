@@ -248,6 +248,63 @@ async fn a_server_with_a_certificate_speaks_tls() {
     assert!(said.contains("key.pem"), "{said}");
 }
 
+#[test]
+fn a_token_does_not_go_out_as_plain_text() {
+    let list = |server: &str, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command.args(["list", "--server", server]).args(args);
+        command.env("WINDLASS_TOKEN", "secret").output().unwrap()
+    };
+    let refused = list("http://windlass.invalid:1", &[]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    let said = text(&refused);
+    assert!(said.contains("--allow-plain-http"), "{said}");
+    assert!(said.contains("https://windlass.invalid"), "{said}");
+    // To this machine, over TLS, or when it is told so, it does: here nobody answers.
+    for (server, args) in [
+        ("http://localhost:1", &[][..]),
+        ("http://127.0.0.1:1", &[]),
+        ("http://[::1]:1", &[]),
+        ("https://windlass.invalid:1", &[]),
+        ("http://windlass.invalid:1", &["--allow-plain-http"]),
+    ] {
+        let tried = list(server, args);
+        assert_eq!(tried.status.code(), Some(8), "{server}: {}", text(&tried));
+    }
+}
+
+#[test]
+fn an_empty_token_is_none_that_protects() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path(), "token", "\n");
+    for (token, args) in [
+        ("", &["serve", "--listen", "127.0.0.1:0"][..]),
+        ("", &["list", "--server", "http://127.0.0.1:1"]),
+        (
+            "x",
+            &["serve", "--listen", "127.0.0.1:0", "--token-file", &file],
+        ),
+        (
+            "x",
+            &[
+                "list",
+                "--server",
+                "http://127.0.0.1:1",
+                "--token-file",
+                &file,
+            ],
+        ),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command
+            .args(args)
+            .arg("--state")
+            .arg(dir.path().join("state"));
+        let output = command.env("WINDLASS_TOKEN", token).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?} {}", text(&output));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_are_lines() {
     let dir = tempfile::tempdir().unwrap();
