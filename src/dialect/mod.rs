@@ -3,6 +3,7 @@
 
 mod append;
 mod canvas;
+mod checks;
 mod duration;
 mod handlers;
 mod loom;

@@ -4,6 +4,7 @@ use super::Canvas;
 use super::node::{Body, Reading, open};
 use super::tree::{Agent, Ports, Shell, Socket, Text, What};
 use crate::diagnostic::nearest;
+use crate::dialect::checks;
 use crate::dialect::reader::{Fields, constant, keep};
 use crate::expression::{Object, PortKind, Template, Value};
 use crate::source::{Entry, Kind};
@@ -186,6 +187,7 @@ impl Canvas<'_> {
         let code = node.data.need(&mut self.reader, "code", node.span, hint);
         let code = code.and_then(|entry| Some((entry, self.reader.text(entry, hint)?)));
         if let (Some(language), Some((entry, text))) = (language, code) {
+            checks::data_in_code(&mut self.reader, language, "inputs", &entry.value, false);
             let script = self.reader.script(language, &entry.value, text);
             // A file that is named twice is read twice.
             keep(&mut self.whole.scripts, script);
@@ -279,6 +281,9 @@ impl Canvas<'_> {
                 let hint = "leave one of them out";
                 self.reader.error("conflict", entry.key_span, what, hint);
                 continue;
+            }
+            if *name == "authentication" {
+                checks::authentication(&mut self.reader, &entry.value);
             }
             found.push((name, self.rendered(&entry.value)));
         }

@@ -4,6 +4,7 @@
 use super::Loom;
 use super::action::{Act, Body};
 use crate::diagnostic::nearest;
+use crate::dialect::checks;
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
 use crate::hir::{Call, RetryPolicy, StepKind, Wait};
@@ -167,8 +168,9 @@ impl Loom<'_> {
                 }
             }
         }
-        for key in ["body", "authentication"] {
-            inputs.pass(act, self, key);
+        inputs.pass(act, self, "body");
+        if let Some(entry) = inputs.pass(act, self, "authentication") {
+            checks::authentication(&mut self.reader, &entry.value);
         }
         self.asynchronous(act, &mut inputs);
         let retry = self.retry_in_inputs(act, &mut inputs);
@@ -287,8 +289,7 @@ impl Loom<'_> {
                 };
                 if template.as_constant().is_none() {
                     let what = "data is rendered into the text of a command";
-                    let hint = "a value could be read as code: pass it through env: { NAME: \"…\" } \
-                                and write \"$NAME\", or use command: [program, argument]";
+                    let hint = checks::DATA_IN_COMMAND;
                     self.reader
                         .warning("data-in-command", run.value.span, what, hint);
                 }
@@ -309,9 +310,27 @@ impl Loom<'_> {
         for key in ["env", "cwd", "stdin"] {
             inputs.pass(act, self, key);
         }
+        if let Some(entry) = inputs.pass(act, self, "check") {
+            self.check_flag(entry);
+        }
         let timeout = self.attempt_timeout(act, &mut inputs);
         let inputs = inputs.finish(self);
         Self::call("shell", inputs, timeout).into()
+    }
+
+    /// `check: false`: whoever reads the exit code takes care of a command that failed.
+    fn check_flag(&mut self, entry: &Entry) {
+        let computed = |loom: &mut Self| loom.reader.template(&entry.value).as_constant().is_none();
+        let fits = match &entry.value.kind {
+            Kind::Bool(_) => true,
+            Kind::String(_) => computed(self),
+            _ => false,
+        };
+        if !fits {
+            let hint = "check: false lets a command fail: read its `exitCode`";
+            self.reader
+                .wrong_type(&entry.value, "`check`", "true or false", hint);
+        }
     }
 
     /// `activity` and `actor`: the handler's name, and its input or all the other keys. In loom the

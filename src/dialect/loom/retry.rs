@@ -14,12 +14,17 @@ use std::time::Duration;
 const EXAMPLE: &str =
     "for example retry: { type: exponential, count: 5, interval: PT2S, maxInterval: PT1M }";
 const TYPES: [&str; 3] = ["none", "fixed", "exponential"];
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 15] = [
     fault_kind::TIMEOUT,
     fault_kind::CONNECTION,
     fault_kind::HTTP,
     fault_kind::HANDLER,
     fault_kind::SHELL,
+    fault_kind::SCRIPT,
+    fault_kind::AI,
+    fault_kind::DENIED,
+    fault_kind::SECRET,
+    fault_kind::TERMINATED,
     fault_kind::EXPRESSION,
     fault_kind::INPUT,
     fault_kind::LIMIT,
@@ -204,34 +209,55 @@ impl Loom<'_> {
         }
     }
 
+    fn code(&mut self, code: i64, node: &Node) -> Option<RetryOn> {
+        let known = u16::try_from(code)
+            .ok()
+            .filter(|code| (100..=599).contains(code));
+        if known.is_none() {
+            let what = format!("{code} is no status code");
+            let hint = "status codes are from 100 to 599";
+            self.reader.error("out-of-range", node.span, what, hint);
+        }
+        known.map(RetryOn::Code)
+    }
+
     fn on(&mut self, node: &Node) -> Option<RetryOn> {
         let hint = "a status code (503), a class (5xx), or a kind of error (timeout, connection)";
         match &node.kind {
-            Kind::Int(code @ 100..=599) => u16::try_from(*code).ok().map(RetryOn::Code),
             Kind::String(_) => {
                 let text = node.as_str().unwrap_or_default().to_ascii_lowercase();
-                if let Ok(code) = text.parse::<u16>() {
-                    return Some(RetryOn::Code(code));
+                if let Ok(code) = text.parse::<i64>() {
+                    return self.code(code, node);
                 }
-                if let Some(class) = text.strip_suffix("xx")
-                    && let Ok(class) = class.parse::<u8>()
-                {
-                    return Some(RetryOn::Class(class));
+                if let Some(class) = text.strip_suffix("xx") {
+                    let known = class
+                        .parse::<u8>()
+                        .ok()
+                        .filter(|class| (1..=5).contains(class));
+                    if known.is_none() {
+                        let what = format!("`{text}` is no class of status codes");
+                        let hint = "classes are 1xx, 2xx, 3xx, 4xx and 5xx";
+                        self.reader.error("out-of-range", node.span, what, hint);
+                    }
+                    return known.map(RetryOn::Class);
                 }
-                if !KINDS.contains(&text.as_str())
-                    && let Some(near) = nearest(&text, KINDS)
-                {
+                if !KINDS.contains(&text.as_str()) {
                     let what = format!("`{text}` is no kind of error that the engine makes");
-                    let hint = format!("did you mean `{near}`?");
-                    self.reader.warning("unknown-kind", node.span, what, hint);
+                    match nearest(&text, KINDS) {
+                        Some(near) => {
+                            let hint = format!("did you mean `{near}`?");
+                            self.reader.error("unknown-kind", node.span, what, hint);
+                        }
+                        // A handler or a stub may make one.
+                        None => {
+                            let hint = format!("its own are: {}", KINDS.join(", "));
+                            self.reader.warning("unknown-kind", node.span, what, hint);
+                        }
+                    }
                 }
                 Some(RetryOn::Kind(Name::from(text)))
             }
-            Kind::Int(code) => {
-                let what = format!("{code} is no status code");
-                self.reader.error("out-of-range", node.span, what, hint);
-                None
-            }
+            Kind::Int(code) => self.code(*code, node),
             _ => {
                 self.reader
                     .wrong_type(node, "what to retry on", "text", hint);

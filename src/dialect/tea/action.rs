@@ -7,6 +7,7 @@ use super::script::Language;
 use super::{Place, Tea, evaluate, make};
 use crate::diagnostic::nearest;
 use crate::dialect::append::{self, TEA_FILES as FILES};
+use crate::dialect::checks;
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
 use crate::hir::{Assignment, Block, StepKind};
@@ -226,6 +227,7 @@ impl<'n> Tea<'_, 'n> {
         let mut inputs: Vec<(Template, Template)> = Vec::with_capacity(with.len() + 1);
         for argument in with {
             let value = self.reader.template(&argument.value);
+            self.check(name, argument, &value);
             inputs.push((text(&argument.key), value));
         }
         let schema = with.iter().find(|entry| entry.key == "schema");
@@ -259,6 +261,22 @@ impl<'n> Tea<'_, 'n> {
             _ => {}
         }
         inputs
+    }
+
+    /// What can be told of an argument before a run.
+    fn check(&mut self, name: &str, argument: &Entry, value: &Template) {
+        match (name, argument.key.as_str()) {
+            ("shell", "run") if !value.references().is_empty() => {
+                let what = "data is rendered into the text of a command";
+                let span = argument.value.span;
+                self.reader
+                    .warning("data-in-command", span, what, checks::DATA_IN_COMMAND);
+            }
+            ("http" | "http.get" | "http.post", "authentication") => {
+                checks::authentication(&mut self.reader, &argument.value);
+            }
+            _ => {}
+        }
     }
 
     /// `reflection.evaluate` by itself: `custom` is code of this file, the rest an executor.
@@ -332,6 +350,7 @@ impl<'n> Tea<'_, 'n> {
                 }
             };
             let value = self.reader.template(&entry.value);
+            self.check(name, entry, &value);
             inputs.push((text(key), value));
         }
         if !has_url {

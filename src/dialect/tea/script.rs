@@ -3,6 +3,7 @@
 use super::make::{given, jinja, merge, object, replace, script_state};
 use super::node::{Made, Sink};
 use super::{Place, Tea, make};
+use crate::dialect::checks;
 use crate::dialect::reader::{Fields, keep};
 use crate::expression::{Template, Wire};
 use crate::hir::Assignment;
@@ -137,6 +138,9 @@ impl<'n> Tea<'_, 'n> {
             }
             Language::Lua | Language::Prolog => make::text(text),
         };
+        let is_template = language == Language::Python;
+        let executor = language.executor();
+        checks::data_in_code(&mut self.reader, executor, "state", code, is_template);
         let mut globals = globals;
         let variables = Template::wire(Wire::Root(Name::from("variables")));
         globals.push(("variables", variables));
