@@ -44,7 +44,7 @@ fn denied_here(policy: Policy, members: &Object) -> Option<String> {
     let elsewhere = has("base_url") || has("api_base");
     if elsewhere && !has("api_key") && !has("api_key_file") {
         return Some(String::from(
-            "a server of one's own needs a key of one's own: give `api_key` with the address",
+            "no flag lets the operator's key be sent to another server: give `api_key` with the address",
         ));
     }
     None

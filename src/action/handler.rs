@@ -40,6 +40,8 @@ pub(super) enum Target {
     Url(String),
     /// A URL that a guest's workflow names.
     GuestUrl(String),
+    /// A command that a guest's workflow names and may not run.
+    Denied,
 }
 
 /// The handlers by name; the executor of `activity`, `actor`, `connector` and
@@ -80,7 +82,9 @@ impl Handlers {
     /// Adds a handler that a workflow declares, as far as the policy lets it.
     pub(super) fn add_declared(&mut self, name: Name, target: HandlerTarget, policy: Policy) {
         match target {
-            HandlerTarget::Command(_) if !policy.shell => {}
+            HandlerTarget::Command(_) if !policy.shell => {
+                self.targets.insert(name, Target::Denied);
+            }
             HandlerTarget::Url(url) if !policy.private_network => {
                 self.targets.insert(name, Target::GuestUrl(url));
             }
@@ -160,6 +164,10 @@ impl Handlers {
                 let reply = self.client.post_json(url, &input, request).await;
                 answer(name, reply).map_err(retried)
             }
+            Some(Target::Denied) => {
+                let message = format!("the handler `{name}` may not run a command: --allow-shell");
+                Err(Fault::new(fault_kind::DENIED, message))
+            }
             Some(Target::GuestUrl(url)) => {
                 let reply = self.guests.post_json(url, &input, request).await;
                 answer(name, reply).map_err(retried)
@@ -208,7 +216,7 @@ impl Executor for Handlers {
         let (name, _) = name_and_input(request).ok()?;
         match self.target(name)? {
             Target::Url(_) | Target::GuestUrl(_) => Some(super::http::DEFAULT_TIMEOUT),
-            Target::Closure(_) | Target::Command(_) => None,
+            Target::Closure(_) | Target::Command(_) | Target::Denied => None,
         }
     }
 
@@ -216,7 +224,7 @@ impl Executor for Handlers {
         let (name, _) = name_and_input(request).ok()?;
         match self.target(name)? {
             Target::Url(url) | Target::GuestUrl(url) => Url::parse(url).ok(),
-            Target::Closure(_) | Target::Command(_) => None,
+            Target::Closure(_) | Target::Command(_) | Target::Denied => None,
         }
     }
 }

@@ -18,7 +18,9 @@ use super::surroundings::Surroundings;
 use super::{Attempt, Executor};
 use crate::diagnostic::nearest;
 use crate::expression::{MAX_ACTION_DEPTH, Value};
-use crate::model::{Fault, Handler, HandlerTarget, Name, Policy, Request, fault_kind};
+use crate::model::{
+    Dialect, Fault, Handler, HandlerTarget, Name, Origin, Policy, Request, fault_kind,
+};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,6 +43,9 @@ pub struct Registry {
     /// What reaches the public internet only, for guests.
     guests: Arc<BTreeMap<&'static str, Arc<dyn Executor>>>,
     secrets: Secrets,
+    /// What guests may do.
+    guest_policy: Policy,
+    /// What its actions may do.
     policy: Policy,
     surroundings: Surroundings,
 }
@@ -101,6 +106,7 @@ impl Registry {
             guests: Arc::new(BTreeMap::from(for_guests)),
             handlers: Arc::new(Handlers::new(client, guests, processes)),
             secrets: Secrets::default(),
+            guest_policy: Policy::GUEST,
             policy: Policy::TRUSTED,
             surroundings: Surroundings {
                 folder: None,
@@ -151,13 +157,30 @@ impl Registry {
         layered
     }
 
-    /// This registry for a program that may do only so much. Handlers that the operator gave
-    /// stay as they are; what a workflow declares after this is bound by the policy.
+    /// What guests may do; without this nothing.
+    pub fn let_guests(&mut self, policy: Policy) {
+        self.guest_policy = policy;
+    }
+
+    /// What workflows of an origin may do.
     #[must_use]
-    pub fn restricted(&self, policy: Policy) -> Self {
+    pub fn policy_of(&self, origin: Origin) -> Policy {
+        match origin {
+            Origin::Operator => Policy::TRUSTED,
+            Origin::Guest => self.guest_policy,
+        }
+    }
+
+    /// This registry for a program of this origin and format. Handlers that the operator gave stay as they
+    /// are; what a workflow declares after this is bound by its policy.
+    #[must_use]
+    pub fn of(&self, origin: Origin, dialect: Dialect) -> Self {
+        let policy = self.policy_of(origin);
+        // TEA reads the environment freely, and who may run commands sees it anyway.
+        let free = dialect == Dialect::Tea && policy.shell;
         Self {
             policy,
-            secrets: self.secrets.of_guest(!policy.secrets),
+            secrets: self.secrets.of_guest(origin == Origin::Guest).reading(free),
             ..self.clone()
         }
     }
@@ -198,6 +221,18 @@ impl Registry {
     /// Which secrets workflows of guests may name; a `*` stands for any text. Without this none.
     pub fn let_guests_name(&mut self, patterns: Vec<String>) {
         self.secrets.let_guests_name(patterns);
+    }
+
+    /// Which variables of the environment expressions may read, besides those that they may
+    /// already; a `*` stands for any text.
+    pub fn let_read(&mut self, patterns: &[String]) {
+        self.secrets.let_read(patterns);
+    }
+
+    /// Whether the program may read this variable of the environment.
+    #[must_use]
+    pub fn reads(&self, variable: &str) -> bool {
+        self.secrets.reads(variable)
     }
 
     /// Whether workflows of guests may name this secret.
@@ -274,11 +309,7 @@ impl Registry {
     }
 
     /// One attempt that knows where it is, and whether it is the first.
-    async fn placed(
-        &self,
-        request: &Request,
-        secrets: Option<Arc<Mask>>,
-    ) -> Result<Value, Fault> {
+    async fn placed(&self, request: &Request, secrets: Option<Arc<Mask>>) -> Result<Value, Fault> {
         let here = Surroundings {
             secrets,
             ..self.surroundings.clone()

@@ -169,6 +169,10 @@ pub struct Secrets {
     for_guests: Arc<Vec<String>>,
     /// Its actions are a guest's.
     of_guest: bool,
+    /// Which variables of the environment may be read.
+    readable: Arc<Vec<String>>,
+    /// All of them may be.
+    free: bool,
 }
 
 impl Secrets {
@@ -190,10 +194,38 @@ impl Secrets {
         }
     }
 
-    /// Whether guests may name this secret. Who may read the environment at all is told earlier.
+    /// The same for a program that may read all of the environment, or only what it is let.
+    #[must_use]
+    pub fn reading(self, free: bool) -> Self {
+        Self { free, ..self }
+    }
+
+    /// Variables of the environment that may be read; a `*` in a name stands for any text.
+    pub fn let_read(&mut self, patterns: &[String]) {
+        Arc::make_mut(&mut self.readable).extend_from_slice(patterns);
+    }
+
+    /// Whether a variable of the environment may be read.
+    #[must_use]
+    pub fn reads(&self, variable: &str) -> bool {
+        self.free || self.readable.iter().any(|pattern| fits(pattern, variable))
+    }
+
+    /// Whether guests may name this secret. What they may read of the environment is told apart.
     #[must_use]
     pub fn lets_guests_name(&self, name: &str) -> bool {
         of_environment(name).is_some() || self.for_guests.iter().any(|pattern| fits(pattern, name))
+    }
+
+    /// The flag that would let the program name this secret; none when it may.
+    fn denied(&self, name: &str) -> Option<String> {
+        match of_environment(name) {
+            Some(variable) => (!self.reads(variable)).then(|| format!("--allow-env {variable}")),
+            None => {
+                let may = !self.of_guest || self.lets_guests_name(name);
+                (!may).then(|| format!("--allow-secret {name}"))
+            }
+        }
     }
 
     pub fn sources(&self) -> &SecretSources {
@@ -232,10 +264,10 @@ impl Secrets {
         let mut values = BTreeMap::new();
         let all: BTreeSet<&Name> = self.uses.values().flatten().collect();
         for name in all {
-            if self.of_guest && !self.lets_guests_name(name) {
+            if let Some(flag) = self.denied(name) {
                 if own.contains(name) {
-                    let message =
-                        format!("the secret `{name}` may not be named here: --allow-secret");
+                    let shown = of_environment(name).unwrap_or(name);
+                    let message = format!("the secret `{shown}` may not be named here: {flag}");
                     return Err(Fault::new(fault_kind::DENIED, message));
                 }
                 continue;

@@ -1,6 +1,7 @@
 //! The commands and their flags. Every flag has an environment variable.
 
 use super::output::{Colour, Format};
+use super::permits::{EnvArgs, GuestArgs};
 use crate::engine::parse_duration;
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -321,32 +322,9 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub guests: GuestArgs,
     #[command(flatten)]
+    pub env: EnvArgs,
+    #[command(flatten)]
     pub handlers: HandlerArgs,
-}
-
-/// What workflows that come over HTTP may do.
-#[derive(Clone, Debug, Args)]
-pub struct GuestArgs {
-    /// Workflows that come over HTTP may run commands and read the environment
-    #[arg(long, env = "WINDLASS_ALLOW_SHELL", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
-    pub allow_shell: bool,
-    /// Workflows that come over HTTP may run Python and Prolog
-    #[arg(long, env = "WINDLASS_ALLOW_SCRIPTS", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
-    pub allow_scripts: bool,
-    /// Workflows that come over HTTP may write files of this machine
-    #[arg(long, env = "WINDLASS_ALLOW_FILES", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
-    pub allow_files: bool,
-    /// Workflows that come over HTTP may reach addresses that are not on the public internet
-    #[arg(long, env = "WINDLASS_ALLOW_PRIVATE_NETWORK", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
-    pub allow_private_network: bool,
-    /// A secret that workflows that come over HTTP may name; a * stands for any text
-    #[arg(
-        long,
-        env = "WINDLASS_ALLOW_SECRET",
-        value_name = "NAME",
-        value_delimiter = ','
-    )]
-    pub allow_secret: Vec<String>,
 }
 
 /// A duration as people write it on a command line.
@@ -377,6 +355,10 @@ impl std::str::FromStr for Lasting {
 pub struct ResumeArgs {
     /// The run; without it every unfinished run, paused ones too
     pub run: Option<String>,
+    #[command(flatten)]
+    pub guests: GuestArgs,
+    #[command(flatten)]
+    pub env: EnvArgs,
     #[command(flatten)]
     pub handlers: HandlerArgs,
     #[command(flatten)]
@@ -572,6 +554,10 @@ pub struct RetryArgs {
     #[arg(long, env = "WINDLASS_ID", value_name = "ID")]
     pub id: Option<String>,
     #[command(flatten)]
+    pub guests: GuestArgs,
+    #[command(flatten)]
+    pub env: EnvArgs,
+    #[command(flatten)]
     pub handlers: HandlerArgs,
     #[command(flatten)]
     pub events: EventArgs,
@@ -651,6 +637,8 @@ pub struct LoadArgs {
     /// {name: {value}}, also inside of `parameters`
     #[arg(long, env = "WINDLASS_PARAMETERS", value_name = "FILE")]
     pub parameters: Option<PathBuf>,
+    #[command(flatten)]
+    pub env: EnvArgs,
 }
 
 /// Which handlers there are besides the workflow's own, and where secrets are.

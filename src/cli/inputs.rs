@@ -4,7 +4,7 @@ use super::args::{HandlerArgs, LoadArgs};
 use super::exit::Failure;
 use crate::engine::expression::{MAX_WEIGHT, too_heavy, weight_of_json, weight_of_yaml};
 use crate::engine::{
-    Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Policy, Value, parse_duration,
+    Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Origin, Value, parse_duration,
     read_file,
 };
 use serde::Deserialize;
@@ -23,7 +23,7 @@ pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, F
         ),
     };
     Ok(LoadOptions {
-        policy: Policy::TRUSTED,
+        origin: Origin::Operator,
         dialect,
         max_count: load.max_count,
         max_timeout,
@@ -31,6 +31,7 @@ pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, F
         secrets: secrets(handlers)?,
         parameters: load.parameters.as_deref().map(read_file).transpose()?,
         folder: folder(),
+        allow_env: load.env.allow_env.clone(),
     })
 }
 

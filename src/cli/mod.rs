@@ -20,6 +20,7 @@ mod logs;
 mod man;
 mod memory;
 mod output;
+mod permits;
 mod progress;
 mod prune;
 mod resume;
@@ -38,7 +39,7 @@ use crate::engine::{Timestamp, now};
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
 use exit::{Exit, Failure};
-use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use output::Screen;
 use std::future::Future;
 use std::process::ExitCode;
@@ -95,6 +96,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Run(args) => block_on(&mut workers(), run::run(global, screen, args)),
         Command::Serve(args) => {
             memory::give_back_what_is_freed();
+            as_many_files_as_may_be();
             block_on(&mut workers(), serve::serve(global, screen, args))
         }
         Command::Resume(args) => block_on(&mut workers(), resume::resume(global, screen, args)),
@@ -144,6 +146,14 @@ fn enough_files() -> Result<(), Failure> {
         }
         // Where the limit is not known, whatever needs a file says so.
         _ => Ok(()),
+    }
+}
+
+/// Every connection of a server is a file, and the usual limit is as many as there may be of them.
+fn as_many_files_as_may_be() {
+    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        // One that cannot be raised stays as it is.
+        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 

@@ -11,11 +11,16 @@ use super::signals::Signals;
 
 /// The command. A run that has ended already prints its result again.
 pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Result<Exit, Failure> {
+    let load = LoadArgs {
+        env: args.env.clone(),
+        ..LoadArgs::default()
+    };
     let setup = Setup {
         state: global.state.clone(),
         server: remote(global)?,
         create: false,
-        options: inputs::options(&LoadArgs::default(), &args.handlers)?,
+        options: inputs::options(&load, &args.handlers)?,
+        guests: args.guests.clone(),
         screen,
     };
     let view = View {

@@ -22,11 +22,16 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
         Some(id) => inputs::run_id(id)?,
         None => new_id(&old.workflow),
     };
+    let load = LoadArgs {
+        env: args.env.clone(),
+        ..LoadArgs::default()
+    };
     let setup = Setup {
         state: global.state.clone(),
         server: remote(global)?,
         create: false,
-        options: inputs::options(&LoadArgs::default(), &args.handlers)?,
+        options: inputs::options(&load, &args.handlers)?,
+        guests: args.guests.clone(),
         screen,
     };
     let view = View {

@@ -6,6 +6,7 @@ use super::exit::{Exit, Failure};
 use super::follow::{View, follow, handler_flags, place_flag};
 use super::inputs;
 use super::output::{self, Format, Screen};
+use super::permits::GuestArgs;
 use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
 use crate::engine::{self, new_id};
@@ -35,6 +36,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         server: remote(global)?,
         create: true,
         options,
+        guests: GuestArgs::default(),
         screen,
     };
     if args.detach && setup.server.is_none() {
@@ -45,7 +47,10 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     let mut warnings = workflow.warnings().clone();
     if session.is_joined() {
         // Whoever carries it out has secrets and handlers of its own.
-        warnings.forget(&["missing-secret", "missing-handler"]);
+        warnings.forget(&["missing-secret", "missing-handler", "denied"]);
+    } else if let Err(refused) = workflow.refuse_denied() {
+        session.leave(&mut Signals::new()?).await;
+        return Err(refused.into());
     }
     if !warnings.is_empty() {
         screen.say(&warnings.render(workflow.bundle(), screen.error_colour));

@@ -7,7 +7,7 @@ use super::inputs;
 use super::output::Screen;
 use super::signals::Signals;
 use crate::engine::{
-    Engine, EngineError, Limits, LoadOptions, Policy, PruneFilter, SecretSources, parse_duration,
+    Engine, EngineError, Limits, LoadOptions, PruneFilter, SecretSources, parse_duration,
 };
 use crate::server::{Options, TlsFiles};
 use std::sync::Arc;
@@ -39,6 +39,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     let load = LoadArgs {
         max_count: args.max_count,
         max_timeout: args.max_timeout.clone(),
+        env: args.env.clone(),
         ..LoadArgs::default()
     };
     let read = inputs::options(&load, &args.handlers)?;
@@ -88,17 +89,8 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
         live_runs: args.max_runs.unwrap_or(usual.live_runs),
         ..usual
     };
-    let guests = Policy {
-        shell: args.guests.allow_shell,
-        scripts: args.guests.allow_scripts,
-        files: args.guests.allow_files,
-        private_network: args.guests.allow_private_network,
-        secrets: false,
-    };
-    let mut builder = Engine::builder()
-        .limits(limits)
-        .guest_policy(guests)
-        .guest_secrets(args.guests.allow_secret.clone());
+    let mut builder = args.guests.on(Engine::builder().limits(limits));
+    builder = builder.allow_env(&options.allow_env);
     if let Some(directory) = &options.secrets {
         builder = builder.secrets(SecretSources::default().with_directory(directory));
     }

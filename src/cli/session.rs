@@ -5,6 +5,7 @@ use super::access::{PATIENCE, PAUSE, Reach, is_gone, reach};
 use super::args::HandlerArgs;
 use super::exit::Failure;
 use super::output::Screen;
+use super::permits::GuestArgs;
 use super::signals::Signals;
 use crate::engine::{
     Engine, EngineBuilder, EngineError, LoadOptions, Notice, RunStatus, ScheduleError,
@@ -54,13 +55,16 @@ pub struct Setup {
     pub create: bool,
     /// Handlers and caps.
     pub options: LoadOptions,
+    /// What guests may do.
+    pub guests: GuestArgs,
     /// Where warnings go.
     pub screen: Screen,
 }
 
 impl Setup {
     fn open(&self, create: bool) -> Result<Engine, EngineError> {
-        let mut builder: EngineBuilder = Engine::builder();
+        let mut builder: EngineBuilder = self.guests.on(Engine::builder());
+        builder = builder.allow_env(&self.options.allow_env);
         for (name, target) in &self.options.handlers {
             builder = builder.register_handler(name, target.clone());
         }

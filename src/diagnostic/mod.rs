@@ -134,6 +134,17 @@ impl Diagnostics {
             .retain(|one| one.severity == Severity::Error || !codes.contains(&one.code));
     }
 
+    /// Makes errors of the warnings of this code; false: there are none.
+    pub fn refuse(&mut self, code: &str) -> bool {
+        let mut any = false;
+        for one in self.items.iter_mut().filter(|one| one.code == code) {
+            one.severity = Severity::Error;
+            any = true;
+        }
+        self.errors |= any;
+        any
+    }
+
     /// Adds one that knows more than what was said under its code at its place.
     pub fn supersede(&mut self, diagnostic: Diagnostic) {
         let same = |item: &Diagnostic| (item.code, item.span) == (diagnostic.code, diagnostic.span);

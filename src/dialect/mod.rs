@@ -5,6 +5,7 @@ mod append;
 mod canvas;
 mod checks;
 mod duration;
+mod environment;
 mod handlers;
 mod loom;
 mod reader;

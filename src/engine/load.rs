@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
 use crate::expression::{MAX_COMPUTED_DEPTH, Object, Value, of_environment};
 use crate::hir;
-use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Policy};
+use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Origin};
 use crate::program::{self, Op, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
 use crate::source::{Bundle, SourceFile, Span};
@@ -34,8 +34,11 @@ pub struct LoadOptions {
     pub max_timeout: Option<Duration>,
     /// Handlers besides the engine's; the workflow's own come before them.
     pub handlers: Vec<(String, HandlerTarget)>,
-    /// What its runs may do.
-    pub policy: Policy,
+    /// Whose it is.
+    pub origin: Origin,
+    /// The variables of the environment that expressions may read, besides the engine's; a `*`
+    /// stands for any text.
+    pub allow_env: Vec<String>,
     /// A directory of secrets, which comes before the engine's sources.
     pub secrets: Option<PathBuf>,
     /// The file with the values of a Logic Apps definition's parameters.
@@ -56,7 +59,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
         caps: Caps::default(),
         parameters: None,
         folder: None,
-        policy: Policy::TRUSTED,
+        origin: Origin::Operator,
         quiet: true,
     };
     bare.with(options).load_file(path, options.dialect)
@@ -160,6 +163,22 @@ impl Workflow {
             });
         }
         Ok(self)
+    }
+
+    /// Refuses it when it reads what it may not, of which only a warning was given.
+    ///
+    /// # Errors
+    /// [`LoadError::Refused`].
+    pub fn refuse_denied(&self) -> Result<(), LoadError> {
+        let mut diagnostics = self.warnings.clone();
+        if !diagnostics.refuse("denied") {
+            return Ok(());
+        }
+        let bundle = self.source.bundle.clone();
+        Err(LoadError::Refused {
+            diagnostics,
+            bundle,
+        })
     }
 
     /// What it was read from.
@@ -275,8 +294,8 @@ pub(super) struct Workflows {
     pub caps: Caps,
     /// The values of a definition's parameters.
     pub parameters: Option<SourceFile>,
-    /// What runs of the workflows may do.
-    pub policy: Policy,
+    /// Whose the workflows are.
+    pub origin: Origin,
     /// What relative paths of their actions are from.
     pub folder: Option<String>,
     /// Nothing starts here, so that nothing can be lacking.
@@ -290,6 +309,7 @@ impl Workflows {
         for (name, target) in &options.handlers {
             registry.register_handler(name, target.clone());
         }
+        registry.let_read(&options.allow_env);
         if let Some(directory) = &options.secrets {
             let sources = registry.secret_sources().clone();
             registry.set_secrets(sources.with_directory(directory));
@@ -301,7 +321,7 @@ impl Workflows {
                 timeout: options.max_timeout.or(self.caps.timeout),
             },
             parameters: options.parameters.clone(),
-            policy: options.policy,
+            origin: options.origin,
             folder: options.folder.clone(),
             quiet: self.quiet,
         }
@@ -343,7 +363,7 @@ impl Workflows {
             });
         };
         self.missing_handlers(&workflow, &mut diagnostics);
-        self.missing_secrets(&workflow, &mut diagnostics);
+        self.missing_secrets(&workflow, self.origin, &mut diagnostics);
         self.denied(&workflow, &mut diagnostics);
         missing_interpreters(&workflow, &mut diagnostics);
         if diagnostics.has_errors() {
@@ -357,7 +377,7 @@ impl Workflows {
             dialect: workflow.dialect,
             max_count: self.caps.count(workflow.dialect),
             max_timeout_ms: u64::try_from(self.caps.timeout().as_millis()).unwrap_or(u64::MAX),
-            policy: self.policy,
+            origin: self.origin,
             folder: self.folder.clone(),
         };
         match compile(&workflow, hash(&source), caps(&source)) {
@@ -419,22 +439,30 @@ impl Workflows {
 
     /// What a run that is to go on needs and this process does not have. Its actions would fail for
     /// good, so it stands still instead, until somebody goes on with it and gives that.
-    fn lacking(&self, workflow: &hir::Workflow) -> Option<String> {
+    fn lacking(&self, workflow: &hir::Workflow, origin: Origin) -> Option<String> {
         let mut lacking = Diagnostics::default();
         self.missing_handlers(workflow, &mut lacking);
-        self.missing_secrets(workflow, &mut lacking);
+        self.missing_secrets(workflow, origin, &mut lacking);
         let first = lacking.sorted().into_iter().next()?;
         let hint = first.hint.as_deref().unwrap_or_default();
         Some(format!("{}: {hint}", first.message))
     }
 
     /// Warns of secrets that are not there: they may come until the action starts.
-    fn missing_secrets(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+    fn missing_secrets(
+        &self,
+        workflow: &hir::Workflow,
+        origin: Origin,
+        diagnostics: &mut Diagnostics,
+    ) {
         for (step, call) in workflow.calls() {
             for name in workflow.secrets_of(call) {
                 let is_left = of_environment(&name)
                     .is_some_and(|variable| !call.inputs.needs_variable(variable));
-                if is_left || !self.may_name(&name) || self.registry.secret_sources().knows(&name) {
+                if is_left
+                    || !self.may_name(&name, origin)
+                    || self.registry.secret_sources().knows(&name)
+                {
                     continue;
                 }
                 let (shown, hint) = match of_environment(&name) {
@@ -461,35 +489,52 @@ impl Workflows {
     }
 
     /// Whether runs may name a secret. Who may not is not told either whether there is one.
-    fn may_name(&self, secret: &str) -> bool {
-        self.policy.secrets || self.registry.lets_guests_name(secret)
+    fn may_name(&self, secret: &str, origin: Origin) -> bool {
+        origin == Origin::Operator || self.registry.lets_guests_name(secret)
     }
 
     /// Refuses what the operator does not allow, as far as it can be seen before a run.
     fn denied(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        let registry = self.registry.of(self.origin, workflow.dialect);
+        for read in &workflow.environment {
+            if registry.reads(&read.name) {
+                continue;
+            }
+            let what = format!(
+                "the variable `{}` of the environment may not be read",
+                read.name
+            );
+            // Who only looks at a file has nothing to allow.
+            let found = match self.quiet {
+                true => Diagnostic::warning("denied", read.span, what),
+                false => Diagnostic::error("denied", read.span, what),
+            };
+            let or = match workflow.dialect {
+                Dialect::Tea => ", and so does --allow-shell",
+                Dialect::Loom | Dialect::Azure | Dialect::Canvas => "",
+            };
+            let hint = format!("--allow-env {} allows it{or}", read.name);
+            diagnostics.push(found.hint(hint));
+        }
         let mut refuse = |span, what: String, flag: &str| {
             let hint = format!("the operator of the server allows it with {flag}");
             diagnostics.push(Diagnostic::error("denied", span, what).hint(hint));
         };
+        let policy = self.registry.policy_of(self.origin);
         for (step, call) in workflow.calls() {
-            if let Some(flag) = self.policy.denies(&call.executor) {
+            if let Some(flag) = policy.denies(&call.executor) {
                 let what = format!("`{}` may not use `{}` here", step.name, call.executor);
                 refuse(step.span, what, flag);
             }
             for name in workflow.secrets_of(call) {
-                if !self.may_name(&name) {
+                if !self.may_name(&name, self.origin) {
                     let what = format!("`{}` may not name the secret `{name}` here", step.name);
                     refuse(step.span, what, &format!("--allow-secret {name}"));
                 }
             }
         }
-        // Who may run commands sees it anyway.
-        for read in workflow.environment.iter().filter(|_| !self.policy.shell) {
-            let what = format!("`env.{}`: the environment may not be read here", read.name);
-            refuse(read.span, what, "--allow-shell");
-        }
         for handler in &workflow.handlers {
-            if !self.policy.shell && matches!(handler.target, HandlerTarget::Command(_)) {
+            if !policy.shell && matches!(handler.target, HandlerTarget::Command(_)) {
                 let what = format!("the handler `{}` may not run a command here", handler.name);
                 refuse(handler.span, what, "--allow-shell");
             }
@@ -506,7 +551,7 @@ impl Workflows {
                 named.extend(call.secrets.iter().cloned());
             }
         }
-        let registry = self.registry.restricted(source.policy);
+        let registry = self.registry.of(source.origin, source.dialect);
         let registry = registry.in_folder(source.folder.as_deref().map(Path::new));
         let registry = registry.with_handlers(&program.handlers);
         let registry = registry.with_secrets(secrets);
@@ -548,7 +593,7 @@ impl Loader for Workflows {
     fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
         let workflow = read_stored(source)?;
         if !self.quiet
-            && let Some(lacking) = self.lacking(&workflow)
+            && let Some(lacking) = self.lacking(&workflow, source.origin)
         {
             return Err(lacking);
         }
@@ -602,7 +647,7 @@ fn hash(source: &ProgramSource) -> ProgramHash {
     part(source.dialect.as_str().as_bytes());
     part(&source.max_count.to_be_bytes());
     part(&source.max_timeout_ms.to_be_bytes());
-    part(&source.policy.bytes());
+    part(&source.origin.bytes());
     part(source.folder.as_deref().unwrap_or_default().as_bytes());
     for file in &source.bundle.files {
         part(file.path.as_bytes());

@@ -71,7 +71,7 @@ pub use crate::dialect::of as dialect_of;
 pub use crate::expression;
 pub use crate::expression::{Context, Object, Subject, TryError, Value, evaluate_line};
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
-pub use crate::model::{Answer, Dialect, HandlerTarget, Policy, Status};
+pub use crate::model::{Answer, Dialect, HandlerTarget, Origin, Policy, Status};
 pub use crate::program::{Program, dot, mermaid};
 pub use crate::scheduler::{Limits, Metrics, ScheduleError, Step, Update, now};
 pub use crate::source::{Bundle, SourceFile};
@@ -81,7 +81,7 @@ pub use crate::time::{Timestamp, format_duration, parse_duration};
 use crate::dialect::Caps;
 use crate::machine::Event;
 use crate::model::{Fault, Name};
-use crate::scheduler::{Scheduler, Start, Watcher, watch};
+use crate::scheduler::{Loaded, Scheduler, Start, Watcher, watch};
 use crate::store::{MemoryStore, SledStore, Store};
 use load::Workflows;
 use named::Compiled;
@@ -101,7 +101,6 @@ pub struct EngineBuilder {
     registry: Registry,
     caps: Caps,
     limits: Limits,
-    guests: Option<Policy>,
     quiet: bool,
 }
 
@@ -140,6 +139,14 @@ impl EngineBuilder {
         self
     }
 
+    /// The variables of the environment that expressions may read; a `*` stands for any text.
+    /// Without this none, but for TEA files of the operator.
+    #[must_use]
+    pub fn allow_env(mut self, patterns: &[String]) -> Self {
+        self.registry.let_read(patterns);
+        self
+    }
+
     /// Raises or lowers the cap on the count of a loop.
     #[must_use]
     pub fn max_count(mut self, count: u64) -> Self {
@@ -155,10 +162,11 @@ impl EngineBuilder {
     }
 
     /// What workflows from elsewhere may do, such as those that come over HTTP; without this
-    /// [`Policy::GUEST`]: nothing.
+    /// [`Policy::GUEST`]: nothing. It counts for every action that starts here, whatever was allowed
+    /// where its run began.
     #[must_use]
     pub fn guest_policy(mut self, policy: Policy) -> Self {
-        self.guests = Some(policy);
+        self.registry.let_guests(policy);
         self
     }
 
@@ -217,7 +225,7 @@ impl EngineBuilder {
             caps: self.caps,
             parameters: None,
             folder: None,
-            policy: Policy::TRUSTED,
+            origin: Origin::Operator,
             quiet: self.quiet,
         });
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
@@ -231,7 +239,6 @@ impl EngineBuilder {
         .map_err(EngineError::Thread)?;
         Ok(Engine {
             inspector: Inspector::new(store.clone()),
-            guests: self.guests.unwrap_or(Policy::GUEST),
             changed: tokio::sync::Notify::new(),
             scheduler,
             workflows,
@@ -245,7 +252,6 @@ impl EngineBuilder {
 pub struct Engine {
     /// A workflow was put.
     changed: tokio::sync::Notify,
-    guests: Policy,
     inspector: Inspector,
     scheduler: Scheduler,
     workflows: Arc<Workflows>,
@@ -365,7 +371,7 @@ impl Engine {
             source: workflow.source.clone(),
             input,
             from: None,
-            environment: environment(workflow.program()),
+            environment: environment(&workflow.loaded),
             labels: options.labels,
             watcher,
         };
@@ -466,12 +472,6 @@ impl Engine {
         looked.map_or(Ok(()), |looked| Ok(looked?))
     }
 
-    /// What workflows from elsewhere may do.
-    #[must_use]
-    pub fn guest_policy(&self) -> Policy {
-        self.guests
-    }
-
     /// Looks into the store, also while runs go on.
     #[must_use]
     pub fn inspector(&self) -> &Inspector {
@@ -501,9 +501,11 @@ impl Engine {
     }
 }
 
-/// What a program reads of the environment and keeps: what is not set is not there.
-fn environment(program: &Program) -> Value {
-    let names = program.environment.iter();
+/// What a program reads of the environment and keeps: what is not set, or may not be read, is not
+/// there.
+fn environment(loaded: &Loaded) -> Value {
+    let names = loaded.program.environment.iter();
+    let names = names.filter(|name| loaded.registry.reads(name));
     let set =
         names.filter_map(|name| Some((name.clone(), Value::from(std::env::var(&**name).ok()?))));
     Value::from_pairs(set)

@@ -110,7 +110,7 @@ impl Engine {
         let source = &stored.source;
         let options = LoadOptions {
             dialect: Some(source.dialect),
-            policy: source.policy,
+            origin: source.origin,
             folder: source.folder.clone(),
             ..LoadOptions::default()
         };

@@ -62,7 +62,7 @@ impl Engine {
             Some(state) => state.input.clone(),
             None => workflow.accept(self.inspector().load(run)?.state.input)?,
         };
-        let environment = environment(&workflow.loaded.program);
+        let environment = environment(&workflow.loaded);
         let start = Start {
             run: id.clone(),
             environment,

@@ -19,7 +19,7 @@ pub enum Reference {
     Parameter(String),
     /// `secret('x')`, `secrets.x`; empty when the name is computed.
     Secret(String),
-    /// `env.X` in TEA's Jinja; empty when the name is computed.
+    /// `env('X')`, `env.X`; empty when the name is computed.
     Environment(String),
     /// A Jinja name at the top that is none of these.
     Root(String),
@@ -84,6 +84,10 @@ fn named(function: &str, arguments: &[Expr]) -> Option<Reference> {
         "secret" => {
             let name = arguments.first().and_then(Expr::literal_text);
             return Some(Reference::Secret(name.unwrap_or_default().to_owned()));
+        }
+        "env" => {
+            let name = arguments.first().and_then(Expr::literal_text);
+            return Some(Reference::Environment(name.unwrap_or_default().to_owned()));
         }
         _ => return None,
     };

@@ -37,7 +37,7 @@ pub struct Workflow {
     pub handlers: Vec<Handler>,
     /// Which values go from where to where, for people (canvas).
     pub links: Vec<Link>,
-    /// The variables of the environment that it reads (TEA).
+    /// The variables of the environment that it reads.
     pub environment: Vec<EnvironmentRead>,
     /// The scripts whose text does not depend on a run (TEA).
     pub scripts: Vec<Script>,

@@ -330,7 +330,7 @@ impl Env for View<'_> {
             "state" | "variables" => Some(self.variables().clone()),
             "inputs" => Some(self.run.input.clone()),
             // No variable stands before the environment.
-            "env" if self.program.dialect == Dialect::Tea => None,
+            "env" if self.program.dialect != Dialect::Canvas => None,
             "item" => self.item(None),
             "workflow" => Some(self.workflow()),
             "loop" => self.around().next().map(|around| self.loop_object(&around)),

@@ -5,7 +5,7 @@ mod policy;
 mod request;
 mod schedule;
 
-pub use policy::Policy;
+pub use policy::{Origin, Policy};
 pub use request::{Fault, MODEL_OPTIONS, Request, WHOLE_STATE, fault_kind};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
 

@@ -1,4 +1,4 @@
-//! What a workflow may do to the machine and the network around it, and how that is stored. It asks
+//! Whose a workflow is, and what guests may do to the machine and the network around it. It asks
 //! nobody: who refuses is the executor or the loader.
 
 use bincode::de::Decoder;
@@ -6,11 +6,53 @@ use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
-/// What a workflow may do to the machine that it runs on and to the network around that. It is
-/// stored with the program, so that a run keeps it.
+/// Whose a workflow is. That is all that is stored of its permissions: what a guest may do says the
+/// process that starts its actions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// The operator's: it may do what the operator may.
+    #[default]
+    Operator,
+    /// From elsewhere, such as over HTTP: it may do what a [`Policy`] lets it.
+    Guest,
+}
+
+/// What stands for an operator's in the store. Before, the permissions themselves stood there.
+const OPERATOR: [u8; 4] = [1, 1, 1, 1];
+const GUEST: [u8; 4] = [0, 0, 0, 2];
+
+impl Origin {
+    /// What stands for it in the store, and in the hash of a program.
+    #[must_use]
+    pub fn bytes(self) -> [u8; 4] {
+        match self {
+            Self::Operator => OPERATOR,
+            Self::Guest => GUEST,
+        }
+    }
+}
+
+impl Encode for Origin {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        self.bytes().encode(encoder)
+    }
+}
+
+impl<Context> Decode<Context> for Origin {
+    fn decode<D: Decoder<Context = Context>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        match <[u8; 4]>::decode(decoder)? {
+            OPERATOR => Ok(Self::Operator),
+            [0 | 1, 0 | 1, 0 | 1, 0..=3] => Ok(Self::Guest),
+            _ => Err(DecodeError::Other("an origin that is none")),
+        }
+    }
+}
+bincode::impl_borrow_decode!(Origin);
+
+/// What a workflow may do to the machine that it runs on and to the network around that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Run commands: `shell`, and handlers of its own with `command`.
+    /// Run commands: `shell`, and handlers of its own with `command`; read the environment.
     pub shell: bool,
     /// Run scripts in languages that are not confined: Python, Prolog.
     pub scripts: bool,
@@ -18,37 +60,7 @@ pub struct Policy {
     pub files: bool,
     /// Reach addresses that are not on the public internet.
     pub private_network: bool,
-    /// Name any secret; without this only those that the operator lets guests name.
-    pub secrets: bool,
 }
-
-/// What is in the last byte of a stored policy beside `private_network`.
-const SECRETS_DENIED: u8 = 2;
-
-/// By hand: a byte each, as before there was `secrets`, which is in the last one.
-impl Encode for Policy {
-    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
-        let [shell, scripts, files, last] = self.bytes();
-        [shell, scripts, files, last].encode(encoder)
-    }
-}
-
-impl<Context> Decode<Context> for Policy {
-    fn decode<D: Decoder<Context = Context>>(decoder: &mut D) -> Result<Self, DecodeError> {
-        let [shell, scripts, files, last] = <[u8; 4]>::decode(decoder)?;
-        if shell.max(scripts).max(files) > 1 || last > 1 + SECRETS_DENIED {
-            return Err(DecodeError::Other("a policy that is none"));
-        }
-        Ok(Self {
-            shell: shell == 1,
-            scripts: scripts == 1,
-            files: files == 1,
-            private_network: last & 1 == 1,
-            secrets: last & SECRETS_DENIED == 0,
-        })
-    }
-}
-bincode::impl_borrow_decode!(Policy);
 
 impl Policy {
     /// For workflows of the operator.
@@ -57,7 +69,6 @@ impl Policy {
         scripts: true,
         files: true,
         private_network: true,
-        secrets: true,
     };
 
     /// For workflows from elsewhere.
@@ -66,20 +77,7 @@ impl Policy {
         scripts: false,
         files: false,
         private_network: false,
-        secrets: false,
     };
-
-    /// What it says in four bytes.
-    #[must_use]
-    pub fn bytes(self) -> [u8; 4] {
-        let denied = if self.secrets { 0 } else { SECRETS_DENIED };
-        [
-            u8::from(self.shell),
-            u8::from(self.scripts),
-            u8::from(self.files),
-            u8::from(self.private_network) | denied,
-        ]
-    }
 
     /// Which permission an executor needs and does not have, as the flag that gives it.
     #[must_use]
@@ -91,11 +89,5 @@ impl Policy {
             "appendFile" if !self.files => Some("--allow-files"),
             _ => None,
         }
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self::TRUSTED
     }
 }

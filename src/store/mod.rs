@@ -43,7 +43,7 @@ pub use salvage::Salvaged;
 pub use sled::{SledOptions, SledStore};
 
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, Receipt, RunState, RunStatus};
-use crate::model::{Dialect, Name, Policy};
+use crate::model::{Dialect, Name, Origin};
 use crate::program::ProgramHash;
 use crate::source::Bundle;
 use crate::time::Timestamp;
@@ -66,8 +66,8 @@ pub struct ProgramSource {
     pub max_count: u64,
     /// The operator's cap on the timeout of loops when it was loaded, in milliseconds.
     pub max_timeout_ms: u64,
-    /// What its runs may do.
-    pub policy: Policy,
+    /// Whose it is.
+    pub origin: Origin,
     /// What relative paths of its actions are from; without it, the folder of the process.
     pub folder: Option<String>,
 }

@@ -9,7 +9,7 @@ use windlass::expression::Value;
 use windlass::machine::{
     Change, Happening, HistoryEvent, IterationRow, LoopEnd, LoopState, Records, RunState, RunStatus,
 };
-use windlass::model::{Dialect, Policy, Status};
+use windlass::model::{Dialect, Origin, Status};
 use windlass::program::ProgramHash;
 use windlass::source::{Bundle, SourceFile};
 use windlass::store::{
@@ -108,7 +108,7 @@ pub fn source(text: &str) -> ProgramSource {
         dialect: Dialect::Loom,
         max_count: 5_000,
         max_timeout_ms: 1,
-        policy: Policy::TRUSTED,
+        origin: Origin::Operator,
         folder: None,
     }
 }

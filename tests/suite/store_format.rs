@@ -9,7 +9,7 @@ use windlass::compile::compile;
 use windlass::dialect;
 use windlass::expression::Value;
 use windlass::machine::{Event, RunState, RunStatus, advance};
-use windlass::model::{Dialect, Policy};
+use windlass::model::{Dialect, Origin};
 use windlass::program::{Caps, ProgramHash};
 use windlass::source::Bundle;
 use windlass::store::{Commit, Placement, ProgramSource, RunHeader, SledStore, Store};
@@ -70,7 +70,7 @@ fn write(dir: &Path) {
                 dialect: Dialect::Loom,
                 max_count: 5_000,
                 max_timeout_ms: 3_600_000,
-                policy: Policy::TRUSTED,
+                origin: Origin::Operator,
                 folder: None,
             }),
         };

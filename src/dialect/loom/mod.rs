@@ -69,7 +69,7 @@ pub(super) fn read(
     let mut workflow = loom.workflow(node, parameters, &stem(&file.path));
     loom.remember_files(&mut workflow);
     workflow.types = std::mem::take(&mut loom.types);
-    loom.check_names(&workflow);
+    workflow.environment = loom.check_names(&workflow, node);
     if !loom.reader.diagnostics.has_errors() {
         loom.lint(&workflow);
     }

@@ -2,11 +2,12 @@
 
 use super::Loom;
 use crate::diagnostic::did_you_mean;
+use crate::dialect::environment;
 use crate::dialect::words::loop_variable;
 use crate::expression::Reference;
-use crate::hir::Workflow;
+use crate::hir::{EnvironmentRead, Workflow};
 use crate::model::Name;
-use crate::source::Span;
+use crate::source::{Node, Span};
 use std::collections::BTreeSet;
 
 /// The variables that every loop brings, in its body and condition.
@@ -31,8 +32,8 @@ const ROOTS: [&str; 13] = [
 ];
 
 impl Loom<'_> {
-    /// Checks everything that expressions mention.
-    pub(super) fn check_names(&mut self, workflow: &Workflow) {
+    /// Checks everything that expressions mention; gives what they read of the environment.
+    pub(super) fn check_names(&mut self, workflow: &Workflow, node: &Node) -> Vec<EnvironmentRead> {
         let mentions = std::mem::take(&mut self.reader.mentions);
         let actions: Vec<Name> = self.names.values().map(|(name, _)| name.clone()).collect();
         let inputs: Vec<Name> = workflow
@@ -50,6 +51,14 @@ impl Loom<'_> {
         self.set = variables.iter().map(|name| name.to_lowercase()).collect();
         for (name, span) in std::mem::take(&mut self.assigned) {
             self.may_be_set(&name, span, &variables);
+        }
+        let reads = environment::reads(&mut self.reader, &mentions, node);
+        if let Some(read) = reads.first()
+            && self.is_set("env")
+        {
+            let what = "`env` is the environment, and a variable of this file is called so too";
+            let hint = "give the variable another name";
+            self.reader.error("conflict", read.span, what, hint);
         }
         let mut seen: BTreeSet<(Span, Reference)> = BTreeSet::new();
         for mention in mentions {
@@ -78,6 +87,7 @@ impl Loom<'_> {
                 | Reference::Anything => {}
             }
         }
+        reads
     }
 
     /// Whether anything in the file sets this variable.

@@ -7,7 +7,6 @@
 mod action;
 mod constants;
 mod correct;
-mod environment;
 mod evaluate;
 mod fan;
 mod graph;

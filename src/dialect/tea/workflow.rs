@@ -2,6 +2,7 @@
 
 use super::Tea;
 use crate::dialect::append;
+use crate::dialect::environment;
 use crate::dialect::reader::constant;
 use crate::expression::{Object, Template, Value};
 use crate::hir::{Block, Outputs, Workflow};
@@ -98,7 +99,8 @@ impl<'n> Tea<'_, 'n> {
         if self.replaces {
             workflow.at_success = append::put(append::TEA_FILES).ok();
         }
-        workflow.environment = self.environment(node);
+        let mentions = std::mem::take(&mut self.reader.mentions);
+        workflow.environment = environment::reads(&mut self.reader, &mentions, node);
         workflow.scripts = std::mem::take(&mut self.scripts);
         workflow
     }

@@ -141,8 +141,7 @@ impl Jinja {
     }
 
     pub(crate) fn references(&self) -> Vec<Reference> {
-        let of = |root: &Root| root.references(self.flavor);
-        self.roots.iter().flat_map(of).collect()
+        self.roots.iter().flat_map(Root::references).collect()
     }
 
     /// The variables of `env` that it reads without a default.

@@ -69,7 +69,7 @@ pub(super) fn members_of_root<'r>(roots: &'r [Root], name: &str) -> &'r [String]
 }
 
 impl Root {
-    pub(super) fn references(&self, flavor: Flavor) -> Vec<Reference> {
+    pub(super) fn references(&self) -> Vec<Reference> {
         let computed = || vec![String::new()];
         let make: fn(String) -> Reference = match &*self.name {
             "variables" | "state" => Reference::Variable,
@@ -81,7 +81,7 @@ impl Root {
                 let names = self.members.clone().unwrap_or_else(computed);
                 return names.into_iter().map(Reference::Secret).collect();
             }
-            ENVIRONMENT if flavor == Flavor::Tea => {
+            ENVIRONMENT => {
                 let names = self.members.clone().unwrap_or_else(computed);
                 return names.into_iter().map(Reference::Environment).collect();
             }

@@ -13,8 +13,8 @@ use crate::engine::report::{
 use crate::engine::report::{dump as dump_report, history as history_report};
 use crate::engine::report::{list as list_report, status as status_report};
 use crate::engine::{
-    Bundle, Dialect, LoadOptions, RunStatus, SourceFile, StartOptions, Started, Value, Workflow,
-    new_id, now, own_labels,
+    Bundle, Dialect, LoadOptions, Origin, RunStatus, SourceFile, StartOptions, Started, Value,
+    Workflow, new_id, now, own_labels,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -240,7 +240,7 @@ async fn workflow(app: &Arc<App>, start: &StartRun, form: Form) -> Result<Arc<Wo
     };
     let options = LoadOptions {
         dialect: dialect(start.dialect.as_deref())?,
-        policy: app.engine.guest_policy(),
+        origin: Origin::Guest,
         ..LoadOptions::default()
     };
     let file = start.file.clone();

@@ -8,7 +8,7 @@ use super::{App, blocking};
 use crate::engine::report::{
     DiagnosticReport, LoopLimits, WorkflowReport, WorkflowSummary, diagnostics, loop_limits,
 };
-use crate::engine::{Bundle, Engine, LoadError, LoadOptions, Policy};
+use crate::engine::{Bundle, Engine, LoadError, LoadOptions, Origin};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -51,15 +51,10 @@ impl Envelope for WorkflowText {
 
 impl WorkflowText {
     /// The workflow of this stem, as it came.
-    fn parts(
-        self,
-        stem: &str,
-        form: Form,
-        policy: Policy,
-    ) -> Result<(Bundle, LoadOptions), Problem> {
+    fn parts(self, stem: &str, form: Form) -> Result<(Bundle, LoadOptions), Problem> {
         let options = LoadOptions {
             dialect: dialect(self.dialect.as_deref())?,
-            policy,
+            origin: Origin::Guest,
             ..LoadOptions::default()
         };
         let file = self.file.unwrap_or_else(|| form.file(stem));
@@ -104,7 +99,7 @@ pub(super) async fn put(
     Source(text, form): Source<WorkflowText>,
 ) -> Result<Response, Problem> {
     app.takes_work()?;
-    let (bundle, options) = text.parts(&name, form, app.engine.guest_policy())?;
+    let (bundle, options) = text.parts(&name, form)?;
     let location = format!("/v1/workflows/{name}");
     let engine = Arc::clone(&app.engine);
     let put = blocking(move || Ok(engine.put_workflow(&name, bundle, &options)?));
@@ -196,7 +191,7 @@ pub(super) async fn validate(
     State(app): State<Arc<App>>,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<axum::Json<Validation>, Problem> {
-    let (bundle, options) = text.parts("workflow", form, app.engine.guest_policy())?;
+    let (bundle, options) = text.parts("workflow", form)?;
     let engine = Arc::clone(&app.engine);
     let checked = blocking(move || match engine.load_bundle(bundle, &options) {
         Ok(workflow) => {

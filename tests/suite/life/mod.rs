@@ -5,6 +5,7 @@ mod alone;
 mod append;
 mod backup;
 mod egress;
+mod environment;
 mod folder;
 mod gone;
 mod lacking;

@@ -74,19 +74,19 @@ async fn a_guest_reaches_no_private_address_also_after_a_restart() {
     let server = strict(&place, &[]);
     let mut runs = Vec::new();
     for host in [
-        "127.0.0.1",
         "localhost",
         "[::1]",
         "0x7f.1",
         "169.254.169.254",
+        "127.0.0.1",
     ] {
         let uri = format!("http://{host}:{port}/");
         runs.push(server.begin(CALL, json!({ "uri": uri })).await);
     }
     server.kill();
 
-    // Another server with other rules: the runs keep those that they were started under.
-    let server = strict(&place, &["--allow-private-network"]);
+    let server = strict(&place, &[]);
+    let last = runs.pop().unwrap();
     for run in &runs {
         let signal = json!({ "name": "go" });
         let (status, told) = server
@@ -95,12 +95,14 @@ async fn a_guest_reaches_no_private_address_also_after_a_restart() {
         assert!(status < 300, "{status} {told}");
         let outcome = server.end(run).await;
         assert_eq!(outcome["error"]["kind"], "denied", "{outcome}");
+        let message = outcome["error"]["message"].as_str().unwrap();
+        assert!(message.ends_with("--allow-private-network"), "{message}");
     }
     assert_eq!(asked.load(Ordering::SeqCst), 0);
-    // Under the new rules it is reached.
-    let run = server
-        .begin(CALL, json!({ "uri": format!("{base}/") }))
-        .await;
+    server.kill();
+    // Under other rules one that was started before them reaches it.
+    let server = strict(&place, &["--allow-private-network"]);
+    let run = last;
     let (status, told) = server
         .post(&format!("/v1/runs/{run}/signal"), &json!({ "name": "go" }))
         .await;
@@ -108,6 +110,76 @@ async fn a_guest_reaches_no_private_address_also_after_a_restart() {
     let outcome = server.end(&run).await;
     assert_eq!(outcome["error"], Value::Null, "{outcome}");
     assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+const COMMANDS: &str = "
+handlers: { h: { command: [cat] } }
+actions:
+  wait: { type: waitForSignal, signal: go }
+  FIRST
+outputs: \"@outputs('a')\"
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rules_are_those_of_the_server_that_starts_an_action() {
+    let place = Place::new();
+    let shell = COMMANDS.replace("FIRST", "a: { type: shell, run: 'echo 7' }");
+    let handler = COMMANDS.replace(
+        "FIRST",
+        "a: { type: activity, inputs: { activityType: h, input: 7 } }",
+    );
+    let go = async |server: &Server, run: &str| {
+        let path = format!("/v1/runs/{run}/signal");
+        let (status, told) = server.post(&path, &json!({ "name": "go" })).await;
+        assert!(status < 300, "{status} {told}");
+        server.end(run).await
+    };
+    let kept = json!({ "workflow": "kept" });
+    let server = strict(&place, &["--allow-shell"]);
+    let put = server.ask(reqwest::Method::PUT, "/v1/workflows/kept");
+    let put = put.header("content-type", "application/yaml");
+    let put = put.body(shell.clone()).send().await.unwrap();
+    assert_eq!(put.status(), 201);
+    let mut runs = Vec::new();
+    for text in [&shell, &handler, &shell] {
+        runs.push(server.begin(text, json!({})).await);
+    }
+    let last = runs.pop().unwrap();
+    server.kill();
+
+    // The permission is taken away, from what is kept and from what is under way.
+    let server = strict(&place, &[]);
+    let (status, told) = server.post("/v1/runs", &kept).await;
+    assert_eq!(status, 422, "{told}");
+    assert_eq!(told["diagnostics"][0]["code"], "denied", "{told}");
+    assert!(told.to_string().contains("--allow-shell"), "{told}");
+    for run in &runs {
+        let outcome = go(&server, run).await;
+        assert_eq!(outcome["error"]["kind"], "denied", "{outcome}");
+        let message = outcome["error"]["message"].as_str().unwrap();
+        assert!(message.ends_with("--allow-shell"), "{message}");
+    }
+    server.kill();
+
+    // And given again, also to what was there before.
+    let server = strict(&place, &["--allow-shell"]);
+    let (status, told) = server.post("/v1/runs", &kept).await;
+    assert_eq!(status, 201, "{told}");
+    let started = told["run"].as_str().unwrap().to_owned();
+    for run in [&started, &last] {
+        let outcome = go(&server, run).await;
+        assert_eq!(outcome["output"]["body"], 7, "{outcome}");
+    }
+    // A process without a server has rules of its own.
+    let run = server.begin(&shell, json!({})).await;
+    let path = format!("/v1/runs/{run}/signal");
+    server
+        .post(&format!("/v1/runs/{run}/pause"), &json!({}))
+        .await;
+    server.post(&path, &json!({ "name": "go" })).await;
+    assert!(server.stop().0.success());
+    let resumed = place.run(&["resume", &run, "--allow-shell", "-o", "json"]);
+    assert!(resumed.status.success(), "{resumed:?}");
 }
 
 const SECRET: &str = "

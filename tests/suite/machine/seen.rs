@@ -259,7 +259,7 @@ fn no_two_steps_have_one_key() {
 
 /// In TEA `env` is the environment, whatever the state has; elsewhere a variable comes first.
 #[test]
-fn env_is_the_environment_in_tea_only() {
+fn env_is_the_environment() {
     let tea = Case::yaml(
         "
 name: t
@@ -276,12 +276,14 @@ edges:
     assert!(seen.contains(r#""seen":"of the environment""#), "{seen}");
     let loom = Case::yaml(
         "
-variables: { env: { HOME: of the variable } }
-actions: { a: { type: compose, inputs: \"{{ env.HOME }}\" } }
-outputs: \"@outputs('a')\"
+variables: { home: of the variable }
+actions: { a: { type: compose, inputs: \"{{ env.HOME }}, {{ home }}\" } }
+outputs: \"@concat(outputs('a'), ', ', env('HOME'))\"
 ",
-    );
-    assert_eq!(loom.play().output(), "\"of the variable\"");
+    )
+    .environment(r#"{"HOME": "of the environment"}"#);
+    let seen = "\"of the environment, of the variable, of the environment\"";
+    assert_eq!(loom.play().output(), seen);
 }
 
 /// Only what is inside of something that has ended can have been passed over.

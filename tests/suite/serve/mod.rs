@@ -235,6 +235,8 @@ pub fn windlass(state: &Path, args: &[&str]) -> std::process::Output {
         .args(args)
         .arg("--state")
         .arg(state)
+        // As for the servers: without one, the command says what their runs may do.
+        .env("WINDLASS_ALLOW_PRIVATE_NETWORK", "true")
         .env_remove("WINDLASS_TOKEN")
         .output()
         .unwrap()

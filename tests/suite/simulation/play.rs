@@ -16,7 +16,7 @@ use windlass::action::Registry;
 use windlass::compile::compile;
 use windlass::expression::Value;
 use windlass::machine::{Event, Happening, LoopEnd, RunStatus, Wait};
-use windlass::model::{Dialect, Name, Policy};
+use windlass::model::{Dialect, Name, Origin};
 use windlass::program::{Caps, Program, ProgramHash};
 use windlass::scheduler::{Answer, Loaded, Loader, Start, Stepped};
 use windlass::source::Bundle;
@@ -401,7 +401,7 @@ impl Sim<'_> {
                     dialect: Dialect::Loom,
                     max_count: 1,
                     max_timeout_ms: 1,
-                    policy: Policy::TRUSTED,
+                    origin: Origin::Operator,
                     folder: None,
                 },
                 input: Value::from_json("{\"given\": 1}").unwrap(),

@@ -28,7 +28,7 @@ pub(super) const TABLE: &[Function] = &[
             Some(value) => ctx.text(value),
             None => Err(Fail::argument(
                 0,
-                format!("there is no environment variable `{name}` for expressions"),
+                format!("there is no environment variable `{name}` that --allow-env lets through"),
             )),
         }
     }),

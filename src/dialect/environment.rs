@@ -5,7 +5,7 @@
 //! no checkpoint, log, dump or error. So a variable that is called one, or is used as one anywhere
 //! in the file, is a secret: only what an action is given may hold it.
 
-use super::Tea;
+use super::reader::{Mention, Reader};
 use crate::expression::{Reference, Syntax, Template};
 use crate::hir::EnvironmentRead;
 use crate::model::Name;
@@ -47,31 +47,35 @@ const WORDS: [&str; 14] = [
     "TOKEN",
 ];
 
-impl Tea<'_, '_> {
-    /// The variables that the file reads, each once.
-    pub(super) fn environment(&mut self, workflow: &Node) -> Vec<EnvironmentRead> {
-        let mentions = std::mem::take(&mut self.reader.mentions);
-        let mut used_as_keys = BTreeSet::new();
-        keys(workflow, false, &mut used_as_keys);
-        let mut reads: Vec<EnvironmentRead> = Vec::new();
-        for mention in mentions {
-            let Reference::Environment(name) = mention.reference else {
-                continue;
+/// The variables that a file reads, each once.
+pub(super) fn reads(
+    reader: &mut Reader<'_>,
+    mentions: &[Mention],
+    workflow: &Node,
+) -> Vec<EnvironmentRead> {
+    let mut used_as_keys = BTreeSet::new();
+    keys(workflow, reader.syntax, false, &mut used_as_keys);
+    let mut reads: Vec<EnvironmentRead> = Vec::new();
+    for mention in mentions {
+        let Reference::Environment(name) = &mention.reference else {
+            continue;
+        };
+        if name.is_empty() {
+            let what = "which variable of the environment this reads is not said";
+            let hint = match reader.syntax {
+                Syntax::Jinja => "write its name: env.NAME, env['NAME'] or env.get('NAME', 'else')",
+                Syntax::Loom | Syntax::Azure => "write its name itself: env('NAME')",
             };
-            if name.is_empty() {
-                let what = "which variable of the environment this reads is not said";
-                let hint = "write its name: env.NAME, env['NAME'] or env.get('NAME', 'else')";
-                self.reader.error("computed-env", mention.span, what, hint);
-            } else if !reads.iter().any(|read| *read.name == *name) {
-                reads.push(EnvironmentRead {
-                    secret: is_key(&name) || used_as_keys.contains(&name),
-                    name: Name::from(name),
-                    span: mention.span,
-                });
-            }
+            reader.error("computed-env", mention.span, what, hint);
+        } else if !reads.iter().any(|read| *read.name == **name) {
+            reads.push(EnvironmentRead {
+                secret: is_key(name) || used_as_keys.contains(name),
+                name: Name::from(name.as_str()),
+                span: mention.span,
+            });
         }
-        reads
     }
+    reads
 }
 
 /// Whether a variable is called a key.
@@ -82,10 +86,10 @@ fn is_key(name: &str) -> bool {
 }
 
 /// The variables in fields that hold keys.
-fn keys(node: &Node, in_key: bool, found: &mut BTreeSet<String>) {
+fn keys(node: &Node, syntax: Syntax, in_key: bool, found: &mut BTreeSet<String>) {
     match &node.kind {
         Kind::String(text) if in_key && text.text.contains("env") => {
-            let template = Template::parse(&text.text, Syntax::Jinja);
+            let template = Template::parse(&text.text, syntax);
             let references = template.map(|template| template.references());
             // What is no template is reported where it is read.
             found.extend(
@@ -97,12 +101,15 @@ fn keys(node: &Node, in_key: bool, found: &mut BTreeSet<String>) {
                 ),
             );
         }
-        Kind::Array(items) => items.iter().for_each(|item| keys(item, in_key, found)),
+        Kind::Array(items) => {
+            let each = |item| keys(item, syntax, in_key, found);
+            items.iter().for_each(each);
+        }
         Kind::Object(entries) => {
             for entry in entries {
                 let field = entry.key.to_lowercase().replace('-', "_");
                 let in_key = in_key || FIELDS.contains(&&*field);
-                keys(&entry.value, in_key, found);
+                keys(&entry.value, syntax, in_key, found);
             }
         }
         _ => {}
