@@ -43,6 +43,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use output::Screen;
 use std::future::Future;
 use std::process::ExitCode;
+use std::sync::RwLock;
+use std::thread;
 use tokio::runtime::Builder;
 
 /// Parses the arguments, does what they ask for, and gives the exit code.
@@ -85,7 +87,9 @@ fn lengthen(arguments: &mut Arguments) -> Result<bool, Failure> {
 
 fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     let global = &arguments.global;
-    enough_files()?;
+    enough(Resource::RLIMIT_NOFILE, FILES, "open files", "ulimit -n")?;
+    enough(Resource::RLIMIT_AS, MEMORY, "bytes of memory", "ulimit -v")?;
+    enough_threads()?;
     if now() < Timestamp(0) {
         // Nothing in the store could be in order.
         let message = "the clock of this machine stands before 1970: set it";
@@ -135,16 +139,19 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
 /// A store, a socket and a runtime need this many open files; without them the runtime panics.
 const FILES: u64 = 32;
 
-fn enough_files() -> Result<(), Failure> {
-    match getrlimit(Resource::RLIMIT_NOFILE) {
-        Ok((limit, _)) if limit < FILES => {
+/// Each thread takes 64 MiB of addresses for its heap, and the database reads its files through some
+/// threads of its own. With less a process aborts in the middle of its work.
+const MEMORY: u64 = 512 << 20;
+
+fn enough(resource: Resource, least: u64, what: &str, raise: &str) -> Result<(), Failure> {
+    match getrlimit(resource) {
+        Ok((limit, _)) if limit < least => {
             let message = format!(
-                "only {limit} files may be open at a time, and {FILES} are needed: `ulimit -n` \
-                 raises that"
+                "this process may have {limit} {what}, and needs {least}: `{raise}` raises that"
             );
             Err(Failure::Machine(std::io::Error::other(message)))
         }
-        // Where the limit is not known, whatever needs a file says so.
+        // Where the limit is not known, whatever needs more says so.
         _ => Ok(()),
     }
 }
@@ -155,6 +162,32 @@ fn as_many_files_as_may_be() {
         // One that cannot be raised stays as it is.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
+}
+
+/// The runtime, the scheduler, the database and what blocks have one each, or a few.
+const THREADS: usize = 16;
+
+/// Where the database gets no thread it waits for one for ever, and the runtime panics.
+fn enough_threads() -> Result<(), Failure> {
+    let gate = RwLock::new(());
+    let closed = gate.write();
+    let passes = || drop(gate.read());
+    let spawned = thread::scope(|scope| {
+        let mut threads = (0..THREADS).map(|_| {
+            let thread = thread::Builder::new().stack_size(64 << 10);
+            thread.spawn_scoped(scope, passes)
+        });
+        let spawned = threads.try_for_each(|thread| thread.map(drop));
+        drop(closed);
+        spawned
+    });
+    spawned.map_err(|error| {
+        let message = format!(
+            "this process cannot have {THREADS} threads ({error}): `ulimit -u`, or TasksMax of its \
+             service, raises that"
+        );
+        Failure::Machine(std::io::Error::other(message))
+    })
 }
 
 fn workers() -> Builder {

@@ -244,3 +244,29 @@ fn files_that_may_not_grow_stop_a_run_and_no_more() {
 fn too_few_descriptors_are_an_error_and_no_more() {
     goes_on_after_each(&[6, 12, 20, 32, 40].map(|files| format!("--nofile={files}")));
 }
+
+#[test]
+fn too_little_memory_and_too_few_threads_are_an_error_and_no_more() {
+    let place = tempfile::tempdir().unwrap();
+    let state = place.path().join("state");
+    for (limit, named) in [
+        ("--as=61440000", "ulimit -v"),
+        ("--as=104857600", "ulimit -v"),
+        ("--nproc=1", "ulimit -u"),
+        ("--nproc=4", "ulimit -u"),
+    ] {
+        for command in ["run", "list", "serve"] {
+            let mut limited = Command::new("timeout");
+            // Root may have as many threads as it likes.
+            limited.args(["60", "setpriv", "--reuid", "65533", "--clear-groups"]);
+            limited.args(["prlimit", limit, env!("CARGO_BIN_EXE_windlass"), command]);
+            if command == "run" {
+                limited.arg("flow.yaml");
+            }
+            let output = limited.arg("--state").arg(&state).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{limit} {command}: {said}");
+            assert!(said.contains(named), "{limit} {command}: {said}");
+        }
+    }
+}
