@@ -353,8 +353,11 @@ impl std::str::FromStr for Lasting {
 /// `windlass resume`.
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The run; without it every unfinished run, paused ones too
+    /// The run; without it every unfinished run that is not paused
     pub run: Option<String>,
+    /// Goes on with every unfinished run, paused ones too
+    #[arg(long, conflicts_with = "run", env = "WINDLASS_PAUSED")]
+    pub paused: bool,
     #[command(flatten)]
     pub guests: GuestArgs,
     #[command(flatten)]

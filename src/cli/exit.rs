@@ -26,8 +26,8 @@ pub enum Exit {
     Timeout = 5,
     /// The run was cancelled.
     Cancelled = 6,
-    /// The run is paused.
-    Paused = 7,
+    /// The run has not ended: it is paused, or whoever followed it was stopped.
+    Unfinished = 7,
     /// The store is locked, corrupt or full.
     Store = 8,
 }
@@ -49,7 +49,7 @@ impl Exit {
     pub fn of_status(status: RunStatus) -> Self {
         match status {
             RunStatus::Running | RunStatus::Waiting | RunStatus::Succeeded => Self::Succeeded,
-            RunStatus::Paused => Self::Paused,
+            RunStatus::Paused => Self::Unfinished,
             RunStatus::Failed => Self::Failed,
             RunStatus::TimedOut => Self::Timeout,
             RunStatus::Cancelled => Self::Cancelled,
@@ -69,7 +69,7 @@ impl Exit {
     fn badness(self) -> u8 {
         match self {
             Self::Succeeded => 0,
-            Self::Paused => 1,
+            Self::Unfinished => 1,
             Self::Cancelled => 2,
             Self::Timeout => 3,
             Self::Count => 4,

@@ -1,5 +1,5 @@
 //! Follows runs to their end, their pause, or a signal, and tells of them: progress and errors on
-//! standard error, events and results on standard output.
+//! standard error, events and results on standard output. A signal stops the process, not a run.
 
 use super::args::{Global, HandlerArgs};
 use super::exit::{Exit, Failure};
@@ -11,6 +11,7 @@ use crate::engine::report::{OutcomeReport, PauseReport};
 use crate::engine::{Notice, Value, now};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -29,8 +30,8 @@ const MAX_AWAY: u32 = 240;
 /// When it has been lost so often in a row, that is said.
 const AWAY: u32 = 2;
 
-/// How long a pause that was asked for may take to become durable.
-const PAUSE_TIME: Duration = Duration::from_secs(5);
+/// How long the end of a run that is durable may take to be told.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// How runs are shown.
 pub struct View {
@@ -121,7 +122,7 @@ impl Following<'_> {
             }
             Told::Notice(Notice::Finished { outcome }) => self.finished(run, &outcome),
             Told::Notice(Notice::Paused { pause }) => {
-                self.ended(run, Exit::Paused);
+                self.ended(run, Exit::Unfinished);
                 self.paused(run, Some(&pause));
                 Ok(())
             }
@@ -242,42 +243,55 @@ impl Following<'_> {
         format!("windlass {verb}{} {run}", self.view.place)
     }
 
-    /// The first Ctrl-C pauses; a second one leaves at once.
+    /// The process leaves, and what it followed stays unfinished. The runs of another process just
+    /// go on there; its own ones are left as a crash would leave them, but for what is in flight,
+    /// which may end for a while.
     async fn interrupted(
         &mut self,
         session: &mut Session,
         told: &mut mpsc::Receiver<(String, Told)>,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
-        self.progress.say("pausing… (again to leave at once)");
-        let runs: Vec<String> = self.open.keys().cloned().collect();
-        let pausing = async {
-            for run in &runs {
-                // One that ended meanwhile says so itself.
-                let _ = session.pause(run).await;
+        if session.is_joined() {
+            let left: Vec<String> = self.open.keys().cloned().collect();
+            for run in left {
+                self.ended(&run, Exit::Unfinished);
+                let place = match session.is_remote() {
+                    true => "on the server",
+                    false => "in the process that owns the store",
+                };
+                let look = self.command("status", &run);
+                self.progress
+                    .say(&format!("run {run} goes on {place}: {look}"));
             }
-            while !self.open.is_empty() {
-                match told.recv().await {
-                    Some((run, told)) => self.take(&run, told)?,
-                    None => break,
-                }
-            }
-            Ok::<(), Failure>(())
-        };
-        tokio::select! {
-            paused = tokio::time::timeout(PAUSE_TIME, pausing) => {
-                if let Ok(paused) = paused {
-                    paused?;
-                }
-            }
-            () = signals.next() => {}
+            return Ok(());
         }
-        // What could not be paused in time goes on when it is resumed, all the same.
+        self.progress.say("stopping… (again to leave at once)");
+        {
+            let mut draining = pin!(session.drain(signals));
+            loop {
+                tokio::select! {
+                    () = &mut draining => break,
+                    Some((run, told)) = told.recv() => self.take(&run, told)?,
+                }
+            }
+        }
+        // One that could still end is told of.
+        while self.open.keys().any(|run| session.has_ended(run)) {
+            match tokio::time::timeout(LAST_WORDS, told.recv()).await {
+                Ok(Some((run, told))) => self.take(&run, told)?,
+                _ => break,
+            }
+        }
         let left: Vec<String> = self.open.keys().cloned().collect();
         for run in left {
-            self.ended(&run, Exit::Paused);
-            self.progress
-                .say(&format!("resume {}", self.command("resume", &run)));
+            self.ended(&run, Exit::Unfinished);
+            let head = self.view.screen.tint("1;33", "stopped");
+            let resume = self.resume(&run);
+            self.progress.say(&format!(
+                "{head}: run {run} is unfinished, and its deadlines go on"
+            ));
+            self.progress.say(&format!("go on with it: {resume}"));
         }
         Ok(())
     }

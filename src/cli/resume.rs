@@ -33,26 +33,34 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
     let mut session = Session::attach(setup).await?;
     session.say_unused(&args.handlers, false);
     let mut signals = Signals::new()?;
-    let exit = go_on(&mut session, args.run.as_deref(), &view, &mut signals).await;
+    let exit = go_on(&mut session, args, &view, &mut signals).await;
     session.leave(&mut signals).await;
     exit
 }
 
 async fn go_on(
     session: &mut Session,
-    run: Option<&str>,
+    args: &ResumeArgs,
     view: &View,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
-    let runs = match run {
+    let runs = match args.run.as_deref() {
         Some(run) => {
             session.resume(run).await?;
             vec![run.to_owned()]
         }
-        None => session.resume_all().await?,
+        None => session.resume_all(args.paused).await?,
     };
     if runs.is_empty() {
-        view.screen.say("nothing to resume: every run has ended");
+        let told = match session.paused().await? {
+            0 => String::from("nothing to resume: every run has ended"),
+            paused => format!(
+                "nothing to resume: what has not ended is paused ({paused}), and \
+                 `windlass resume{} --paused` goes on with that",
+                view.place
+            ),
+        };
+        view.screen.say(&told);
         return Ok(Exit::Succeeded);
     }
     follow(session, &runs, view, signals).await

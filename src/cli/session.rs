@@ -7,6 +7,7 @@ use super::exit::Failure;
 use super::output::Screen;
 use super::permits::GuestArgs;
 use super::signals::Signals;
+use crate::engine::report::{ListFilter, ListReport, list};
 use crate::engine::{
     Engine, EngineBuilder, EngineError, LoadOptions, Notice, RunStatus, ScheduleError,
     SecretSources, StartOptions, Value, Workflow,
@@ -83,6 +84,8 @@ impl Setup {
 pub struct Session {
     setup: Setup,
     place: Place,
+    /// Whether what was in flight has had its time to end.
+    drained: bool,
 }
 
 enum Place {
@@ -112,7 +115,11 @@ impl Session {
     /// Joins the owner of the store, or becomes it.
     pub async fn attach(setup: Setup) -> Result<Self, Failure> {
         let place = Self::place(&setup, setup.create).await?;
-        Ok(Self { setup, place })
+        Ok(Self {
+            setup,
+            place,
+            drained: false,
+        })
     }
 
     async fn place(setup: &Setup, create: bool) -> Result<Place, Failure> {
@@ -329,33 +336,53 @@ impl Session {
         }
     }
 
-    /// Goes on with every unfinished run, paused ones too; gives their ids.
-    pub async fn resume_all(&mut self) -> Result<Vec<String>, Failure> {
-        match self.ask::<Vec<String>>(&Request::Recover).await? {
+    /// Goes on with every unfinished run, with `paused` also with those that are paused; gives
+    /// their ids.
+    pub async fn resume_all(&mut self, paused: bool) -> Result<Vec<String>, Failure> {
+        match self
+            .ask::<Vec<String>>(&Request::Recover { paused })
+            .await?
+        {
             Asked::Answered(runs) => return Ok(runs),
             Asked::Repeated => return Ok(Vec::new()),
             Asked::Owned => {}
         }
         match &self.place {
             Place::Owned { engine, .. } => {
-                let runs = engine.recover(true).await?;
+                let runs = engine.recover(paused).await?;
                 Ok(runs.iter().map(ToString::to_string).collect())
             }
             Place::Joined { .. } => Ok(Vec::new()),
         }
     }
 
-    /// Pauses a run.
-    pub async fn pause(&mut self, run: &str) -> Result<(), Failure> {
-        let request = Request::Pause {
-            run: run.to_owned(),
+    /// How many runs are paused.
+    pub async fn paused(&mut self) -> Result<usize, Failure> {
+        let filter = ListFilter {
+            status: vec![RunStatus::Paused],
+            limit: Some(0),
+            ..ListFilter::default()
         };
-        if let Asked::Owned = self.ask::<RunStatus>(&request).await?
-            && let Place::Owned { engine, .. } = &self.place
-        {
-            engine.pause(run).await?;
+        let request = Request::List {
+            filter: filter.clone(),
+        };
+        let report: ListReport = match (self.ask(&request).await?, &self.place) {
+            (Asked::Answered(report), _) => report,
+            (_, Place::Owned { engine, .. }) => list(engine.inspector(), &filter)?,
+            (_, Place::Joined { .. }) => return Ok(0),
+        };
+        Ok(report.runs.len() + report.more)
+    }
+
+    /// Whether a run of this process has ended.
+    pub fn has_ended(&self, run: &str) -> bool {
+        match &self.place {
+            Place::Owned { engine, .. } => engine
+                .inspector()
+                .header(run)
+                .is_ok_and(|header| header.status.is_final()),
+            Place::Joined { .. } => false,
         }
-        Ok(())
     }
 
     /// Sends what happens to a run; with `events`, also its history after that number.
@@ -410,17 +437,26 @@ impl Session {
         Ok(())
     }
 
-    /// Lets effects in flight end for a while, or until a signal comes, and releases the store.
-    pub async fn leave(self, signals: &mut Signals) {
+    /// Starts nothing new, and lets effects in flight end for a while, or until a signal comes.
+    pub async fn drain(&mut self, signals: &mut Signals) {
+        if let Place::Owned { engine, .. } = &self.place
+            && !std::mem::replace(&mut self.drained, true)
+        {
+            // Without a store nothing that ends can be kept.
+            let grace = engine.in_place().await.map_or(Duration::ZERO, |()| GRACE);
+            tokio::select! {
+                _ = tokio::time::timeout(grace, engine.drain()) => {}
+                () = signals.next() => {}
+            }
+        }
+    }
+
+    /// Lets effects in flight end, as far as they have not had their time, and releases the store.
+    pub async fn leave(mut self, signals: &mut Signals) {
+        self.drain(signals).await;
         let Place::Owned { engine, socket } = self.place else {
             return;
         };
-        // Without a store nothing that ends can be kept.
-        let grace = engine.in_place().await.map_or(Duration::ZERO, |()| GRACE);
-        tokio::select! {
-            _ = tokio::time::timeout(grace, engine.drain()) => {}
-            () = signals.next() => {}
-        }
         if let Some(socket) = socket {
             socket.close();
         }

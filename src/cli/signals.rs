@@ -1,28 +1,52 @@
-//! Ctrl-C and SIGTERM. While nobody listens they end the process, as they do by default.
+//! Ctrl-C, SIGTERM and SIGHUP: they stop this process, never a run. While nobody listens they end
+//! the process, as they do by default.
 
 use super::exit::Failure;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Both, from the moment this is made.
+/// All of them, from the moment this is made.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// None under `nohup`: whoever started this process wants it to outlive the terminal.
+    hangup: Option<Signal>,
 }
 
 impl Signals {
     /// Begins to listen.
     pub fn new() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(Failure::Machine);
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).map_err(Failure::Machine)?,
-            terminate: signal(SignalKind::terminate()).map_err(Failure::Machine)?,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: match ignores_hangup() {
+                true => None,
+                false => Some(listen(SignalKind::hangup())?),
+            },
         })
     }
 
     /// The next one.
     pub async fn next(&mut self) {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = hangup => {}
         }
     }
+}
+
+/// Whether this process was started with SIGHUP ignored.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // The first bit is the first signal, which SIGHUP is.
+    mask.is_some_and(|mask| mask & 1 == 1)
 }

@@ -154,8 +154,9 @@ impl Remote {
                 };
                 self.post("/v1/prune", Some(json(&body)?)).await?
             }
-            Request::Recover => {
-                let resumed = self.post("/v1/resume", None).await?;
+            Request::Recover { paused } => {
+                let path = format!("/v1/resume?paused={paused}");
+                let resumed = self.post(&path, None).await?;
                 resumed.get("runs").cloned().unwrap_or_default()
             }
             Request::Ping | Request::Backup { .. } | Request::Follow { .. } => {

@@ -6,7 +6,6 @@ use super::control::ControlSocket;
 use super::http::{Phase, Settings, listen};
 use crate::engine::{Engine, EngineError, PruneFilter, now};
 use sd_notify::NotifyState;
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -104,8 +103,8 @@ pub enum ServeError {
     Engine(#[from] EngineError),
 }
 
-/// Serves the store in `state` until `stop` is done. `ready` is told the address, once all of
-/// the runs that were under way are again.
+/// Serves the store in `state` until `stop` is done; when it is done a second time, the grace is
+/// over at once. `ready` is told the address, once all of the runs that were under way are again.
 ///
 /// # Errors
 /// [`ServeError`]; the engine has been stopped then as well.
@@ -114,7 +113,7 @@ pub async fn serve(
     engine: Arc<Engine>,
     options: Options,
     ready: impl FnOnce(&str),
-    stop: impl Future<Output = ()>,
+    stop: impl AsyncFnMut(),
 ) -> Result<(), ServeError> {
     let served = run(state, &engine, options, ready, stop).await;
     engine.stop().await;
@@ -127,7 +126,7 @@ async fn run(
     engine: &Arc<Engine>,
     options: Options,
     ready: impl FnOnce(&str),
-    stop: impl Future<Output = ()>,
+    mut stop: impl AsyncFnMut(),
 ) -> Result<(), ServeError> {
     options.check()?;
     let tls = options.tls.as_ref().map(acceptor).transpose()?;
@@ -152,9 +151,9 @@ async fn run(
     let api = listen(tcp, tls, settings, Arc::clone(engine), watched);
     let mut api = tokio::spawn(api);
     let watchdog = tokio::spawn(watchdog(Arc::clone(engine)));
-    let mut stop = pin!(stop);
     let (mut pruning, mut schedules) = (None, None);
     let outcome = async {
+        let mut stop = pin!(stop());
         tokio::select! {
             recovered = engine.recover(false) => recovered?,
             () = &mut stop => return Ok(()),
@@ -195,7 +194,10 @@ async fn run(
             let _ = (&mut api).await;
         }
     };
-    let _ = tokio::time::timeout(grace, leaving).await;
+    tokio::select! {
+        _ = tokio::time::timeout(grace, leaving) => {}
+        () = stop() => {}
+    }
     api.abort();
     watchdog.abort();
     pruning.iter().chain(&schedules).for_each(JoinHandle::abort);

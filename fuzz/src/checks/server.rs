@@ -61,7 +61,11 @@ impl Server {
                 prune: None,
             };
             let told = move |url: &str| drop(told.send(url.to_owned()));
-            let until = async move { drop(stopped.await) };
+            let mut stopped = Some(stopped);
+            let until = async move || match stopped.take() {
+                Some(stopped) => drop(stopped.await),
+                None => std::future::pending().await,
+            };
             serve(&state, engine, options, told, until).await
         });
         let url = ready.recv_timeout(PATIENCE).expect("it is ready");

@@ -91,8 +91,12 @@ pub enum Request {
         /// The state directory that the copy is put in, an absolute path.
         dir: String,
     },
-    /// Go on with every run that is not at its end, paused ones too. Gives their ids.
-    Recover,
+    /// Go on with every run that is not at its end. Gives their ids.
+    Recover {
+        /// With those that are paused, too.
+        #[serde(default)]
+        paused: bool,
+    },
     /// Start a run that ended badly once more. Gives the new one's id.
     Retry {
         /// The run.

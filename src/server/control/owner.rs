@@ -261,9 +261,9 @@ async fn answer(engine: &Arc<Engine>, request: Request) -> Answer {
             let backup = move || engine.backup(Path::new(&dir));
             told(blocking(backup).await.map_err(internal)?)
         }
-        Request::Recover => {
+        Request::Recover { paused } => {
             let runs = engine
-                .recover(true)
+                .recover(paused)
                 .await
                 .map_err(|error| refusal(&error))?;
             json(&runs)

@@ -24,15 +24,29 @@ pub struct Resumed {
     pub runs: Vec<String>,
 }
 
-/// Goes on with every run that has not ended, the paused ones too.
-#[utoipa::path(post, path = "/v1/resume", operation_id = "resume_all", tag = "server",
+/// Which runs go on.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ResumeQuery {
+    /// The paused ones too.
+    #[serde(default)]
+    paused: bool,
+}
+
+/// Goes on with every run that has not ended; what is paused stays so unless that is asked for.
+#[utoipa::path(post, path = "/v1/resume", operation_id = "resume_all", tag = "server", params(ResumeQuery),
     responses(
         (status = 200, description = "They go on", body = Resumed),
+        (status = "4XX", description = "A parameter cannot be read", body = Problem, content_type = "application/problem+json"),
         (status = "5XX", description = "The server is not ready, or the store cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]
-pub(super) async fn resume(State(app): State<Arc<App>>) -> Result<axum::Json<Resumed>, Problem> {
+pub(super) async fn resume(
+    State(app): State<Arc<App>>,
+    Asked(query): Asked<ResumeQuery>,
+) -> Result<axum::Json<Resumed>, Problem> {
     app.takes_work()?;
-    let runs = app.engine.recover(true).await?;
+    let runs = app.engine.recover(query.paused).await?;
     let runs = runs.iter().map(ToString::to_string).collect();
     Ok(axum::Json(Resumed { runs }))
 }

@@ -23,4 +23,5 @@ mod schedules;
 mod secrets;
 mod short;
 mod signals;
+mod stopped;
 mod terminal;

@@ -240,7 +240,9 @@ async fn a_client_made_from_the_description_drives_everything() {
     good("get_run", json!({ "run": "gate" })).await;
     good("resume_run", json!({ "run": "gate" })).await;
     good("pause_run", json!({ "run": "gate" })).await;
-    assert_eq!(good("resume_all", json!({})).await["runs"], json!(["gate"]));
+    assert_eq!(good("resume_all", json!({})).await["runs"], json!([]));
+    let all = good("resume_all", json!({ "paused": true })).await;
+    assert_eq!(all["runs"], json!(["gate"]));
     let signal = json!({ "run": "gate", "body": { "name": "go", "payload": [1] } });
     good("signal_run", signal).await;
     good("get_result", json!({ "run": "gate", "wait": 60 })).await;

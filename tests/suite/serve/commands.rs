@@ -150,8 +150,13 @@ async fn every_command_works_in_both_ways() {
         );
         json(&["signal", "gate", "go", "--payload", "[7]"]);
         assert_eq!(json(&["cancel", "sleep"])["status"], "Cancelled", "{way:?}");
-        // All that have not ended, which is the one that is paused.
-        assert_eq!(json(&["resume"]), json!([7]), "{way:?}");
+        // All that have not ended but the one that somebody paused, so none.
+        let left = client.ask(&["resume"]);
+        assert!(left.status.success(), "{way:?} {left:?}");
+        let told = String::from_utf8_lossy(&left.stderr).into_owned();
+        assert!(told.contains("paused (1)"), "{way:?} {told}");
+        assert_eq!(json(&["status", "gate"])["status"], "Paused", "{way:?}");
+        assert_eq!(json(&["resume", "--paused"]), json!([7]), "{way:?}");
         assert_eq!(json(&["resume", "gate"]), json!([7]), "{way:?}");
         let retried = client.ask(&["retry", "bad", "--id", "worse", "--from", "failed"]);
         assert_eq!(retried.status.code(), Some(1), "{way:?} {retried:?}");

@@ -120,7 +120,7 @@ async fn one_that_is_about_to_leave_says_so_and_can_be_looked_at() {
     let (status, paused) = server.post(&path, &json!(null)).await;
     assert_eq!((status, &paused["status"]), (200, &json!("Paused")));
     gate.open.send_replace(true);
-    let (status, said) = server.stop();
+    let (status, said) = server.ended();
     assert!(status.success(), "{said}");
     assert_eq!(gate.keys().len(), 1);
 }
@@ -135,7 +135,7 @@ async fn an_effect_that_ends_in_the_grace_is_not_repeated() {
     gate.called(1).await;
     server.signal(nix::sys::signal::Signal::SIGTERM);
     gate.open.send_replace(true);
-    let (status, _) = server.stop();
+    let (status, _) = server.ended();
     assert!(status.success());
     let server = Server::start(dir.path());
     assert_eq!(server.end(&run).await["status"], "Succeeded");

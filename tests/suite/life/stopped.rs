@@ -1,0 +1,217 @@
+//! A signal stops a process, not a run: what it leaves goes on, and only `pause` pauses.
+
+use super::process::{Following, Place};
+use crate::serve::{Server, Start};
+use nix::sys::signal::Signal::{self, SIGHUP, SIGINT, SIGTERM};
+use serde_json::json;
+use std::io::Read;
+use std::path::Path;
+
+const NAP: &str = "
+name: nap
+actions:
+  before: { type: compose, inputs: 1 }
+  nap: { type: wait, interval: { unit: Second, count: 1 } }
+outputs: \"@outputs('before')\"
+";
+
+/// Sends a signal; gives the exit code and what was said on standard error.
+fn told(mut run: Following, signal: Signal) -> (Option<i32>, String) {
+    send(&run, signal);
+    let mut said = String::new();
+    run.child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    (run.child.wait().unwrap().code(), said)
+}
+
+fn send(run: &Following, signal: Signal) {
+    let pid = i32::try_from(run.child.id()).unwrap();
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
+}
+
+/// Waits until a command of a workflow has written so many lines.
+fn lines(file: &Path, count: usize) -> Vec<String> {
+    loop {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        if text.lines().count() >= count {
+            return text.lines().map(str::to_owned).collect();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_signal_leaves_the_run_unfinished() {
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        let place = Place::new();
+        let file = place.file("nap.yaml", NAP);
+        let mut run = place.follow(&["run", &file, "--id", "r"]);
+        run.until("TimerSet", "nap");
+        let (code, said) = told(run, signal);
+        assert_eq!(code, Some(7), "{signal} {said}");
+        assert!(said.contains("run r is unfinished"), "{signal} {said}");
+        let resume = format!("windlass resume --state {} r", place.state().display());
+        assert!(said.contains(&resume), "{signal} {said}");
+        let status = place.json(&["status", "r", "-o", "json"]);
+        assert_eq!(status["status"], "Waiting", "{signal} {status}");
+        assert_eq!(status["pause"], json!(null), "{signal} {status}");
+        assert_eq!(place.json(&["resume", "-o", "json"]), json!(1), "{signal}");
+    }
+}
+
+#[test]
+fn what_is_in_flight_is_cut_and_repeated_under_its_key() {
+    let place = Place::new();
+    let (keys, open) = (place.dir.path().join("keys"), place.dir.path().join("open"));
+    let file = place.file(
+        "slow.yaml",
+        &format!(
+            "actions:\n  slow:\n    type: shell\n    run: |\n      \
+             echo $WINDLASS_IDEMPOTENCY_KEY >> {}\n      [ -e {} ] || sleep 1000\n",
+            keys.display(),
+            open.display()
+        ),
+    );
+    let run = place.follow(&["run", &file, "--id", "r"]);
+    lines(&keys, 1);
+    let (code, said) = told(run, SIGINT);
+    assert_eq!(code, Some(7), "{said}");
+    std::fs::write(&open, "").unwrap();
+    assert!(place.run(&["resume"]).status.success());
+    let keys = lines(&keys, 2);
+    assert_eq!(keys.len(), 2, "{keys:?}");
+    assert_eq!(keys[0], keys[1]);
+}
+
+#[test]
+fn what_ends_in_the_grace_is_told() {
+    let place = Place::new();
+    let (began, open) = (
+        place.dir.path().join("began"),
+        place.dir.path().join("open"),
+    );
+    let file = place.file(
+        "short.yaml",
+        &format!(
+            "actions:\n  a:\n    type: shell\n    run: |\n      echo x >> {}\n      \
+             until [ -e {} ]; do sleep 0.01; done\n",
+            began.display(),
+            open.display()
+        ),
+    );
+    let run = place.follow(&["run", &file, "--id", "r"]);
+    lines(&began, 1);
+    std::fs::write(&open, "").unwrap();
+    let (code, said) = told(run, SIGTERM);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("unfinished"), "{said}");
+}
+
+#[test]
+fn a_run_that_was_started_with_nohup_outlives_the_terminal() {
+    let place = Place::new();
+    let file = place.file("nap.yaml", NAP);
+    let mut command = std::process::Command::new("sh");
+    command
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .args([env!("CARGO_BIN_EXE_windlass"), "run", &file, "--state"])
+        .arg(place.state())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut run = Following::of(command);
+    run.until("TimerSet", "nap");
+    send(&run, SIGHUP);
+    assert_eq!(run.result(), json!(1));
+}
+
+#[test]
+fn one_who_follows_leaves_the_run_alone() {
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    let (began, open) = (
+        place.dir.path().join("began"),
+        place.dir.path().join("open"),
+    );
+    let text = format!(
+        "actions:\n  a:\n    type: shell\n    run: |\n      echo x >> {}\n      \
+         until [ -e {} ]; do sleep 0.01; done\n",
+        began.display(),
+        open.display()
+    );
+    let file = place.file("held.yaml", &text);
+    let run = place.follow(&["run", &file, "--id", "r"]);
+    lines(&began, 1);
+    let (code, said) = told(run, SIGINT);
+    assert_eq!(code, Some(7), "{said}");
+    assert!(said.contains("run r goes on in the process"), "{said}");
+    // Over HTTP the same.
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command
+        .args(["resume", "r", "--server", &server.url])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let mut follower = Following::of(command);
+    follower.until("ActionStarted", "a");
+    let (code, said) = told(follower, SIGTERM);
+    assert_eq!(code, Some(7), "{said}");
+    assert!(said.contains("run r goes on on the server"), "{said}");
+    let status = place.json(&["status", "r", "-o", "json"]);
+    assert_eq!(status["status"], "Running", "{status}");
+    std::fs::write(&open, "").unwrap();
+    assert_eq!(place.follow(&["resume", "r"]).result()["a"]["exitCode"], 0);
+    assert_eq!(lines(&began, 1).len(), 1, "it was begun once");
+}
+
+#[test]
+fn what_a_person_paused_stays_so() {
+    let place = Place::new();
+    let file = place.file("nap.yaml", NAP);
+    for id in ["kept", "left"] {
+        let mut run = place.follow(&["run", &file, "--id", id]);
+        run.until("TimerSet", "nap");
+        run.kill();
+    }
+    assert!(place.run(&["pause", "kept"]).status.success());
+    let resumed = place.run(&["resume", "-o", "jsonl"]);
+    assert!(resumed.status.success(), "{resumed:?}");
+    let result: serde_json::Value = serde_json::from_slice(&resumed.stdout).unwrap();
+    assert_eq!(result["run"], "left");
+    let nothing = place.run(&["resume"]);
+    assert!(nothing.status.success(), "{nothing:?}");
+    let said = String::from_utf8(nothing.stderr).unwrap();
+    assert!(said.contains("paused (1)"), "{said}");
+    assert!(said.contains("--paused"), "{said}");
+    assert_eq!(
+        place.json(&["status", "kept", "-o", "json"])["status"],
+        "Paused"
+    );
+    assert_eq!(place.json(&["resume", "--paused", "-o", "json"]), json!(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_the_grace_of_a_server() {
+    let place = Place::new();
+    let began = place.dir.path().join("began");
+    let text = format!(
+        "actions:\n  a:\n    type: shell\n    run: echo x >> {}; sleep 1000\n",
+        began.display()
+    );
+    let file = place.file("long.yaml", &text);
+    let server = Start::new(&place.state()).args(&["--grace", "10m"]).spawn();
+    let run = place.run(&["run", &file, "--id", "r", "--detach"]);
+    assert!(run.status.success(), "{run:?}");
+    lines(&began, 1);
+    let begun = std::time::Instant::now();
+    server.signal(SIGHUP);
+    // Once it says so it has heard the first one.
+    while server.get("/readyz").await.0 != 503 {}
+    let (status, said) = server.stop();
+    assert!(status.success(), "{said}");
+    assert!(begun.elapsed().as_secs() < 300, "{said}");
+    let status = place.json(&["status", "r", "-o", "json"]);
+    assert_eq!(status["status"], "Running", "{status}");
+}
