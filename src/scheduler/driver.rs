@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 /// As many messages are gathered into one group at most.
 const GROUP: usize = 4_096;
 
-/// The wall clock may jump: with timers armed it is looked at this often at least.
+/// The wall clock may be set forward: with timers armed it is looked at this often at least.
 const CLOCK_CHECK: Duration = Duration::from_secs(1);
 
 pub(super) struct Driver {
@@ -70,7 +70,7 @@ impl Driver {
         Self {
             store,
             loader,
-            clock: Clock::wall(),
+            clock: Clock::Process,
             workshop,
             inbox,
             called: None,

@@ -105,14 +105,21 @@ impl Driver {
 
     fn recover(&mut self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
         let mut found = Vec::new();
-        for run in self.store.runnable()? {
+        let runnable = self.store.runnable()?;
+        let waiting = self.store.due(Timestamp(i64::MAX), DUE_PAGE)?;
+        let sleepers = waiting.iter().map(|(_, run)| run);
+        let headers = runnable.iter().chain(sleepers);
+        let written = headers.filter_map(|run| Some(self.store.header(run).ok()?.updated_at));
+        if let Some(last) = written.max() {
+            self.clock.not_before(last);
+        }
+        for run in runnable {
             match self.bring(&run) {
                 Ok(_) => found.push(run),
                 Err(error) => self.setback(&run, error),
             }
         }
         self.stored_due = self.store.next_due_at()?;
-        let waiting = self.store.due(Timestamp(i64::MAX), DUE_PAGE)?;
         found.extend(waiting.into_iter().map(|(_, run)| run));
         if paused {
             found.extend(self.resume_paused()?);
@@ -155,6 +162,10 @@ impl Driver {
         }
         let loaded = self.program(run, stored.header.program)?;
         let mut live = Live::stored(stored, loaded);
+        if self.runs.is_empty() && self.stored_due.is_none() {
+            // Nobody else's time is moved by that.
+            self.clock.not_before(live.header.updated_at);
+        }
         if live.header.labels.remove(PARKED_LABEL).is_some() {
             let placement = live.placement(self.clock.now());
             self.store.park(run, placement, None)?;

@@ -4,6 +4,7 @@
 mod alone;
 mod append;
 mod backup;
+mod clock;
 mod egress;
 mod environment;
 mod folder;

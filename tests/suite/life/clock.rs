@@ -1,0 +1,98 @@
+//! Time goes by what has passed: a clock that is set back delays nothing, and one that is set
+//! forward makes due. Real processes, under a library that sets the clock of a process.
+
+use super::process::{Following, Place};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// The library of Debian's `faketime`; `tests/run` installs it.
+fn library() -> PathBuf {
+    let found = std::fs::read_dir("/usr/lib").unwrap().find_map(|entry| {
+        let path = entry.unwrap().path().join("faketime/libfaketimeMT.so.1");
+        path.is_file().then_some(path)
+    });
+    found.expect("libfaketime is there: apt-get install faketime")
+}
+
+/// A place whose processes have a clock of their own.
+struct Clock {
+    place: Place,
+}
+
+impl Clock {
+    fn new() -> Self {
+        let clock = Self {
+            place: Place::new(),
+        };
+        clock.set("+0s");
+        clock
+    }
+
+    fn file(&self) -> PathBuf {
+        self.place.dir.path().join("clock")
+    }
+
+    /// Sets it so much ahead of the machine's, or behind; also of processes that live.
+    fn set(&self, offset: &str) {
+        let new = self.place.dir.path().join("clock.new");
+        std::fs::write(&new, offset).unwrap();
+        std::fs::rename(new, self.file()).unwrap();
+    }
+
+    fn follow(&self, args: &[&str]) -> Following {
+        let mut command = self.place.command(args);
+        command
+            .env("LD_PRELOAD", library())
+            .env("FAKETIME_TIMESTAMP_FILE", self.file())
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        Following::of(command)
+    }
+
+    /// A workflow that waits for so long.
+    fn nap(&self, seconds: u32) -> String {
+        let text = format!(
+            "name: nap\nactions:\n  before: {{ type: compose, inputs: 1 }}\n  \
+             nap: {{ type: wait, interval: {{ unit: Second, count: {seconds} }} }}\n  \
+             after: {{ type: compose, inputs: 2 }}\noutputs: \"@outputs('after')\"\n"
+        );
+        self.place.file("nap.yaml", &text)
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_delays_nothing() {
+    // One that stays in memory while it waits, and one that does not.
+    for seconds in [2, 7] {
+        let clock = Clock::new();
+        let file = clock.nap(seconds);
+        let mut run = clock.follow(&["run", &file]);
+        run.until("TimerSet", "nap");
+        clock.set("-3600s");
+        assert_eq!(run.result(), json!(2), "{seconds}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_forward_makes_due() {
+    let clock = Clock::new();
+    let file = clock.nap(7200);
+    let mut run = clock.follow(&["run", &file]);
+    run.until("TimerSet", "nap");
+    clock.set("+7300s");
+    assert_eq!(run.result(), json!(2));
+}
+
+#[test]
+fn a_clock_that_was_set_back_between_two_processes_delays_nothing() {
+    for (seconds, resume) in [(2, &["resume", "r"][..]), (7, &["resume"])] {
+        let clock = Clock::new();
+        let file = clock.nap(seconds);
+        clock.set("+3600s");
+        let mut run = clock.follow(&["run", &file, "--id", "r"]);
+        run.until("TimerSet", "nap");
+        run.kill();
+        clock.set("+0s");
+        assert_eq!(clock.follow(resume).result(), json!(2), "{seconds}");
+    }
+}
