@@ -243,9 +243,14 @@ fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
 }
 
 /// Any failure of a handler is retried by a policy without `on` (spec: loom.md, Retry); only
-/// inputs that it cannot use and answers that are too large stay what they are.
+/// inputs that it cannot use and answers that cannot be taken stay what they are.
 fn retried(fault: Fault) -> Fault {
-    if [fault_kind::INPUT, fault_kind::TOO_LARGE].contains(&&*fault.kind) {
+    let kinds = [
+        fault_kind::INPUT,
+        fault_kind::TOO_LARGE,
+        fault_kind::INEXACT,
+    ];
+    if kinds.contains(&&*fault.kind) {
         return fault;
     }
     fault.transient()

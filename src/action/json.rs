@@ -1,14 +1,16 @@
 //! JSON that comes from outside: told apart from text, and from what weighs too much or nests
 //! too deep to be read.
 
-use crate::expression::{MAX_ACTION_DEPTH, Value, too_heavy_json};
+use crate::expression::{MAX_ACTION_DEPTH, Value, inexact_json, too_heavy_json};
 use crate::model::{Fault, fault_kind};
 
-/// The value that a text is; none when it is no JSON.
+/// The value that a text is; none when it is no JSON, or a lone number that is kept exactly as text
+/// only.
 ///
 /// # Errors
 /// `too_large`: its values would take too much memory, or it nests deeper than anything that is
 /// read. Less than that, but more than an action may give, is found when the action has given it.
+/// `inexact`: something in it would not be what it says; its output is the text.
 pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
     weighed(text.as_bytes(), what)?;
     match Value::from_json(text) {
@@ -18,7 +20,24 @@ pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
             let message = format!("{what} nests deeper than {MAX_ACTION_DEPTH} levels");
             Err(Fault::new(fault_kind::TOO_LARGE, message))
         }
+        Err(_) if text.trim_start().starts_with(['{', '[', '"']) => exact(text.as_bytes(), what)
+            .map_err(|fault| fault.output(Value::text(text)))
+            .map(|()| None),
         Err(_) => Ok(None),
+    }
+}
+
+/// Refuses JSON of which a value would be another than it says.
+///
+/// # Errors
+/// `inexact`.
+pub(super) fn exact(text: &[u8], what: &str) -> Result<(), Fault> {
+    match inexact_json(text) {
+        Some(told) => {
+            let message = format!("{what} cannot be kept as it is: {told}");
+            Err(Fault::new(fault_kind::INEXACT, message))
+        }
+        None => Ok(()),
     }
 }
 

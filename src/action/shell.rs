@@ -98,7 +98,11 @@ fn text_of(value: &Value) -> Option<String> {
 /// without the line ends at its end, as `$(…)` gives it.
 fn output(finished: &Finished) -> Result<Value, Fault> {
     let text = finished.stdout.trim_end_matches(['\n', '\r']);
-    let parsed = json::parsed(text, "standard output")?;
+    let parsed = json::parsed(text, "standard output");
+    let parsed = parsed.map_err(|fault| match fault.output {
+        Some(_) => fault.output(finished.output()),
+        None => fault,
+    })?;
     let body = parsed.unwrap_or_else(|| Value::text(text));
     let mut output: Object = finished.output().as_object().cloned().unwrap_or_default();
     output.insert("body".into(), body);

@@ -9,6 +9,7 @@ mod context;
 mod data;
 mod env;
 mod error;
+mod exact;
 mod jinja;
 mod reads;
 mod reference;
@@ -25,6 +26,7 @@ pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;
 pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, ParseError};
+pub use exact::inexact_json;
 pub(crate) use jinja::{is_full, sharing};
 pub use reference::Reference;
 pub use secret::{

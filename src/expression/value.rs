@@ -4,12 +4,13 @@
 //! nobody else holds it. Encoding is by hand: the depth of what is decoded is bounded, because a
 //! derive would recurse as deep as the bytes ask for.
 
+use super::exact::inexact_json;
 use bincode::de::{Decode, Decoder};
 use bincode::enc::{Encode, Encoder};
 use bincode::error::{DecodeError, EncodeError};
 use indexmap::IndexMap;
 use rust_decimal::Decimal;
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt;
 use std::sync::Arc;
@@ -211,8 +212,12 @@ impl Value {
     /// Reads JSON text.
     ///
     /// # Errors
-    /// What serde_json says of text that is not JSON, or that nests deeper than [`MAX_DEPTH`].
+    /// What serde_json says of text that is not JSON, or that nests deeper than [`MAX_DEPTH`]; and
+    /// what of it no value holds.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        if let Some(told) = inexact_json(text.as_bytes()) {
+            return Err(serde::de::Error::custom(told));
+        }
         serde_json::from_str(text)
     }
 }
@@ -340,9 +345,9 @@ impl<'de> Deserialize<'de> for Value {
             fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
                 Ok(Value::Int(value))
             }
-            fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-                #[allow(clippy::cast_precision_loss)]
-                Ok(i64::try_from(value).map_or(Value::Float(value as f64), Value::Int))
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+                let int = i64::try_from(value).map(Value::Int);
+                int.map_err(|_| E::custom(format!("the number {value} does not fit 64 bits")))
             }
             fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
                 Ok(Value::Float(value))

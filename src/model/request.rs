@@ -118,6 +118,8 @@ pub mod fault_kind {
     pub const SECRET: &str = "secret";
     /// Something larger than the engine takes.
     pub const TOO_LARGE: &str = "too_large";
+    /// JSON with a number or half a character that no value holds.
+    pub const INEXACT: &str = "inexact";
 }
 
 impl Fault {

@@ -223,14 +223,25 @@ impl<'a> Reader<'a> {
     fn number(&mut self) -> Result<(Span, Kind), Mistake> {
         let (raw, span) =
             self.take(|byte| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'));
+        let digits = raw.strip_prefix('-').unwrap_or(raw);
+        if digits.len() > 18
+            && digits.bytes().all(|digit| digit.is_ascii_digit())
+            && raw.parse::<i64>().is_err()
+        {
+            return Err(super::yaml::beyond(raw, span));
+        }
         let number = serde_json::from_str::<serde_json::Number>(raw).ok();
         let kind = number.and_then(|number| match number.as_i64() {
             Some(int) => Some(Kind::Int(int)),
             None => number.as_f64().map(Kind::Float),
         });
         let kind = kind.ok_or_else(|| {
-            Mistake::new("syntax", span, format!("`{raw}` is no number"))
-                .hint("numbers look like 7, -0.5 or 1e3")
+            Mistake::new(
+                "syntax",
+                span,
+                format!("`{raw}` is no number that can be kept"),
+            )
+            .hint("numbers look like 7, -0.5 or 1e3")
         })?;
         Ok((span, kind))
     }

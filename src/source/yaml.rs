@@ -285,6 +285,12 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
     }
 }
 
+/// An integer that would be rounded.
+pub(super) fn beyond(number: &str, span: Span) -> Mistake {
+    let what = format!("the number {number} does not fit 64 bits");
+    Mistake::new("number", span, what).hint("quote it if it is meant as text")
+}
+
 impl<'de> Visitor<'de> for Seed<'_> {
     type Value = Node;
 
@@ -309,21 +315,20 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Node, E> {
-        #[allow(clippy::cast_precision_loss)]
-        i64::try_from(value).map_or_else(
-            |_| self.visit_f64(value as f64),
-            |value| Ok(self.node(Kind::Int(value))),
-        )
+        match i64::try_from(value) {
+            Ok(value) => Ok(self.node(Kind::Int(value))),
+            Err(_) => self.visit_u128(value.into()),
+        }
     }
 
     fn visit_i128<E: Error>(self, value: i128) -> Result<Node, E> {
-        #[allow(clippy::cast_precision_loss)]
-        self.visit_f64(value as f64)
+        let mistake = beyond(&value.to_string(), self.span());
+        Err(self.state.stop(mistake))
     }
 
     fn visit_u128<E: Error>(self, value: u128) -> Result<Node, E> {
-        #[allow(clippy::cast_precision_loss)]
-        self.visit_f64(value as f64)
+        let mistake = beyond(&value.to_string(), self.span());
+        Err(self.state.stop(mistake))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {

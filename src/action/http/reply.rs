@@ -40,7 +40,7 @@ impl Reply {
         let url = response.url().clone();
         let headers = response.headers().clone();
         let bytes = read_body(response).await?;
-        let (body, too_deep) = parse_body(headers.get(CONTENT_TYPE), bytes);
+        let (body, refused) = parse_body(headers.get(CONTENT_TYPE), bytes);
         let reply = Self {
             status,
             headers: header_map(&headers),
@@ -48,8 +48,9 @@ impl Reply {
             body,
         };
         if status.as_u16() < 400 {
-            return match too_deep {
+            return match refused {
                 None => Ok(reply),
+                Some(fault) if fault.output.is_some() => Err(fault.output(reply.into_value())),
                 Some(fault) => Err(fault),
             };
         }
@@ -154,7 +155,7 @@ fn form(essence: &str) -> Form {
 
 /// JSON by its content type, text as text, and anything else as Logic Apps have it,
 /// `{"$content-type", "$content": base64}`. Nothing is null, but the empty text where a text was
-/// promised. With the fault of JSON that nests too deep, which is text like all that is no JSON.
+/// promised. With the fault of JSON that cannot be taken, which is text like all that is no JSON.
 fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Option<Fault>) {
     let content_type = content_type.map(header_text).unwrap_or_default();
     let mut parts = content_type
@@ -182,7 +183,7 @@ fn json_or_text(content_type: &str, bytes: Vec<u8>) -> (Value, Option<Fault>) {
     let parsed = std::str::from_utf8(text).map(|text| json::parsed(text, "the body"));
     match parsed {
         Ok(Ok(Some(value))) => (value, None),
-        Ok(Err(too_deep)) => (text_or_binary(content_type, bytes), Some(too_deep)),
+        Ok(Err(refused)) => (text_or_binary(content_type, bytes), Some(refused)),
         Ok(Ok(None)) | Err(_) => (text_or_binary(content_type, bytes), None),
     }
 }

@@ -119,6 +119,7 @@ impl Pool {
             return Err(Fault::new(fault_kind::TOO_LARGE, message));
         }
         json::weighed(bytes, "what the script gave")?;
+        json::exact(bytes, "what the script gave")?;
         serde_json::from_slice(bytes).map_err(|error| {
             let language = self.language;
             broken(format!("the {language} worker wrote no answer: {error}"))

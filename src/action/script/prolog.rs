@@ -145,6 +145,7 @@ fn answer(finished: &Finished, job: &Job<'_>) -> Result<Value, Fault> {
         return Err(broken(format!("swipl {}", finished.describe())).code(finished.code));
     }
     json::weighed(finished.stdout.as_bytes(), "what the script gave")?;
+    json::exact(finished.stdout.as_bytes(), "what the script gave")?;
     let answer: Answer = serde_json::from_str(&finished.stdout)
         .map_err(|error| broken(format!("swipl wrote no answer: {error}")))?;
     if let Some(failure) = answer.fault {

@@ -14,7 +14,7 @@ use std::time::Duration;
 const EXAMPLE: &str =
     "for example retry: { type: exponential, count: 5, interval: PT2S, maxInterval: PT1M }";
 const TYPES: [&str; 3] = ["none", "fixed", "exponential"];
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 16] = [
     fault_kind::TIMEOUT,
     fault_kind::CONNECTION,
     fault_kind::HTTP,
@@ -30,6 +30,7 @@ const KINDS: [&str; 15] = [
     fault_kind::LIMIT,
     fault_kind::REPEAT,
     fault_kind::TOO_LARGE,
+    fault_kind::INEXACT,
 ];
 
 /// What Azure retries without a policy: 4 times, scaled by 7.5 s, from 5 s to 45 s

@@ -2,7 +2,7 @@
 
 use super::door::Line;
 use super::problem::{Kind, Problem};
-use crate::engine::expression::{MAX_WEIGHT, too_heavy, weight_of_json};
+use crate::engine::expression::{MAX_WEIGHT, inexact_json, too_heavy, weight_of_json};
 use crate::engine::{Bundle, dialect_of};
 use axum::body::{Bytes, HttpBody};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
@@ -148,6 +148,9 @@ fn values<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     if let Some(told) = too_heavy(weight_of_json(bytes), MAX_WEIGHT) {
         let detail = format!("the values of the body would {told}");
         return Err(Problem::new(Kind::TooLarge, detail));
+    }
+    if let Some(told) = inexact_json(bytes) {
+        return Err(Problem::new(Kind::BadRequest, told));
     }
     serde_json::from_slice(bytes).map_err(unreadable)
 }

@@ -7,6 +7,7 @@ mod backup;
 mod clock;
 mod egress;
 mod environment;
+mod exact;
 mod folder;
 mod gone;
 mod lacking;

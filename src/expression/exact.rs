@@ -1,0 +1,140 @@
+//! What JSON can say and no value can hold: an integer beyond 64 bits, a number beyond a double,
+//! half a character. Whoever reads JSON refuses it, because serde_json would round the numbers.
+
+use serde::de::IgnoredAny;
+
+/// So much of a number is shown, in bytes.
+const SHOWN: usize = 60;
+
+/// What of this text no value holds, in words; none for what is no JSON, or has nothing of it.
+#[must_use]
+pub fn inexact_json(text: &[u8]) -> Option<String> {
+    let (what, at) = found(text)?;
+    serde_json::from_slice::<IgnoredAny>(text).ok()?;
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before
+        .iter()
+        .rev()
+        .take_while(|byte| **byte != b'\n')
+        .count()
+        + 1;
+    Some(format!("{what} (line {line}, column {column})"))
+}
+
+/// The first of it in a text that may be JSON, and its place.
+fn found(text: &[u8]) -> Option<(String, usize)> {
+    let mut at = 0;
+    while let Some(byte) = text.get(at) {
+        match byte {
+            b'"' => match after_text(text, at + 1) {
+                Ok(after) => at = after,
+                Err(lone) => {
+                    let escape = text.get(lone..lone + 6).unwrap_or_default();
+                    let escape = String::from_utf8_lossy(escape);
+                    return Some((format!("`{escape}` is half of a character"), lone));
+                }
+            },
+            b'-' | b'0'..=b'9' => {
+                let rest = text.get(at..).unwrap_or_default();
+                let length = rest.iter().take_while(|byte| in_number(**byte)).count();
+                let number = rest.get(..length).unwrap_or_default();
+                if let Some(why) = unfit(number) {
+                    let shown = number.get(..SHOWN).unwrap_or(number);
+                    let more = if number.len() > SHOWN { "…" } else { "" };
+                    let shown = String::from_utf8_lossy(shown);
+                    return Some((format!("the number {shown}{more} {why}"), at));
+                }
+                at += length;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// Where the text in quotes that begins here has ended, or where half a character is in it.
+fn after_text(text: &[u8], mut at: usize) -> Result<usize, usize> {
+    loop {
+        match (text.get(at), text.get(at + 1)) {
+            (None, _) | (Some(b'"'), _) => return Ok(at + 1),
+            (Some(b'\\'), Some(b'u')) => match (unit(text, at), unit(text, at + 6)) {
+                (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => at += 12,
+                (Some(0xd800..=0xdfff), _) => return Err(at),
+                _ => at += 6,
+            },
+            (Some(b'\\'), _) => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// The code unit of an escape such as `\ud83d`.
+fn unit(text: &[u8], at: usize) -> Option<u16> {
+    let digits = text.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+fn in_number(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
+}
+
+/// Why a number is not as it was written once it is a value; none when it is, or is none.
+fn unfit(number: &[u8]) -> Option<&'static str> {
+    let text = std::str::from_utf8(number).ok()?;
+    if !text.contains(['.', 'e', 'E']) {
+        // Most have few digits.
+        let fits = text.len() < 19 || text.parse::<i64>().is_ok();
+        return (!fits).then_some("does not fit 64 bits");
+    }
+    let float: f64 = text.parse().ok()?;
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    let zero = !mantissa.contains(|digit| ('1'..='9').contains(&digit));
+    match float.is_finite() && (zero || float != 0.0) {
+        true => None,
+        false => Some("does not fit a double"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inexact_json;
+
+    #[test]
+    fn what_no_value_holds_is_named_with_its_place() {
+        let told = |text: &str| inexact_json(text.as_bytes());
+        for good in [
+            "[9223372036854775807, -9223372036854775808, 1e300, 0e999, -0, 0.1]",
+            r#"{"a": "18446744073709551616 1e999", "b": "\ud83d\ude00 \\ud800 \"\u00e9"}"#,
+            "no JSON: 18446744073709551616 \"\\ud800\"",
+            "[18446744073709551616",
+            "",
+        ] {
+            assert_eq!(told(good), None, "{good}");
+        }
+        for (bad, what) in [
+            (
+                "[1,\n 9223372036854775808]",
+                "9223372036854775808 does not fit 64 bits (line 2, column 2)",
+            ),
+            (
+                "-9223372036854775809",
+                "-9223372036854775809 does not fit 64 bits",
+            ),
+            (
+                r#"{"a": 1e999}"#,
+                "1e999 does not fit a double (line 1, column 7)",
+            ),
+            ("1e-999", "1e-999 does not fit a double"),
+            (
+                r#"["\\", "x\ud800"]"#,
+                "`\\ud800` is half of a character (line 1, column 10)",
+            ),
+            (r#""\udc00\ud800""#, "`\\udc00` is half of a character"),
+            (r#""\ud800\u0041""#, "`\\ud800` is half of a character"),
+        ] {
+            let told = told(bad).unwrap_or_default();
+            assert!(told.contains(what), "{bad}: {told}");
+        }
+    }
+}
