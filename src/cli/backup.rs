@@ -49,7 +49,7 @@ fn told(format: Format, copied: &BackedUp, done: &str) -> Result<Exit, Failure> 
             if let Some(old) = &copied.old {
                 text.push_str(&format!("; what was there is {old}"));
             }
-            output::print(&output::printable(&text))?;
+            output::print(text)?;
         }
         format => output::document(format, copied)?,
     }

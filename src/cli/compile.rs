@@ -12,7 +12,7 @@ pub fn compile(screen: Screen, args: &CompileArgs) -> Result<Exit, Failure> {
     let workflow = engine::load(&args.file, &options)?;
     let warnings = workflow.warnings();
     if !warnings.is_empty() {
-        screen.say(&warnings.render(workflow.bundle(), screen.error_colour));
+        screen.say(warnings.render(workflow.bundle(), screen.error_colour));
     }
     let program = workflow.program();
     match args.output {

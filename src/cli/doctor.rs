@@ -4,6 +4,7 @@ use super::access::remote;
 use super::args::{DoctorArgs, Global};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
+use crate::engine::TerminalText;
 use crate::engine::report::{ListFilter, ListReport, RepairReport, StoreReport};
 use crate::engine::{EngineError, StoreError, doctor};
 use crate::server::Remote;
@@ -134,7 +135,7 @@ fn told(report: &Report, screen: Screen, args: &DoctorArgs) -> Result<Exit, Fail
     let worst = report.checks.iter().map(|check| check.health).max();
     match args.output.output {
         Format::Table => {
-            output::print(&text(report, screen))?;
+            output::print(text(report, screen))?;
         }
         format => output::document(format, report)?,
     }
@@ -260,15 +261,16 @@ fn interpreter(name: &'static str, use_: &str) -> Check {
     }
 }
 
-fn text(report: &Report, screen: Screen) -> String {
-    let mut lines = Vec::new();
+fn text(report: &Report, screen: Screen) -> TerminalText {
+    let (mut text, mut lines) = (TerminalText::default(), Vec::new());
     for check in &report.checks {
-        let word = match check.health {
-            Health::Good => screen.tint("32", "good   "),
-            Health::Warning => screen.tint("33", "warning"),
-            Health::Bad => screen.tint("31", "bad    "),
+        let (code, word) = match check.health {
+            Health::Good => ("32", "good   "),
+            Health::Warning => ("33", "warning"),
+            Health::Bad => ("31", "bad    "),
         };
-        lines.push(format!("{word}  {:<8} {}", check.check, check.found));
+        let word = TerminalText::tinted(screen.colour, code, word);
+        text.push(&word.and(format!("  {:<8} {}\n", check.check, check.found)));
     }
     let of_store = report.store.iter().flat_map(|store| &store.unreadable);
     let of_repair = report.repair.iter().flat_map(|repair| &repair.unreadable);
@@ -293,5 +295,5 @@ fn text(report: &Report, screen: Screen) -> String {
             ));
         }
     }
-    lines.join("\n")
+    text.and(lines.join("\n"))
 }

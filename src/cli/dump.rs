@@ -96,7 +96,7 @@ async fn raw(global: &Global, args: &DumpArgs) -> Result<Exit, Failure> {
                     .as_deref()
                     .map(|error| format!("unreadable: {error}"));
                 if let Some(text) = text.map(str::to_owned).or(error) {
-                    let _ = writeln!(out, "  {}", output::printable(&text));
+                    let _ = writeln!(out, "  {text}");
                 }
             }
             output::print(&out)?;
@@ -151,11 +151,7 @@ fn a_run(run: &RunDump, limit: Option<usize>) -> String {
         .unwrap_or_default();
     line("placement", format!("{}{due}", header.placement));
     if !header.labels.is_empty() {
-        let labels = header
-            .labels
-            .iter()
-            .map(|(name, text)| format!("{name}={text}"));
-        line("labels", labels.collect::<Vec<_>>().join(" "));
+        line("labels", output::labels(&header.labels));
     }
     let sizes = &run.sizes;
     line(

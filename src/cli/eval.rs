@@ -60,7 +60,7 @@ fn batch() -> Result<Exit, Failure> {
         if line.trim().is_empty() {
             continue;
         }
-        output::print(&evaluate_line(&line, now().to_utc(), seed()).to_json())?;
+        output::print_exact(evaluate_line(&line, now().to_utc(), seed()).to_json())?;
     }
     Ok(Exit::Succeeded)
 }

@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::session::{Feed, Session, Told};
 use super::signals::Signals;
 use crate::engine::report::{OutcomeReport, PauseReport};
-use crate::engine::{Notice, Value, now};
+use crate::engine::{Notice, TerminalText, Value, now};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -118,7 +118,7 @@ impl Following<'_> {
             }
             Told::Notice(Notice::Event { sequence, event }) => {
                 open.event = sequence;
-                output::print(&to_line(&event))
+                output::print_exact(output::json(&event))
             }
             Told::Notice(Notice::Finished { outcome }) => self.finished(run, &outcome),
             Told::Notice(Notice::Paused { pause }) => {
@@ -178,22 +178,20 @@ impl Following<'_> {
             let place = error.place();
             let gap = if place.is_empty() { "" } else { "\n  at " };
             let head = screen.tint("1;31", outcome.status.as_str());
-            let told = output::printable(&format!("{}{gap}{place}", error.message));
-            screen.say(&format!("{head}: {told}"));
-            screen.say(&format!(
-                "  {} windlass status{} {run}",
-                screen.tint("34", "see"),
-                self.view.place
-            ));
+            screen.say(head.and(format!(": {}{gap}{place}", error.message)));
+            let mut line = TerminalText::from("  ");
+            let look = format!(" {}", self.command("status", run));
+            line.push(&screen.tint("34", "see").and(look));
+            screen.say(line);
         }
         for file in &outcome.unreplaced {
-            screen.say(&format!("  {}", output::printable(&file.text())));
+            screen.say(format!("  {}", file.text()));
         }
         for limit in &outcome.limits {
             screen.warn(&limit.text());
         }
         if outcome.error.is_none() && screen.verbose > 0 {
-            screen.say(&format!("{} {run}", screen.tint("1;32", "Succeeded")));
+            screen.say(screen.tint("1;32", "Succeeded").and(format!(" {run}")));
         }
         self.print(run, outcome)
     }
@@ -202,7 +200,7 @@ impl Following<'_> {
     fn print(&self, run: &str, outcome: &OutcomeReport) -> Result<(), Failure> {
         let document = outcome.document();
         if self.view.events {
-            return output::print(&to_line(&json!({ "result": document })));
+            return output::print_exact(output::json(&json!({ "result": document })));
         }
         match self.view.format {
             Format::Jsonl => {
@@ -226,13 +224,13 @@ impl Following<'_> {
         let screen = self.view.screen;
         let why = match pause {
             Some(pause) if pause.reason != "requested" => {
-                format!(": {}", output::printable(&pause.text()))
+                format!(": {}", pause.text())
             }
             _ => String::new(),
         };
-        self.progress
-            .say(&format!("{} {run}{why}", screen.tint("1;33", "paused")));
-        self.progress.say(&format!("resume {}", self.resume(run)));
+        let head = screen.tint("1;33", "paused");
+        self.progress.say(head.and(format!(" {run}{why}")));
+        self.progress.say(format!("resume {}", self.resume(run)));
     }
 
     fn resume(&self, run: &str) -> String {
@@ -262,7 +260,7 @@ impl Following<'_> {
                 };
                 let look = self.command("status", &run);
                 self.progress
-                    .say(&format!("run {run} goes on {place}: {look}"));
+                    .say(format!("run {run} goes on {place}: {look}"));
             }
             return Ok(());
         }
@@ -288,17 +286,12 @@ impl Following<'_> {
             self.ended(&run, Exit::Unfinished);
             let head = self.view.screen.tint("1;33", "stopped");
             let resume = self.resume(&run);
-            self.progress.say(&format!(
-                "{head}: run {run} is unfinished, and its deadlines go on"
-            ));
-            self.progress.say(&format!("go on with it: {resume}"));
+            let what = format!(": run {run} is unfinished, and its deadlines go on");
+            self.progress.say(head.and(what));
+            self.progress.say(format!("go on with it: {resume}"));
         }
         Ok(())
     }
-}
-
-fn to_line(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| String::from("null"))
 }
 
 /// ` --state DIR` or ` --server URL`, unless it is the default; quoted for a shell.

@@ -7,7 +7,7 @@ use super::human;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use crate::engine::report::{HistoryFilter, HistoryReport, history};
-use crate::engine::{Timestamp, now};
+use crate::engine::{TerminalText, Timestamp, now};
 use crate::server::control::Request;
 
 /// The command.
@@ -31,7 +31,7 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
         }
         Ok(Shown {
             text: match format {
-                Format::Table => table(&report, now()),
+                Format::Table => table(&report, now()).into(),
                 Format::Jsonl => lines(&report),
                 format => output::text(format, &report),
             },
@@ -43,13 +43,14 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
 }
 
 /// Each iteration, then each event.
-fn lines(report: &HistoryReport) -> String {
+fn lines(report: &HistoryReport) -> TerminalText {
     let events = report.events.as_deref().unwrap_or_default();
     [
         output::list_text(Format::Jsonl, &report.iterations),
         output::list_text(Format::Jsonl, events),
     ]
-    .concat()
+    .into_iter()
+    .collect()
 }
 
 fn table(report: &HistoryReport, now: Timestamp) -> String {

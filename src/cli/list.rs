@@ -65,7 +65,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         }
         Ok(Shown {
             text: match format {
-                Format::Table => table(&report, now()),
+                Format::Table => table(&report, now()).into(),
                 format => output::list_text(format, &report.runs),
             },
             key: output::list_text(Format::Json, &report.runs),
@@ -90,10 +90,6 @@ fn table(report: &ListReport, now: Timestamp) -> String {
         "RUN", "WORKFLOW", "STATUS", "STARTED", "UPDATED", "NEXT", "LABELS",
     ];
     let rows = report.runs.iter().map(|run| {
-        let labels = run
-            .labels
-            .iter()
-            .map(|(name, text)| format!("{name}={text}"));
         vec![
             run.run.clone(),
             output::cut(&run.workflow, 40),
@@ -102,7 +98,7 @@ fn table(report: &ListReport, now: Timestamp) -> String {
             human::ago(run.updated_at, now),
             run.next_due_at
                 .map_or_else(String::new, |due| human::until(due, now)),
-            output::cut(&labels.collect::<Vec<_>>().join(" "), 60),
+            output::cut(&output::labels(&run.labels), 60),
         ]
     });
     output::table(&head, rows)

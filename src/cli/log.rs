@@ -3,6 +3,8 @@
 //! `WINDLASS_LOG` says it in full (`warn,script=info`).
 
 use super::output::Screen;
+use crate::engine::TerminalText;
+use std::io::{self, Write};
 use tracing_subscriber::EnvFilter;
 
 /// Begins to write the log: of a server, or of a command that says itself what became of its run.
@@ -17,11 +19,26 @@ pub(super) fn begin(screen: Screen, serves: bool) {
     };
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Visible)
         .with_ansi(false)
         .without_time();
     // Fails where a library's user has a log already.
     let _ = log.try_init();
+}
+
+/// Standard error, as far as nothing drives a terminal with it. A line comes in one write.
+struct Visible;
+
+impl Write for Visible {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = TerminalText::from(String::from_utf8_lossy(line));
+        io::stderr().lock().write_all(text.as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 /// Keeps panics of the database from being told unless somebody asks: they are caught, and are errors of

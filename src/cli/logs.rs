@@ -3,8 +3,9 @@
 use super::access::look;
 use super::args::{Global, LogsArgs};
 use super::exit::{Exit, Failure};
-use super::output::{self, Format, Screen, paint};
+use super::output::{self, Format, Screen};
 use super::signals::Signals;
+use crate::engine::TerminalText;
 use crate::engine::report::{HistoryFilter, HistoryReport, NumberedEvent, history};
 use crate::server::control::Request;
 use serde_json::Value;
@@ -32,7 +33,7 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
                 Format::Table => events.iter().map(|one| line(one, screen.colour)).collect(),
                 format => output::list_text(jsonl(format), &events),
             };
-            output::print(&text)?;
+            output::print(text)?;
         }
         if events.len() == PAGE {
             continue;
@@ -71,7 +72,7 @@ fn jsonl(format: Format) -> Format {
 }
 
 /// `2026-11-21T14:02:11.123Z  ActionEnded  fetch  status=Succeeded`.
-fn line(one: &NumberedEvent, colour: bool) -> String {
+fn line(one: &NumberedEvent, colour: bool) -> TerminalText {
     let told = serde_json::to_value(&one.event.what).unwrap_or_default();
     let mut rest = told.as_object().cloned().unwrap_or_default();
     let word = |value: Option<Value>| value.as_ref().map(plain).unwrap_or_default();
@@ -82,14 +83,13 @@ fn line(one: &NumberedEvent, colour: bool) -> String {
     let parts: Vec<String> = rest
         .map(|(key, value)| format!("{key}={}", plain(value)))
         .collect();
-    let name = paint(
-        colour,
-        if bad { "1;31" } else { "1;36" },
-        &format!("{name:<14}"),
-    );
     let text = format!("{node}  {}", parts.join(" "));
     let text = output::cut(text.trim(), LINE);
-    format!("{}  {name}  {text}\n", one.event.at)
+    let code = if bad { "1;31" } else { "1;36" };
+    let mut line = TerminalText::from(format!("{}  ", one.event.at));
+    let name = TerminalText::tinted(colour, code, &format!("{name:<14}"));
+    line.push(&name.and(format!("  {text}\n")));
+    line
 }
 
 fn plain(value: &Value) -> String {

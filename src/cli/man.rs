@@ -23,7 +23,7 @@ pub fn man(args: &ManArgs) -> Result<Exit, Failure> {
             Man::new(command)
                 .render(&mut page)
                 .map_err(Failure::Output)?;
-            output::print(&String::from_utf8_lossy(&page))?;
+            output::print_exact(String::from_utf8_lossy(&page))?;
         }
     }
     Ok(Exit::Succeeded)

@@ -35,12 +35,12 @@ mod status;
 mod validate;
 mod watch;
 
-use crate::engine::{Timestamp, now};
+use crate::engine::{Timestamp, now, visible};
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
 use exit::{Exit, Failure};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use output::Screen;
+use output::{Colour, Screen};
 use std::future::Future;
 use std::process::ExitCode;
 use std::sync::RwLock;
@@ -50,7 +50,10 @@ use tokio::runtime::Builder;
 /// Parses the arguments, does what they ask for, and gives the exit code.
 #[must_use]
 pub fn main() -> ExitCode {
-    let mut arguments = Arguments::parse();
+    let mut arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
     // A variable that is set to nothing says nothing.
     arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
     let screen = Screen::new(arguments.global.color, arguments.global.verbose);
@@ -72,6 +75,17 @@ pub fn main() -> ExitCode {
             failure.exit().into()
         }
     }
+}
+
+/// Says what is wrong with the arguments, or what was asked to be known of them.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.to_string();
+    if visible(&text) == text {
+        error.exit();
+    }
+    // A word of the arguments would drive the terminal.
+    Screen::new(Colour::Never, 0).say(text.trim_end());
+    Exit::Usage.into()
 }
 
 /// Puts the whole id in place of one that is cut short; false when there is none.
@@ -130,7 +144,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
                 "windlass",
                 &mut script,
             );
-            output::print(&String::from_utf8_lossy(&script))?;
+            output::print_exact(String::from_utf8_lossy(&script))?;
             Ok(Exit::Succeeded)
         }
     }
@@ -216,7 +230,7 @@ fn render(failure: &Failure, screen: Screen) {
         Failure::Load(crate::engine::LoadError::Refused {
             diagnostics,
             bundle,
-        }) => screen.say(diagnostics.render(bundle, screen.error_colour).trim_end()),
+        }) => screen.say(diagnostics.render(bundle, screen.error_colour).trimmed()),
         other => screen.fail(&other.to_string(), other.hint().as_deref()),
     }
 }

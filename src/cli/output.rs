@@ -1,11 +1,14 @@
 //! What goes to standard output, in the format that was asked for, and what goes to standard
-//! error. A reader that has gone away is never a failure.
+//! error. All of it is [`TerminalText`], so nothing that came from elsewhere drives a terminal. A
+//! reader that has gone away is never a failure.
 
 use super::exit::Failure;
-use crate::engine::Value;
+use crate::engine::{TerminalText, Value, drives_terminals, visible};
 use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{ErrorKind, IsTerminal, Write};
 
 /// The formats of results.
@@ -65,46 +68,34 @@ impl Screen {
     }
 
     /// Text for standard error, in a colour if there is any.
-    pub fn tint(&self, code: &str, text: &str) -> String {
-        paint(self.error_colour, code, text)
+    pub fn tint(&self, code: &'static str, text: &str) -> TerminalText {
+        TerminalText::tinted(self.error_colour, code, text)
     }
 
     /// A line on standard error. When that is closed there is nobody to tell.
-    pub fn say(&self, text: &str) {
-        let _ = writeln!(std::io::stderr().lock(), "{text}");
+    pub fn say(&self, text: impl Into<TerminalText>) {
+        let _ = writeln!(std::io::stderr().lock(), "{}", text.into());
     }
 
     /// `warning: …`
     pub fn warn(&self, message: &str) {
-        let head = self.tint("1;33", "warning");
-        self.say(&format!("{head}: {}", printable(message)));
+        self.say(self.tint("1;33", "warning").and(": ").and(message));
     }
 
     /// `error: …` and what to do about it.
     pub fn fail(&self, message: &str, hint: Option<&str>) {
-        let head = self.tint("1;31", "error");
-        self.say(&format!("{head}: {}", printable(message)));
+        self.say(self.tint("1;31", "error").and(": ").and(message));
         if let Some(hint) = hint {
-            self.say(&format!(
-                "  {}: {}",
-                self.tint("34", "hint"),
-                printable(hint)
-            ));
+            let mut line = TerminalText::from("  ");
+            line.push(&self.tint("34", "hint").and(": ").and(hint));
+            self.say(line);
         }
     }
 }
 
-/// Text in a colour, if there is any.
-pub fn paint(colour: bool, code: &str, text: &str) -> String {
-    if colour {
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
-    } else {
-        text.to_owned()
-    }
-}
-
 /// Text on standard output, with a line break at its end.
-pub fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: impl Into<TerminalText>) -> Result<(), Failure> {
+    let text = text.into();
     let mut out = std::io::stdout().lock();
     let end: &[u8] = if text.is_empty() || text.ends_with('\n') {
         b""
@@ -121,41 +112,60 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// What a machine reads, on standard output.
+pub fn print_exact(text: impl Into<String>) -> Result<(), Failure> {
+    print(TerminalText::exact(text.into()))
+}
+
 /// One document: JSON on one line, or YAML; indented JSON where people read.
 pub fn document(format: Format, value: &impl Serialize) -> Result<(), Failure> {
-    print(&text(format, value))
+    print(text(format, value))
 }
 
 /// A list: one document, or with `jsonl` one for each.
 pub fn list<T: Serialize>(format: Format, items: &[T]) -> Result<(), Failure> {
-    print(&list_text(format, items))
+    print(list_text(format, items))
 }
 
 /// What [`document`] prints.
-pub fn text(format: Format, value: &impl Serialize) -> String {
-    match format {
-        Format::Table => json(value, true),
-        Format::Json | Format::Jsonl => json(value, false),
+pub fn text(format: Format, value: &impl Serialize) -> TerminalText {
+    TerminalText::exact(match format {
+        Format::Table => shown_json(value),
+        Format::Json | Format::Jsonl => json(value),
         Format::Yaml => yaml(value),
-    }
+    })
 }
 
 /// What [`list`] prints.
-pub fn list_text<T: Serialize>(format: Format, items: &[T]) -> String {
+pub fn list_text<T: Serialize>(format: Format, items: &[T]) -> TerminalText {
     match format {
-        Format::Jsonl => items.iter().map(|item| json(item, false) + "\n").collect(),
+        Format::Jsonl => TerminalText::exact(items.iter().map(|item| json(item) + "\n").collect()),
         _ => text(format, &items),
     }
 }
 
-fn json(value: &impl Serialize, indented: bool) -> String {
-    let text = if indented {
-        serde_json::to_string_pretty(value)
-    } else {
-        serde_json::to_string(value)
-    };
+/// JSON on one line.
+pub fn json(value: &impl Serialize) -> String {
     // Only a map with keys that are no text cannot be written, and there is none.
-    text.unwrap_or_else(|_| String::from("null"))
+    serde_json::to_string(value).unwrap_or_else(|_| String::from("null"))
+}
+
+/// Indented JSON for people. What would drive a terminal is escaped: the values are the same.
+fn shown_json(value: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| String::from("null"));
+    let escaped = |c: char| c != '\n' && drives_terminals(c);
+    if !text.contains(escaped) {
+        return text;
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for char in text.chars() {
+        if escaped(char) {
+            let _ = write!(shown, "\\u{:04x}", u32::from(char));
+        } else {
+            shown.push(char);
+        }
+    }
+    shown
 }
 
 fn yaml(value: &impl Serialize) -> String {
@@ -168,9 +178,10 @@ pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Stri
     table
         .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(head.to_vec());
+        .set_header(head.iter().map(|cell| line(cell)).collect::<Vec<_>>());
     rows.into_iter().for_each(|row| {
-        table.add_row(row);
+        let cells: Vec<String> = row.iter().map(|cell| line(cell)).collect();
+        table.add_row(cells);
     });
     table.column_iter_mut().for_each(|column| {
         column.set_padding((0, 2));
@@ -212,22 +223,25 @@ pub fn counted(count: u64, one: &str) -> String {
     format!("{count} {one}{plural}")
 }
 
-/// Text of somebody else's for a terminal: its lines, without control characters.
-pub fn printable(text: &str) -> String {
-    let clean = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
-    text.chars().map(clean).collect()
+/// Text on one line, that is cut when it is long.
+pub fn cut(text: &str, most: usize) -> String {
+    let line: String = match text.chars().count() <= most {
+        true => text.to_owned(),
+        false => {
+            let head = text.chars().take(most.saturating_sub(1));
+            head.chain(['…']).collect()
+        }
+    };
+    visible(&line.replace('\n', " ")).into_owned()
 }
 
-/// Text that is cut when it is long, without control characters.
-pub fn cut(text: &str, most: usize) -> String {
-    let clean = |c: char| if c.is_control() { ' ' } else { c };
-    if text.chars().count() <= most {
-        return text.chars().map(clean).collect();
-    }
-    let head: String = text
-        .chars()
-        .take(most.saturating_sub(1))
-        .map(clean)
-        .collect();
-    format!("{head}…")
+/// Text on one line.
+pub fn line(text: &str) -> String {
+    cut(text, usize::MAX)
+}
+
+/// `name=text name=text`, on one line.
+pub fn labels(labels: &BTreeMap<String, String>) -> String {
+    let labels = labels.iter().map(|(name, text)| format!("{name}={text}"));
+    line(&labels.collect::<Vec<_>>().join(" "))
 }

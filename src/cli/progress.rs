@@ -2,8 +2,8 @@
 //! off a terminal nothing, or with `-v` a line for each iteration.
 
 use super::human;
-use super::output::{self, Screen};
-use crate::engine::{Began, LoopState, Timestamp};
+use super::output::Screen;
+use crate::engine::{Began, LoopState, TerminalText, Timestamp};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ impl Progress {
             };
             self.doing.insert(key, action);
             if matches!(self.mode, Mode::Lines) {
-                self.screen.say(&self.line(run, &row, now));
+                self.screen.say(self.line(run, &row, now));
             }
         }
         self.draw(now);
@@ -112,12 +112,12 @@ impl Progress {
         if row.ended.is_none() && self.told.insert(key.clone(), number) == Some(number) {
             return;
         }
-        self.screen.say(&self.line(&key.0, row, now));
+        self.screen.say(self.line(&key.0, row, now));
     }
 
     /// `wait_for_job  iteration 15/500  next check in 8s  deadline in 5h12m`, or
     /// `Code Review Loop  iteration 3/5  reviewer`.
-    fn line(&self, run: &str, row: &LoopState, now: Timestamp) -> String {
+    fn line(&self, run: &str, row: &LoopState, now: Timestamp) -> TerminalText {
         let mut parts = Vec::new();
         if self.several {
             parts.push(run.to_owned());
@@ -141,7 +141,7 @@ impl Progress {
         if let (None, Some(deadline)) = (row.ended, row.deadline) {
             parts.push(format!("deadline {}", human::until(deadline, now)));
         }
-        output::printable(&parts.join("  "))
+        TerminalText::from(parts.join("  "))
     }
 
     /// Time has passed.
@@ -150,13 +150,13 @@ impl Progress {
         let mut rows: Vec<_> = self.loops.iter().collect();
         rows.sort_by_key(|(key, row)| (&key.0, row.started_at, &key.1));
         let more = rows.len().saturating_sub(MAX_LINES);
-        let mut lines: Vec<String> = rows
+        let mut lines: Vec<TerminalText> = rows
             .iter()
             .take(MAX_LINES)
             .map(|((run, _), row)| self.line(run, row, now))
             .collect();
         if more > 0 {
-            lines.push(format!("… and {more} more loops"));
+            lines.push(TerminalText::from(format!("… and {more} more loops")));
         }
         let Mode::Bars(all, bars) = &mut self.mode else {
             return;
@@ -171,16 +171,17 @@ impl Progress {
             bars.push(all.add(spinner()));
         }
         for (bar, line) in bars.iter().zip(lines) {
-            bar.set_message(line);
+            bar.set_message(line.to_string());
             bar.tick();
         }
     }
 
     /// A line on standard error that stays.
-    pub fn say(&self, text: &str) {
+    pub fn say(&self, text: impl Into<TerminalText>) {
+        let text = text.into();
         match &self.mode {
             Mode::Bars(all, bars) if !bars.is_empty() => {
-                let _ = all.println(text);
+                let _ = all.println(&*text);
             }
             _ => self.screen.say(text),
         }

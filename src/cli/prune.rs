@@ -90,7 +90,7 @@ fn table(report: &Report, forgets: bool, ids: bool) -> String {
     let mut lines = Vec::new();
     let pruned = &report.pruned;
     if ids {
-        lines.extend(pruned.runs.iter().map(|run| output::printable(run)));
+        lines.extend(pruned.runs.iter().cloned());
     }
     if forgets {
         let (runs, programs) = (pruned.runs.len() as u64, pruned.programs);

@@ -53,7 +53,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         return Err(refused.into());
     }
     if !warnings.is_empty() {
-        screen.say(&warnings.render(workflow.bundle(), screen.error_colour));
+        screen.say(warnings.render(workflow.bundle(), screen.error_colour));
     }
     let new = NewRun {
         id: &id,

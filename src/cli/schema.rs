@@ -10,7 +10,7 @@ pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
     let dialect = inputs::dialect(&args.format)?;
     match json_schema(dialect) {
         Some(schema) => {
-            output::print(schema.trim_end())?;
+            output::print_exact(schema.trim_end())?;
             Ok(Exit::Succeeded)
         }
         None => Err(Failure::Usage(String::from(

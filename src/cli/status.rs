@@ -5,10 +5,10 @@ use super::args::{Global, StatusArgs};
 use super::exit::{Exit, Failure};
 use super::follow::place_flag;
 use super::human;
-use super::output::{self, Format, Screen, paint};
+use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use crate::engine::report::{Doing, LoopReport, StatusReport, status};
-use crate::engine::{PARKED_LABEL, RunStatus, Timestamp, now};
+use crate::engine::{PARKED_LABEL, RunStatus, TerminalText, Timestamp, now};
 use crate::server::control::Request;
 use std::fmt::Write as _;
 
@@ -45,18 +45,14 @@ pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<E
 }
 
 /// The screen.
-pub fn text(report: &StatusReport, place: &str, colour: bool) -> String {
+pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     let now = report.at;
-    let mut out = String::new();
-    let word = paint(
-        colour,
-        tint(report.status),
-        &report.status.as_str().to_lowercase(),
-    );
+    let mut out = TerminalText::from(format!("run       {}   ", report.run));
+    let word = report.status.as_str().to_lowercase();
+    out.push(&TerminalText::tinted(colour, tint(report.status), &word));
     let _ = writeln!(
         out,
-        "run       {}   {word}   started {} ({})",
-        report.run,
+        "   started {} ({})",
         human::date(report.started_at),
         human::ago(report.started_at, now)
     );
@@ -67,11 +63,7 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> String {
         output::cut(&report.program, 20)
     );
     if !report.labels.is_empty() {
-        let labels = report
-            .labels
-            .iter()
-            .map(|(name, text)| format!("{name}={text}"));
-        let _ = writeln!(out, "labels    {}", labels.collect::<Vec<_>>().join(" "));
+        let _ = writeln!(out, "labels    {}", output::labels(&report.labels));
     }
     if let Some(pause) = &report.pause {
         let since = human::time(pause.since, now);
@@ -102,14 +94,20 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> String {
             fork.kind, fork.name, fork.ended, fork.total, fork.running
         );
     }
-    let elsewhere = report.doing.iter().filter(|doing| {
+    let mut elsewhere = report.doing.iter().filter(|doing| {
         !report
             .loops
             .iter()
             .any(|one| doing.loop_path.as_ref() == Some(&one.path))
     });
-    for doing in elsewhere.take(MAX_DOING) {
+    for doing in elsewhere.by_ref().take(MAX_DOING) {
         let _ = writeln!(out, "doing     {}", doing_text(doing, now));
+    }
+    match elsewhere.count() {
+        0 => {}
+        more => {
+            let _ = writeln!(out, "doing     and {more} more");
+        }
     }
     let _ = writeln!(
         out,
@@ -122,7 +120,7 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> String {
     out
 }
 
-fn outcome(out: &mut String, report: &StatusReport) {
+fn outcome(out: &mut TerminalText, report: &StatusReport) {
     let Some(outcome) = &report.outcome else {
         return;
     };
@@ -162,7 +160,7 @@ fn outcome(out: &mut String, report: &StatusReport) {
     }
 }
 
-fn a_loop(out: &mut String, one: &LoopReport, doing: &[&Doing], now: Timestamp) {
+fn a_loop(out: &mut TerminalText, one: &LoopReport, doing: &[&Doing], now: Timestamp) {
     let deadline = one
         .deadline
         .map(|deadline| format!("   deadline {}", human::until(deadline, now)))

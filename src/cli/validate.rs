@@ -51,7 +51,7 @@ pub fn validate(screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
             }
         };
         if !diagnostics.is_empty() {
-            screen.say(&diagnostics.render(&bundle, screen.error_colour));
+            screen.say(diagnostics.render(&bundle, screen.error_colour));
         }
         let refused = diagnostics.has_errors() || (args.strict && !diagnostics.is_empty());
         if refused {
@@ -68,7 +68,7 @@ pub fn validate(screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
     match args.output.output {
         Format::Table => checked
             .iter()
-            .try_for_each(|file| output::print(&text(file)))?,
+            .try_for_each(|file| output::print(text(file)))?,
         format => output::list(format, &checked)?,
     }
     Ok(exit)

@@ -3,6 +3,7 @@
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
 use super::signals::Signals;
+use crate::engine::TerminalText;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -12,9 +13,9 @@ const EVERY: Duration = Duration::from_secs(1);
 /// What is shown, and whether it can still change.
 pub struct Shown {
     /// The report in the format that was asked for.
-    pub text: String,
+    pub text: TerminalText,
     /// What is compared: the report without the time it was made.
-    pub key: String,
+    pub key: TerminalText,
     /// Whether nothing more will change.
     pub last: bool,
 }
@@ -27,7 +28,7 @@ pub async fn show(
     mut look: impl AsyncFnMut() -> Result<Shown, Failure>,
 ) -> Result<Exit, Failure> {
     let mut shown = look().await?;
-    output::print(&shown.text)?;
+    output::print(shown.text.clone())?;
     if !watch {
         return Ok(Exit::Succeeded);
     }
@@ -41,9 +42,11 @@ pub async fn show(
         let next = look().await?;
         if redraw {
             // Home, and clear to the end of the screen.
-            output::print(&format!("\u{1b}[H\u{1b}[2J{}", next.text))?;
+            let mut text = TerminalText::exact(String::from("\u{1b}[H\u{1b}[2J"));
+            text.push(&next.text);
+            output::print(text)?;
         } else if next.key != shown.key {
-            output::print(&next.text)?;
+            output::print(next.text.clone())?;
         }
         shown = next;
     }

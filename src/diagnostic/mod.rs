@@ -2,6 +2,9 @@
 //! This room never decides what is a mistake.
 
 mod render;
+mod terminal;
+
+pub use terminal::{TerminalText, drives_terminals, visible};
 
 use crate::source::{Bundle, Mistake, Span};
 
@@ -188,16 +191,18 @@ impl Diagnostics {
     /// All of them as text for people, by place: message, `file:line:column`, the line with a
     /// caret, the hint. `colour` adds ANSI escapes.
     #[must_use]
-    pub fn render(&self, bundle: &Bundle, colour: bool) -> String {
-        let mut blocks: Vec<String> = self
-            .sorted()
-            .into_iter()
-            .map(|item| render::render(item, bundle, colour))
-            .collect();
-        if self.dropped > 0 {
-            blocks.push(format!("and {} more\n", self.dropped));
+    pub fn render(&self, bundle: &Bundle, colour: bool) -> TerminalText {
+        let mut text = TerminalText::default();
+        for item in self.sorted() {
+            if !text.is_empty() {
+                text = text.and("\n");
+            }
+            text.push(&render::render(item, bundle, colour));
         }
-        blocks.join("\n")
+        match self.dropped {
+            0 => text,
+            more => text.and(format!("\nand {more} more\n")),
+        }
     }
 }
 

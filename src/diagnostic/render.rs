@@ -1,7 +1,6 @@
-//! A diagnostic as text for people. It never prints more of a line than fits a terminal, and
-//! never a control character of the file.
+//! A diagnostic as text for people. It never prints more of a line than fits a terminal.
 
-use super::{Diagnostic, Severity};
+use super::{Diagnostic, Severity, TerminalText, visible};
 use crate::source::Bundle;
 use std::fmt::Write as _;
 use unicode_width::UnicodeWidthChar;
@@ -9,23 +8,9 @@ use unicode_width::UnicodeWidthChar;
 /// The most characters of a source line that are shown.
 const WINDOW: usize = 100;
 
-struct Paint {
-    colour: bool,
-}
-
-impl Paint {
-    fn with(&self, code: &str, text: &str) -> String {
-        if self.colour {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
-    }
-}
-
 /// One diagnostic, ending in a line break.
-pub(super) fn render(diagnostic: &Diagnostic, bundle: &Bundle, colour: bool) -> String {
-    let paint = Paint { colour };
+pub(super) fn render(diagnostic: &Diagnostic, bundle: &Bundle, colour: bool) -> TerminalText {
+    let paint = |code, text: &str| TerminalText::tinted(colour, code, text);
     let (word, tint) = match diagnostic.severity {
         Severity::Error => ("error", "1;31"),
         Severity::Warning => ("warning", "1;33"),
@@ -33,40 +18,44 @@ pub(super) fn render(diagnostic: &Diagnostic, bundle: &Bundle, colour: bool) -> 
     let span = diagnostic.span;
     let file = bundle.file(span.file);
     let path = file.map_or("-", |file| file.path.as_str());
-    let mut out = String::new();
-    let head = paint.with(tint, &format!("{word}[{}]", diagnostic.code));
-    let message = printable(&diagnostic.message);
-    let _ = writeln!(out, "{head}: {}", paint.with("1", &message));
+    let mut out = paint(tint, &format!("{word}[{}]", diagnostic.code)).and(": ");
+    out.push(&paint("1", &one_line(&diagnostic.message)));
     let number = span.line.to_string();
     let margin = " ".repeat(number.len());
-    let arrow = paint.with("34", "-->");
-    let bar = paint.with("34", "|");
-    let _ = writeln!(out, "{margin}{arrow} {path}:{}:{}", span.line, span.column);
+    let bar = paint("34", "|");
+    let _ = write!(out, "\n{margin}");
+    out.push(&paint("34", "-->"));
+    let _ = writeln!(out, " {}:{}:{}", one_line(path), span.line, span.column);
     let index = usize::try_from(span.line.saturating_sub(1)).unwrap_or(usize::MAX);
     if let Some(line) = file.and_then(|file| file.content().lines().nth(index)) {
         let column = usize::try_from(span.column.saturating_sub(1)).unwrap_or(usize::MAX);
         let length = usize::try_from(span.length.max(1)).unwrap_or(1);
         let (shown, blank, carets) = window(line, column, length);
-        let _ = writeln!(out, "{margin} {bar}");
-        let _ = writeln!(out, "{} {bar} {shown}", paint.with("34", &number));
-        let carets = paint.with(tint, &"^".repeat(carets));
-        let _ = writeln!(out, "{margin} {bar} {}{carets}", " ".repeat(blank));
+        let _ = write!(out, "{margin} ");
+        out.push(&bar);
+        let _ = writeln!(out);
+        out.push(&paint("34", &number));
+        let _ = write!(out, " ");
+        out.push(&bar);
+        let _ = write!(out, " {shown}\n{margin} ");
+        out.push(&bar);
+        let _ = write!(out, " {}", " ".repeat(blank));
+        out.push(&paint(tint, &"^".repeat(carets)).and("\n"));
     }
     if let Some(hint) = &diagnostic.hint {
-        let _ = writeln!(
-            out,
-            "{margin} {} hint: {}",
-            paint.with("34", "="),
-            printable(hint)
+        let _ = write!(out, "{margin} ");
+        out.push(
+            &paint("34", "=")
+                .and(" hint: ")
+                .and(one_line(hint))
+                .and("\n"),
         );
     }
     out
 }
 
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|char| if char.is_control() { ' ' } else { char })
-        .collect()
+fn one_line(text: &str) -> String {
+    text.replace('\n', " ")
 }
 
 /// The part of a line around a column, how many cells lie before the caret, and how many carets.
@@ -85,14 +74,15 @@ fn window(line: &str, column: usize, length: usize) -> (String, usize, usize) {
         blank += 2;
     }
     for (index, char) in line.chars().enumerate().skip(from).take(WINDOW) {
-        let char = if char.is_control() { ' ' } else { char };
-        let cells = char.width().unwrap_or(0);
+        let mut bytes = [0; 4];
+        let text = visible(char.encode_utf8(&mut bytes));
+        let cells = text.chars().filter_map(|char| char.width()).sum::<usize>();
         if index < column {
             blank += cells;
         } else if index - column < length {
             carets += cells;
         }
-        shown.push(char);
+        shown.push_str(&text);
     }
     if from + WINDOW < total {
         shown.push_str(" …");

@@ -615,7 +615,7 @@ fn read_stored(source: &ProgramSource) -> Result<hir::Workflow, String> {
     // It was accepted under the caps of its time: today's do not take that back.
     let caps_then = Caps::unlimited();
     let (workflow, diagnostics) = dialect::read(&source.bundle, Some(source.dialect), &caps_then);
-    workflow.ok_or_else(|| diagnostics.render(&source.bundle, false))
+    workflow.ok_or_else(|| diagnostics.render(&source.bundle, false).to_string())
 }
 
 fn compile_read(
@@ -626,7 +626,7 @@ fn compile_read(
     compile(workflow, hash, caps(source)).map_err(|mistakes| {
         let mut diagnostics = Diagnostics::default();
         diagnostics.extend(mistakes);
-        diagnostics.render(&source.bundle, false)
+        diagnostics.render(&source.bundle, false).to_string()
     })
 }
 

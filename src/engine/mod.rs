@@ -63,7 +63,7 @@ pub use run::{RunFailure, RunHandle};
 pub use schedule::SCHEDULE_LABEL;
 
 pub use crate::action::{ActivityContext, Registry, SecretSources, lua_worker};
-pub use crate::diagnostic::Diagnostics;
+pub use crate::diagnostic::{Diagnostics, TerminalText, drives_terminals, visible};
 pub use crate::dialect::json_schema;
 /// Which format a workflow has, as far as that is to be seen.
 pub use crate::dialect::of as dialect_of;

@@ -56,8 +56,8 @@ fn bad_files_are_explained() {
         );
         let expected = path.with_extension("txt");
         if update {
-            std::fs::write(&expected, &text).unwrap();
-        } else if std::fs::read_to_string(&expected).unwrap_or_default() != text {
+            std::fs::write(&expected, &*text).unwrap();
+        } else if std::fs::read_to_string(&expected).unwrap_or_default() != *text {
             let _ = writeln!(wrong, "{name} now says:\n{text}");
         }
     }
