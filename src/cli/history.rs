@@ -27,7 +27,12 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
         let read = look(global, &request, |store| history(store, &args.run, &filter));
         let report: HistoryReport = read.await?;
         if report.earlier > 0 && !args.watch.watch {
-            screen.say(&format!("and {} earlier: --iterations all", report.earlier));
+            screen.say(format!("and {} earlier: --iterations all", report.earlier));
+        }
+        if !args.watch.watch {
+            for told in not_kept(&report) {
+                screen.say(told);
+            }
         }
         Ok(Shown {
             text: match format {
@@ -40,6 +45,17 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
         })
     })
     .await
+}
+
+/// What is not there any more.
+pub fn not_kept(report: &HistoryReport) -> Vec<String> {
+    let counts = [
+        (report.forgotten, "iterations"),
+        (report.forgotten_events, "events"),
+    ];
+    let gone = counts.iter().filter(|(count, _)| *count > 0);
+    gone.map(|(count, what)| format!("the first {count} {what} are not kept any more"))
+        .collect()
 }
 
 /// Each iteration, then each event.

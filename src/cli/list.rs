@@ -43,6 +43,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
                 ListReport {
                     runs: Vec::new(),
                     more: 0,
+                    unfinished: 0,
                     next: None,
                 }
             }
@@ -51,11 +52,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         if report.more > 0 && !args.watch.watch {
             screen.say(&format!("and {} more: --limit all", report.more));
         }
-        let left = report
-            .runs
-            .iter()
-            .filter(|run| run.status.goes_on())
-            .count();
+        let left = report.unfinished;
         if alone.get() && left > 0 && !args.watch.watch {
             let place = place_flag(global);
             screen.say(&format!(

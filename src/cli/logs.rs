@@ -3,6 +3,7 @@
 use super::access::look;
 use super::args::{Global, LogsArgs};
 use super::exit::{Exit, Failure};
+use super::history::not_kept;
 use super::output::{self, Format, Screen};
 use super::signals::Signals;
 use crate::engine::TerminalText;
@@ -26,6 +27,9 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
     let mut after = args.after;
     loop {
         let report = page(global, &args.run, after).await?;
+        for told in not_kept(&report) {
+            screen.say(told);
+        }
         let events = report.events.unwrap_or_default();
         if let Some(last) = events.last() {
             after = last.sequence;

@@ -198,6 +198,7 @@ impl Remote {
         let mut report = ListReport {
             runs: Vec::new(),
             more: 0,
+            unfinished: 0,
             next: filter.after.clone(),
         };
         loop {
@@ -228,6 +229,7 @@ impl Remote {
             let page: ListReport = typed(page)?;
             report.runs.extend(page.runs);
             (report.more, report.next) = (page.more, page.next);
+            report.unfinished = page.unfinished;
             let full = filter.limit.is_some_and(|limit| report.runs.len() >= limit);
             if report.next.is_none() || full {
                 return Ok(report);

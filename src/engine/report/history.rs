@@ -3,9 +3,10 @@
 use super::loop_limits;
 use super::view::shown;
 use crate::engine::{EngineError, Inspector};
-use crate::machine::{HistoryEvent, IterationRow, RunStatus};
+use crate::machine::{HistoryEvent, IterationRow, LoopState, RunStatus};
 use crate::store::RunHeader;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// Which part of a run's history is asked for.
@@ -39,8 +40,14 @@ pub struct HistoryReport {
     /// How many more are kept that ended before these.
     #[serde(default)]
     pub earlier: usize,
+    /// How many iterations of these loops, from the first one on, are not kept any more.
+    #[serde(default)]
+    pub forgotten: u64,
     /// The events; none when they were not asked for.
     pub events: Option<Vec<NumberedEvent>>,
+    /// How many of the events that were asked for are not kept any more: those before these.
+    #[serde(default)]
+    pub forgotten_events: u64,
 }
 
 /// An event and its place.
@@ -72,6 +79,7 @@ pub fn history(
             has_loop(inspector, &header, name)?;
         }
     }
+    let forgotten = forgotten(&inspector.loops(run)?, &iterations, filter);
     iterations.sort_by_key(|row| row.ended_at);
     let limit = filter.iterations.unwrap_or(usize::MAX);
     let earlier = iterations.len().saturating_sub(limit);
@@ -88,6 +96,13 @@ pub fn history(
     } else {
         None
     };
+    let first = events
+        .iter()
+        .flatten()
+        .map(|event: &NumberedEvent| event.sequence);
+    let forgotten_events = first.min().map_or(0, |first| {
+        first.saturating_sub(1).saturating_sub(filter.after)
+    });
     Ok(HistoryReport {
         run: header.id.to_string(),
         status: header.status,
@@ -97,8 +112,27 @@ pub fn history(
             .map(|source| source.dialect.as_str().to_owned()),
         iterations,
         earlier,
+        forgotten,
         events,
+        forgotten_events,
     })
+}
+
+/// How many iterations are not kept, before the first that is, of each loop that was asked for.
+fn forgotten(loops: &[LoopState], kept: &[IterationRow], filter: &HistoryFilter) -> u64 {
+    let asked = |path: &str| {
+        let asked = filter.loop_path.as_deref();
+        asked.is_none_or(|asked| path == asked || last_name(path) == asked)
+    };
+    // Of a loop of which none is kept, that are all that have ended.
+    let ended = loops.iter().map(|row| (&*row.path, row.iteration));
+    let kept = kept.iter().map(|row| (&*row.path, row.iteration));
+    let mut first: BTreeMap<&str, u64> = BTreeMap::new();
+    for (path, iteration) in ended.chain(kept).filter(|(path, _)| asked(path)) {
+        let known = first.entry(path).or_insert(iteration);
+        *known = iteration.min(*known);
+    }
+    first.values().sum()
 }
 
 /// Refuses the name of a loop that a run cannot come to.

@@ -24,7 +24,7 @@ pub struct RunSummary {
     pub started_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// When it goes on, if it sleeps for long.
+    /// When its first timer fires, while it waits.
     pub next_due_at: Option<Timestamp>,
     /// How many commits it has.
     pub commit: u64,
@@ -104,6 +104,10 @@ pub struct ListReport {
     pub runs: Vec<RunSummary>,
     /// How many more there are.
     pub more: usize,
+    /// How many go on by themselves while a process owns the store: of all that are asked for, on
+    /// whatever page.
+    #[serde(default)]
+    pub unfinished: usize,
     /// Where the next page begins, when there are more.
     #[serde(default)]
     pub next: Option<String>,
@@ -120,19 +124,20 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
     };
     let limit = filter.limit.unwrap_or(usize::MAX);
     // Only the newest are kept while all are looked at.
-    let mut newest: BTreeMap<Place, RunSummary> = BTreeMap::new();
-    let mut more = 0;
+    let mut newest: BTreeMap<Place, RunHeader> = BTreeMap::new();
+    let (mut more, mut unfinished) = (0, 0);
     let mut after: Option<String> = None;
     loop {
         let page = inspector.list(after.as_deref(), PAGE)?;
         let full = page.len() == PAGE;
         after = page.last().map(|header| header.id.to_string());
         for header in page.iter().filter(|header| filter.takes(header)) {
+            unfinished += usize::from(header.status.goes_on());
             let place = (header.started_at, header.id.to_string());
             if behind.as_ref().is_some_and(|behind| place >= *behind) {
                 continue;
             }
-            newest.insert(place, RunSummary::new(header));
+            newest.insert(place, header.clone());
             if newest.len() > limit {
                 newest.pop_first();
                 more += 1;
@@ -144,6 +149,22 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
     }
     let last = newest.first_key_value().filter(|_| more > 0);
     let next = last.map(|((at, run), _)| format!("{}.{run}", at.0));
-    let runs = newest.into_values().rev().collect();
-    Ok(ListReport { runs, more, next })
+    let runs = newest.values().rev();
+    Ok(ListReport {
+        runs: runs.map(|header| summary(inspector, header)).collect(),
+        more,
+        unfinished,
+        next,
+    })
+}
+
+/// A run in a list. When a short wait ends is in its state only.
+fn summary(inspector: &Inspector, header: &RunHeader) -> RunSummary {
+    let mut summary = RunSummary::new(header);
+    if header.status == RunStatus::Waiting && summary.next_due_at.is_none() {
+        // What cannot be read is told by `status`.
+        let stored = inspector.load(&header.id).ok();
+        summary.next_due_at = stored.and_then(|stored| stored.state.next_due_at());
+    }
+    summary
 }
