@@ -130,7 +130,7 @@ impl Following<'_> {
                 let exit = if store { Exit::Store } else { Exit::Invalid };
                 self.ended(run, exit);
                 let resume = self.resume(run);
-                let hint = format!("the run is safe in the store: {resume}");
+                let hint = format!("the run goes on from what the store has: {resume}");
                 self.progress.clear();
                 self.view.screen.fail(&message, Some(&hint));
                 Ok(())

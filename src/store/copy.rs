@@ -8,7 +8,7 @@ use super::codec;
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::making::{create_directories, fresh_store};
-use super::repair::{exchange, lock};
+use super::repair::{exchange, lock, swap};
 use super::rows::{Rows, corrupt};
 use super::sled::{DIRECTORY, Sled};
 use super::stage::Stage;
@@ -167,11 +167,15 @@ impl<K: Kv> Rows<K> {
             }
             File::open(dir)?.sync_all()
         };
-        let put = put().map_err(StoreError::Io);
-        let found = put.and_then(|()| SledStore::open(dir)?.check());
+        if let Err(error) = put() {
+            // Not in its place, where another one may be meanwhile.
+            let _ = fs::remove_dir_all(&fresh);
+            return Err(StoreError::Io(error));
+        }
+        let found = SledStore::open(dir).and_then(|copy| copy.check());
         if found.as_ref().map_or(true, |found| !found.wrong.is_empty()) {
             // It is not what was to be copied: nobody may take it for that.
-            let _ = fs::remove_dir_all(&path).and_then(|()| fs::remove_dir_all(&fresh));
+            let _ = fs::remove_dir_all(&path);
         }
         found
     }
@@ -208,7 +212,7 @@ pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
     let before = size(&path)?;
     let beside = fresh_store(dir);
     let compacted = compacted(dir, &path, &beside);
-    // What cannot be removed is in nobody's way.
+    // By now that is the old one. What cannot be removed is removed by the next process.
     let _ = fs::remove_dir_all(&beside);
     compacted?;
     Ok((before, size(&path)?))
@@ -228,8 +232,9 @@ fn compacted(dir: &Path, path: &Path, beside: &Path) -> Result<(), StoreError> {
         let path = dir.display().to_string();
         return Err(StoreError::Locked { path });
     }
-    let old = exchange(dir, path, &beside.join(DIRECTORY), "store.old").map_err(StoreError::Io)?;
-    fs::remove_dir_all(old).map_err(StoreError::Io)
+    swap(path, &beside.join(DIRECTORY))
+        .and_then(|()| File::open(dir)?.sync_all())
+        .map_err(StoreError::Io)
 }
 
 /// Puts the store of one state directory, copied, into another one. One that is there already stays
@@ -251,6 +256,9 @@ pub fn restore(from: &dyn Store, dir: &Path) -> Result<(Checkup, Option<PathBuf>
     let beside = fresh_store(dir);
     let _ = fs::remove_dir_all(&beside);
     let restored = from.backup(&beside).and_then(|found| {
+        if !found.wrong.is_empty() {
+            return Ok((found, None));
+        }
         let old = exchange(dir, &path, &beside.join(DIRECTORY), "store.replaced");
         Ok((found, Some(old.map_err(StoreError::Io)?)))
     });

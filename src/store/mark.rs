@@ -42,10 +42,18 @@ impl Mark {
 
     /// That of a finished store, made durable as it is.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let durable = AtomicU64::new(acknowledged(path)?);
-        let file = options().open(path.join(MARK)).map_err(StoreError::Io)?;
-        file.sync_data().map_err(StoreError::Io)?;
-        Ok(Self { file, durable })
+        let group = acknowledged(path)?;
+        let made_durable = || -> io::Result<File> {
+            let file = options().open(path.join(MARK))?;
+            // Written again: what an earlier sync failed for, the system takes for written.
+            file.write_all_at(&bytes(group), 0)?;
+            file.sync_data()?;
+            Ok(file)
+        };
+        Ok(Self {
+            file: made_durable().map_err(StoreError::Io)?,
+            durable: AtomicU64::new(group),
+        })
     }
 
     /// Remembers that groups up to this one are durable.

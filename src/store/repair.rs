@@ -107,6 +107,12 @@ fn renew(path: &Path, fresh: &Path) -> Result<Salvaged, StoreError> {
     Ok(salvaged)
 }
 
+/// Puts each of two directories in the place of the other, in one step.
+pub(super) fn swap(one: &Path, other: &Path) -> io::Result<()> {
+    let how = RenameFlags::RENAME_EXCHANGE;
+    Ok(renameat2(AT_FDCWD, one, AT_FDCWD, other, how)?)
+}
+
 /// Puts the new store in its place, in one step; gives where the old one is, under this name and a
 /// number.
 pub(super) fn exchange(dir: &Path, path: &Path, fresh: &Path, name: &str) -> io::Result<PathBuf> {
@@ -118,13 +124,7 @@ pub(super) fn exchange(dir: &Path, path: &Path, fresh: &Path, name: &str) -> io:
         }
         number += 1;
     };
-    renameat2(
-        AT_FDCWD,
-        path,
-        AT_FDCWD,
-        fresh,
-        RenameFlags::RENAME_EXCHANGE,
-    )?;
+    swap(path, fresh)?;
     fs::rename(fresh, &old)?;
     File::open(dir)?.sync_all()?;
     Ok(old)

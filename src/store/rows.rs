@@ -576,6 +576,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn backup(&self, dir: &Path) -> Result<Checkup, StoreError> {
+        self.check_place()?;
         self.usable()?;
         self.copy_to(dir)
     }

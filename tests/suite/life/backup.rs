@@ -2,6 +2,7 @@
 //! acknowledged, and runs go on from there. What other tools copy opens, or is refused with a word.
 
 use super::process::Place;
+use super::prune::fill;
 use crate::serve::{COUNT, SLEEP, Server};
 use crate::store_damage::copy;
 use serde_json::{Value, json};
@@ -46,13 +47,20 @@ fn runs(state: &Path) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_beside_a_busy_server_has_what_was_acknowledged() {
     let place = Place::new();
+    // So that copying takes its time, and runs make steps meanwhile.
+    fill(&place.state(), 100, 3);
     let server = Server::start(&place.state());
     let mut begun = Vec::new();
     for _ in 0..3 {
         begun.push(server.begin(BUSY, json!({})).await);
     }
     for round in 0..5 {
-        let ended = server.begin(COUNT, json!({ "to": 2 })).await;
+        let ended = server
+            .begin(
+                &COUNT.replace("name: count", "name: kept"),
+                json!({ "to": 2 }),
+            )
+            .await;
         assert_eq!(server.end(&ended).await["status"], "Succeeded");
         begun.push(ended);
         // So that some are forgotten while others are copied.
@@ -62,7 +70,9 @@ async fn a_backup_beside_a_busy_server_has_what_was_acknowledged() {
         let name = format!("backup-{round}");
         let mut command = place.command(&["backup", &name, "-o", "json"]);
         let mut command = command.current_dir(place.dir.path()).spawn().unwrap();
-        let (status, _) = server.post("/v1/prune", &json!({ "keep": 100 })).await;
+        let (status, _) = server
+            .post("/v1/prune", &json!({ "keep": 1, "workflow": "count" }))
+            .await;
         assert_eq!(status, 200);
         assert!(command.wait().unwrap().success());
         let dest = place.dir.path().join(name);

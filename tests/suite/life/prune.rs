@@ -5,6 +5,7 @@ use crate::serve::{COUNT, SLEEP, Server, Start};
 use crate::store_contract::{commit, noise};
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use windlass::expression::Value as Text;
 use windlass::machine::{Change, RunStatus};
 use windlass::store::{Placement, SledStore, Store};
@@ -80,24 +81,27 @@ async fn ended_runs_are_forgotten_beside_a_live_server() {
     assert_eq!(usage.status.code(), Some(2), "{usage:?}");
 }
 
+/// A store of runs that have ended, with 20 KB a commit.
+pub fn fill(state: &Path, runs: u64, commits: u64) {
+    let store = SledStore::open(state).unwrap();
+    for run in 0..runs {
+        for revision in 0..commits {
+            let mut commit = commit(&format!("run-{run}"), revision);
+            let text = noise(run << 8 | revision, 20_000);
+            commit.changes = vec![Change::VariableSet("text".into(), Text::text(text))];
+            commit.header.status = RunStatus::Succeeded;
+            commit.header.placement = Placement::Resting;
+            store.commit(&[commit]).unwrap()[0].as_ref().unwrap();
+        }
+    }
+}
+
 /// Rows that are gone leave holes in the log, which the database uses again and does not give back.
 #[test]
 fn a_store_that_is_compacted_takes_no_more_room_than_its_runs() {
     let place = Place::new();
     let state = place.state();
-    {
-        let store = SledStore::open(&state).unwrap();
-        for run in 0..200 {
-            for revision in 0..4 {
-                let mut commit = commit(&format!("run-{run}"), revision);
-                let text = noise(run << 8 | revision, 20_000);
-                commit.changes = vec![Change::VariableSet("text".into(), Text::text(text))];
-                commit.header.status = RunStatus::Succeeded;
-                commit.header.placement = Placement::Resting;
-                store.commit(&[commit]).unwrap()[0].as_ref().unwrap();
-            }
-        }
-    }
+    fill(&state, 200, 4);
     let room = || {
         let files = std::fs::read_dir(state.join("store")).unwrap();
         files
