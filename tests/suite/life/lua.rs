@@ -1,10 +1,10 @@
 //! Guests' scripts in Lua that do not end by themselves, and what the server spends on them then.
 
 use super::process::Place;
-use crate::serve::{PATIENCE, Start};
+use crate::serve::Start;
 use serde_json::json;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// One pattern that takes longer than anybody lives.
 const STUCK: &str = r#"
@@ -62,13 +62,12 @@ async fn a_pattern_without_end_is_cut_and_costs_nothing_more() {
     }
     // And so is the processor: half a second in which it does next to nothing.
     let pid = server.child.id();
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    for _ in 0..60 {
         let before = spent(pid);
         tokio::time::sleep(Duration::from_millis(500)).await;
         if spent(pid) <= before + 10 {
             return;
         }
-        assert!(Instant::now() < deadline, "something still computes");
     }
+    panic!("something still computes");
 }

@@ -70,7 +70,7 @@ fn serve() -> std::io::Result<()> {
         let usage = getrusage(UsageWho::RUSAGE_SELF)?;
         let answer = Answer {
             id: job.id,
-            spent: i64::from(usage.max_rss()) > MAX_RESIDENT,
+            spent: usage.max_rss() > MAX_RESIDENT,
             given: &given,
         };
         let mut line = serde_json::to_vec(&answer)?;
