@@ -16,9 +16,9 @@ pub fn compile(screen: Screen, args: &CompileArgs) -> Result<Exit, Failure> {
     }
     let program = workflow.program();
     match args.output {
-        Drawing::Table => output::print(&program.to_string())?,
-        Drawing::Mermaid => output::print(&mermaid(program, args.expand))?,
-        Drawing::Dot => output::print(&dot(program, args.expand))?,
+        Drawing::Table => output::print(program.to_string())?,
+        Drawing::Mermaid => output::print(mermaid(program, args.expand))?,
+        Drawing::Dot => output::print(dot(program, args.expand))?,
         Drawing::Json => output::document(Format::Table, &program.to_value())?,
     }
     Ok(Exit::Succeeded)

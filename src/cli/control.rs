@@ -47,7 +47,7 @@ pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure>
 
 fn print(run: &str, status: RunStatus, output: &Output) -> Result<Exit, Failure> {
     match output.output {
-        Format::Table => output::print(&format!("{run}  {}", status.as_str()))?,
+        Format::Table => output::print(format!("{run}  {}", status.as_str()))?,
         format => output::document(format, &json!({ "run": run, "status": status }))?,
     }
     Ok(Exit::Succeeded)

@@ -46,7 +46,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
         other => other?,
     };
     match args.output.output {
-        Format::Table => output::print(&text(&report, filter.iterations))?,
+        Format::Table => output::print(text(&report, filter.iterations))?,
         Format::Jsonl => output::list(Format::Jsonl, &report.runs)?,
         format => output::document(format, &report)?,
     }

@@ -50,12 +50,12 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
             other => other?,
         };
         if report.more > 0 && !args.watch.watch {
-            screen.say(&format!("and {} more: --limit all", report.more));
+            screen.say(format!("and {} more: --limit all", report.more));
         }
         let left = report.unfinished;
         if alone.get() && left > 0 && !args.watch.watch {
             let place = place_flag(global);
-            screen.say(&format!(
+            screen.say(format!(
                 "no process owns the store, so nothing moves: `windlass resume{place}` goes on \
                  with what has not ended, {left} here"
             ));

@@ -56,7 +56,7 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
     let report = Report { pruned, compacted };
     match args.output.output {
         Format::Table => {
-            output::print(&table(&report, forgets, screen.verbose > 0))?;
+            output::print(table(&report, forgets, screen.verbose > 0))?;
             let forgotten = !report.pruned.runs.is_empty() && !args.dry_run;
             if forgotten && !args.compact && global.server.is_none() {
                 screen.say(

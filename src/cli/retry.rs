@@ -48,7 +48,7 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
     let place = from.map(|from| format!(" from {from}")).unwrap_or_default();
     let exit = match session.retry(&args.run, &id, from).await {
         Ok(()) => {
-            screen.say(&format!("run {id}, {} once more{place}", args.run));
+            screen.say(format!("run {id}, {} once more{place}", args.run));
             follow(&mut session, &[id], &view, &mut signals).await
         }
         Err(failure) => Err(failure),

@@ -70,7 +70,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
             (None, true) => String::from(", in the process that owns the store"),
             (None, false) => String::new(),
         };
-        screen.say(&format!("run {id}{how}"));
+        screen.say(format!("run {id}{how}"));
     }
     let view = View {
         place: place_flag(global),

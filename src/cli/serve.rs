@@ -55,7 +55,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         }
     };
     let mut signals = Signals::new()?;
-    let ready = |url: &str| screen.say(&format!("ready at {url}"));
+    let ready = |url: &str| screen.say(format!("ready at {url}"));
     crate::server::serve(&global.state, engine, options, ready, async || {
         signals.next().await
     })

@@ -193,6 +193,7 @@ fn what_a_person_paused_stays_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[allow(clippy::disallowed_methods)] // How long it takes is what is tested.
 async fn a_second_signal_ends_the_grace_of_a_server() {
     let place = Place::new();
     let began = place.dir.path().join("began");
