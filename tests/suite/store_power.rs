@@ -700,7 +700,38 @@ fn a_repaired_store_is_durable_before_it_is_in_its_place() {
         _ => false,
     });
     let before = &done[..moved.expect("it was repaired")];
-    let is_new = |path: &Path| path.to_string_lossy().contains("/store.repaired-");
+    all_is_durable(before, "/store.repaired-");
+}
+
+/// A backup is in its place when all of it is durable, and its command ends when its name is.
+#[test]
+fn a_backup_is_durable_before_it_is_in_its_place() {
+    if !strace_works() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("state");
+    record(&dir, &place.path().join("first"), 3);
+    let dest = place.path().join("backups/today");
+    let mut backup = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    backup.arg("backup").arg(&dest).arg("--state").arg(&dir);
+    let done = recorded_of(&backup, place.path(), &place.path().join("log"), &[], &[0]);
+    let moved = done
+        .iter()
+        .position(|one| matches!(one, Done::Renamed(_, to) if *to == dest.join("store")));
+    let moved = moved.expect("it was copied");
+    all_is_durable(&done[..moved], "/store.new-");
+    for folder in [dest.as_path(), dest.parent().unwrap(), place.path()] {
+        let synced = done.iter().any(
+            |one| matches!(one, Done::Synced(synced, upto) if synced == folder && *upto > moved),
+        );
+        assert!(synced, "names in {} are not durable", folder.display());
+    }
+}
+
+/// Of what was written below a directory whose path has this in it everything was synced later, or is gone.
+fn all_is_durable(before: &[Done], part: &str) {
+    let is_new = |path: &Path| path.to_string_lossy().contains(part);
     let mut files = 0;
     for (at, one) in before.iter().enumerate() {
         let (path, what) = match one {
@@ -727,7 +758,7 @@ fn a_repaired_store_is_durable_before_it_is_in_its_place() {
         assert!(synced || gone, "{}: {what} are not durable", path.display());
         files += 1;
     }
-    assert!(files > 0, "nothing was written: {done:?}");
+    assert!(files > 0, "nothing was written: {before:?}");
 }
 
 #[test]
