@@ -7,7 +7,9 @@ use super::inputs::Inputs;
 use super::json;
 use super::process::{Finished, ProcessError, Processes, Spec};
 use super::registry::unknown;
+use super::secrets::MASK;
 use super::stub::Stubs;
+use super::surroundings::is_quiet;
 use super::{Attempt, Executor};
 use crate::expression::Value;
 use crate::model::{Fault, HandlerTarget, Name, Policy, Request, fault_kind};
@@ -199,7 +201,8 @@ impl Handlers {
             }
         })?;
         if finished.code == 0 {
-            tracing::debug!(handler = name, stderr = %finished.stderr, "handler done");
+            let stderr = if is_quiet() { MASK } else { &finished.stderr };
+            tracing::debug!(handler = name, stderr, "handler done");
             return Ok(finished);
         }
         Err(exit(name, &finished))

@@ -82,7 +82,9 @@ pub(super) fn scalar(key: &str, value: &Value) -> Result<Option<String>, Fault> 
         Value::String(text) => Ok(Some(text.as_str().to_owned())),
         Value::Decimal(decimal) => Ok(Some(decimal.to_string())),
         Value::Bool(_) | Value::Int(_) | Value::Float(_) => Ok(Some(value.to_json())),
-        Value::Array(_) | Value::Object(_) => Err(mismatch(key, "a single value", value)),
+        Value::Array(_) | Value::Object(_) | Value::Secure(_) => {
+            Err(mismatch(key, "a single value", value))
+        }
     }
 }
 

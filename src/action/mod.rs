@@ -22,6 +22,7 @@ mod runner;
 mod schema;
 mod script;
 mod secrets;
+mod secure;
 mod shell;
 mod sink;
 mod stub;

@@ -13,6 +13,7 @@ use super::reflection::Evaluate;
 use super::schema::{DataValidate, ValidateSchema};
 use super::script::{Lua, Prolog, Python};
 use super::secrets::{Mask, Opened, SecretSources, Secrets};
+use super::secure;
 use super::shell::Shell;
 use super::surroundings::Surroundings;
 use super::{Attempt, Executor};
@@ -22,7 +23,7 @@ use crate::model::{
     Dialect, Fault, Handler, HandlerTarget, Name, Origin, Policy, Request, fault_kind,
 };
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,6 +49,8 @@ pub struct Registry {
     /// What its actions may do.
     policy: Policy,
     surroundings: Surroundings,
+    /// The actions of which something is secure.
+    secure: Arc<BTreeSet<Name>>,
 }
 
 impl Registry {
@@ -110,10 +113,12 @@ impl Registry {
             policy: Policy::TRUSTED,
             surroundings: Surroundings {
                 folder: None,
+                quiet: false,
                 again: true,
                 state: None,
-                secrets: None,
+                secrets: Vec::new(),
             },
+            secure: Arc::default(),
         }
     }
 
@@ -254,6 +259,13 @@ impl Registry {
         self
     }
 
+    /// This registry for the actions of a program, with those of which something is secure.
+    #[must_use]
+    pub fn with_secure(mut self, actions: BTreeSet<Name>) -> Self {
+        self.secure = Arc::new(actions);
+        self
+    }
+
     /// Whether there is an executor of that name.
     #[must_use]
     pub fn knows_executor(&self, name: &str) -> bool {
@@ -298,20 +310,38 @@ impl Registry {
     /// `too_large` when what it gave is too large or nests too deep to be stored; `secret` when one that the action
     /// names is not there.
     pub async fn execute(&self, request: &Request) -> Result<Value, Fault> {
+        match secure::revealed(request) {
+            None => self.opened(request, Vec::new()).await,
+            Some(revealed) => {
+                let masks = vec![Arc::clone(&revealed.said)];
+                revealed.outcome(self.opened(&revealed.request, masks).await)
+            }
+        }
+    }
+
+    /// One attempt with the secrets that it names; `masks` find what is secure in its inputs.
+    async fn opened(&self, request: &Request, mut masks: Vec<Arc<Mask>>) -> Result<Value, Fault> {
+        let quiet = !masks.is_empty() || self.secure.contains(&request.action);
         let opened = self.secrets.open(request)?;
         match opened {
-            None => self.placed(request, None).await,
+            None => self.placed(request, masks, quiet).await,
             Some(Opened { request, mask }) => {
-                let outcome = self.placed(&request, Some(Arc::clone(&mask))).await;
-                mask.outcome(outcome)
+                masks.push(Arc::clone(&mask));
+                mask.outcome(self.placed(&request, masks, quiet).await)
             }
         }
     }
 
     /// One attempt that knows where it is, and whether it is the first.
-    async fn placed(&self, request: &Request, secrets: Option<Arc<Mask>>) -> Result<Value, Fault> {
+    async fn placed(
+        &self,
+        request: &Request,
+        secrets: Vec<Arc<Mask>>,
+        quiet: bool,
+    ) -> Result<Value, Fault> {
         let here = Surroundings {
             secrets,
+            quiet,
             ..self.surroundings.clone()
         };
         here.scope(self.attempt(request)).await
@@ -320,7 +350,14 @@ impl Registry {
     /// The host and port that a request goes to, as far as that is known before.
     #[must_use]
     pub fn host(&self, request: &Request) -> Option<Name> {
-        let url = self.executor(&request.executor)?.destination(request)?;
+        let executor = self.executor(&request.executor)?;
+        let url = match request.inputs.has_secure() {
+            false => executor.destination(request),
+            true => executor.destination(&Request {
+                inputs: request.inputs.revealed(),
+                ..request.clone()
+            }),
+        }?;
         let port = url.port_or_known_default()?;
         Some(Name::from(format!("{}:{port}", url.host_str()?)))
     }

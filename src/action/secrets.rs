@@ -354,6 +354,18 @@ impl Mask {
         }
     }
 
+    /// What hides everything.
+    pub fn everything() -> Self {
+        Self {
+            found: Some(everything()),
+        }
+    }
+
+    /// Whether any of the secrets is in a value.
+    pub fn changes(&self, value: &Value) -> bool {
+        self.found.is_some() && self.value(value) != *value
+    }
+
     pub fn outcome(&self, outcome: Result<Value, Fault>) -> Result<Value, Fault> {
         match outcome {
             Ok(value) => Ok(self.value(&value)),

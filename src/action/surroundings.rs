@@ -15,13 +15,15 @@ tokio::task_local! {
 pub(super) struct Surroundings {
     /// The folder the run was started in, wherever it goes on; none: the engine's own.
     pub folder: Option<Arc<Path>>,
+    /// Something of the action is secure: what it says besides goes into no log.
+    pub quiet: bool,
     /// Whether a process that is no more may have made the attempt before: then what it left may be
     /// its own.
     pub again: bool,
     /// The state directory of the engine, in whose store no action writes.
     pub state: Option<Arc<Path>>,
-    /// Finds the secrets of the program.
-    pub secrets: Option<Arc<Mask>>,
+    /// Find the secrets of the program, and what is secure in the action's inputs.
+    pub secrets: Vec<Arc<Mask>>,
 }
 
 impl Surroundings {
@@ -36,10 +38,11 @@ pub(super) fn folder() -> Option<Arc<Path>> {
     CURRENT.try_with(|here| here.folder.clone()).ok().flatten()
 }
 
-/// Whether there is a secret of the program in this.
+/// Whether there is a secret of the program, or something secure, in this.
 pub(super) fn holds_secret(bytes: &[u8]) -> bool {
-    let secrets = CURRENT.try_with(|here| here.secrets.clone()).ok().flatten();
-    secrets.is_some_and(|secrets| secrets.finds(&String::from_utf8_lossy(bytes)))
+    let text = String::from_utf8_lossy(bytes);
+    let found = |here: &Surroundings| here.secrets.iter().any(|mask| mask.finds(&text));
+    CURRENT.try_with(found).unwrap_or(false)
 }
 
 /// A path of an action, from the run's folder unless it is absolute.
@@ -53,6 +56,11 @@ pub(super) fn resolved(path: &str) -> PathBuf {
 /// The state directory of the engine that this task works for.
 pub(super) fn state() -> Option<Arc<Path>> {
     CURRENT.try_with(|here| here.state.clone()).ok().flatten()
+}
+
+/// Whether what the action of this task says is not to be logged.
+pub(super) fn is_quiet() -> bool {
+    CURRENT.try_with(|here| here.quiet).unwrap_or(false)
 }
 
 /// Whether the attempt of this task may have been made before. Who does not say so, does not know.

@@ -124,7 +124,15 @@ pub async fn command<T: DeserializeOwned>(
     }
     let state = &*global.state;
     let deadline = Instant::now() + PATIENCE;
-    let open = || Engine::builder().quiet().open_existing(state);
+    let key = inputs::state_key(global)?;
+    let open = || {
+        let builder = Engine::builder().quiet();
+        let builder = match &key {
+            Some(key) => builder.state_key(key.clone()),
+            None => builder,
+        };
+        builder.open_existing(state)
+    };
     loop {
         match reach(state, open).await? {
             Reach::Here(engine) => {

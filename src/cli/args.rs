@@ -47,6 +47,9 @@ pub struct Global {
     /// `serve`, from there, because a proxy in front speaks TLS
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_ALLOW_PLAIN_HTTP", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_plain_http: bool,
+    /// A file with the key that secure values are sealed with in the store: 32 random bytes
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_STATE_KEY_FILE", value_name = "FILE")]
+    pub state_key: Option<PathBuf>,
     /// Tells more on standard error
     #[arg(short, long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_VERBOSE", action = ArgAction::Count)]
     pub verbose: u8,

@@ -1,14 +1,14 @@
 //! `windlass compile`: the state machine of a workflow, as a table, a diagram or JSON.
 
-use super::args::{CompileArgs, Drawing};
+use super::args::{CompileArgs, Drawing, Global};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::{self, Format, Screen};
 use crate::engine::{self, dot, mermaid};
 
 /// The command.
-pub fn compile(screen: Screen, args: &CompileArgs) -> Result<Exit, Failure> {
-    let options = inputs::options(&args.load, &args.handlers)?;
+pub fn compile(global: &Global, screen: Screen, args: &CompileArgs) -> Result<Exit, Failure> {
+    let options = inputs::options(global, &args.load, &args.handlers)?;
     let workflow = engine::load(&args.file, &options)?;
     let warnings = workflow.warnings();
     if !warnings.is_empty() {

@@ -244,6 +244,7 @@ fn of_schedule(error: &ScheduleError) -> Exit {
     match error {
         ScheduleError::Store(error) => of_store(error),
         ScheduleError::Unloadable { .. } => Exit::Invalid,
+        ScheduleError::Sealed(_) => Exit::Store,
         ScheduleError::Ended { .. } | ScheduleError::Exists(_) | ScheduleError::NoSignal { .. } => {
             Exit::Usage
         }

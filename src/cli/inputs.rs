@@ -1,11 +1,11 @@
 //! What a command is given: inputs, labels, handlers and how a workflow is read.
 
-use super::args::{HandlerArgs, LoadArgs};
+use super::args::{Global, HandlerArgs, LoadArgs};
 use super::exit::Failure;
 use crate::engine::expression::{MAX_WEIGHT, too_heavy, weight_of_json, weight_of_yaml};
 use crate::engine::{
-    Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Origin, Value, parse_duration,
-    read_file,
+    Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Origin, StateKey, Value,
+    parse_duration, read_file,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -13,7 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The options that a workflow is read with.
-pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, Failure> {
+pub fn options(
+    global: &Global,
+    load: &LoadArgs,
+    handlers: &HandlerArgs,
+) -> Result<LoadOptions, Failure> {
     let dialect = load.dialect.as_deref().map(dialect).transpose()?;
     let max_timeout = match &load.max_timeout {
         None => None,
@@ -29,10 +33,29 @@ pub fn options(load: &LoadArgs, handlers: &HandlerArgs) -> Result<LoadOptions, F
         max_timeout,
         handlers: self::handlers(handlers)?,
         secrets: secrets(handlers)?,
+        state_key: state_key(global)?,
         parameters: load.parameters.as_deref().map(read_file).transpose()?,
         folder: folder(),
         allow_env: load.env.allow_env.clone(),
     })
+}
+
+/// The credential of systemd that is the key of the state.
+const STATE_KEY: &str = "windlass.state-key";
+
+/// What seals secure values: the file that was named, or a credential that systemd hands over.
+pub fn state_key(global: &Global) -> Result<Option<StateKey>, Failure> {
+    let credential = || {
+        let directory = std::env::var_os("CREDENTIALS_DIRECTORY")?;
+        let path = PathBuf::from(directory).join(STATE_KEY);
+        path.exists().then_some(path)
+    };
+    let Some(path) = global.state_key.clone().or_else(credential) else {
+        return Ok(None);
+    };
+    let key = StateKey::from_file(&path);
+    key.map(Some)
+        .map_err(|error| Failure::Usage(format!("--state-key: {error}")))
 }
 
 /// The directory of `--secrets`: one that is not there has none of them.

@@ -132,8 +132,8 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Prune(args) => block_on(&mut alone(), prune::prune(global, screen, args)),
         Command::Backup(args) => block_on(&mut alone(), backup::backup(global, args)),
         Command::Restore(args) => block_on(&mut alone(), backup::restore(global, args)),
-        Command::Validate(args) => validate::validate(screen, args),
-        Command::Compile(args) => compile::compile(screen, args),
+        Command::Validate(args) => validate::validate(global, screen, args),
+        Command::Compile(args) => compile::compile(global, screen, args),
         Command::Eval(args) => eval::eval(screen, args),
         Command::Schema(args) => schema::schema(args),
         Command::Completions(args) => {

@@ -19,7 +19,7 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         state: global.state.clone(),
         server: remote(global)?,
         create: false,
-        options: inputs::options(&load, &args.handlers)?,
+        options: inputs::options(global, &load, &args.handlers)?,
         guests: args.guests.clone(),
         screen,
     };

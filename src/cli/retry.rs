@@ -30,7 +30,7 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
         state: global.state.clone(),
         server: remote(global)?,
         create: false,
-        options: inputs::options(&load, &args.handlers)?,
+        options: inputs::options(global, &load, &args.handlers)?,
         guests: args.guests.clone(),
         screen,
     };

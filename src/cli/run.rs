@@ -22,7 +22,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
             "standard input is read once: the workflow or the inputs can come from it, not both",
         )));
     }
-    let options = inputs::options(&args.load, &args.handlers)?;
+    let options = inputs::options(global, &args.load, &args.handlers)?;
     let workflow = engine::load(&args.file, &options)?.refuse_bad_scripts()?;
     let input = workflow.check_input(inputs::inputs(args.input.as_deref(), &args.set)?)?;
     let labels = inputs::labels(&args.label)?;

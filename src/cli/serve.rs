@@ -42,7 +42,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         env: args.env.clone(),
         ..LoadArgs::default()
     };
-    let read = inputs::options(&load, &args.handlers)?;
+    let read = inputs::options(global, &load, &args.handlers)?;
     let engine = match reach(&global.state, || open(global, args, &read)).await? {
         Reach::Here(engine) => Arc::new(engine),
         Reach::Owner(client) => {
@@ -105,6 +105,9 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
     }
     if let Some(timeout) = options.max_timeout {
         builder = builder.max_timeout(timeout);
+    }
+    if let Some(key) = &options.state_key {
+        builder = builder.state_key(key.clone());
     }
     builder.open(&global.state)
 }

@@ -72,6 +72,9 @@ impl Setup {
         if let Some(directory) = &self.options.secrets {
             builder = builder.secrets(SecretSources::default().with_directory(directory));
         }
+        if let Some(key) = &self.options.state_key {
+            builder = builder.state_key(key.clone());
+        }
         if create {
             builder.open(&self.state)
         } else {

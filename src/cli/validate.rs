@@ -1,6 +1,6 @@
 //! `windlass validate`: all diagnostics, and the effective limits of every loop.
 
-use super::args::ValidateArgs;
+use super::args::{Global, ValidateArgs};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::{self, Format, Screen};
@@ -21,8 +21,8 @@ struct Checked {
 }
 
 /// The command.
-pub fn validate(screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
-    let options = inputs::options(&args.load, &args.handlers)?;
+pub fn validate(global: &Global, screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
+    let options = inputs::options(global, &args.load, &args.handlers)?;
     let mut checked = Vec::new();
     let mut exit = Exit::Succeeded;
     for path in &args.files {

@@ -21,7 +21,7 @@ pub fn compile(
 ) -> Result<Program, Vec<Diagnostic>> {
     let names = names::declare(workflow)?;
     let lowered = lower::lower(workflow, &names)?;
-    let actions = names.into_actions();
+    let actions = names.into_actions(&workflow.secure);
     let mut program = Program {
         hash,
         name: workflow.name.clone(),
@@ -45,6 +45,11 @@ pub fn compile(
         links: workflow.links.clone(),
         environment: environment(workflow, false),
         environment_secrets: environment(workflow, true),
+        secure: !workflow.secure.is_empty()
+            || workflow
+                .parameters
+                .iter()
+                .any(|(_, value)| value.has_secure()),
         caps,
     };
     for (id, children) in lowered.children {

@@ -2,7 +2,8 @@
 //! inner actions follow it without a gap, so "everything inside" is a range.
 
 use crate::diagnostic::Diagnostic;
-use crate::hir::{Block, Step, Workflow};
+use crate::hir::{Block, Secure, Step, Workflow};
+use crate::model::Secured;
 use crate::program::{Action, ActionId, ScopeId};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -33,7 +34,20 @@ impl Names {
         0..u32::try_from(self.actions.len()).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn into_actions(self) -> Vec<Action> {
+    /// The actions, with what of them is secure: what is inside of one has that with it.
+    pub(super) fn into_actions(mut self, secure: &[Secure]) -> Vec<Action> {
+        for one in secure {
+            let Some(id) = self.find(&one.step) else {
+                continue;
+            };
+            let inner = self.inner(id);
+            for id in [id.0].into_iter().chain(inner) {
+                if let Some(action) = self.actions.get_mut(ActionId(id).index()) {
+                    action.secure.inputs |= one.what.inputs;
+                    action.secure.outputs |= one.what.outputs;
+                }
+            }
+        }
         self.actions
     }
 }
@@ -81,6 +95,7 @@ fn step(names: &mut Names, mistakes: &mut Vec<Diagnostic>, step: &Step) {
         output: step.output.clone(),
         scope: ScopeId(0),
         anonymous: step.anonymous,
+        secure: Secured::default(),
         span: step.span,
     });
     names.inner.push(0..0);

@@ -12,7 +12,7 @@ use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Origin};
 use crate::program::{self, Op, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
 use crate::source::{Bundle, SourceFile, Span};
-use crate::store::ProgramSource;
+use crate::store::{ProgramSource, StateKey};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -41,6 +41,8 @@ pub struct LoadOptions {
     pub allow_env: Vec<String>,
     /// A directory of secrets, which comes before the engine's sources.
     pub secrets: Option<PathBuf>,
+    /// What seals secure values, when it is the caller's store that the workflow runs in.
+    pub state_key: Option<StateKey>,
     /// The file with the values of a Logic Apps definition's parameters.
     pub parameters: Option<SourceFile>,
     /// What relative paths of its actions are from, wherever a run goes on; without it, the
@@ -61,6 +63,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
         folder: None,
         origin: Origin::Operator,
         quiet: true,
+        sealed: false,
     };
     bare.with(options).load_file(path, options.dialect)
 }
@@ -300,6 +303,8 @@ pub(super) struct Workflows {
     pub folder: Option<String>,
     /// Nothing starts here, so that nothing can be lacking.
     pub quiet: bool,
+    /// Secure values are sealed in the store.
+    pub sealed: bool,
 }
 
 impl Workflows {
@@ -324,6 +329,7 @@ impl Workflows {
             origin: options.origin,
             folder: options.folder.clone(),
             quiet: self.quiet,
+            sealed: self.sealed || options.state_key.is_some(),
         }
     }
 
@@ -364,6 +370,7 @@ impl Workflows {
         };
         self.missing_handlers(&workflow, &mut diagnostics);
         self.missing_secrets(&workflow, self.origin, &mut diagnostics);
+        self.readable(&workflow, &mut diagnostics);
         self.denied(&workflow, &mut diagnostics);
         missing_interpreters(&workflow, &mut diagnostics);
         if diagnostics.has_errors() {
@@ -435,6 +442,16 @@ impl Workflows {
                 Diagnostic::warning("missing-handler", span, message).hint(hint)
             });
         }
+    }
+
+    /// Warns of secure values that nothing seals.
+    fn readable(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        let Some(first) = workflow.secure.first().filter(|_| !self.sealed) else {
+            return;
+        };
+        let message = "secure values are hidden from every view, but lie readable in the store";
+        let hint = "give a key with --state-key FILE, and they are sealed there";
+        diagnostics.push(Diagnostic::warning("readable", first.span, message).hint(hint));
     }
 
     /// What a run that is to go on needs and this process does not have. Its actions would fail for
@@ -555,6 +572,9 @@ impl Workflows {
         let registry = registry.in_folder(source.folder.as_deref().map(Path::new));
         let registry = registry.with_handlers(&program.handlers);
         let registry = registry.with_secrets(secrets);
+        let actions = program.actions.iter();
+        let secure = actions.filter(|action| action.secure.inputs || action.secure.outputs);
+        let registry = registry.with_secure(secure.map(|action| action.name.clone()).collect());
         Loaded {
             program: Arc::new(program),
             registry,

@@ -75,7 +75,7 @@ pub use crate::model::{Answer, Dialect, HandlerTarget, Origin, Policy, Status};
 pub use crate::program::{Program, dot, mermaid};
 pub use crate::scheduler::{Limits, Metrics, ScheduleError, Step, Update, now};
 pub use crate::source::{Bundle, SourceFile};
-pub use crate::store::{PARKED_LABEL, StoreError};
+pub use crate::store::{PARKED_LABEL, StateKey, StoreError};
 pub use crate::time::{Timestamp, format_duration, parse_duration};
 
 use crate::dialect::Caps;
@@ -102,9 +102,17 @@ pub struct EngineBuilder {
     caps: Caps,
     limits: Limits,
     quiet: bool,
+    key: Option<StateKey>,
 }
 
 impl EngineBuilder {
+    /// Seals secure values in the store with this key; without it they lie there readable.
+    #[must_use]
+    pub fn state_key(mut self, key: StateKey) -> Self {
+        self.key = Some(key);
+        self
+    }
+
     /// A Rust closure that carries out activities and actors of this name.
     #[must_use]
     pub fn register_activity<F, Fut>(mut self, name: &str, activity: F) -> Self
@@ -227,7 +235,11 @@ impl EngineBuilder {
             folder: None,
             origin: Origin::Operator,
             quiet: self.quiet,
+            sealed: self.key.is_some(),
         });
+        if let Some(key) = self.key {
+            store.seal_with(Arc::new(key));
+        }
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
         let scheduler = Scheduler::new(
             store.clone(),

@@ -4,6 +4,7 @@
 
 use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, environment, new_id, now};
 use crate::diagnostic::{Diagnostics, did_you_mean};
+use crate::expression::holds_sealed;
 use crate::machine::{Outcome, Place, Rewound, RunState, RunStatus, rewind};
 use crate::model::Name;
 use crate::program::Program;
@@ -122,6 +123,9 @@ impl Engine {
             Place::Path(from.to_owned())
         };
         match rewind(program, &start, &changes, &place, id, now()) {
+            Rewound::State(state) if program.secure && holds_sealed(&*state) => {
+                Err(ScheduleError::Sealed(header.id).into())
+            }
             Rewound::State(state) => Ok(Some(state)),
             Rewound::Beginning => Ok(None),
             Rewound::Nowhere => {

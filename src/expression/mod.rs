@@ -15,6 +15,7 @@ mod reads;
 mod reference;
 mod schema;
 mod secret;
+mod secure;
 mod template;
 mod value;
 mod wdl;
@@ -33,6 +34,7 @@ pub use secret::{
     Marked, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,
     replace_secret_marks, secret_mark,
 };
+pub use secure::{SECURE_MASK, Sealer, Sealing, Secure, holds_sealed};
 pub use template::{Syntax, Template};
 pub use value::{MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value};
 pub(crate) use wdl::time::zone::{Zone, find as time_zone, to_utc as zone_to_utc};

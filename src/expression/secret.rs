@@ -3,8 +3,9 @@
 //! runs; nothing here ever knows one.
 
 use super::template::is_jinja;
-use super::{Object, Syntax, Value};
+use super::{Object, Secure, Syntax, Value};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Letters of a private use area, so that no text that people write holds a mark by accident. That
 /// data does not bring one on purpose is checked where an action's inputs are rendered.
@@ -116,6 +117,10 @@ pub fn map_texts(value: &Value, change: &mut dyn FnMut(&str) -> Option<String>) 
             }
             Value::object(map)
         }
+        Value::Secure(secure) => match &**secure {
+            Secure::Open(value) => Value::Secure(Arc::new(Secure::Open(map_texts(value, change)))),
+            Secure::Sealed(_) => value.clone(),
+        },
         _ => value.clone(),
     }
 }

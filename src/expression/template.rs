@@ -286,7 +286,7 @@ pub(super) fn is_jinja(text: &str) -> bool {
     text.contains("{{") || text.contains("{%")
 }
 
-fn key_text(key: &Value) -> String {
+pub(super) fn key_text(key: &Value) -> String {
     let mut text = String::new();
     push_text(&mut text, key);
     text

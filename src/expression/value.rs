@@ -5,6 +5,7 @@
 //! derive would recurse as deep as the bytes ask for.
 
 use super::exact::inexact_json;
+use super::secure::{SECURE_MASK, Secure};
 use bincode::de::{Decode, Decoder};
 use bincode::enc::{Encode, Encoder};
 use bincode::error::{DecodeError, EncodeError};
@@ -57,6 +58,8 @@ pub enum Value {
     Array(Arc<Vec<Value>>),
     /// A map that keeps its order.
     Object(Arc<Object>),
+    /// A value that nobody is to see: whoever prints it prints a mask.
+    Secure(Arc<Secure>),
 }
 
 impl Value {
@@ -99,6 +102,7 @@ impl Value {
             Self::String(_) => "string",
             Self::Array(_) => "array",
             Self::Object(_) => "object",
+            Self::Secure(_) => "secure value",
         }
     }
 
@@ -162,6 +166,10 @@ impl Value {
         match self {
             Self::Array(items) => items.iter().all(below),
             Self::Object(map) => map.values().all(below),
+            Self::Secure(secure) => match &**secure {
+                Secure::Open(value) => value.nests_at_most(levels),
+                Secure::Sealed(_) => true,
+            },
             Self::Null
             | Self::Bool(_)
             | Self::Int(_)
@@ -199,6 +207,13 @@ impl Value {
                     open.extend(members.values());
                     members.keys().map(|key| key.len()).sum()
                 }
+                Self::Secure(secure) => match &**secure {
+                    Secure::Open(value) => {
+                        open.push(value);
+                        0
+                    }
+                    Secure::Sealed(sealed) => sealed.len(),
+                },
                 _ => 8,
             };
             left = left.and_then(|left| left.checked_sub(own));
@@ -243,6 +258,7 @@ impl PartialEq for Value {
             (Self::String(a), Self::String(b)) => a == b,
             (Self::Array(a), Self::Array(b)) => a == b,
             (Self::Object(a), Self::Object(b)) => a == b,
+            (Self::Secure(a), Self::Secure(b)) => a == b,
             _ => false,
         }
     }
@@ -321,6 +337,7 @@ impl Serialize for Value {
                 }
                 out.end()
             }
+            Self::Secure(_) => serializer.serialize_str(SECURE_MASK),
         }
     }
 }
@@ -427,6 +444,11 @@ fn encode_value<E: Encoder>(
                 encode_value(value, encoder, depth + 1)
             })
         }
+        Value::Secure(secure) => {
+            let (sealed, bytes) = secure.stored()?;
+            (9 + u8::from(sealed)).encode(encoder)?;
+            bytes.encode(encoder)
+        }
     }
 }
 
@@ -466,6 +488,10 @@ fn decode_value<D: Decoder>(decoder: &mut D, depth: usize) -> Result<Value, Deco
                 map.insert(key, decode_value(decoder, depth + 1)?);
             }
             Value::object(map)
+        }
+        kind @ (9 | 10) => {
+            let bytes = Vec::<u8>::decode(decoder)?;
+            Value::Secure(Arc::new(Secure::read(kind == 10, bytes)?))
         }
         _ => return Err(DecodeError::Other("an unknown kind of value")),
     })

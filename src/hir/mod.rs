@@ -4,7 +4,7 @@
 use crate::expression::{Condition, Reference, Template, Value, environment_secret};
 use crate::model::{
     AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Recurrence,
-    RetryOn, Schedule, Status, Take, Test,
+    RetryOn, Schedule, Secured, Status, Take, Test,
 };
 use crate::source::Span;
 
@@ -41,6 +41,8 @@ pub struct Workflow {
     pub environment: Vec<EnvironmentRead>,
     /// The scripts whose text does not depend on a run (TEA).
     pub scripts: Vec<Script>,
+    /// The steps of which something is secure, and all steps in them with them.
+    pub secure: Vec<Secure>,
     /// Where it begins in the file.
     pub span: Span,
 }
@@ -54,6 +56,17 @@ pub struct EnvironmentRead {
     /// Others are kept with the run, as they were when it began.
     pub secret: bool,
     /// Where it is read first.
+    pub span: Span,
+}
+
+/// A step of which something is for nobody to see.
+#[derive(Clone, Debug)]
+pub struct Secure {
+    /// The step.
+    pub step: Name,
+    /// What of it.
+    pub what: Secured,
+    /// Where that is written.
     pub span: Span,
 }
 

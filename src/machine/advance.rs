@@ -9,7 +9,7 @@ use super::state::{
 };
 use crate::expression::Value;
 use crate::model::{Fault, Name, Status, fault_kind};
-use crate::program::{Outputs, Program, ScopeId};
+use crate::program::{Op, Outputs, Program, ScopeId, State};
 use crate::time::Timestamp;
 use rand::rngs::StdRng;
 use std::cell::RefCell;
@@ -231,6 +231,11 @@ impl Stepper<'_> {
         let name = name.unwrap_or_else(|| effect.request.action.clone());
         let home = self.run.home(cursor);
         let at = self.now;
+        let hides = self.secured(effect.action).outputs;
+        let result = match hides {
+            true => result.map(Value::secure).map_err(hidden),
+            false => result,
+        };
         let result = result.and_then(|own| {
             let shape = effect.action.and_then(|action| self.shape_of(action));
             let output = match shape {
@@ -239,6 +244,7 @@ impl Stepper<'_> {
                     .map_err(|fault| fault.output(own.clone()))?,
                 None => own.clone(),
             };
+            let output = if hides { output.secure() } else { output };
             Ok((own, output))
         });
         match result {
@@ -317,6 +323,14 @@ impl Stepper<'_> {
 
     fn signalled(&mut self, name: Name, payload: Value) {
         self.note(Happening::Signalled { name: name.clone() });
+        let hides = |state: &State| {
+            matches!(&state.op, Op::AwaitSignal(awaited) if *awaited == name)
+                && self.secured(state.action).outputs
+        };
+        let payload = match self.program.states.iter().any(hides) {
+            true => payload.secure(),
+            false => payload,
+        };
         let waits = Wait::Signal(name.clone());
         let waiting = self
             .run
@@ -403,6 +417,21 @@ impl Stepper<'_> {
         self.emit(Change::Finished(outcome.clone()));
         self.note(Happening::RunFinished { status });
         self.effect(Effect::Finish(outcome));
+    }
+}
+
+/// A fault of an action whose outputs nobody is to see: what it says may come from them.
+fn hidden(fault: Fault) -> Fault {
+    let own = [fault_kind::TIMEOUT, fault_kind::DENIED, fault_kind::SECRET];
+    let status = |code: &Name| code.len() <= 3 && code.bytes().all(|byte| byte.is_ascii_digit());
+    Fault {
+        message: match own.contains(&&*fault.kind) {
+            true => fault.message,
+            false => String::from("what it says is hidden: the outputs of this action are secure"),
+        },
+        code: fault.code.filter(status),
+        output: fault.output.map(Value::secure),
+        ..fault
     }
 }
 

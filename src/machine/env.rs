@@ -4,7 +4,8 @@ use super::place::Around;
 use super::record::{Reading, Records};
 use super::state::{CursorId, FrameKind, LoopState, RunState};
 use crate::expression::{
-    ActionView, Env, Lookup, Mode, Object, Value, environment_secret, secret_mark,
+    ActionView, Condition, Env, EvalError, Lookup, Mode, Object, Template, Value,
+    environment_secret, secret_mark,
 };
 use crate::model::{Dialect, Name, Status};
 use crate::program::{Program, Scope};
@@ -79,6 +80,22 @@ const LOOP_VARIABLES: [(&str, LoopVariable); 4] = [
 ];
 
 impl<'a> View<'a> {
+    /// The value of a template; what is computed from something secure is secure.
+    pub fn value(&self, template: &Template) -> Result<Value, EvalError> {
+        match self.program.secure {
+            true => template.eval_secure(self),
+            false => template.eval(self),
+        }
+    }
+
+    /// Whether a condition holds.
+    pub fn holds(&self, condition: &Condition) -> Result<bool, EvalError> {
+        match self.program.secure {
+            true => condition.holds_secure(self),
+            false => condition.holds(self),
+        }
+    }
+
     fn action_names(&self) -> Vec<String> {
         let names = self.program.actions.iter();
         let named = names.filter(|action| !action.anonymous);

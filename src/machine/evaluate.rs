@@ -5,7 +5,8 @@ use super::advance::Stepper;
 use super::env::{Secrets, View};
 use super::state::{CursorId, RunError};
 use crate::expression::{
-    Condition, EvalError, MAX_COMPUTED_DEPTH, Marked, Object, Template, Value, replace_secret_marks,
+    Condition, EvalError, MAX_COMPUTED_DEPTH, Marked, Object, SECURE_MASK, Template, Value,
+    replace_secret_marks,
 };
 use crate::model::{Dialect, Fault, fault_kind};
 use crate::program::{ActionId, Call, Op, Sleep};
@@ -52,8 +53,8 @@ impl Stepper<'_> {
             random: Some(&again),
             ..self.view(cursor)
         };
-        let rendered = computed(call.inputs.eval(&marked))?;
-        let without = computed(call.inputs.eval(&blank)).ok();
+        let rendered = computed(marked.value(&call.inputs))?;
+        let without = computed(blank.value(&call.inputs)).ok();
         let stripped = replace_secret_marks(&rendered, &mut |inside| {
             Some(Marked::of(inside).blank().to_owned())
         });
@@ -68,7 +69,7 @@ impl Stepper<'_> {
     }
 
     pub fn eval(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {
-        computed(template.eval(&self.view(cursor)))
+        computed(self.view(cursor).value(template))
     }
 
     /// As [`Stepper::eval`], but an action of the loop's body that has not run reads as null.
@@ -77,7 +78,7 @@ impl Stepper<'_> {
             forgiving: true,
             ..self.view(cursor)
         };
-        computed(template.eval(&view))
+        computed(view.value(template))
     }
 
     pub fn holds(&self, cursor: CursorId, condition: &Condition, forgiving: bool) -> Faulty<bool> {
@@ -85,8 +86,7 @@ impl Stepper<'_> {
             forgiving,
             ..self.view(cursor)
         };
-        condition
-            .holds(&view)
+        view.holds(condition)
             .map_err(|error| expression_fault(&error))
     }
 
@@ -100,7 +100,7 @@ impl Stepper<'_> {
     ) -> Faulty<Duration> {
         let value = self.eval(cursor, template)?;
         let bare = matches!(self.program.dialect, Dialect::Tea | Dialect::Canvas);
-        duration(&value, bare).map_err(|why| {
+        duration(&value.revealed(), bare).map_err(|why| {
             let message = format!("{what} {why}; it is {}", value.to_json());
             Fault::new(fault_kind::EXPRESSION, message)
         })
@@ -113,7 +113,8 @@ impl Stepper<'_> {
                 .plus(self.eval_duration(cursor, duration, "a wait")?)),
             Sleep::Until(instant) => {
                 let value = self.eval(cursor, instant)?;
-                let parsed = value.as_str().map(DateTime::parse_from_rfc3339);
+                let plain = value.revealed();
+                let parsed = plain.as_str().map(DateTime::parse_from_rfc3339);
                 match parsed {
                     Some(Ok(instant)) => Ok(Timestamp(instant.timestamp_millis())),
                     Some(Err(_)) | None => Err(Fault::new(
@@ -205,9 +206,11 @@ pub(super) fn number(value: &Value) -> Option<f64> {
 
 /// A value as plain text: strings as they are, anything else as JSON.
 pub(super) fn text(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_json(), str::to_owned)
+    match value {
+        Value::Secure(_) => SECURE_MASK.to_owned(),
+        Value::String(text) => text.to_string(),
+        other => other.to_json(),
+    }
 }
 
 pub(super) fn millis(duration: Duration) -> u64 {

@@ -37,7 +37,7 @@ impl<'a> Stepper<'a> {
     pub fn enter_fork(&mut self, cursor: CursorId, id: ScopeId, scope: &'a Scope) -> Faulty<()> {
         let (items, branches) = match &scope.kind {
             ScopeKind::ForEach { items, .. } => {
-                let items = self.eval(cursor, items)?;
+                let items = self.eval(cursor, items)?.shared_out();
                 let length = items.as_array().map(Vec::len);
                 let Some(length) = length.filter(|length| *length <= MAX_ITEMS) else {
                     return Err(bad_items(scope, &items, length));

@@ -85,7 +85,10 @@ impl<'a> Stepper<'a> {
         spec: &'a LoopSpec,
     ) -> Faulty<()> {
         let count = self.eval(cursor, &spec.count)?;
-        let max_iterations = count.as_int().and_then(|count| u64::try_from(count).ok());
+        let max_iterations = count
+            .revealed()
+            .as_int()
+            .and_then(|count| u64::try_from(count).ok());
         let max_iterations = max_iterations.ok_or_else(|| {
             let count = count.to_json();
             let message = format!("the count of a loop must be a whole number, not {count}");
@@ -200,8 +203,8 @@ impl<'a> Stepper<'a> {
 
     /// Whether the next iteration would read a page again; then the loop is over.
     fn page_repeats(&mut self, here: Here<'a>, pages: &Pages, iteration: u64) -> Faulty<bool> {
-        let token = self.eval_forgiving(here.cursor, &pages.token)?.to_json();
-        let page = page_hash(&token);
+        let token = self.eval_forgiving(here.cursor, &pages.token)?;
+        let page = page_hash(&token.revealed().to_json());
         let Some(state) = self.loop_state(here) else {
             return Ok(false);
         };
@@ -224,7 +227,7 @@ impl<'a> Stepper<'a> {
                     "loop `{}` is at page {} again: iteration {iteration} would read what \
                      iteration {first} has read",
                     here.scope.name,
-                    shortened(&token)
+                    shortened(&token.to_json())
                 );
                 let fault = Fault::new(fault_kind::REPEAT, message);
                 self.fail_loop(here, LoopEnd::Repeat, fault);

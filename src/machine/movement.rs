@@ -10,7 +10,8 @@ use super::record::Output;
 use super::state::{
     BranchOutcome, CursorId, EffectId, Frame, FrameKind, PendingTimer, TimerId, TimerPurpose, Wait,
 };
-use crate::model::{Dialect, Fault, Name, Status};
+use crate::expression::Value;
+use crate::model::{Dialect, Fault, Name, Secured, Status};
 use crate::program::{ActionId, Op, ScopeId, ScopeKind, State, StateId};
 use crate::time::Timestamp;
 
@@ -238,6 +239,13 @@ impl<'a> Stepper<'a> {
         error: Option<Fault>,
         started_at: Timestamp,
     ) {
+        let secured = self.secured(Some(action));
+        let output = match output {
+            Output::Value(value) if secured.inputs || secured.outputs => {
+                Output::Value(value.secure())
+            }
+            output => output,
+        };
         let home = self.run.home(cursor);
         let at = self.now;
         let message = error.as_ref().map(|fault| fault.message.clone());
@@ -293,6 +301,21 @@ impl<'a> Stepper<'a> {
     fn is_hidden(&self, action: ActionId) -> bool {
         let action = self.program.action(action);
         self.program.dialect == Dialect::Tea && action.is_some_and(|action| action.anonymous)
+    }
+
+    /// What of an action nobody is to see.
+    pub fn secured(&self, action: Option<ActionId>) -> Secured {
+        let action = action.and_then(|action| self.program.action(action));
+        action.map(|action| action.secure).unwrap_or_default()
+    }
+
+    /// What an action that calls nothing gives: it is what it was given.
+    pub fn hidden(&self, state: &State, value: Value) -> Value {
+        let secured = self.secured(state.action);
+        match secured.inputs || secured.outputs {
+            true => value.secure(),
+            false => value,
+        }
     }
 
     // ── looking ─────────────────────────────────────────────────────────────────────────────

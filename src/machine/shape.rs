@@ -54,7 +54,7 @@ impl<'a> Stepper<'a> {
             bound: Some(("result", own)),
             ..self.view(cursor)
         };
-        computed(template.eval(&view))
+        computed(view.value(template))
     }
 
     /// An output's value, read where the cursor's records lie.

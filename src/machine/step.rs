@@ -66,7 +66,7 @@ impl<'a> Stepper<'a> {
                 self.go(cursor, target);
             }
             Op::Switch { on, cases } => {
-                let value = self.eval(cursor, on)?;
+                let value = self.eval(cursor, on)?.revealed();
                 let case = cases
                     .iter()
                     .find(|(case, _)| self.case_equals(case, &value));
@@ -106,6 +106,7 @@ impl<'a> Stepper<'a> {
             }
             Op::Respond(template) => {
                 let value = self.eval(cursor, template)?;
+                let value = self.hidden(state, value);
                 self.emit(Change::Responded(value.clone()));
                 self.done(cursor, state, Output::Value(value))?;
             }
@@ -121,7 +122,10 @@ impl<'a> Stepper<'a> {
     // ── calls ───────────────────────────────────────────────────────────────────────────────
 
     fn call(&mut self, cursor: CursorId, state: &State, call: &Call) -> Faulty<()> {
-        let inputs = self.call_inputs(cursor, call)?;
+        let mut inputs = self.call_inputs(cursor, call)?;
+        if self.secured(state.action).inputs {
+            inputs = inputs.secure();
+        }
         let timeout_ms = match &call.attempt_timeout {
             None => None,
             Some(timeout) => Some(millis(self.eval_duration(cursor, timeout, "a timeout")?)),
@@ -244,7 +248,10 @@ impl<'a> Stepper<'a> {
     fn max_attempts(&mut self, cursor: CursorId, retry: Option<&Retry>) -> Faulty<u32> {
         let Some(retry) = retry else { return Ok(1) };
         let count = self.eval(cursor, &retry.count)?;
-        let count = count.as_int().and_then(|count| u32::try_from(count).ok());
+        let count = count
+            .revealed()
+            .as_int()
+            .and_then(|count| u32::try_from(count).ok());
         count.map(|count| count.saturating_add(1)).ok_or_else(|| {
             let message = "the count of a retry must be a whole number of at least 0";
             Fault::new(fault_kind::EXPRESSION, message)
@@ -349,7 +356,7 @@ impl<'a> Stepper<'a> {
                     forgiving,
                     ..self.view(at)
                 };
-                computed(template.eval(&view))
+                computed(view.value(template))
             }
             Outputs::State => Ok(self.run.variables.clone()),
             Outputs::Actions => {

@@ -11,6 +11,7 @@ use crate::expression::Value;
 use crate::model::{AssignOp, Dialect, Fault, Name, fault_kind};
 use crate::program::Assignment;
 use rust_decimal::Decimal;
+use std::sync::Arc;
 
 impl Stepper<'_> {
     /// Gives what the last assignment did, as a record's output.
@@ -26,7 +27,12 @@ impl Stepper<'_> {
                 bound,
                 ..self.view(cursor)
             };
-            let value = computed(one.value.eval(&view))?;
+            let value = computed(view.value(&one.value))?;
+            // What an action sets is what it gives and is given; what a call does besides is not.
+            let value = match (bound, self.state_of(cursor)) {
+                (None, Some(state)) => self.hidden(state, value),
+                _ => value,
+            };
             last = Some(self.assign_one(cursor, one, value)?);
         }
         Ok(last)
@@ -82,17 +88,25 @@ impl Stepper<'_> {
     fn sum(&self, cursor: CursorId, name: &Name, by: &Value, negative: bool) -> Faulty<Value> {
         let zero = Value::Int(0);
         let current = self.known(cursor, name)?.unwrap_or(&zero);
+        let secure = current.has_secure() || by.has_secure();
+        let (current, by) = (&current.revealed(), &by.revealed());
         if number(current).is_none() {
             return Err(not_a(name, "a number", current));
         }
         if number(by).is_none() {
+            let by = if secure {
+                by.clone().secure()
+            } else {
+                by.clone()
+            };
             let message = format!("`{name}` changes by a number, not by {}", by.to_json());
             return Err(Fault::new(fault_kind::EXPRESSION, message));
         }
-        add(current, by, negative).ok_or_else(|| {
+        let sum = add(current, by, negative).ok_or_else(|| {
             let message = format!("variable `{name}` would leave the range of numbers");
             Fault::new(fault_kind::EXPRESSION, message)
-        })
+        })?;
+        Ok(if secure { sum.secure() } else { sum })
     }
 
     /// Azure declares what a variable may hold. One that was given no value holds null until then.
@@ -102,7 +116,7 @@ impl Stepper<'_> {
             return Ok(());
         };
         let initial = value.is_null() && self.run.variables_of(cursor).get(name).is_none();
-        if initial || kind.accepts(value) {
+        if initial || kind.accepts(&value.revealed()) {
             return Ok(());
         }
         let message = format!(
@@ -117,6 +131,13 @@ impl Stepper<'_> {
         let name = variable.clone();
         let change = match self.known(cursor, &variable)? {
             Some(Value::Array(_)) => VariableChange::ElementAppended(name, more),
+            Some(secure @ Value::Secure(_)) => match secure.clone().shared_out() {
+                Value::Array(mut items) => {
+                    Arc::make_mut(&mut items).push(more);
+                    VariableChange::Set(name, Value::Array(items))
+                }
+                other => return Err(not_a(&variable, "an array", &other)),
+            },
             None => {
                 let first = Value::array(vec![more]);
                 self.fits(cursor, &name, &first)?;
@@ -130,6 +151,20 @@ impl Stepper<'_> {
 
     fn append_text(&mut self, cursor: CursorId, variable: Name, value: &Value) -> Faulty<Output> {
         let known = self.known(cursor, &variable)?;
+        if value.has_secure() || known.is_some_and(Value::has_secure) {
+            let known = known
+                .map(Value::revealed)
+                .unwrap_or_else(|| Value::text(""));
+            let Value::String(before) = &known else {
+                return Err(not_a(&variable, "a string", &known));
+            };
+            let whole = Value::text(format!("{before}{}", text(&value.revealed())));
+            self.vary(
+                cursor,
+                VariableChange::Set(variable.clone(), whole.secure()),
+            );
+            return Ok(Output::Variable(variable));
+        }
         let (name, more) = (variable.clone(), text(value));
         let change = match known {
             Some(Value::String(_)) => VariableChange::TextAppended(name, more.clone()),

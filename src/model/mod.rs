@@ -31,6 +31,15 @@ pub enum Dialect {
     Canvas,
 }
 
+/// What of an action nobody is to see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Secured {
+    /// What it is given.
+    pub inputs: bool,
+    /// What it gives.
+    pub outputs: bool,
+}
+
 impl Dialect {
     /// Its word in files, flags and the store.
     #[must_use]

@@ -15,7 +15,7 @@ pub use verify::verify;
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
     AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, RetryOn,
-    Schedule, Status, Take, Test,
+    Schedule, Secured, Status, Take, Test,
 };
 use crate::source::Span;
 use std::cmp::Ordering;
@@ -64,6 +64,8 @@ pub struct Program {
     pub environment: Vec<Name>,
     /// Those that only actions read, and nothing keeps.
     pub environment_secrets: Vec<Name>,
+    /// Whether anything of its runs is secure: without that, nothing has to be looked for.
+    pub secure: bool,
     /// The operator's caps on what a loop may ask for; they also hold for computed limits.
     pub caps: Caps,
 }
@@ -103,6 +105,8 @@ pub struct Action {
     pub scope: ScopeId,
     /// Named by the dialect, not by the author: its output stands for that of what holds it.
     pub anonymous: bool,
+    /// What of it nobody is to see.
+    pub secure: Secured,
     /// Where it is written.
     pub span: Span,
 }

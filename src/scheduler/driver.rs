@@ -323,9 +323,10 @@ impl Driver {
             return;
         }
         let brought = match (self.bring(run), &event) {
-            (Err(ScheduleError::Unloadable { .. }), Event::CancelRequested) => {
-                self.bring_to_end(run)
-            }
+            (
+                Err(ScheduleError::Unloadable { .. } | ScheduleError::Sealed(_)),
+                Event::CancelRequested,
+            ) => self.bring_to_end(run),
             (brought, _) => brought,
         };
         match brought {

@@ -85,6 +85,12 @@ pub enum ScheduleError {
         /// Why.
         reason: String,
     },
+    /// Secure values of the run are sealed with a key that this process does not have.
+    #[error(
+        "run {0} has secure values that are sealed with a key that this process does not have: \
+         give the key with --state-key FILE and resume it"
+    )]
+    Sealed(Name),
     /// The run has ended.
     #[error("run {run} has ended: it is {}", status.as_str())]
     Ended {

@@ -6,6 +6,7 @@
 use super::driver::Driver;
 use super::live::Live;
 use super::{Loaded, ScheduleError, Update};
+use crate::expression::holds_sealed;
 use crate::machine::{Effect, Event, RunStatus};
 use crate::model::Name;
 use crate::program::ProgramHash;
@@ -161,6 +162,9 @@ impl Driver {
             return Ok(status);
         }
         let loaded = self.program(run, stored.header.program)?;
+        if loaded.program.secure && holds_sealed(&stored.state) {
+            return Err(ScheduleError::Sealed(run.clone()));
+        }
         let mut live = Live::stored(stored, loaded);
         if self.runs.is_empty() && self.stored_due.is_none() {
             // Nobody else's time is moved by that.

@@ -10,6 +10,7 @@ mod deflate;
 mod glance;
 mod head;
 mod journal;
+mod key;
 mod keys;
 mod kv;
 mod log_pages;
@@ -34,6 +35,7 @@ mod waker;
 pub use check::{Checkup, Wrong};
 pub use copy::{compact, restore};
 pub use glance::{glance, open_to_look};
+pub use key::StateKey;
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
 pub use raw::{RawRow, raw_record};
@@ -42,6 +44,7 @@ pub use rows::{FORMAT, Retention};
 pub use salvage::Salvaged;
 pub use sled::{SledOptions, SledStore};
 
+use crate::expression::Sealer;
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, Receipt, RunState, RunStatus};
 use crate::model::{Dialect, Name, Origin};
 use crate::program::ProgramHash;
@@ -50,6 +53,7 @@ use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The label of a run that was parked: why.
 pub const PARKED_LABEL: &str = "windlass.parked";
@@ -362,6 +366,10 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::UnknownRun`], [`StoreError::Corrupt`], [`StoreError::Io`].
     fn park(&self, run: &str, placement: Placement, reason: Option<&str>)
     -> Result<(), StoreError>;
+
+    /// From now on secure values are sealed with this key, and those that it sealed are read. What
+    /// another key sealed stays as it is: it can be looked at, masked, but no run goes on with it.
+    fn seal_with(&self, key: Arc<dyn Sealer>);
 
     /// Opens the store again after a write that failed. Whether the groups that failed are there
     /// must be read: runs are loaded anew.

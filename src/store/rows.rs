@@ -10,6 +10,7 @@ use super::{
     Checkup, Commit, Committed, Journal, MemoryStore, Placement, ProgramSource, RunHeader, Store,
     StoreError, StoredRun, StoredWorkflow, WholeRun,
 };
+use crate::expression::{Sealer, Sealing};
 use crate::machine::{HistoryEvent, IterationRow, LoopState};
 use crate::model::Name;
 use crate::program::ProgramHash;
@@ -20,7 +21,7 @@ use std::io;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 /// The version of the format: which families there are and how their keys look.
 pub const FORMAT: u32 = 1;
@@ -88,6 +89,8 @@ pub struct Rows<K: Kv> {
     fewer: Condvar,
     /// Why nothing can be written any more, before it is opened again.
     failed: Mutex<Option<String>>,
+    /// What seals secure values.
+    key: OnceLock<Arc<dyn Sealer>>,
     /// How often it was opened again: a group that is under way meanwhile is not known to be
     /// durable.
     openings: AtomicU64,
@@ -108,6 +111,7 @@ impl<K: Kv> Rows<K> {
             unsynced: Mutex::new(0),
             fewer: Condvar::new(),
             failed: Mutex::new(None),
+            key: OnceLock::new(),
             openings: AtomicU64::new(0),
             name: name.to_owned(),
         }
@@ -252,6 +256,11 @@ impl<K: Kv> Rows<K> {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// While it lives, this thread seals and opens secure values.
+    fn sealing(&self) -> Sealing {
+        Sealing::with(self.key.get().cloned())
+    }
+
     fn row(&self, key: &[u8]) -> Result<Option<K::Bytes>, StoreError> {
         let row = self.kv.get(key);
         row.map_err(|error| self.unread(keys::describe(key), error))
@@ -391,8 +400,14 @@ impl<K: Kv> Store for Rows<K> {
         Ok(self.known(run)?.header)
     }
 
+    fn seal_with(&self, key: Arc<dyn Sealer>) {
+        // A store has one key for as long as it is open.
+        let _ = self.key.set(key);
+    }
+
     fn load(&self, run: &str) -> Result<StoredRun, StoreError> {
         self.usable()?;
+        let _sealing = self.sealing();
         let _reading = self.reading();
         self.stored_run(run)
     }
@@ -408,6 +423,7 @@ impl<K: Kv> Store for Rows<K> {
 
     fn journal(&self, run: &str) -> Result<Journal, StoreError> {
         self.usable()?;
+        let _sealing = self.sealing();
         let _reading = self.reading();
         let head = self.known(run)?;
         let mut changes = Vec::new();
@@ -430,6 +446,7 @@ impl<K: Kv> Store for Rows<K> {
     }
 
     fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
+        let _sealing = self.sealing();
         let mut outcomes = Vec::with_capacity(group.len());
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
             let mut writer = lock(&self.writer);

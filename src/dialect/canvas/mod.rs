@@ -78,6 +78,7 @@ pub(super) fn read(
         schedule: None,
         body: Block::Dag(lowered.steps),
         at_success: None,
+        secure: Vec::new(),
         outputs: Outputs::Actions,
         handlers: whole.runners,
         links: lowered.links,

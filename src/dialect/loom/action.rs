@@ -6,9 +6,9 @@ use crate::diagnostic::{did_you_mean, nearest};
 use crate::dialect::reader::{Fields, constant};
 use crate::dialect::words::action_type;
 use crate::expression::{Condition, Template};
-use crate::hir::{RetryPolicy, Step, StepKind};
-use crate::model::Name;
-use crate::source::{Entry, Node, Span};
+use crate::hir::{RetryPolicy, Secure, Step, StepKind};
+use crate::model::{Name, Secured};
+use crate::source::{Entry, Kind, Node, Span};
 
 /// The types, as they are shown.
 pub(super) const TYPES: [&str; 30] = [
@@ -76,6 +76,9 @@ impl From<StepKind> for Body {
     }
 }
 
+const SECURE: &str = "for example secure: [inputs, outputs]";
+const SECURE_DATA: &str = "for example secureData: { properties: [inputs, outputs] }";
+
 impl Loom<'_> {
     /// Reads one action. What cannot be read becomes a step that does nothing, and is reported.
     pub(super) fn action(
@@ -138,8 +141,10 @@ impl Loom<'_> {
         if self.azure() {
             fields.allow(&["kind", "correlation", "conversion"]);
             let configuration = fields.get("runtimeConfiguration");
-            self.secure_data(configuration);
+            self.secure_data(configuration, &name);
             self.pagination(configuration);
+        } else if let Some(entry) = fields.some(&mut self.reader, "secure") {
+            self.secures(entry, &name);
         }
         let mut act = Act { fields, name, span };
         let body = self.body(&mut act, label);
@@ -174,13 +179,56 @@ impl Loom<'_> {
             .and_then(|_| nearest(text, known))
     }
 
-    /// Azure hides the inputs and outputs of such an action from the history of its runs.
-    fn secure_data(&mut self, configuration: Option<&Entry>) {
-        if let Some(secure) = configuration.and_then(|c| c.value.get_any_case("secureData")) {
-            let what = "`secureData` hides nothing here: the store keeps outputs as they are";
-            let hint = "hand credentials over as @secret('NAME'), which are never written";
-            self.reader.warning("secure-value", secure.span, what, hint);
+    /// `runtimeConfiguration.secureData`: `{properties: [inputs, outputs]}`.
+    fn secure_data(&mut self, configuration: Option<&Entry>, name: &Name) {
+        let member = |entry: &'_ Entry, key: &str| {
+            let entries = entry.value.entries().unwrap_or_default().iter();
+            let mut found = entries.filter(|entry| entry.key.eq_ignore_ascii_case(key));
+            found.next().cloned()
+        };
+        let Some(data) = configuration.and_then(|entry| member(entry, "secureData")) else {
+            return;
+        };
+        match member(&data, "properties") {
+            Some(properties) => self.secures(&properties, name),
+            None => {
+                let what = "`secureData` does not say what is secure";
+                self.reader
+                    .error("missing-key", data.key_span, what, SECURE_DATA);
+            }
         }
+    }
+
+    /// What of an action nobody is to see: a list of `inputs` and `outputs`.
+    fn secures(&mut self, entry: &Entry, name: &Name) {
+        let hint = if self.azure() { SECURE_DATA } else { SECURE };
+        let Kind::Array(items) = &entry.value.kind else {
+            let what = format!("`{}`", entry.key);
+            return self.reader.wrong_type(&entry.value, &what, "a list", hint);
+        };
+        let mut secured = Secured::default();
+        for item in items {
+            match item.as_str().map(str::to_ascii_lowercase).as_deref() {
+                Some("inputs") => secured.inputs = true,
+                Some("outputs") => secured.outputs = true,
+                _ => {
+                    let near = item
+                        .as_str()
+                        .and_then(|word| did_you_mean(word, ["inputs", "outputs"]));
+                    let what = format!(
+                        "`{}` has `inputs` and `outputs`, and nothing else",
+                        entry.key
+                    );
+                    let hint = near.unwrap_or_else(|| hint.to_owned());
+                    self.reader.error("wrong-value", item.span, what, hint);
+                }
+            }
+        }
+        self.secure.push(Secure {
+            step: name.clone(),
+            what: secured,
+            span: entry.key_span,
+        });
     }
 
     /// Azure reads the pages behind the first one by itself; here they would be missing without a

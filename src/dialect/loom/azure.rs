@@ -16,6 +16,12 @@ struct Found<'n> {
     name: Option<&'n str>,
 }
 
+/// Whether nobody is to see the value of a parameter.
+fn is_secure(declared: &Entry) -> bool {
+    let kind = declared.value.get_any_case("type").and_then(Node::as_str);
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("secure"))
+}
+
 impl Loom<'_> {
     /// Reads a definition in any of its wrappers. `parameters` is the tree of a parameters file.
     pub(super) fn definition(
@@ -130,7 +136,11 @@ impl Loom<'_> {
                 continue;
             };
             self.check_parameter(entry, node);
-            found.push((Name::from(entry.key.as_str()), constant(node)));
+            let value = match is_secure(entry) {
+                true => constant(node).secure(),
+                false => constant(node),
+            };
+            found.push((Name::from(entry.key.as_str()), value));
         }
         for values in [file, beside].into_iter().flatten() {
             for given in values.entries().unwrap_or_default() {
@@ -168,8 +178,10 @@ impl Loom<'_> {
             let hint = "the value must be of the declared type";
             self.reader.wrong_type(value, &what, wanted, hint);
         }
-        if kind.starts_with("secure") && !matches!(value.kind, Kind::Null) {
-            let what = format!("{what} is secure in Azure, but here the store keeps its value");
+        if is_secure(declared) && !matches!(value.kind, Kind::Null) {
+            let what = format!(
+                "{what} is hidden from every view, but the store keeps the file that has its value"
+            );
             let hint = "leave it out and write @secret('NAME') where it is used";
             self.reader
                 .warning("secure-value", declared.key_span, what, hint);

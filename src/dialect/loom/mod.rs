@@ -27,7 +27,7 @@ use super::reader::Reader;
 use super::{Caps, stem};
 use crate::diagnostic::Diagnostics;
 use crate::expression::{Syntax, Template};
-use crate::hir::Workflow;
+use crate::hir::{Secure, Workflow};
 use crate::model::{Dialect, InputKind, Name};
 use crate::source::{Entry, Node, SourceFile, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,11 +64,13 @@ pub(super) fn read(
         concurrent: false,
         appends: false,
         replaces: false,
+        secure: Vec::new(),
         foreach_depth: 0,
     };
     let mut workflow = loom.workflow(node, parameters, &stem(&file.path));
     loom.remember_files(&mut workflow);
     workflow.types = std::mem::take(&mut loom.types);
+    workflow.secure = std::mem::take(&mut loom.secure);
     workflow.environment = loom.check_names(&workflow, node);
     if !loom.reader.diagnostics.has_errors() {
         loom.lint(&workflow);
@@ -109,6 +111,8 @@ struct Loom<'a> {
     appends: bool,
     /// Whether anything writes a file anew.
     replaces: bool,
+    /// The actions of which something is secure.
+    secure: Vec<Secure>,
     /// How many foreach loops are around this place.
     foreach_depth: usize,
 }

@@ -42,6 +42,7 @@ impl Loom<'_> {
             schedule: None,
             body: Block::Sequence(Vec::new()),
             at_success: None,
+            secure: Vec::new(),
             outputs: Outputs::Actions,
             handlers: Vec::new(),
             links: Vec::new(),

@@ -35,6 +35,7 @@ impl<'n> Tea<'_, 'n> {
             schedule: None,
             body: Block::Sequence(Vec::new()),
             at_success: None,
+            secure: Vec::new(),
             outputs: Outputs::State,
             handlers: Vec::new(),
             links: Vec::new(),

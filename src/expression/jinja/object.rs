@@ -3,7 +3,7 @@
 
 use super::{python, session};
 use crate::expression::secret::with_fallback;
-use crate::expression::{MAX_DEPTH, Object as Map, Value};
+use crate::expression::{MAX_DEPTH, Object as Map, SECURE_MASK, Value};
 use minijinja::value::{
     DynObject, Enumerator, Object, ObjectExt, ObjectRepr, Value as Jinja, ValueKind,
 };
@@ -36,6 +36,7 @@ pub(super) fn to_jinja(value: &Value, lenient: bool) -> Jinja {
             map: Arc::clone(map),
             lenient,
         }),
+        Value::Secure(_) => Jinja::from(SECURE_MASK),
     }
 }
 

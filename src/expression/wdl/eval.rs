@@ -334,5 +334,6 @@ pub(crate) fn describe(value: &Value) -> String {
         Value::String(text) => format!("the text '{}'", short(text)),
         Value::Array(items) => format!("an array of {}", items.len()),
         Value::Object(map) => format!("an object of {}", map.len()),
+        Value::Secure(_) => "a secure value".into(),
     }
 }

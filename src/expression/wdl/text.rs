@@ -1,7 +1,7 @@
 //! Values as text and text by UTF-16 units, which is how the reference counts.
 
 use super::number::float_text;
-use crate::expression::Value;
+use crate::expression::{SECURE_MASK, Value};
 
 /// A value inside text, as `@{…}` and `concat` show it: True and False, null as nothing, 5.0 as 5,
 /// arrays and objects as compact JSON.
@@ -15,6 +15,7 @@ pub(crate) fn push_text(out: &mut String, value: &Value) {
         Value::Decimal(decimal) => out.push_str(&decimal.to_string()),
         Value::String(text) => out.push_str(text),
         Value::Array(_) | Value::Object(_) => out.push_str(&value.to_json()),
+        Value::Secure(_) => out.push_str(SECURE_MASK),
     }
 }
 
@@ -41,6 +42,7 @@ pub(crate) fn text_size(value: &Value) -> usize {
             .iter()
             .map(|(key, item)| key.len() + text_size(item) + 6)
             .sum(),
+        Value::Secure(_) => SECURE_MASK.len(),
     }
 }
 

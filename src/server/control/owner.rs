@@ -374,6 +374,7 @@ fn kind(error: &EngineError) -> RefusalKind {
         EngineError::Schedule(ScheduleError::Stopped) => RefusalKind::Stopping,
         EngineError::Schedule(ScheduleError::NoSignal { .. }) => RefusalKind::BadRequest,
         EngineError::Schedule(ScheduleError::Busy) => RefusalKind::Busy,
+        EngineError::Schedule(ScheduleError::Sealed(_)) => RefusalKind::Store,
         EngineError::Schedule(ScheduleError::Broken { .. }) => RefusalKind::Internal,
         EngineError::Schedule(ScheduleError::Unloadable { .. }) | EngineError::Load(_) => {
             RefusalKind::Workflow

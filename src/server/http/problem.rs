@@ -241,6 +241,7 @@ fn of_schedule(error: &ScheduleError) -> Kind {
         ScheduleError::Unloadable { .. } => Kind::NotLoaded,
         ScheduleError::Broken { .. } => Kind::Internal,
         ScheduleError::Busy => Kind::Busy,
+        ScheduleError::Sealed(_) => Kind::Store,
         ScheduleError::Ended { .. } => Kind::RunEnded,
         ScheduleError::Exists(_) => Kind::RunExists,
         ScheduleError::NoSignal { .. } => Kind::NoSignal,

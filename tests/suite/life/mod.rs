@@ -23,6 +23,7 @@ mod redirects;
 mod retry;
 mod schedules;
 mod secrets;
+mod secure;
 mod short;
 mod signals;
 mod stopped;

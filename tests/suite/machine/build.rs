@@ -131,6 +131,7 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
         trigger: None,
         schedule: None,
         at_success: None,
+        secure: Vec::new(),
         body,
         outputs: Outputs::State,
         handlers: Vec::new(),

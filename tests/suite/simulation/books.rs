@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
+use windlass::expression::Sealer;
 use windlass::machine::{
     Change, EffectId, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState,
 };
@@ -187,6 +188,10 @@ impl Store for Disk {
 
     fn openings(&self) -> u64 {
         self.store.openings()
+    }
+
+    fn seal_with(&self, key: Arc<dyn Sealer>) {
+        self.store.seal_with(key);
     }
 
     fn settle(&self, openings: u64) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 //! `{}` is an object; a whole number comes back as an integer (spec: tea.md, tea-observed.md).
 
 use crate::action::script::MAX_OUTPUT;
-use crate::expression::{MAX_RESULT_DEPTH, Object, Value};
+use crate::expression::{MAX_RESULT_DEPTH, Object, SECURE_MASK, Value};
 use mlua::Table;
 use mlua::prelude::{Lua as State, LuaResult, LuaValue};
 
@@ -71,6 +71,7 @@ pub(super) fn to_lua(lua: &State, value: &Value) -> LuaResult<LuaValue> {
             }
             LuaValue::Table(table)
         }
+        Value::Secure(_) => LuaValue::String(lua.create_string(SECURE_MASK)?),
     })
 }
 

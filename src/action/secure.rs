@@ -1,0 +1,151 @@
+//! Secure inputs of an action: the executor gets them as they are, and what comes back is looked
+//! through. A fault says none of their texts, and what repeats a value that was computed from
+//! something secure is secure itself. It never keeps anything.
+
+use super::secrets::Mask;
+use crate::expression::{Secure, Value};
+use crate::model::{Fault, Request};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Shorter texts are found in anything.
+const SHORTEST: usize = 4;
+
+/// In what comes back shorter texts are no sign: `POST`, `json`.
+const SHORTEST_ECHO: usize = 8;
+
+/// So many texts are looked for at most; a fault of an action that has more says nothing.
+const MAX_TEXTS: usize = 256;
+
+/// A request with its secure inputs as they are, and what to look for in what comes back.
+pub(super) struct Revealed {
+    pub request: Request,
+    pub said: Arc<Mask>,
+    echoed: Mask,
+}
+
+/// None when nothing of it is secure.
+pub(super) fn revealed(request: &Request) -> Option<Revealed> {
+    if !request.inputs.has_secure() {
+        return None;
+    }
+    let (mut said, mut echoed) = (BTreeSet::new(), BTreeSet::new());
+    collect(&request.inputs, false, &mut |text| {
+        said.extend(parts(text, SHORTEST));
+    });
+    // An author who hides all inputs of an action hides constants with them: those come back often.
+    let inside = match &request.inputs {
+        Value::Secure(secure) => match &**secure {
+            Secure::Open(value) => value,
+            Secure::Sealed(_) => &request.inputs,
+        },
+        value => value,
+    };
+    collect(inside, false, &mut |text| {
+        echoed.extend(parts(text, SHORTEST_ECHO));
+    });
+    let mask = |texts: BTreeSet<String>| match texts.len() > MAX_TEXTS {
+        true => Mask::everything(),
+        false => Mask::of(texts.iter().map(String::as_str)),
+    };
+    Some(Revealed {
+        request: Request {
+            inputs: request.inputs.revealed(),
+            ..request.clone()
+        },
+        said: Arc::new(mask(said)),
+        echoed: mask(echoed),
+    })
+}
+
+impl Revealed {
+    /// What came back, as it may be kept.
+    pub fn outcome(&self, outcome: Result<Value, Fault>) -> Result<Value, Fault> {
+        match outcome {
+            Ok(value) => Ok(self.output(value)),
+            Err(fault) => {
+                let output = fault.output.clone().map(|output| self.output(output));
+                let masked = self.said.outcome(Err(Fault {
+                    output: None,
+                    ..fault
+                }));
+                masked.map_err(|fault| Fault { output, ..fault })
+            }
+        }
+    }
+
+    fn output(&self, value: Value) -> Value {
+        match self.echoed.changes(&value) {
+            true => value.secure(),
+            false => value,
+        }
+    }
+}
+
+/// The texts of what is secure in a value; numbers are texts of their digits.
+fn collect(value: &Value, secure: bool, found: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Secure(inside) => {
+            if let Secure::Open(value) = &**inside {
+                collect(value, true, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, secure, found)),
+        Value::Object(members) => members.values().for_each(|one| collect(one, secure, found)),
+        Value::String(text) if secure => found(text),
+        Value::Int(_) | Value::Float(_) | Value::Decimal(_) if secure => found(&value.to_json()),
+        _ => {}
+    }
+}
+
+/// A text and the words in it: what was computed may hold more than what was secure (`Bearer …`).
+fn parts(text: &str, shortest: usize) -> impl Iterator<Item = String> + '_ {
+    let whole = std::iter::once(text.trim());
+    let words = text.split(|c: char| c.is_whitespace() || "\"',;&".contains(c));
+    // Among words only those that can be one: an author's own text beside it is not.
+    let words = words.filter(|word| word.len() >= SHORTEST_ECHO);
+    let all = whole
+        .chain(words)
+        .filter(move |part| part.len() >= shortest);
+    all.map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expression::Object;
+    use crate::model::fault_kind;
+
+    fn request(inputs: Value) -> Request {
+        Request {
+            executor: "http".into(),
+            action: "call".into(),
+            inputs,
+            key: String::from("r/call"),
+            attempt: 1,
+            timeout_ms: None,
+        }
+    }
+
+    #[test]
+    fn what_comes_back_is_looked_through() {
+        let header = Value::from("Bearer tok-123456").secure();
+        let headers = Value::object(Object::from_iter([("authorization".into(), header)]));
+        let inputs = Value::from_pairs([("headers", headers), ("method", "POST".into())]);
+        let revealed = revealed(&request(inputs.clone())).unwrap();
+        let given = revealed.request.inputs.to_json();
+        assert!(given.contains("Bearer tok-123456"), "{given}");
+        let fault = Fault::new(fault_kind::HTTP, "401: tok-123456 is not known");
+        let fault = revealed.outcome(Err(fault)).unwrap_err();
+        assert_eq!(fault.message, "401: *** is not known");
+        let echo = Value::from_pairs([("you_sent", Value::from("tok-123456"))]);
+        assert!(matches!(revealed.outcome(Ok(echo)), Ok(Value::Secure(_))));
+        let other = Value::from_pairs([("method", Value::from("POST"))]);
+        assert_eq!(revealed.outcome(Ok(other.clone())), Ok(other));
+        // All inputs hidden: only what was computed from something secure is looked for.
+        let all = super::revealed(&request(inputs.secure())).unwrap();
+        let other = Value::from_pairs([("method", Value::from("POST"))]);
+        assert_eq!(all.outcome(Ok(other.clone())), Ok(other));
+        assert!(super::revealed(&request(Value::Null)).is_none());
+    }
+}
