@@ -510,8 +510,13 @@ impl Workflows {
         origin == Origin::Operator || self.registry.lets_guests_name(secret)
     }
 
-    /// Refuses what the operator does not allow, as far as it can be seen before a run.
+    /// Refuses what the operator does not allow, as far as it can be seen before a run. Who only
+    /// looks at a file has nothing to allow, and is warned.
     fn denied(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        let found = |span, what: String| match self.quiet {
+            true => Diagnostic::warning("denied", span, what),
+            false => Diagnostic::error("denied", span, what),
+        };
         let registry = self.registry.of(self.origin, workflow.dialect);
         for read in &workflow.environment {
             if registry.reads(&read.name) {
@@ -521,21 +526,16 @@ impl Workflows {
                 "the variable `{}` of the environment may not be read",
                 read.name
             );
-            // Who only looks at a file has nothing to allow.
-            let found = match self.quiet {
-                true => Diagnostic::warning("denied", read.span, what),
-                false => Diagnostic::error("denied", read.span, what),
-            };
             let or = match workflow.dialect {
                 Dialect::Tea => ", and so does --allow-shell",
                 Dialect::Loom | Dialect::Azure | Dialect::Canvas => "",
             };
             let hint = format!("--allow-env {} allows it{or}", read.name);
-            diagnostics.push(found.hint(hint));
+            diagnostics.push(found(read.span, what).hint(hint));
         }
         let mut refuse = |span, what: String, flag: &str| {
             let hint = format!("the operator of the server allows it with {flag}");
-            diagnostics.push(Diagnostic::error("denied", span, what).hint(hint));
+            diagnostics.push(found(span, what).hint(hint));
         };
         let policy = self.registry.policy_of(self.origin);
         for (step, call) in workflow.calls() {

@@ -1,6 +1,7 @@
 //! Workflows that are kept in the store under a name: put, found again, started. Each is compiled
 //! once and kept as long as nobody puts another one in its place.
 
+use super::load::Workflows;
 use super::report::{WorkflowReport, WorkflowSummary};
 use super::{Bundle, Engine, EngineError, Inspector, LoadOptions, Workflow, now};
 use crate::diagnostic::did_you_mean;
@@ -64,7 +65,7 @@ impl Engine {
         let Some(stored) = self.store.workflow(name)? else {
             return Ok(None);
         };
-        let workflow = self.compile(&stored)?;
+        let workflow = self.compile(&stored, self.workflows.quiet)?;
         compiled.insert(stored.name, Arc::clone(&workflow));
         Ok(Some(workflow))
     }
@@ -92,7 +93,8 @@ impl Engine {
         let Some(stored) = self.store.workflow(name)? else {
             return Ok(None);
         };
-        let workflow = self.compile(&stored)?;
+        // What it may not do any more is said, and it can be looked at.
+        let workflow = self.compile(&stored, true)?;
         Ok(Some(WorkflowReport::new(&stored, &workflow)))
     }
 
@@ -106,7 +108,7 @@ impl Engine {
         Ok(self.store.remove_workflow(name)?)
     }
 
-    fn compile(&self, stored: &StoredWorkflow) -> Result<Arc<Workflow>, EngineError> {
+    fn compile(&self, stored: &StoredWorkflow, quiet: bool) -> Result<Arc<Workflow>, EngineError> {
         let source = &stored.source;
         let options = LoadOptions {
             dialect: Some(source.dialect),
@@ -114,7 +116,12 @@ impl Engine {
             folder: source.folder.clone(),
             ..LoadOptions::default()
         };
-        Ok(Arc::new(self.load_bundle(source.bundle.clone(), &options)?))
+        let workflows = Workflows {
+            quiet,
+            ..self.workflows.with(&options)
+        };
+        let (bundle, dialect) = (source.bundle.clone(), options.dialect);
+        Ok(Arc::new(workflows.load_bundle(bundle, None, dialect)?))
     }
 
     pub(super) fn compiled(&self) -> RwLockWriteGuard<'_, HashMap<Name, Arc<Workflow>>> {

@@ -153,6 +153,10 @@ async fn the_rules_are_those_of_the_server_that_starts_an_action() {
     assert_eq!(status, 422, "{told}");
     assert_eq!(told["diagnostics"][0]["code"], "denied", "{told}");
     assert!(told.to_string().contains("--allow-shell"), "{told}");
+    // It can still be looked at.
+    let (status, told) = server.get("/v1/workflows/kept").await;
+    assert_eq!(status, 200, "{told}");
+    assert_eq!(told["warnings"][0]["code"], "denied", "{told}");
     for run in &runs {
         let outcome = go(&server, run).await;
         assert_eq!(outcome["error"]["kind"], "denied", "{outcome}");
