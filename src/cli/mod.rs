@@ -34,6 +34,7 @@ mod signals;
 mod status;
 mod validate;
 mod watch;
+mod yaml;
 
 use crate::engine::{Timestamp, now, visible};
 use args::{Arguments, Command};

@@ -3,6 +3,7 @@
 //! reader that has gone away is never a failure.
 
 use super::exit::Failure;
+use super::yaml;
 use crate::engine::{TerminalText, Value, drives_terminals, visible};
 use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
@@ -169,7 +170,8 @@ fn shown_json(value: &impl Serialize) -> String {
 }
 
 fn yaml(value: &impl Serialize) -> String {
-    serde_yaml::to_string(value).unwrap_or_else(|_| String::from("null\n"))
+    // As with JSON, there is nothing that cannot be written.
+    yaml::to_text(&serde_json::to_value(value).unwrap_or_default())
 }
 
 /// Rows under a head, as wide as they are, without lines.
