@@ -21,6 +21,8 @@ pub(super) struct Reader<'a> {
     pub diagnostics: &'a mut Diagnostics,
     /// What its expressions mention, to be checked when all names are known.
     pub mentions: Vec<Mention>,
+    /// Texts are for a shell, where `${NAME}` is a variable of the environment.
+    pub in_shell: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -30,6 +32,7 @@ impl<'a> Reader<'a> {
             syntax,
             diagnostics,
             mentions: Vec::new(),
+            in_shell: false,
         }
     }
 
@@ -125,6 +128,7 @@ impl<'a> Reader<'a> {
             Kind::String(text) => match Template::parse(&text.text, self.syntax) {
                 Ok(template) => {
                     self.forgotten_at(node, &text.text);
+                    self.foreign_placeholders(node, &text.text);
                     self.mention(node, template.references());
                     template
                 }
@@ -168,6 +172,40 @@ impl<'a> Reader<'a> {
         };
         let span = node.place(self.content, offset, 1);
         self.warning("plain-text", span, what, hint);
+    }
+
+    /// `${NAME}` as shells have it, and `${inputs.n}` as other tools do: plain text here.
+    fn foreign_placeholders(&mut self, node: &Node, text: &str) {
+        if self.syntax != Syntax::Loom {
+            return;
+        }
+        for (offset, _) in text.match_indices("${") {
+            let inside = text.get(offset + 2..).and_then(|rest| rest.split_once('}'));
+            let Some((inside, _)) = inside else { return };
+            if inside.starts_with("secret:") || (self.in_shell && !inside.contains('.')) {
+                continue;
+            }
+            let Some(expression) = expression_for(inside) else {
+                continue;
+            };
+            let whole = text.len() == inside.len() + 3;
+            let hint = match expression {
+                Meant::Expression(expression) if self.in_shell => format!(
+                    "pass it through env: {{ NAME: \"@{expression}\" }} and write \"$NAME\""
+                ),
+                Meant::Secret(name) => format!("write ${{secret:{name}}}"),
+                Meant::Expression(expression) if whole => format!("write \"@{expression}\""),
+                Meant::Expression(expression) => format!("write @{{{expression}}}"),
+                Meant::Any => format!(
+                    "for an input write @{{inputs('{inside}')}}, for a variable \
+                     @{{variables('{inside}')}}, for a secret ${{secret:{inside}}}"
+                ),
+            };
+            let what =
+                format!("`${{{inside}}}` is plain text: only `${{secret:NAME}}` is replaced");
+            let span = node.place(self.content, offset, inside.len() + 3);
+            self.warning("plain-text", span, what, hint);
+        }
     }
 
     fn key(&mut self, entry: &Entry) -> Template {
@@ -286,6 +324,44 @@ pub(super) fn listed(known: &[&str]) -> String {
         0 => shown,
         _ => format!("{shown} and {more} more"),
     }
+}
+
+/// What `${…}` was meant as.
+enum Meant {
+    Secret(String),
+    Expression(String),
+    /// A bare name.
+    Any,
+}
+
+/// What the inside of a `${…}` was meant as; none where it names nothing.
+fn expression_for(inside: &str) -> Option<Meant> {
+    let named = |name: &str| {
+        let known = |char: char| char.is_ascii_alphanumeric() || "_-.[]".contains(char);
+        name.starts_with(|char: char| char.is_ascii_alphabetic() || char == '_')
+            && name.chars().all(known)
+    };
+    if !named(inside) {
+        return None;
+    }
+    let Some((root, rest)) = inside.split_once('.') else {
+        return Some(Meant::Any);
+    };
+    let (name, path) = rest.split_once('.').unwrap_or((rest, ""));
+    let path = if path.is_empty() {
+        String::new()
+    } else {
+        format!(".{path}")
+    };
+    Some(match root {
+        "secret" | "secrets" | "env" => Meant::Secret(name.to_owned()),
+        "input" | "inputs" => Meant::Expression(format!("inputs('{name}'){path}")),
+        "variable" | "variables" | "vars" | "state" => {
+            Meant::Expression(format!("variables('{name}'){path}"))
+        }
+        "action" | "actions" | "steps" => Meant::Expression(format!("body('{name}'){path}")),
+        action => Meant::Expression(format!("body('{action}').{rest}")),
+    })
 }
 
 /// How text that was meant as an expression fails to be one.
@@ -409,19 +485,22 @@ impl<'n> Fields<'n> {
         let missing = !self.entries.iter().any(|entry| self.is(entry, key));
         if missing {
             self.asked.push(key);
-            // A misspelt key is reported as such, not as missing too.
-            let near = self.entries.iter().any(|entry| {
-                let meant = || self.meant(&entry.key, &[key]);
-                !self.was_asked(entry)
-                    && (nearest(&entry.key, [key]).is_some() || meant().is_some())
-            });
-            if !near {
+            if !self.has_slip_of(key) {
                 let what = format!("{} needs `{key}`", self.what);
                 reader.error("missing-key", span, what, hint);
             }
             return None;
         }
         self.some(reader, key)
+    }
+
+    /// Whether a key is a slip of this one, which is then reported as such and not as missing too.
+    /// A definition's slips are warnings, so that what is missing has to be told.
+    pub fn has_slip_of(&self, key: &'static str) -> bool {
+        let slip = |entry: &'n Entry| {
+            nearest(&entry.key, [key]).is_some() || self.meant(&entry.key, &[key]).is_some()
+        };
+        !self.any_case && self.rest().any(slip)
     }
 
     /// The key that another format's word stands for. Definitions have only their own.
@@ -441,24 +520,33 @@ impl<'n> Fields<'n> {
         self.entries.iter().filter(|entry| !self.was_asked(entry))
     }
 
-    /// Reports the keys nobody asked for: a slip of a known one is an error, anything else only
-    /// looks wrong.
+    /// Reports the keys nobody asked for. In Loom each is an error, except `x-…`, which is the
+    /// author's own. In a definition each is a warning: Azure has keys that mean nothing here. In
+    /// the other formats a slip of a known one is an error and anything else a warning.
     pub fn finish(self, reader: &mut Reader<'_>) {
+        let loom = reader.syntax == Syntax::Loom;
         for entry in self.rest() {
+            if loom && entry.key.starts_with("x-") {
+                continue;
+            }
             let what = format!("{} has no key `{}`", self.what, entry.key);
             let meant = self.meant(&entry.key, &self.asked);
-            match meant.or_else(|| nearest(&entry.key, self.asked.iter().copied())) {
-                Some(near) => {
-                    let hint = format!("did you mean `{near}`?");
-                    reader.error("unknown-key", entry.key_span, what, hint);
-                }
+            let near = meant.or_else(|| nearest(&entry.key, self.asked.iter().copied()));
+            let ignored = if loom { "" } else { "it is ignored; " };
+            let hint = match near {
+                Some(near) if self.any_case => format!("{ignored}did you mean `{near}`?"),
+                Some(near) => format!("did you mean `{near}`?"),
                 None => {
                     let mut known = self.asked.clone();
                     known.sort_unstable();
                     known.dedup();
-                    let hint = format!("it is ignored; known are: {}", known.join(", "));
-                    reader.warning("unknown-key", entry.key_span, what, hint);
+                    format!("{ignored}known are: {}", known.join(", "))
                 }
+            };
+            if loom || (near.is_some() && !self.any_case) {
+                reader.error("unknown-key", entry.key_span, what, hint);
+            } else {
+                reader.warning("unknown-key", entry.key_span, what, hint);
             }
         }
     }

@@ -117,6 +117,7 @@ impl Loom<'_> {
         if written {
             return Block::Sequence(placed.into_iter().map(|placed| placed.step).collect());
         }
+        self.mixed_order(&placed);
         let own: BTreeMap<String, usize> = placed
             .iter()
             .enumerate()
@@ -154,6 +155,31 @@ impl Loom<'_> {
                 })
                 .collect(),
         )
+    }
+
+    /// Where one action has `runAfter`, one without it could mean two things: after the one that is
+    /// written before it, or at once. The first one written means the same in both readings.
+    /// Azure knows the second only.
+    fn mixed_order(&mut self, placed: &[Placed]) {
+        if self.azure() {
+            return;
+        }
+        let names = placed.iter().map(|placed| &placed.step.name);
+        for (placed, before) in placed.iter().skip(1).zip(names) {
+            if placed.after.is_some() {
+                continue;
+            }
+            let what = format!(
+                "`{}` has no `runAfter`, and other actions beside it do",
+                placed.step.name
+            );
+            let hint = format!(
+                "in the written order: runAfter: {{ {before}: [Succeeded] }}; at once: \
+                 runAfter: {{}}"
+            );
+            self.reader
+                .error("mixed-order", placed.step.span, what, hint);
+        }
     }
 
     fn unknown_predecessor(&mut self, after: &After, own: &BTreeMap<String, usize>) {

@@ -147,11 +147,10 @@ impl Loom<'_> {
         }
         match inputs.pass(act, self, "uri") {
             Some(entry) => self.check_uri(entry),
-            None if inputs.under.as_ref().is_some_and(|fields| {
-                fields
-                    .rest()
-                    .any(|entry| nearest(&entry.key, ["uri"]).is_some())
-            }) => {}
+            None if inputs
+                .under
+                .as_ref()
+                .is_some_and(|fields| fields.has_slip_of("uri")) => {}
             None => self.missing_input(act, "uri", hint),
         }
         for key in ["headers", "queries"] {
@@ -271,6 +270,7 @@ impl Loom<'_> {
     pub(super) fn shell(&mut self, act: &mut Act<'_>) -> Body {
         let hint = "either run: \"text for sh\", or command: [program, argument]";
         let mut inputs = self.inputs(act, hint);
+        self.reader.in_shell = true;
         let run = inputs.pass(act, self, "run");
         let command = inputs.pass(act, self, "command");
         match (run, command) {
@@ -307,6 +307,7 @@ impl Loom<'_> {
                 }
             }
         }
+        self.reader.in_shell = false;
         for key in ["env", "cwd", "stdin"] {
             inputs.pass(act, self, key);
         }
@@ -390,9 +391,10 @@ impl Loom<'_> {
             fields.allow(&AI);
             fields.allow(&MODEL_OPTIONS);
             let asks = ["prompt", "messages"].map(|key| fields.get(key).is_some());
-            // A misspelt key is reported as such, not as missing too.
-            let meant = |entry: &Entry| nearest(&entry.key, ["prompt", "messages"]).is_some();
-            if !asks.contains(&true) && !fields.rest().any(meant) {
+            let slip = ["prompt", "messages"]
+                .iter()
+                .any(|key| fields.has_slip_of(key));
+            if !asks.contains(&true) && !slip {
                 self.missing_input(act, "prompt", "give `prompt` or `messages`");
             }
             fields.finish(&mut self.reader);

@@ -57,8 +57,9 @@ impl Author {
                 };
                 self.line(indent + 1, &format!("{jump}: \"{condition}\""));
             }
-            if dag && place > 0 && inner == self.names {
-                // After the one before, which is only known by name when it holds no others.
+            if dag && place > 0 {
+                // After the one before, which is only known by name when it holds no others; else
+                // at once.
                 let statuses = [
                     "[Succeeded]",
                     "[Failed, TimedOut]",
@@ -66,9 +67,13 @@ impl Author {
                 ];
                 let status = statuses[self.random.random_range(0..3)];
                 let before = name - 1;
-                if before >= first && self.is_sibling(indent, before) {
-                    self.line(indent + 1, &format!("runAfter: {{ a{before}: {status} }}"));
-                }
+                let known =
+                    inner == self.names && before >= first && self.is_sibling(indent, before);
+                let after = match known {
+                    true => format!("runAfter: {{ a{before}: {status} }}"),
+                    false => String::from("runAfter: {}"),
+                };
+                self.line(indent + 1, &after);
             }
         }
     }
