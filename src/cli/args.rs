@@ -687,6 +687,9 @@ pub struct RunArgs {
     /// Hands the run to the server that owns the store, prints its id and leaves
     #[arg(long, env = "WINDLASS_DETACH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub detach: bool,
+    /// Also refuses what only looks wrong
+    #[arg(long, env = "WINDLASS_STRICT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub strict: bool,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]

@@ -9,10 +9,26 @@ use super::output::{self, Format, Screen};
 use super::permits::GuestArgs;
 use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
-use crate::engine::{self, new_id};
+use crate::engine::{self, Diagnostics, LoadError, Workflow, new_id};
 use crate::server::control::Client;
 use serde_json::json;
 use std::path::Path;
+
+/// What may be there all the same: whoever carries the run out has secrets, handlers and permissions
+/// of its own.
+const ELSEWHERE: [&str; 3] = ["missing-secret", "missing-handler", "denied"];
+
+/// Refuses a workflow of which there is anything to say.
+fn refuse(workflow: &Workflow, warnings: Diagnostics) -> Result<(), Failure> {
+    if warnings.is_empty() {
+        return Ok(());
+    }
+    let refused = LoadError::Refused {
+        diagnostics: warnings.strict(),
+        bundle: workflow.bundle().clone(),
+    };
+    Err(refused.into())
+}
 
 /// The command.
 pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit, Failure> {
@@ -24,6 +40,11 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     }
     let options = inputs::options(global, &args.load, &args.handlers)?;
     let workflow = engine::load(&args.file, &options)?.refuse_bad_scripts()?;
+    if args.strict {
+        let mut warnings = workflow.warnings().clone();
+        warnings.forget(&ELSEWHERE);
+        refuse(&workflow, warnings)?;
+    }
     let input = workflow.check_input(inputs::inputs(args.input.as_deref(), &args.set)?)?;
     let labels = inputs::labels(&args.label)?;
     engine::own_labels(&labels)?;
@@ -46,11 +67,16 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     session.say_unused(&args.handlers, true);
     let mut warnings = workflow.warnings().clone();
     if session.is_joined() {
-        // Whoever carries it out has secrets and handlers of its own.
-        warnings.forget(&["missing-secret", "missing-handler", "denied"]);
+        warnings.forget(&ELSEWHERE);
     } else if let Err(refused) = workflow.refuse_denied() {
         session.leave(&mut Signals::new()?).await;
         return Err(refused.into());
+    }
+    if args.strict
+        && let Err(refused) = refuse(&workflow, warnings.clone())
+    {
+        session.leave(&mut Signals::new()?).await;
+        return Err(refused);
     }
     if !warnings.is_empty() {
         screen.say(warnings.render(workflow.bundle(), screen.error_colour));

@@ -50,10 +50,14 @@ pub fn validate(global: &Global, screen: Screen, args: &ValidateArgs) -> Result<
                 continue;
             }
         };
+        let diagnostics = match args.strict {
+            true => diagnostics.strict(),
+            false => diagnostics,
+        };
         if !diagnostics.is_empty() {
             screen.say(diagnostics.render(&bundle, screen.error_colour));
         }
-        let refused = diagnostics.has_errors() || (args.strict && !diagnostics.is_empty());
+        let refused = diagnostics.has_errors();
         if refused {
             exit = exit.worse(Exit::Invalid);
         }

@@ -131,6 +131,16 @@ impl Diagnostics {
         }
     }
 
+    /// The same with every warning as an error: for those who want neither.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        for item in &mut self.items {
+            item.severity = Severity::Error;
+        }
+        self.errors = !self.items.is_empty();
+        self
+    }
+
     /// Forgets the warnings of these codes: they do not apply.
     pub fn forget(&mut self, codes: &[&str]) {
         self.items

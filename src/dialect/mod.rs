@@ -25,10 +25,12 @@ use std::time::Duration;
 /// How much a loop may ask for: the operator's word, not the author's (spec: loom.md, "Loops").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Caps {
-    /// Iterations; none: 1000, in azure mode 5000.
+    /// Iterations; none: what the format and its author have without the operator's word.
     pub count: Option<u64>,
-    /// How long; none: 24 hours.
+    /// How long; none: 30 days, of a guest one day.
     pub timeout: Option<Duration>,
+    /// The author is not the one who runs it: the workflow came over HTTP.
+    pub guest: bool,
 }
 
 impl Caps {
@@ -38,22 +40,28 @@ impl Caps {
         Self {
             count: Some(u64::MAX),
             timeout: Some(Duration::MAX),
+            guest: false,
         }
     }
 
     /// The cap on iterations.
     #[must_use]
     pub fn count(self, dialect: Dialect) -> u64 {
-        self.count.unwrap_or(match dialect {
-            Dialect::Azure => 5000,
-            Dialect::Loom | Dialect::Tea | Dialect::Canvas => 1000,
+        self.count.unwrap_or(match (dialect, self.guest) {
+            // The bounds of these formats themselves.
+            (Dialect::Azure, _) => 5_000,
+            (Dialect::Tea, _) => 1_000,
+            (Dialect::Loom | Dialect::Canvas, false) => 1_000_000,
+            (Dialect::Loom | Dialect::Canvas, true) => 10_000,
         })
     }
 
     /// The cap on a loop's timeout.
     #[must_use]
     pub fn timeout(self) -> Duration {
-        self.timeout.unwrap_or(Duration::from_secs(24 * 3600))
+        const DAY: u64 = 24 * 3600;
+        let days = if self.guest { 1 } else { 30 };
+        self.timeout.unwrap_or(Duration::from_secs(days * DAY))
     }
 }
 
