@@ -107,6 +107,99 @@ fn the_examples_and_the_seed_are_what_the_schema_says() {
     assert!(count >= 18, "only {count} files");
 }
 
+/// The schema of `windlass schema` refuses what the binary refuses for its shape.
+#[test]
+fn the_schemas_refuse_what_is_refused() {
+    let schema = |format: &str| {
+        let binary = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(["schema", format])
+            .output();
+        let schema: serde_json::Value = serde_json::from_slice(&binary.unwrap().stdout).unwrap();
+        jsonschema::validator_for(&schema).unwrap()
+    };
+    let loom = schema("loom");
+    let takes = |validator: &jsonschema::Validator, text: &str| {
+        let document: serde_json::Value = serde_yaml::from_str(text).unwrap();
+        let errors: Vec<String> = validator
+            .iter_errors(&document)
+            .map(|error| format!("{error} at {}", error.instance_path()))
+            .collect();
+        errors
+    };
+    let action = |action: &str| format!("actions: {{ a: {{ {action} }} }}");
+    for good in [
+        "type: COMPOSE, inputs: 1",
+        "type: compose, inputs: 1, x-note: mine",
+        "type: wait, inputs: PT5S",
+        "type: wait, inputs: \"@variables('t')\"",
+        "type: wait, inputs: { interval: { count: 5, unit: Seconds } }",
+        "type: wait, interval: { interval: { count: \"@variables('n')\", unit: day } }",
+        "type: wait, inputs: { count: 5, unit: minute }",
+        "type: wait, interval: P1DT2H30M0.5S",
+        "type: wait, interval: P2W",
+        "type: wait, interval: P1W2D",
+        "type: wait, interval: \"PT1,5S\"",
+        "type: wait, interval: \"PT@{variables('n')}S\"",
+        "type: http, method: get, uri: \"https://example.org\", timeout: \"{{ t }}\"",
+        "type: compose, inputs: 1, retry: { type: Fixed, interval: PT1S, count: 2 }",
+        "type: terminate, runStatus: succeeded",
+        "type: until, condition: \"@true\", on_limit: Pause, limit: { count: \"@inputs('n')\" }, actions: { b: { type: compose, inputs: 1 } }",
+    ] {
+        let text = action(good);
+        assert_eq!(takes(&loom, &text), Vec::<String>::new(), "{good}");
+        read("good.yaml", &text);
+    }
+    for bad in [
+        "type: htpp, uri: x",
+        "type: sleep, interval: PT5S",
+        "type: compose, inputs: 1, wherever: 2",
+        "type: wait, inputs: 5 minutes",
+        "type: wait, interval: PT5X",
+        "type: wait, interval: PT",
+        "type: wait, interval: PT5",
+        "type: wait, interval: PT5M3H",
+        "type: wait, interval: P1Y",
+        "type: wait, interval: { count: 5, unit: fortnight }",
+        "type: wait, interval: { count: 5 }",
+        "type: http, method: GRAB, uri: \"https://example.org\"",
+        "type: http, uri: \"https://example.org\", timeout: 30s",
+        "type: compose, inputs: 1, retry: { type: sometimes }",
+        "type: compose, inputs: 1, retry: { interval: soon }",
+        "type: compose, inputs: 1, runAfter: { b: [Suceeded] }",
+        "type: terminate, runStatus: Done",
+        "type: until, condition: \"@true\", on_limit: explode, actions: { b: { type: compose, inputs: 1 } }",
+        "type: until, condition: \"@true\", limit: { count: many }, actions: { b: { type: compose, inputs: 1 } }",
+        "type: until, condition: \"@true\", delay: soon, actions: { b: { type: nope } }",
+    ] {
+        let text = action(bad);
+        assert!(!takes(&loom, &text).is_empty(), "{bad}");
+        let bundle = Bundle::single("bad.yaml", text);
+        let (workflow, _) = dialect::read(&bundle, None, &Caps::default());
+        assert!(workflow.is_none(), "{bad}");
+    }
+    let tea = schema("tea");
+    let node = |node: &str| format!("name: t\nnodes: [{{ name: a, {node} }}]\n");
+    for good in [
+        "uses: wait, with: { interval: PT1S }",
+        "uses: actions.llm_call, timeout: PT5S, with: { prompt: hi }",
+    ] {
+        assert_eq!(takes(&tea, &node(good)), Vec::<String>::new(), "{good}");
+    }
+    for bad in [
+        "uses: llm.cal",
+        "uses: llm.call, timeout: soon",
+        "run: x, language: perl",
+    ] {
+        assert!(!takes(&tea, &node(bad)).is_empty(), "{bad}");
+    }
+    let canvas = schema("canvas");
+    let text = std::fs::read_to_string("tests/kills/canvas.yaml").unwrap();
+    assert_eq!(takes(&canvas, &text), Vec::<String>::new());
+    let slip = text.replacen("type: loop", "type: lopp", 1);
+    assert_ne!(slip, text);
+    assert!(!takes(&canvas, &slip).is_empty());
+}
+
 #[test]
 fn scopes_nest_as_deep_as_a_file_may() {
     // Two levels of the file for each scope, and some for what is around them.
