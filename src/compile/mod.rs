@@ -32,6 +32,7 @@ pub fn compile(
         by_name: Program::sorted_by_name(&actions),
         actions,
         variables: workflow.variables.clone(),
+        places: workflow.places.clone(),
         types: workflow.types.clone(),
         parameters: workflow.parameters.clone(),
         trigger: workflow

@@ -224,10 +224,14 @@ impl Workflow {
             refuse_unknown(declared, &given)?;
         }
         for input in declared {
+            let place = self.source.bundle.file(input.span.file);
+            let place = place.map(|file| format!(" ({}:{})", file.path, input.span.line));
+            let place = place.filter(|_| input.span.line > 0).unwrap_or_default();
+            let refused = |message| EngineError::Input(format!("{message}{place}"));
             let value = match (given.get(&*input.name), &input.default) {
-                (Some(value), _) => converted(input, value)?,
+                (Some(value), _) => converted(input, value).map_err(refused)?,
                 (None, Some(default)) => default.clone(),
-                (None, None) => return Err(missing(input)),
+                (None, None) => return Err(refused(missing(input))),
             };
             given.insert(input.name.clone(), value);
         }
@@ -250,15 +254,15 @@ fn refuse_unknown(declared: &[Input], given: &Object) -> Result<(), EngineError>
     Ok(())
 }
 
-fn missing(input: &Input) -> EngineError {
-    EngineError::Input(format!(
+fn missing(input: &Input) -> String {
+    format!(
         "input `{0}` has no default and must be given: -i {0}=…",
         input.name
-    ))
+    )
 }
 
 /// Text from the command line is converted to what is declared; anything else must fit.
-fn converted(input: &Input, value: &Value) -> Result<Value, EngineError> {
+fn converted(input: &Input, value: &Value) -> Result<Value, String> {
     // What may be left out may also be null.
     let absent = value.is_null() && input.default == Some(Value::Null);
     let fits = absent || input.kind.accepts(value);
@@ -282,13 +286,12 @@ fn converted(input: &Input, value: &Value) -> Result<Value, EngineError> {
     }
 }
 
-fn wrong(input: &Input, value: &Value, wanted: &str) -> EngineError {
-    let message = format!(
+fn wrong(input: &Input, value: &Value, wanted: &str) -> String {
+    format!(
         "input `{}` must be {wanted}, not {}",
         input.name,
         value.to_json()
-    );
-    EngineError::Input(message)
+    )
 }
 
 /// Reads workflows under one set of caps and executors.
@@ -324,6 +327,7 @@ impl Workflows {
             caps: Caps {
                 count: options.max_count.or(self.caps.count),
                 timeout: options.max_timeout.or(self.caps.timeout),
+                guest: options.origin == Origin::Guest,
             },
             parameters: options.parameters.clone(),
             origin: options.origin,

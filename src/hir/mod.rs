@@ -3,8 +3,8 @@
 
 use crate::expression::{Condition, Reference, Template, Value, environment_secret};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Recurrence,
-    RetryOn, Schedule, Secured, Status, Take, Test,
+    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Places,
+    Recurrence, RetryOn, Schedule, Secured, Status, Take, Test,
 };
 use crate::source::Span;
 
@@ -43,6 +43,8 @@ pub struct Workflow {
     pub scripts: Vec<Script>,
     /// The steps of which something is secure, and all steps in them with them.
     pub secure: Vec<Secure>,
+    /// Where its values are.
+    pub places: Places,
     /// Where it begins in the file.
     pub span: Span,
 }

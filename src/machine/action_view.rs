@@ -4,9 +4,10 @@
 use super::env::View;
 use super::fault::fault_value;
 use super::record::{ActionRecord, Output, Reading, Records};
+use super::state::LoopEnd;
 use crate::expression::{ActionView, Value};
 use crate::model::{Dialect, Status};
-use crate::program::{ActionId, Scope, ScopeKind};
+use crate::program::{ActionId, Scope, ScopeId, ScopeKind};
 
 impl<'a> View<'a> {
     pub fn action_view(
@@ -29,15 +30,28 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Azure: an action that was not run by what is around it, and never will be, because that has
-    /// ended: it counts as skipped. In the house format it has no record, which is an error.
+    /// An action that was not run by what is around it, and never will be, because that has ended:
+    /// it reads as null. In Azure whatever ended it; in Loom when its time was up, since nobody can
+    /// know how far it came. Anything else that has not run is an error there.
     pub fn passed_over(&self, id: ActionId) -> bool {
-        let ended = |scope: &Scope| {
+        let dialect = self.program.dialect;
+        let ended = |(scope_id, scope): (ScopeId, &Scope)| {
             let around =
                 scope.inner.contains(&id.0) && !matches!(scope.kind, ScopeKind::ForEach { .. });
-            around && scope.action.is_some_and(|action| self.has_record(action))
+            around
+                && scope.action.is_some_and(|action| match dialect {
+                    Dialect::Azure => self.record_of(action).is_some(),
+                    _ => self.record_of(action).is_some_and(was_cut) && !self.is_inside(scope_id),
+                })
         };
-        self.program.dialect == Dialect::Azure && self.program.scopes.iter().any(ended)
+        let ids = (0..).map(ScopeId);
+        matches!(dialect, Dialect::Azure | Dialect::Loom)
+            && ids.zip(&self.program.scopes).any(ended)
+    }
+
+    /// Whether this place is in a scope.
+    fn is_inside(&self, scope: ScopeId) -> bool {
+        self.frames().any(|(_, frame)| frame.scope == scope)
     }
 
     fn name_of(&self, id: ActionId) -> String {
@@ -45,16 +59,19 @@ impl<'a> View<'a> {
         action.map_or_else(String::new, |action| action.name.to_string())
     }
 
-    fn has_record(&self, action: ActionId) -> bool {
-        self.visible()
-            .any(|from| from.records.contains_key(&action))
+    fn record_of(&self, action: ActionId) -> Option<&'a ActionRecord> {
+        self.visible().find_map(|from| from.records.get(&action))
     }
 
     pub fn skipped_view(&self, id: ActionId) -> ActionView {
+        let (status, code) = match self.program.dialect {
+            Dialect::Azure => (Status::Skipped, "ActionSkipped"),
+            _ => (Status::Cancelled, "ActionFailed"),
+        };
         ActionView {
             name: self.name_of(id),
-            status: Status::Skipped.as_str().to_owned(),
-            code: Value::from("ActionSkipped"),
+            status: status.as_str().to_owned(),
+            code: Value::from(code),
             ..ActionView::default()
         }
     }
@@ -85,6 +102,18 @@ impl<'a> View<'a> {
         }
         Some(Value::array(list))
     }
+}
+
+/// Whether an action ended because its time was up.
+fn was_cut(record: &ActionRecord) -> bool {
+    let limited = matches!(
+        record.output,
+        Output::Loop {
+            end: LoopEnd::Timeout,
+            ..
+        }
+    );
+    limited || record.status == Status::TimedOut
 }
 
 /// `code` as Logic Apps shows it: the words of the HTTP status, or of the action's status. The

@@ -8,7 +8,7 @@ use super::state::{
     TimerId, TimerPurpose, Wait,
 };
 use crate::expression::Value;
-use crate::model::{Fault, Name, Status, fault_kind};
+use crate::model::{Fault, Name, Place, Status, fault_kind};
 use crate::program::{Op, Outputs, Program, ScopeId, State};
 use crate::time::Timestamp;
 use rand::rngs::StdRng;
@@ -176,7 +176,15 @@ impl Stepper<'_> {
         for (name, initial) in &self.program.variables {
             match self.eval(id, initial) {
                 Ok(value) => self.emit(Change::VariableSet(name.clone(), value)),
-                Err(fault) => return self.finish_unstarted(name, fault),
+                Err(fault) => {
+                    let mut places = self.program.places.variables.iter();
+                    let place = places.find(|place| place.name == *name).cloned();
+                    let place = place.unwrap_or_else(|| Place {
+                        name: name.clone(),
+                        span: Default::default(),
+                    });
+                    return self.finish_with("variable", Some(&place), fault);
+                }
             }
         }
         // What the caller gives lies over the initial state (spec: tea.md).
@@ -209,14 +217,22 @@ impl Stepper<'_> {
         again.into_iter().for_each(|effect| self.effect(effect));
     }
 
-    /// An initial value that cannot be computed is nobody's action.
-    fn finish_unstarted(&mut self, variable: &Name, mut fault: Fault) {
-        fault.message = format!("variable `{variable}`: {}", fault.message);
+    /// A value of the workflow that cannot be computed is nobody's action: it has a name and a
+    /// place of its own.
+    pub fn finish_with(&mut self, what: &str, place: Option<&Place>, fault: Fault) {
+        let mut fault = fault;
+        if let Some(Place { name, .. }) = place {
+            fault.message = match &**name {
+                "" => format!("{what}s: {}", fault.message),
+                _ => format!("{what} `{name}`: {}", fault.message),
+            };
+        }
+        let spot = place.map(|place| (place.span.file, place.span.line));
         let error = RunError {
             fault,
             action: None,
             iteration: None,
-            place: None,
+            place: spot.filter(|(_, line)| *line > 0),
         };
         self.finish(Status::Failed, Value::Null, Some(error));
     }
@@ -440,6 +456,7 @@ fn touched_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
     match change {
         Change::IterationBegan { cursor, depth, .. }
         | Change::IterationEnded { cursor, depth, .. }
+        | Change::IterationCut { cursor, depth, .. }
         | Change::ConditionSeen { cursor, depth, .. }
         | Change::PageSeen { cursor, depth, .. }
         | Change::LoopDelayed { cursor, depth, .. }

@@ -179,6 +179,11 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
                 state.last_status = Some(*status);
             });
         }
+        Change::IterationCut {
+            cursor,
+            depth,
+            inner,
+        } => iteration_cut(run, *cursor, *depth, *inner),
         Change::IterationKept {
             cursor,
             depth,
@@ -454,6 +459,19 @@ fn iteration_began(
         state.iteration_started_at = Some(at);
         state.next_due_at = None;
     });
+}
+
+fn iteration_cut(run: &mut RunState, cursor: CursorId, depth: u32, inner: (u32, u32)) {
+    let mut last = Records::new();
+    with_loop(run, cursor, depth, |state| {
+        last = std::mem::take(&mut state.last);
+        state.iteration_started_at = None;
+    });
+    let home = run.home(cursor);
+    if let Some(Cursor { records, .. }) = run.cursors.get_mut(&home) {
+        take_range(records, inner);
+        records.append(&mut last);
+    }
 }
 
 fn kept(state: &mut LoopState, name: &Name, value: &Value, append: bool) {

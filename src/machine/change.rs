@@ -263,6 +263,16 @@ pub enum Change {
     OwnVariable(CursorId, VariableChange),
     /// The run began where another one had come to: as this state, under its own id.
     TakenUp(Box<RunState>),
+    /// The iteration of the loop at this depth of this cursor was cut: it counts for nothing, and
+    /// the records are those of the iteration before.
+    IterationCut {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// The first and the end of the action ids in its body.
+        inner: (u32, u32),
+    },
 }
 
 /// Every way a variable can change.

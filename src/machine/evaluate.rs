@@ -9,7 +9,7 @@ use crate::expression::{
     replace_secret_marks,
 };
 use crate::model::{Dialect, Fault, fault_kind};
-use crate::program::{ActionId, Call, Op, Sleep};
+use crate::program::{ActionId, Call, Sleep};
 use crate::time::{DurationError, Timestamp, parse_duration};
 use chrono::DateTime;
 use std::cell::RefCell;
@@ -151,11 +151,9 @@ impl Stepper<'_> {
     /// A fault with the place where it happened.
     pub fn located(&self, cursor: CursorId, fault: Fault) -> RunError {
         let state = self.state_of(cursor);
-        // The end of the run, where its outputs are computed, is no action.
-        let action = state.filter(|state| !matches!(state.op, Op::Succeed));
         RunError {
             fault,
-            action: action.map(|state| state.name.clone()),
+            action: state.map(|state| state.name.clone()),
             iteration: self.view(cursor).innermost_iteration(),
             place: state.map(|state| (state.span.file, state.span.line)),
         }

@@ -226,7 +226,8 @@ pub enum Happening {
         /// Its count limit.
         max_iterations: u64,
     },
-    /// A loop looked at its condition.
+    /// An iteration of a loop: where the condition is looked at before it, when it begins; else
+    /// when it has ended. In TEA each look of a loop is told.
     LoopIteration {
         /// The loop.
         node_name: Name,

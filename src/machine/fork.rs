@@ -364,7 +364,40 @@ impl<'a> Stepper<'a> {
             }
         }
         failures.sort_by_key(|(index, _)| *index);
-        failures.into_iter().find_map(|(_, error)| error)
+        failures.into_iter().find_map(|(index, error)| {
+            let mut error = error?;
+            if let Some(why) = self.half_handled(fork, nodes, index) {
+                error.fault.message.push_str(&why);
+            }
+            Some(error)
+        })
+    }
+
+    /// What to say of a failure that one action took care of, while another that waited for its
+    /// success was skipped, so that it counts all the same.
+    fn half_handled(&self, fork: &ForkState, nodes: &[DagNode], index: usize) -> Option<String> {
+        let status = |at: usize| match fork.branches.get(at) {
+            Some(BranchState::Ended(outcome)) => Some(outcome.status),
+            _ => None,
+        };
+        let failed = status(index)?;
+        let named = |takes: bool, ended: Status| {
+            let mut nodes = nodes.iter().enumerate();
+            let (_, node) = nodes.find(|(at, node)| {
+                let mut after = node.after.iter();
+                let wanted = after.find(|(before, _)| *before == index);
+                wanted.is_some_and(|(_, wanted)| wanted.contains(&failed) == takes)
+                    && status(*at) == Some(ended)
+            })?;
+            Some(&self.program.action(node.action)?.name)
+        };
+        let handler = named(true, Status::Succeeded)?;
+        let skipped = named(false, Status::Skipped)?;
+        Some(format!(
+            "; it was handled by `{handler}`, but `{skipped}` was skipped because of it: end with an \
+             action that takes both, runAfter: {{ {handler}: [Succeeded, Skipped], {skipped}: \
+             [Succeeded, Skipped] }}"
+        ))
     }
 
     // ── ends ────────────────────────────────────────────────────────────────────────────────

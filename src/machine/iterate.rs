@@ -18,7 +18,7 @@ use super::movement::narrow;
 use super::record::{Output, Reading};
 use super::state::{CursorId, FrameKind, LoopEnd, LoopState, PauseReason, TimerPurpose, Wait};
 use crate::expression::{Object, Value};
-use crate::model::{Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind};
+use crate::model::{Dialect, Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind};
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
 use crate::time::{Timestamp, format_duration};
 use sha2::{Digest, Sha256};
@@ -37,6 +37,11 @@ pub(super) struct Here<'a> {
 impl Here<'_> {
     fn at(&self) -> (CursorId, u32) {
         (self.cursor, narrow(self.depth))
+    }
+
+    /// The first and the end of the action ids in its body.
+    fn inner(&self) -> (u32, u32) {
+        (self.scope.inner.start, self.scope.inner.end)
     }
 }
 
@@ -175,10 +180,10 @@ impl<'a> Stepper<'a> {
         };
         let iteration = state.iteration;
         let spent = iteration >= state.max_iterations;
-        let late = state.deadline.is_some_and(|deadline| self.now >= deadline);
+        let late = self.is_late(here);
         if look && (!spent || here.spec.test_when_spent) {
             let stop = self.holds(here.cursor, &here.spec.stop_when, true)?;
-            self.saw_condition(here, stop != here.spec.negated, iteration);
+            self.saw_condition(here, stop != here.spec.negated);
             if stop {
                 self.end_loop(here, LoopEnd::Condition);
                 return Ok(());
@@ -190,10 +195,9 @@ impl<'a> Stepper<'a> {
             return Ok(());
         }
         if late || spent {
-            let end = if late {
-                LoopEnd::Timeout
-            } else {
-                LoopEnd::Count
+            let end = match late {
+                true => LoopEnd::Timeout,
+                false => LoopEnd::Count,
             };
             self.limit(here, end, true);
             return Ok(());
@@ -258,21 +262,33 @@ impl<'a> Stepper<'a> {
 
     fn begin(&mut self, here: Here<'a>) {
         let (cursor, depth) = here.at();
-        let inner = (here.scope.inner.start, here.scope.inner.end);
+        if here.spec.test == Test::Before && self.program.dialect != Dialect::Tea {
+            let state = self.loop_state(here);
+            self.tell_iteration(here, state.and_then(|state| state.last_condition));
+        }
         self.emit(Change::IterationBegan {
             cursor,
             depth,
-            inner,
+            inner: here.inner(),
             at: self.now,
         });
         self.emit(Change::Moved(cursor, here.scope.body));
     }
 
-    /// A delay is over.
+    /// A delay is over. When its time has passed meanwhile, because nobody was there, nothing begins
+    /// that would be cut at once.
     pub fn begin_iteration(&mut self, cursor: CursorId) {
         if let Some(here) = self.loop_on_top(cursor) {
-            self.begin(here);
+            match self.is_late(here) {
+                true => self.limit(here, LoopEnd::Timeout, true),
+                false => self.begin(here),
+            }
         }
+    }
+
+    fn is_late(&self, here: Here<'a>) -> bool {
+        let deadline = self.loop_state(here).and_then(|state| state.deadline);
+        deadline.is_some_and(|deadline| self.now >= deadline)
     }
 
     /// `Op::Break`.
@@ -289,31 +305,46 @@ impl<'a> Stepper<'a> {
         Ok(())
     }
 
-    fn saw_condition(&mut self, here: Here<'a>, value: bool, iteration: u64) {
+    fn saw_condition(&mut self, here: Here<'a>, value: bool) {
         let (cursor, depth) = here.at();
         self.emit(Change::ConditionSeen {
             cursor,
             depth,
             value,
         });
-        let mut iteration = iteration;
         if here.spec.test == Test::After {
-            // The condition belongs to the iteration that has just ended: to its row as well.
-            iteration = iteration.saturating_sub(1);
+            // It belongs to the iteration that has just ended: to what is kept and told of that.
             if let Some(row) = self.out.iterations.last_mut() {
                 row.condition = Some(value);
             }
+            let told = self.out.history.last_mut().map(|event| &mut event.what);
+            if let Some(Happening::LoopIteration {
+                condition_result, ..
+            }) = told
+            {
+                *condition_result = Some(value);
+            }
+        } else if self.program.dialect == Dialect::Tea {
+            // The Edge Agent tells the look that ends a loop too; elsewhere an iteration is told once.
+            self.tell_iteration(here, Some(value));
         }
+    }
+
+    fn tell_iteration(&mut self, here: Here<'a>, condition: Option<bool>) {
+        let state = self.loop_state(here);
+        let iteration = state.map_or(0, |state| state.iteration);
         let path = self.loop_path(here);
         self.note(Happening::LoopIteration {
             node_name: self.told_loop(here.scope),
             path,
             iteration,
-            condition_result: Some(value),
+            condition_result: condition,
         });
     }
 
-    /// Ends the current iteration, if one runs: its row, and its count.
+    /// Ends the current iteration, if one runs: its row, and its count. One that is cut has a row
+    /// too, and is as if it had never begun for all that comes after: so it is the same for them
+    /// where the cut fell.
     fn end_iteration(&mut self, here: Here<'a>, status: Status) {
         let Some(state) = self.loop_state(here) else {
             return;
@@ -333,11 +364,21 @@ impl<'a> Stepper<'a> {
             ended_at: self.now,
         };
         self.out.iterations.push(row);
+        if here.spec.test == Test::After {
+            self.tell_iteration(here, None);
+        }
         let (cursor, depth) = here.at();
-        self.emit(Change::IterationEnded {
-            cursor,
-            depth,
-            status,
+        self.emit(match status {
+            Status::TimedOut | Status::Cancelled => Change::IterationCut {
+                cursor,
+                depth,
+                inner: here.inner(),
+            },
+            Status::Succeeded | Status::Failed | Status::Skipped => Change::IterationEnded {
+                cursor,
+                depth,
+                status,
+            },
         });
     }
 

@@ -139,7 +139,12 @@ impl<'a> Stepper<'a> {
     /// Drops the branches of the fork at this depth that run.
     fn drop_branches(&mut self, cursor: CursorId, depth: usize) {
         let running: Vec<CursorId> = match self.frame(cursor, depth).map(|frame| &frame.kind) {
-            Some(FrameKind::Fork(fork)) => fork.running_cursors().collect(),
+            // A branch is younger than its fork. A store that was tampered with may say another, and who
+            // goes from fork to branch must come to an end.
+            Some(FrameKind::Fork(fork)) => {
+                let running = fork.running_cursors();
+                running.filter(|branch| *branch > cursor).collect()
+            }
             _ => return,
         };
         for branch in running {

@@ -35,7 +35,7 @@ impl<'a> View<'a> {
     }
 
     /// The frames around this place, innermost first.
-    fn frames(&self) -> impl Iterator<Item = (CursorId, &'a Frame)> {
+    pub fn frames(&self) -> impl Iterator<Item = (CursorId, &'a Frame)> {
         self.lineage()
             .flat_map(|(id, cursor)| cursor.frames.iter().rev().map(move |frame| (id, frame)))
     }

@@ -19,6 +19,9 @@ pub type Records = BTreeMap<ActionId, ActionRecord>;
 /// How deep records may lie in the output of another: foreach in foreach.
 const MAX_NESTING: u32 = 64;
 
+/// How deep an output is followed into those that it is made of. No file nests as deep.
+const MAX_FOLLOWED: u32 = 256;
+
 /// One action's record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionRecord {
@@ -149,13 +152,18 @@ pub(super) struct Reading<'a> {
 impl Reading<'_> {
     /// An output's value.
     pub fn output(&self, output: &Output) -> Value {
+        self.follow(None, output)
+    }
+
+    /// The value of an output that lies in that of `inside`, so many deep.
+    fn follow(&self, inside: Option<(ActionId, u32)>, output: &Output) -> Value {
         match output {
             Output::Value(value) => value.clone(),
             Output::Appended { more, .. } if self.row => more.clone(),
             Output::Variable(name)
             | Output::Appended { variable: name, .. }
             | Output::LastOf(name) => self.variables.get(name).cloned().unwrap_or_default(),
-            Output::Actions(actions) => self.actions(actions),
+            Output::Actions(actions) => self.inner(inside, actions),
             Output::Loop {
                 iterations,
                 status,
@@ -168,17 +176,17 @@ impl Reading<'_> {
                 ),
                 ("status", Value::from(status.as_str())),
                 ("reason", Value::from(end.as_str())),
-                ("result", self.actions(body)),
+                ("result", self.inner(inside, body)),
             ]),
             Output::Iterations { records, body } => Value::array(
                 records
                     .iter()
-                    .map(|(_, records)| Reading { records, ..*self }.actions(body))
+                    .map(|(_, records)| Reading { records, ..*self }.inner(inside, body))
                     .collect(),
             ),
             Output::Branches(branches) => {
                 let pair = |(name, actions): &(Name, Vec<ActionId>)| {
-                    (name.clone(), self.branch(name, actions))
+                    (name.clone(), self.branch(inside, name, actions))
                 };
                 Value::from_pairs(branches.iter().map(pair))
             }
@@ -187,8 +195,8 @@ impl Reading<'_> {
 
     /// A branch's result: a map of its actions' outputs. Of a branch that is one action under its
     /// own name (`parallel` with `actions`), that action's output.
-    fn branch(&self, name: &Name, actions: &[ActionId]) -> Value {
-        let whole = self.actions(actions);
+    fn branch(&self, inside: Option<(ActionId, u32)>, name: &Name, actions: &[ActionId]) -> Value {
+        let whole = self.inner(inside, actions);
         match (actions, whole.get(name)) {
             ([only], Some(output))
                 if self
@@ -225,22 +233,34 @@ impl Reading<'_> {
     /// A map of the outputs of those actions that ran to an end; of a single anonymous one, its
     /// output itself.
     pub fn actions(&self, actions: &[ActionId]) -> Value {
+        self.inner(None, actions)
+    }
+
+    /// What is inside of an action comes after it in the file. A store that was tampered with may
+    /// say another, and who goes from record to record must come to an end.
+    fn inner(&self, inside: Option<(ActionId, u32)>, actions: &[ActionId]) -> Value {
+        let depth = inside.map_or(0, |(_, depth)| depth + 1);
+        if depth > MAX_FOLLOWED {
+            return Value::Null;
+        }
+        let follows = |id: &ActionId| inside.is_none_or(|(around, _)| around < *id);
         let ran = actions.iter().filter_map(|id| {
-            let record = self.records.get(id)?;
+            let record = self.records.get(id).filter(|_| follows(id))?;
             let action = self.program.action(*id)?;
             let ran = !matches!(record.status, Status::Skipped | Status::Cancelled);
-            ran.then_some((action, record))
+            ran.then_some((*id, action, record))
         });
         let ran: Vec<_> = ran.collect();
-        if let [(action, record)] = ran.as_slice()
+        let output = |id, record: &ActionRecord| self.follow(Some((id, depth)), &record.output);
+        if let [(id, action, record)] = ran.as_slice()
             && action.anonymous
         {
-            return self.output(&record.output);
+            return output(*id, record);
         }
-        let output = |(action, record): (&Action, &ActionRecord)| {
-            (action.name.clone(), self.output(&record.output))
+        let named = |(id, action, record): (ActionId, &Action, &ActionRecord)| {
+            (action.name.clone(), output(id, record))
         };
-        Value::from_pairs(ran.into_iter().map(output))
+        Value::from_pairs(ran.into_iter().map(named))
     }
 }
 

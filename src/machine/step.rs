@@ -8,10 +8,11 @@ use super::event::{Effect, Happening};
 use super::fault::Raised;
 use super::record::{Output, Reading};
 use super::state::{
-    CursorId, EffectId, Frame, FrameKind, PendingEffect, RunError, TimerPurpose, TryState, Wait,
+    Cursor, CursorId, EffectId, Frame, FrameKind, PendingEffect, RunError, TimerPurpose, TryState,
+    Wait,
 };
 use crate::expression::{Template, Value};
-use crate::model::{Fault, Name, Request, Status, fault_kind};
+use crate::model::{Fault, Name, Place, Request, Status, fault_kind};
 use crate::program::{ActionId, Call, Op, Outputs, Retry, Scope, ScopeId, ScopeKind, State};
 use std::collections::BTreeMap;
 
@@ -112,8 +113,7 @@ impl<'a> Stepper<'a> {
             }
             Op::Terminate { status, error } => self.terminate(cursor, state, *status, error)?,
             Op::Succeed => {
-                let output = self.outputs(cursor, false)?;
-                self.finish(Status::Succeeded, output, None);
+                self.succeed(cursor, false);
             }
         }
         Ok(())
@@ -337,6 +337,47 @@ impl<'a> Stepper<'a> {
 
     // ── ends ────────────────────────────────────────────────────────────────────────────────
 
+    /// The run has done what it should; it ends well if what it gives can be computed. No action
+    /// did that, so nothing in the workflow retries or catches it.
+    fn succeed(&mut self, cursor: CursorId, forgiving: bool) {
+        match self.outputs(cursor, forgiving) {
+            Ok(output) => self.finish(Status::Succeeded, output, None),
+            Err(fault) => {
+                let place = self.failing_output(cursor, forgiving);
+                self.finish_with("output", place, fault);
+            }
+        }
+    }
+
+    /// The first output that cannot be computed.
+    fn failing_output(&self, cursor: CursorId, forgiving: bool) -> Option<&'a Place> {
+        let program = self.program;
+        let Outputs::Template(template) = &program.outputs else {
+            return None;
+        };
+        let view = self.outputs_view(cursor, forgiving);
+        program.places.outputs.iter().find(|place| {
+            let value = match &*place.name {
+                "" => Some(template),
+                name => template.part_of(name),
+            };
+            value.is_some_and(|value| computed(view.value(value)).is_err())
+        })
+    }
+
+    fn outputs_view(&self, cursor: CursorId, forgiving: bool) -> View<'_> {
+        let mut cursors = self.run.cursors.iter();
+        let root = cursors.find(|(_, one)| one.parent.is_none());
+        let at = match root {
+            Some((root, _)) if !forgiving => *root,
+            _ => cursor,
+        };
+        View {
+            forgiving,
+            ..self.view(at)
+        }
+    }
+
     /// What the run gives. `forgiving`: it ends before its time, so that what has not run reads
     /// as null.
     fn outputs(&self, cursor: CursorId, forgiving: bool) -> Faulty<Value> {
@@ -345,18 +386,12 @@ impl<'a> Stepper<'a> {
             .cursors
             .iter()
             .find(|(_, one)| one.parent.is_none());
-        let (root, records) = match root {
-            Some((id, root)) => (*id, &root.records),
-            None => return Ok(Value::Null),
+        let Some((_, Cursor { records, .. })) = root else {
+            return Ok(Value::Null);
         };
         match &self.program.outputs {
             Outputs::Template(template) => {
-                let at = if forgiving { cursor } else { root };
-                let view = View {
-                    forgiving,
-                    ..self.view(at)
-                };
-                computed(view.value(template))
+                computed(self.outputs_view(cursor, forgiving).value(template))
             }
             Outputs::State => Ok(self.run.variables.clone()),
             Outputs::Actions => {
@@ -392,8 +427,7 @@ impl<'a> Stepper<'a> {
             self.record(cursor, action, Status::Succeeded, output, None, self.now);
         }
         if status == Status::Succeeded {
-            let output = self.outputs(cursor, true)?;
-            self.finish(status, output, None);
+            self.succeed(cursor, true);
             return Ok(());
         }
         let message = detail.get("message").map_or_else(

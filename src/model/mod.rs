@@ -132,6 +132,24 @@ pub struct Input {
     pub span: Span,
 }
 
+/// Where the values of a workflow are written that belong to no action.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Of each variable.
+    pub variables: Vec<Place>,
+    /// Of each output; of one that is no map, under no name.
+    pub outputs: Vec<Place>,
+}
+
+/// Where a named value is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its name.
+    pub name: Name,
+    /// Where.
+    pub span: Span,
+}
+
 /// How a handler is reached.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HandlerTarget {

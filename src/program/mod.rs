@@ -14,8 +14,8 @@ pub use verify::verify;
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, RetryOn,
-    Schedule, Secured, Status, Take, Test,
+    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Places,
+    RetryOn, Schedule, Secured, Status, Take, Test,
 };
 use crate::source::Span;
 use std::cmp::Ordering;
@@ -44,6 +44,8 @@ pub struct Program {
     pub by_name: Vec<ActionId>,
     /// Initial variables, in order.
     pub variables: Vec<(Name, Template)>,
+    /// Where variables and outputs are written.
+    pub places: Places,
     /// What a variable may hold, where that was declared: names without case.
     pub types: Vec<(Name, InputKind)>,
     /// Definition parameters and other constants.

@@ -109,7 +109,7 @@ fn a_number_without_a_unit_is_no_duration_and_months_say_why() {
     run("text=P1Y").left(1, &["years or months", "give days"]);
     run("text=soon").left(1, &["must be an ISO 8601 duration"]);
     // Above the cap is the code of a limit.
-    run("text=P30D").left(4, &["the cap is P1D"]);
+    run("text=P31D").left(4, &["the cap is P30D"]);
     let text = THIRTY.replace("count: 100", "timeout: \"@add(1, 1)\"");
     let file = folder.file("n.yaml", text);
     let bare = folder.run(&["run", file.to_str().unwrap()]);
@@ -557,4 +557,134 @@ fn a_wait_without_measure_is_one_that_everybody_can_read() {
     run.wait().unwrap();
     let status: Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["next_due_at"], "9999-12-31T23:59:59.999Z");
+}
+
+#[test]
+fn strict_refuses_what_only_looks_wrong() {
+    let folder = Folder::new();
+    let text = "actions: { a: { type: compose, inputs: \"@variables('nobody')\" } }";
+    let file = folder.file("w.yaml", text);
+    let file = file.to_str().unwrap();
+    folder
+        .run(&["validate", file])
+        .left(0, &["warning[unset-variable]"]);
+    for command in ["validate", "run"] {
+        folder
+            .run(&[command, file, "--strict"])
+            .left(3, &["error[unset-variable]", "w.yaml:1:"]);
+    }
+    let by_environment = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["run", file])
+        .current_dir(folder.0.path())
+        .env("WINDLASS_STRICT", "1")
+        .output();
+    Told::new(&by_environment.unwrap()).left(3, &["error[unset-variable]"]);
+    assert!(
+        !folder.0.path().join("state").exists(),
+        "nothing was started"
+    );
+    let good = folder.file("g.yaml", THIRTY);
+    folder
+        .run(&["run", good.to_str().unwrap(), "--strict"])
+        .left(0, &[]);
+}
+
+#[test]
+fn a_key_that_nobody_knows_is_an_error_and_in_a_definition_a_warning() {
+    let folder = Folder::new();
+    let run = |name: &str, text: &str| {
+        let file = folder.file(name, text);
+        folder.run(&["run", file.to_str().unwrap()])
+    };
+    run(
+        "a.yaml",
+        "actions: { a: { type: compose, inputs: 1, wherever: 2 } }",
+    )
+    .left(3, &["error[unknown-key]", "`wherever`", "known are"]);
+    run(
+        "b.yaml",
+        "actions: { a: { type: compose, inputs: 1, brake_when: \"@true\" } }",
+    )
+    .left(3, &["error[unknown-key]", "did you mean `break_when`?"]);
+    run(
+        "c.yaml",
+        "actions: { a: { type: compose, inputs: 1, x-why: mine } }",
+    )
+    .left(0, &[]);
+    let azure = r#"{ "definition": { "actions": { "a":
+        { "type": "Compose", "inputs": 1, "runAfter": {}, "wherever": 2 } } } }"#;
+    run("d.json", azure).left(0, &["warning[unknown-key]", "it is ignored"]);
+}
+
+/// Whoever has the machine may count further than one who sends a workflow to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_may_ask_for_fewer_iterations_than_the_owner() {
+    let folder = Folder::new();
+    let asking = |limit: &str| THIRTY.replace("{ count: 100 }", limit);
+    let most = asking("{ count: 1000000, timeout: P30D }");
+    let file = folder.file("most.yaml", &most);
+    let (file, state) = (file.to_str().unwrap(), folder.0.path().join("served"));
+    folder.run(&["run", file]).left(0, &[]);
+    for (more, told) in [
+        ("{ count: 1000001 }", "cap of 1000000"),
+        ("{ timeout: P31D }", "cap of P30D"),
+    ] {
+        let file = folder.file("more.yaml", asking(more));
+        folder
+            .run(&["run", file.to_str().unwrap()])
+            .left(3, &["error[over-cap]", told]);
+    }
+    let valid = async |server: &Server, text: &str| {
+        let (status, checked) = server.post("/v1/validate", &json!({ "text": text })).await;
+        assert_eq!(status, 200, "{checked}");
+        checked
+    };
+    let server = Start::new(&state).spawn();
+    let whole = valid(&server, &asking("{ count: 10000, timeout: P1D }")).await;
+    assert_eq!(whole["valid"], true, "{whole}");
+    for (more, told) in [
+        ("{ count: 10001 }", "cap of 10000"),
+        ("{ timeout: P2D }", "cap of P1D"),
+    ] {
+        let refused = valid(&server, &asking(more)).await;
+        assert_eq!(refused["valid"], false, "{refused}");
+        assert!(refused.to_string().contains(told), "{refused}");
+    }
+    server.stop();
+    let server = Start::new(&state).args(&["--max-count", "20000"]).spawn();
+    let raised = valid(&server, &asking("{ count: 20000 }")).await;
+    assert_eq!(raised["valid"], true, "{raised}");
+}
+
+#[test]
+fn what_is_no_actions_fault_is_told_by_its_own_name_and_place() {
+    let folder = Folder::new();
+    let run = |text: &str, args: &[&str]| {
+        let file = folder.file("w.yaml", text);
+        folder.run(&[&["run", file.to_str().unwrap(), "-o", "json"], args].concat())
+    };
+    let actions = "actions:\n  fetch: { type: compose, inputs: 1 }\n";
+    let error = |told: &Told| serde_json::from_str::<Value>(&told.out).unwrap()["error"].clone();
+    let told = run(
+        &format!("{actions}outputs:\n  a: 1\n  b: \"@div(1, 0)\"\n"),
+        &[],
+    );
+    let outputs = error(&told);
+    assert_eq!(
+        (&outputs["action"], &outputs["line"]),
+        (&Value::Null, &json!(5))
+    );
+    let message = outputs["message"].as_str().unwrap();
+    assert!(message.starts_with("output `b`: "), "{message}");
+    let text = format!("{actions}variables:\n  a: 1\n  b: \"@div(1, 0)\"\n");
+    let variables = error(&run(&text, &[]));
+    assert_eq!(
+        (&variables["action"], &variables["line"]),
+        (&Value::Null, &json!(5))
+    );
+    let message = variables["message"].as_str().unwrap();
+    assert!(message.starts_with("variable `b`: "), "{message}");
+    let text = format!("{actions}inputs:\n  n: {{ type: integer }}\n");
+    run(&text, &["-i", "n=x"]).left(2, &["input `n` must be", "w.yaml:4"]);
+    run(&text, &[]).left(2, &["input `n` has no default", "w.yaml:4"]);
 }

@@ -29,7 +29,7 @@ use super::{Caps, stem};
 use crate::diagnostic::Diagnostics;
 use crate::expression::Syntax;
 use crate::hir::{Block, Outputs, Script, Workflow};
-use crate::model::{Dialect, Handler, Name};
+use crate::model::{Dialect, Handler, Name, Places};
 use crate::source::{Bundle, Node, SourceFile};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -72,6 +72,7 @@ pub(super) fn read(
         dialect: Dialect::Canvas,
         inputs: lowered.inputs,
         variables: Vec::new(),
+        places: Places::default(),
         types: Vec::new(),
         parameters: Vec::new(),
         trigger: None,

@@ -100,6 +100,7 @@ impl Loom<'_> {
             .collect();
         if !members.is_empty() {
             workflow.outputs = Outputs::Template(Template::object(members));
+            workflow.places.outputs = super::workflow::places(entry);
         }
     }
 

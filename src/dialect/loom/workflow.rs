@@ -6,7 +6,7 @@ use crate::diagnostic::nearest;
 use crate::dialect::reader::{Fields, constant};
 use crate::expression::{Template, Value};
 use crate::hir::{Block, Outputs, Workflow};
-use crate::model::{Input, InputKind, Name};
+use crate::model::{Input, InputKind, Name, Place, Places};
 use crate::source::{Entry, Kind, Node};
 
 const KINDS: [(&str, InputKind); 11] = [
@@ -36,6 +36,7 @@ impl Loom<'_> {
             dialect: self.dialect,
             inputs: Vec::new(),
             variables: Vec::new(),
+            places: Places::default(),
             types: Vec::new(),
             parameters: Vec::new(),
             trigger: None,
@@ -100,6 +101,7 @@ impl Loom<'_> {
         }
         if let Some(entry) = fields.some(&mut self.reader, "variables") {
             workflow.variables = self.workflow_variables(entry);
+            workflow.places.variables = places(entry);
         }
         if let Some(entry) = fields.some(&mut self.reader, "handlers") {
             workflow.handlers = self.reader.handlers(entry);
@@ -113,6 +115,7 @@ impl Loom<'_> {
         }
         if let Some(entry) = fields.some(&mut self.reader, "outputs") {
             workflow.outputs = Outputs::Template(self.reader.template(&entry.value));
+            workflow.places.outputs = places(entry);
         }
     }
 
@@ -208,6 +211,21 @@ impl Loom<'_> {
                 (Name::from(entry.key.as_str()), template)
             })
             .collect()
+    }
+}
+
+/// Where the members of a map are; of anything else, where it is.
+pub(super) fn places(entry: &Entry) -> Vec<Place> {
+    let place = |name: &str, span| Place {
+        name: Name::from(name),
+        span,
+    };
+    match entry.value.entries() {
+        Some(members) => {
+            let of = |member: &Entry| place(&member.key, member.key_span);
+            members.iter().map(of).collect()
+        }
+        None => vec![place("", entry.value.span)],
     }
 }
 

@@ -6,7 +6,7 @@ use crate::dialect::environment;
 use crate::dialect::reader::constant;
 use crate::expression::{Object, Template, Value};
 use crate::hir::{Block, Outputs, Workflow};
-use crate::model::{Dialect, Name};
+use crate::model::{Dialect, Name, Places};
 use crate::source::{Entry, Kind, Node};
 
 /// Keys that change what a run gives, and that Windlass does not know.
@@ -29,6 +29,7 @@ impl<'n> Tea<'_, 'n> {
             dialect: Dialect::Tea,
             inputs: Vec::new(),
             variables: Vec::new(),
+            places: Places::default(),
             types: Vec::new(),
             parameters: Vec::new(),
             trigger: None,

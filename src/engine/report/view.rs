@@ -79,7 +79,7 @@ impl RunView {
         std::iter::from_fn(move || {
             let id = next?;
             let cursor = self.state().cursors.get(&id)?;
-            next = cursor.parent;
+            next = cursor.forked_by(id);
             Some((id, cursor))
         })
     }

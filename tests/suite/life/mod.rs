@@ -5,6 +5,7 @@ mod alone;
 mod append;
 mod backup;
 mod clock;
+mod cut;
 mod dumped;
 mod egress;
 mod environment;

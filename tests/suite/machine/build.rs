@@ -126,6 +126,7 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
         dialect,
         inputs: Vec::new(),
         variables: variables.iter().map(variable).collect(),
+        places: windlass::model::Places::default(),
         types: Vec::new(),
         parameters: Vec::new(),
         trigger: None,

@@ -81,17 +81,36 @@ fn an_initial_value_that_cannot_be_computed_is_nobodys_action() {
         error(
             "variables: { a: 1, b: \"@div(1, 0)\" }\nactions: { x: { type: compose, inputs: 1 } }"
         ),
-        "expression: variable `b`: `div` divides by zero in `@div(1, 0)`"
+        "expression: variable `b`: `div` divides by zero in `@div(1, 0)`; line 1"
     );
 }
 
 #[test]
 fn outputs_that_cannot_be_computed_fail_the_run() {
     let fault = error("actions: { x: { type: compose, inputs: 1 } }\noutputs: \"@div(1, 0)\"");
-    assert!(
-        fault.starts_with("expression: `div` divides by zero"),
-        "{fault}"
+    assert_eq!(
+        fault,
+        "expression: outputs: `div` divides by zero in `@div(1, 0)`; line 2"
     );
+}
+
+/// Also when it is an action deep inside that ends the run, which nothing retries then.
+#[test]
+fn an_output_that_cannot_be_computed_is_told_by_its_own_name_and_place() {
+    for ends in [
+        "x: { type: compose, inputs: 1 }",
+        "x: { type: scope, retry: { type: fixed, count: 2, interval: PT1S }, actions: { y: { type: terminate, runStatus: Succeeded } } }",
+        "x: { type: until, condition: \"@false\", actions: { y: { type: terminate, runStatus: Succeeded } } }",
+    ] {
+        let text = format!(
+            "actions:\n  {ends}\noutputs:\n  good: 1\n  bad: \"@div(1, 0)\"\n  worse: \"@div(2, 0)\""
+        );
+        assert_eq!(
+            error(&text),
+            "expression: output `bad`: `div` divides by zero in `@div(1, 0)`; line 5",
+            "{ends}"
+        );
+    }
 }
 
 fn variable(initial: &str, action: &str) -> Case {

@@ -175,7 +175,7 @@ fn on_limit_continue_lets_the_run_go_on_and_says_why() {
         .play();
     assert_eq!(
         played.output(),
-        r#"{"iterations":2,"status":"Succeeded","reason":"timeout","result":{}}"#
+        r#"{"iterations":1,"status":"Succeeded","reason":"timeout","result":{"check":{}}}"#
     );
     assert_eq!(played.took_ms(), 3000);
     assert!(played.rows()[1].starts_with("poll#1 TimedOut"));

@@ -377,7 +377,6 @@ fn what_a_loop_tells() {
             "LoopIteration node_name=\"poll\" path=\"poll\" iteration=1 condition_result=false",
             "ActionStarted node_name=\"check\" attempt=1 key=\"run/poll#1/check\"",
             "ActionEnded node_name=\"check\" status=\"Succeeded\" error=null",
-            "LoopIteration node_name=\"poll\" path=\"poll\" iteration=2 condition_result=true",
             "LoopEnd node_name=\"poll\" path=\"poll\" iterations_completed=2 exit_reason=\"condition\"",
             "RunFinished status=\"Succeeded\"",
         ]
@@ -423,11 +422,69 @@ fn a_while_tells_its_condition_as_it_was_written() {
     let story: Vec<String> = played.story().into_iter().filter(looks).collect();
     assert_eq!(
         story,
-        [
-            "LoopIteration node_name=\"poll\" path=\"poll\" iteration=0 condition_result=true",
-            "LoopIteration node_name=\"poll\" path=\"poll\" iteration=1 condition_result=false",
-        ]
+        ["LoopIteration node_name=\"poll\" path=\"poll\" iteration=0 condition_result=true",]
     );
+}
+
+const CHECK: &str = "check: { type: shell, run: x }";
+
+/// However an iteration ends, and whether its loop looks at its condition then or not.
+#[test]
+fn an_iteration_is_told_once() {
+    for (kind, more, body, times) in [
+        ("until", "limit: { count: 3 }", CHECK, 3),
+        ("doUntil", "limit: { count: 3 }", CHECK, 3),
+        (
+            "doUntil",
+            "",
+            "check: { type: shell, run: x, break_when: \"@true\" }",
+            1,
+        ),
+        (
+            "until",
+            "limit: { timeout: PT5S }",
+            "hang: { type: wait, interval: PT2S }",
+            3,
+        ),
+        (
+            "doUntil",
+            "limit: { timeout: PT5S }",
+            "hang: { type: wait, interval: PT2S }",
+            3,
+        ),
+        (
+            "until",
+            "delay: PT2S\n    limit: { timeout: PT5S }",
+            CHECK,
+            3,
+        ),
+        (
+            "doUntil",
+            "",
+            "check: { type: compose, inputs: \"@div(1, 0)\" }",
+            1,
+        ),
+    ] {
+        let text = format!(
+            "
+actions:
+  poll:
+    type: {kind}
+    condition: \"@equals(1, 2)\"
+    {more}
+    actions: {{ {body} }}
+"
+        );
+        let played = Case::yaml(&text).play();
+        let told = played.story().into_iter();
+        let told: Vec<String> = told
+            .filter(|line| line.starts_with("LoopIteration"))
+            .collect();
+        assert_eq!(told.len(), times, "{kind} {more} {body}: {told:#?}");
+        for (index, line) in told.iter().enumerate() {
+            assert!(line.contains(&format!("iteration={index} ")), "{line}");
+        }
+    }
 }
 
 #[test]

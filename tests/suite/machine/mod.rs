@@ -4,6 +4,7 @@
 mod branches;
 pub mod build;
 mod cost;
+mod cut;
 mod faults;
 mod graphs;
 mod jumps;
@@ -18,5 +19,6 @@ mod random;
 mod retry;
 mod rewound;
 mod seen;
+mod tampered;
 mod tea;
 mod transitions;

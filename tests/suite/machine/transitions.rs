@@ -59,6 +59,7 @@ fn change(change: &Change) -> String {
         Change::ConditionSeen { value, .. } => format!("the condition is {value}"),
         Change::IterationBegan { .. } => "an iteration begins".into(),
         Change::IterationEnded { status, .. } => format!("an iteration ends {}", status.as_str()),
+        Change::IterationCut { .. } => "an iteration is cut".into(),
         Change::LoopDelayed { due_at, .. } => format!("the next is due at {}", seconds(*due_at)),
         Change::LoopEnded { end, .. } => format!("the loop ends: {}", end.as_str()),
         Change::Recorded { action, status, .. } => format!("{action} is {}", status.as_str()),
