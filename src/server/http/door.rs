@@ -79,7 +79,7 @@ impl Listener for Door {
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
                     self.crowd.thin();
-                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    tokio::time::sleep(Duration::from_millis(10)).await;
                     continue;
                 }
             };
