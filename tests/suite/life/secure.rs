@@ -310,6 +310,8 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
         let mut run = place.follow(&args);
         waiting(&mut run);
         run.kill();
+        let signal = ["signal", "s", "go", "--state-key", &good];
+        assert!(place.run(&signal).status.success());
         for key in [&["--state-key", &*bad][..], &[]] {
             let resumed = place.run(&[&["resume", "s"][..], key].concat());
             let told = String::from_utf8_lossy(&resumed.stderr).into_owned();
@@ -322,8 +324,6 @@ async fn without_its_key_a_run_is_set_aside_and_not_lost() {
         let signalled = place.run(&["signal", "s", "go"]);
         assert_eq!(signalled.status.code(), Some(8), "{signalled:?}");
         views(&place, "s");
-        let signal = ["signal", "s", "go", "--state-key", &good];
-        assert!(place.run(&signal).status.success());
         let mut resume = place.command(&["resume", "s"]);
         // As systemd hands it over.
         let credentials = place.dir.path().join("credentials");
