@@ -83,65 +83,18 @@ pub enum DurationError {
 /// # Errors
 /// [`DurationError`] when the text is none, or uses years or months.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
-    let syntax = || DurationError::Syntax(text.to_owned());
-    let rest = text.trim().strip_prefix('P').ok_or_else(syntax)?;
-    let (days, clock) = match rest.split_once('T') {
-        Some((_, "")) => return Err(syntax()),
-        Some((days, clock)) => (days, clock),
-        None if rest.is_empty() => return Err(syntax()),
-        None => (rest, ""),
-    };
-    let mut total = Duration::ZERO;
-    for (part, units) in [(days, DAYS.as_slice()), (clock, CLOCK.as_slice())] {
-        // Each unit at most once, in this order.
-        let mut units = units.iter();
-        for piece in part.split_inclusive(|char: char| char.is_ascii_alphabetic()) {
-            let at = piece.len().saturating_sub(1);
-            let (number, unit) = piece.split_at_checked(at).ok_or_else(syntax)?;
-            let unit = units.find(|(name, _)| *name == unit);
-            let (name, seconds) = unit.ok_or_else(syntax)?;
-            let (whole, fraction) = match number.split_once(['.', ',']) {
-                Some((whole, fraction)) if *name == "S" => (whole, Some(fraction)),
-                _ => (number, None),
-            };
-            let count = digits(whole).and_then(|whole| whole.parse::<u32>().ok());
-            let count = count.ok_or_else(syntax)?;
-            let Some(seconds) = seconds else {
-                match count {
-                    0 => continue,
-                    _ => return Err(DurationError::Calendar(text.to_owned())),
-                }
-            };
-            let nanos = match fraction {
-                Some(fraction) => digits(fraction).and_then(nanos).ok_or_else(syntax)?,
-                None => 0,
-            };
-            let length = Duration::new(u64::from(count).saturating_mul(*seconds), nanos);
-            total = total.saturating_add(length);
+    let trimmed = text.trim();
+    match iso8601::parsers::parse_duration(trimmed.as_bytes()) {
+        // What it does not know it leaves over.
+        Ok((rest, _)) if !rest.is_empty() || trimmed.ends_with('T') => {
+            Err(DurationError::Syntax(text.to_owned()))
         }
+        Ok((_, iso8601::Duration::YMDHMS { year, month, .. })) if year != 0 || month != 0 => {
+            Err(DurationError::Calendar(text.to_owned()))
+        }
+        Ok((_, parsed)) => Ok(Duration::from(parsed)),
+        Err(_) => Err(DurationError::Syntax(text.to_owned())),
     }
-    Ok(total)
-}
-
-/// The units before the `T`, in seconds; those without a fixed length have none.
-const DAYS: [(&str, Option<u64>); 4] = [
-    ("Y", None),
-    ("M", None),
-    ("W", Some(604_800)),
-    ("D", Some(86_400)),
-];
-
-/// The units behind it.
-const CLOCK: [(&str, Option<u64>); 3] = [("H", Some(3_600)), ("M", Some(60)), ("S", Some(1))];
-
-fn digits(text: &str) -> Option<&str> {
-    let known = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    known.then_some(text)
-}
-
-/// The nanoseconds of a fraction of a second; what is shorter is left out.
-fn nanos(fraction: &str) -> Option<u32> {
-    format!("{fraction:0<9}").get(..9)?.parse().ok()
 }
 
 /// The ISO 8601 spelling of a duration: `PT1H30M`, `PT0.5S`, `P1D`.
