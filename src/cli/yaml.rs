@@ -11,42 +11,34 @@ const WORDS: [&str; 9] = ["y", "n", "yes", "no", "on", "off", "true", "false", "
 /// A document.
 pub fn to_text(value: &Value) -> String {
     let mut out = String::new();
-    match value {
-        Value::Object(members) if !members.is_empty() => node(&mut out, value, 0),
-        Value::Array(items) if !items.is_empty() => node(&mut out, value, 0),
-        scalar => {
-            let _ = writeln!(out, "{}", in_line(scalar, 0));
-        }
-    }
+    node(&mut out, value, 0);
     out
 }
 
-/// A map or a list, which begins where the text ends.
+/// A map, a list, or what stands on one line, which begins where the text ends.
 fn node(out: &mut String, value: &Value, indent: usize) {
     match value {
-        Value::Object(members) => {
+        Value::Object(members) if !members.is_empty() => {
             for (number, (name, value)) in members.iter().enumerate() {
                 if number > 0 {
                     out.extend(std::iter::repeat_n(' ', indent));
                 }
                 out.push_str(&text(name));
                 out.push(':');
-                match value {
-                    Value::Object(inner) if !inner.is_empty() => {
-                        let _ = write!(out, "\n{:1$}", "", indent + 2);
+                let inner = match value {
+                    Value::Object(inner) if !inner.is_empty() => indent + 2,
+                    Value::Array(inner) if !inner.is_empty() => indent,
+                    _ => {
+                        out.push(' ');
                         node(out, value, indent + 2);
+                        continue;
                     }
-                    Value::Array(inner) if !inner.is_empty() => {
-                        let _ = write!(out, "\n{:1$}", "", indent);
-                        node(out, value, indent);
-                    }
-                    scalar => {
-                        let _ = writeln!(out, " {}", in_line(scalar, indent + 2));
-                    }
-                }
+                };
+                let _ = write!(out, "\n{:inner$}", "");
+                node(out, value, inner);
             }
         }
-        Value::Array(items) => {
+        Value::Array(items) if !items.is_empty() => {
             for (number, item) in items.iter().enumerate() {
                 if number > 0 {
                     out.extend(std::iter::repeat_n(' ', indent));
