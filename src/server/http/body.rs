@@ -4,7 +4,7 @@ use super::door::Line;
 use super::problem::{Kind, Problem};
 use crate::engine::expression::{MAX_WEIGHT, inexact_json, too_heavy, weight_of_json};
 use crate::engine::{Bundle, dialect_of};
-use axum::body::{Bytes, HttpBody};
+use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
@@ -19,6 +19,9 @@ pub const MAX_BODY: usize = 16 << 20;
 
 /// A body that has not come after this time is refused, unless its connection says otherwise.
 const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// A refused body of which nothing came for so long is not waited for.
+const ON_ITS_WAY: Duration = Duration::from_millis(200);
 
 /// The types of a workflow's text.
 const TEXTS: [&str; 5] = [
@@ -209,24 +212,39 @@ fn is_json(essence: &str) -> bool {
     essence == "application/json"
 }
 
+/// Takes what is on its way of a body that is refused: a client that is still sending when the
+/// connection closes would see that, and not why.
+async fn drain(stream: &mut BodyDataStream) {
+    let mut left = 4 * MAX_BODY;
+    while let Ok(Some(Ok(chunk))) = tokio::time::timeout(ON_ITS_WAY, stream.next()).await {
+        let Some(rest) = left.checked_sub(chunk.len()) else {
+            return;
+        };
+        left = rest;
+    }
+}
+
 async fn read(request: Request) -> Result<Bytes, Problem> {
     let too_large = || {
         let detail = format!("a body has {MAX_BODY} bytes at most");
         Problem::new(Kind::TooLarge, detail)
     };
-    if request.body().size_hint().lower() > MAX_BODY as u64 {
-        return Err(too_large());
-    }
     let line = request.extensions().get::<ConnectInfo<Line>>();
     let time = line.map_or(BODY_TIME, |ConnectInfo(line)| line.patience);
     let _sends = line.map(|ConnectInfo(line)| line.place.sends());
     let body = request.into_body();
     let whole = async {
+        let announced = body.size_hint().lower();
         let mut stream = body.into_data_stream();
+        if announced > MAX_BODY as u64 {
+            drain(&mut stream).await;
+            return Err(too_large());
+        }
         let mut bytes = Vec::new();
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(|error| Problem::new(Kind::BadRequest, error.to_string()))?;
             if bytes.len() + chunk.len() > MAX_BODY {
+                drain(&mut stream).await;
                 return Err(too_large());
             }
             bytes.extend_from_slice(&chunk);
