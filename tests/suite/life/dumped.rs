@@ -13,7 +13,7 @@ const STATES: [(&str, &str, &str); 10] = [
     (
         "sleeps",
         "Waiting",
-        "variables: { n: 0 }\nactions:\n  poll:\n    type: until\n    title: Poll\n    condition: '@false'\n    \
+        "variables: { n: 0 }\nactions:\n  poll:\n    type: until\n    description: Poll\n    condition: '@false'\n    \
          delay: PT1H\n    limit: { count: 5, timeout: PT9H }\n    actions:\n      \
          more: { type: incrementVariable, inputs: { name: n, value: 1 } }\n",
     ),

@@ -63,7 +63,7 @@ fn nothing_from_elsewhere_drives_the_terminal() {
     let wild: String = serde_json::from_str(&format!("\"{DRIVES}\"")).unwrap();
     let text = format!(
         "{{\"name\": \"n{DRIVES}\", \"variables\": {{\"v{DRIVES}\": \"{DRIVES}\"}}, \"actions\": {{\
-         \"l{DRIVES}\": {{\"type\": \"until\", \"condition\": \"@true\", \"actions\": {{\
+         \"l{DRIVES}\": {{\"type\": \"doUntil\", \"condition\": \"@true\", \"actions\": {{\
          \"a{DRIVES}\": {{\"type\": \"compose\", \"inputs\": \"{DRIVES}\"}}}}}},\
          \"s\": {{\"type\": \"waitForSignal\", \"signal\": \"go{DRIVES}\", \"timeout\": \"PT1H\"}}}}}}"
     );

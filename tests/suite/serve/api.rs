@@ -121,7 +121,10 @@ async fn runs_are_listed_in_pages_that_stand_still() {
         .await;
     assert_eq!(odd["runs"].as_array().unwrap().len(), 3);
     let (_, none) = server.get("/v1/runs?workflow=other").await;
-    assert_eq!(none, json!({ "runs": [], "more": 0, "next": null }));
+    assert_eq!(
+        none,
+        json!({ "runs": [], "more": 0, "unfinished": 0, "next": null })
+    );
     assert_eq!(server.get("/v1/runs?status=asleep").await.0, 400);
     assert_eq!(server.get("/v1/runs?colour=red").await.0, 400);
     for (list, most) in [("runs", 1_000), ("workflows", 1_000), ("dump", 200)] {
