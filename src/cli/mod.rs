@@ -104,7 +104,6 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     let global = &arguments.global;
     enough(Resource::RLIMIT_NOFILE, FILES, "open files", "ulimit -n")?;
     enough(Resource::RLIMIT_AS, MEMORY, "bytes of memory", "ulimit -v")?;
-    enough_threads()?;
     if now() < Timestamp(0) {
         // Nothing in the store could be in order.
         let message = "the clock of this machine stands before 1970: set it";
@@ -154,9 +153,12 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
 /// A store, a socket and a runtime need this many open files; without them the runtime panics.
 const FILES: u64 = 32;
 
-/// Each thread takes 64 MiB of addresses for its heap, and the database reads its files through some
-/// threads of its own. With less a process aborts in the middle of its work.
-const MEMORY: u64 = 512 << 20;
+/// Each thread may take 64 MiB of addresses for its heap, and the database has many threads of its
+/// own. With 1 GB some processes still hung or crashed in the database.
+const MEMORY_OF_A_STORE: u64 = 2 << 30;
+
+/// What only looks at a file needs less.
+const MEMORY: u64 = 256 << 20;
 
 fn enough(resource: Resource, least: u64, what: &str, raise: &str) -> Result<(), Failure> {
     match getrlimit(resource) {
@@ -219,6 +221,13 @@ fn block_on<T>(
     runtime: &mut Builder,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
+    enough(
+        Resource::RLIMIT_AS,
+        MEMORY_OF_A_STORE,
+        "bytes of memory",
+        "ulimit -v",
+    )?;
+    enough_threads()?;
     let runtime = runtime.enable_all().build().map_err(Failure::Machine)?;
     let done = runtime.block_on(work);
     // Whatever still runs was told to stop: nobody waits for it.
