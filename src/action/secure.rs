@@ -5,8 +5,10 @@
 use super::secrets::Mask;
 use crate::expression::{Secure, Value};
 use crate::model::{Fault, Request};
+use percent_encoding::percent_decode_str;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use url::Url;
 
 /// Shorter texts are found in anything.
 const SHORTEST: usize = 4;
@@ -98,16 +100,27 @@ fn collect(value: &Value, secure: bool, found: &mut dyn FnMut(&str)) {
     }
 }
 
-/// A text and the words in it: what was computed may hold more than what was secure (`Bearer …`).
+/// A text and the words in it: what was computed may hold more than what was secure (`Bearer …`,
+/// `?token=…`). The host of an address is the author's own.
 fn parts(text: &str, shortest: usize) -> impl Iterator<Item = String> + '_ {
-    let whole = std::iter::once(text.trim());
+    let host = Url::parse(text.trim()).ok();
+    let host = host.and_then(|url| url.host_str().map(str::to_owned));
     let words = text.split(|c: char| c.is_whitespace() || "\"',;&".contains(c));
+    let pieces = text.split(|c: char| c.is_whitespace() || "\"',;&=?#/:@|<>(){}[]".contains(c));
+    let pieces = pieces.filter(move |piece| host.as_deref() != Some(*piece));
     // Among words only those that can be one: an author's own text beside it is not.
-    let words = words.filter(|word| word.len() >= SHORTEST_ECHO);
-    let all = whole
-        .chain(words)
-        .filter(move |part| part.len() >= shortest);
-    all.map(str::to_owned)
+    let within = words
+        .chain(pieces)
+        .filter(|word| word.len() >= SHORTEST_ECHO);
+    let within = within.flat_map(|word| [word.to_owned(), decoded(word)]);
+    std::iter::once(text.trim().to_owned())
+        .filter(move |whole| whole.len() >= shortest)
+        .chain(within)
+}
+
+/// A word of an address as whoever reads it may say it.
+fn decoded(word: &str) -> String {
+    percent_decode_str(word).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -142,6 +155,20 @@ mod tests {
         assert!(matches!(revealed.outcome(Ok(echo)), Ok(Value::Secure(_))));
         let other = Value::from_pairs([("method", Value::from("POST"))]);
         assert_eq!(revealed.outcome(Ok(other.clone())), Ok(other));
+        // In an address, in what follows a name, and as whoever reads it decodes it.
+        for whole in [
+            "https://example.org/q?token=tok-123456&x=1",
+            "https://example.org/users/tok-123456/all",
+            "user:tok-123456",
+            "token=tok%2D123456",
+        ] {
+            let inputs = Value::from_pairs([("uri", Value::from(whole).secure())]);
+            let revealed = super::revealed(&request(inputs)).unwrap();
+            let echo = Value::from("you sent tok-123456");
+            assert!(matches!(revealed.outcome(Ok(echo)), Ok(Value::Secure(_))));
+            let link = Value::from("https://example.org/next");
+            assert_eq!(revealed.outcome(Ok(link.clone())), Ok(link));
+        }
         // All inputs hidden: only what was computed from something secure is looked for.
         let all = super::revealed(&request(inputs.secure())).unwrap();
         let other = Value::from_pairs([("method", Value::from("POST"))]);
