@@ -154,6 +154,12 @@ impl Job {
             );
             Fault::new(fault_kind::DENIED, message)
         })?;
+        if let Some(target) = &place.target
+            && let Ok(old) = std::fs::metadata(target)
+        {
+            // Who may not read the file may not read the rows that are to replace it.
+            file.set_permissions(old.permissions()).map_err(told)?;
+        }
         // However it is called, it is one file.
         let path = std::fs::canonicalize(&place.path).map_err(told)?;
         let real = path.display().to_string();

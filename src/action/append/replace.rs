@@ -7,6 +7,7 @@ use crate::expression::{Object, Value};
 use crate::model::Fault;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// So many links are followed to a file that is not there yet.
@@ -61,6 +62,7 @@ pub(super) fn copy(from: &str, to: &str, length: u64) -> Result<(), Fault> {
     let copied = || {
         let mut source = File::open(from)?.take(length);
         let mut new = OpenOptions::new()
+            .mode(0o600)
             .create(true)
             .write(true)
             .truncate(true)
