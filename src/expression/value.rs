@@ -366,8 +366,11 @@ impl<'de> Deserialize<'de> for Value {
                 let int = i64::try_from(value).map(Value::Int);
                 int.map_err(|_| E::custom(format!("the number {value} does not fit 64 bits")))
             }
-            fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-                Ok(Value::Float(value))
+            fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+                match value.is_finite() {
+                    true => Ok(Value::Float(value)),
+                    false => Err(E::custom("infinity and not-a-number are no values")),
+                }
             }
             fn visit_str<E>(self, value: &str) -> Result<Value, E> {
                 Ok(Value::text(value))
