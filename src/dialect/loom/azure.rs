@@ -232,6 +232,18 @@ impl Loom<'_> {
             self.reader
                 .warning("not-supported", split.key_span, what, hint);
         }
+        if let Some(configuration) = fields.get("runtimeConfiguration")
+            && let Some(entries) = configuration.value.entries()
+            && let Some(data) = entries
+                .iter()
+                .find(|entry| entry.key.eq_ignore_ascii_case("secureData"))
+        {
+            let what = "`secureData` of a trigger hides nothing here: its input lies readable in \
+                        the store";
+            let hint = "declare a parameter of type `securestring` for what nobody is to see";
+            self.reader
+                .warning("not-supported", data.key_span, what, hint);
+        }
         let is_recurrence = label.is_some_and(|label| label.eq_ignore_ascii_case("Recurrence"));
         let schedule = fields
             .get("recurrence")
