@@ -383,20 +383,27 @@ impl<'a> Stepper<'a> {
         let failed = status(index)?;
         let named = |takes: bool, ended: Status| {
             let mut nodes = nodes.iter().enumerate();
-            let (_, node) = nodes.find(|(at, node)| {
+            let found = nodes.find(|(at, node)| {
                 let mut after = node.after.iter();
                 let wanted = after.find(|(before, _)| *before == index);
                 wanted.is_some_and(|(_, wanted)| wanted.contains(&failed) == takes)
                     && status(*at) == Some(ended)
-            })?;
-            Some(&self.program.action(node.action)?.name)
+            });
+            found.map(|(at, _)| at)
         };
+        let name = |at: usize| Some(&self.program.action(nodes.get(at)?.action)?.name);
         let handler = named(true, Status::Succeeded)?;
         let skipped = named(false, Status::Skipped)?;
+        let ends: Option<Vec<String>> = last_behind(nodes, &[handler, skipped])
+            .into_iter()
+            .map(|at| Some(format!("{}: [Succeeded, Skipped]", name(at)?)))
+            .collect();
         Some(format!(
-            "; it was handled by `{handler}`, but `{skipped}` was skipped because of it: end with an \
-             action that takes both, runAfter: {{ {handler}: [Succeeded, Skipped], {skipped}: \
-             [Succeeded, Skipped] }}"
+            "; it was handled by `{}`, but `{}` was skipped because of it: end with an action that \
+             takes both, runAfter: {{ {} }}",
+            name(handler)?,
+            name(skipped)?,
+            ends?.join(", ")
         ))
     }
 
@@ -568,4 +575,26 @@ fn bad_items(scope: &Scope, items: &Value, length: Option<usize>) -> Fault {
         None => format!("foreach `{name}` needs an array, not {}", items.kind()),
     };
     Fault::new(fault_kind::EXPRESSION, message)
+}
+
+/// The last actions of what comes after these, themselves where nothing does: in that order.
+fn last_behind(nodes: &[DagNode], from: &[usize]) -> Vec<usize> {
+    let behind = |at: usize| {
+        let waits = move |node: &DagNode| node.after.iter().any(|(before, _)| *before == at);
+        (0..nodes.len()).filter(move |next| nodes.get(*next).is_some_and(waits))
+    };
+    let (mut last, mut seen) = (Vec::new(), Vec::from(from));
+    let mut open: Vec<usize> = from.iter().rev().copied().collect();
+    while let Some(at) = open.pop() {
+        if behind(at).next().is_none() {
+            last.push(at);
+        }
+        for next in behind(at) {
+            if !seen.contains(&next) {
+                seen.push(next);
+                open.push(next);
+            }
+        }
+    }
+    last
 }

@@ -201,6 +201,16 @@ fn a_failure_that_was_handled_beside_a_skipped_action_says_so_and_what_to_do() {
     let after = "runAfter: { expired: [Succeeded, Skipped], decide: [Succeeded, Skipped] }";
     let text = format!("{HANDLED}  end: {{ type: compose, inputs: 3, {after} }}\n");
     assert_eq!(fails(&text).status(), RunStatus::Succeeded);
+    // Behind longer branches, too.
+    let longer = format!(
+        "{HANDLED}  told: {{ type: compose, inputs: 4, runAfter: {{ expired: [Succeeded] }} }}\n  \
+         more: {{ type: compose, inputs: 5, runAfter: {{ decide: [Succeeded] }} }}\n"
+    );
+    let after = "runAfter: { told: [Succeeded, Skipped], more: [Succeeded, Skipped] }";
+    let error = fails(&longer).error();
+    assert!(error.contains(after), "{error}");
+    let text = format!("{longer}  end: {{ type: compose, inputs: 3, {after} }}\n");
+    assert_eq!(fails(&text).status(), RunStatus::Succeeded);
     // And nothing is said of one that nobody handled.
     let alone = HANDLED.replace("[Failed]", "[TimedOut]");
     assert_eq!(
