@@ -38,8 +38,9 @@ fn denied_here(policy: Policy, members: &Object) -> Option<String> {
             "a command cannot be asked here: --allow-shell",
         ));
     }
-    if !policy.files && has("api_key_file") {
-        return Some(String::from("a file cannot be read here: --allow-files"));
+    // Its content goes to an address that the guest may choose.
+    if !policy.shell && has("api_key_file") {
+        return Some(String::from("a file cannot be read here: --allow-shell"));
     }
     let elsewhere = has("base_url") || has("api_base");
     if elsewhere && !has("api_key") && !has("api_key_file") {
