@@ -6,7 +6,6 @@ use crate::serve::{COUNT, PATIENCE, SLEEP, Server, client, with};
 use reqwest::Method;
 use serde_json::json;
 use std::fs;
-use std::io::Read as _;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
@@ -97,13 +96,7 @@ fn a_run_whose_store_went_away_ends() {
         run.until("TimerSet", "nap");
         take_away(&place.state(), how);
         let (status, after) = end(&mut run.child);
-        let mut said = String::new();
-        run.child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut said)
-            .unwrap();
+        let said = run.said();
         assert_eq!(status.code(), Some(8), "{how}: {said}");
         assert!(after < 2 * NOTICED, "{how}: after {after:?}");
         assert!(said.contains("the store is gone"), "{how}: {said}");

@@ -72,6 +72,14 @@ impl Place {
 }
 
 impl Following {
+    /// What it says on standard error until it closes that.
+    pub fn said(&mut self) -> String {
+        let mut said = String::new();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        said
+    }
+
     /// Starts a command that is followed.
     pub fn of(mut command: Command) -> Self {
         let mut child = command.args(["--events", "jsonl"]).spawn().unwrap();

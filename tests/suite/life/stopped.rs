@@ -4,7 +4,6 @@ use super::process::{Following, Place};
 use crate::serve::{Server, Start};
 use nix::sys::signal::Signal::{self, SIGHUP, SIGINT, SIGTERM};
 use serde_json::json;
-use std::io::Read;
 use std::path::Path;
 
 const NAP: &str = "
@@ -18,13 +17,7 @@ outputs: \"@outputs('before')\"
 /// Sends a signal; gives the exit code and what was said on standard error.
 fn told(mut run: Following, signal: Signal) -> (Option<i32>, String) {
     send(&run, signal);
-    let mut said = String::new();
-    run.child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
+    let said = run.said();
     (run.child.wait().unwrap().code(), said)
 }
 
