@@ -19,7 +19,7 @@ pub const CONFIG: Configuration<LittleEndian, Varint, Limit<{ 64 << 20 }>> =
 static RUN: LazyLock<RunState> = LazyLock::new(|| {
     let bytes = &include_bytes!("../../run.bin")[..];
     bincode::decode_from_slice(bytes, CONFIG)
-        .expect("tests/suite/intake.rs writes it")
+        .expect("tests/suite/fuzz/intake.rs writes it")
         .0
 });
 

@@ -4,7 +4,7 @@
 use super::process::Place;
 use super::prune::fill;
 use crate::serve::{COUNT, SLEEP, Server};
-use crate::store_damage::copy;
+use crate::store::damage::copy;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

@@ -2,7 +2,7 @@
 //! same wherever the cut fell. And a store whose run leads in a circle can be looked at.
 
 use super::process::Place;
-use crate::store_contract::{commit, ok};
+use crate::store::contract::{commit, ok};
 use crate::support::serve;
 use axum::Router;
 use axum::extract::{Path, Query};

@@ -3,8 +3,8 @@
 
 use super::process::Place;
 use crate::serve::{COUNT, Server, Start};
-use crate::store_contract::{commit, ok};
-use crate::store_damage::open_again;
+use crate::store::contract::{commit, ok};
+use crate::store::damage::open_again;
 use crate::support::serve;
 use axum::Router;
 use axum::extract::State;

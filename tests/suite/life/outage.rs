@@ -3,7 +3,7 @@
 
 use super::process::Place;
 use crate::serve::{COUNT, Server, Start, answer, with};
-use crate::store_power::strace_works;
+use crate::store::power::strace_works;
 use crate::support::lacking;
 use serde_json::json;
 use std::os::unix::process::CommandExt;

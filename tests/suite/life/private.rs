@@ -3,7 +3,7 @@
 
 use super::process::Place;
 use crate::serve::COUNT;
-use crate::store_power::{Done, recorded_of, strace_works};
+use crate::store::power::{Done, recorded_of, strace_works};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use super::process::Place;
 use crate::serve::{COUNT, SLEEP, Server, Start};
-use crate::store_contract::{commit, noise};
+use crate::store::contract::{commit, noise};
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -3,7 +3,7 @@
 
 use super::process::Place;
 use crate::serve::{Server, answer, client};
-use crate::store_damage::open_again;
+use crate::store::damage::open_again;
 use chrono::{DateTime, NaiveDateTime};
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@
 //! for more kills, `WINDLASS_BIN` for another binary, such as a release.
 
 use super::{PATIENCE, Server, Start};
-use crate::store_damage::from_env;
+use crate::store::damage::from_env;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;

@@ -4,7 +4,7 @@
 //! `WINDLASS_FUZZ_SEED` others.
 
 use super::{COUNT, PATIENCE, SLEEP, Server, Start};
-use crate::store_damage::{Dice, from_env};
+use crate::store::damage::{Dice, from_env};
 use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::{Value, json};

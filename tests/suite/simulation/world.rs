@@ -2,7 +2,7 @@
 //! the same request, and keeps account of who asked.
 
 use super::books::{Books, lock};
-use crate::store_contract::noise;
+use crate::store::contract::noise;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};

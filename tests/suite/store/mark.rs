@@ -2,11 +2,11 @@
 //! missing, not what was written, or of another time is damage, and so is a mark without its log. All
 //! commands refuse such a store by name, whether they open it or only look.
 
-use super::life::process::Place;
-use super::serve::COUNT;
-use super::store_contract::commit;
-use super::store_damage::{Dice, copy, from_env, open_again};
-use super::support::alone;
+use crate::life::process::Place;
+use crate::serve::COUNT;
+use crate::store::contract::commit;
+use crate::store::damage::{Dice, copy, from_env, open_again};
+use crate::support::alone;
 use std::fs;
 use std::path::Path;
 use windlass::engine::doctor::{examine, repair};

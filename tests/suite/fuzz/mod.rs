@@ -3,7 +3,9 @@
 //! `WINDLASS_FUZZ=N` for more inputs, `WINDLASS_FUZZ_SEED` for others. Workflows and records:
 //! `intake.rs`; requests and frames: `serve/fuzz.rs`.
 
-#[path = "../../fuzz/src/checks/mod.rs"]
+mod intake;
+
+#[path = "../../../fuzz/src/checks/mod.rs"]
 pub mod checks;
 
 use rand::rngs::StdRng;
@@ -85,7 +87,7 @@ const PIECES: [&str; 48] = [
 ];
 
 pub fn seeds() -> Vec<String> {
-    let reference = include_str!("../expressions/reference.txt").lines();
+    let reference = include_str!("../../expressions/reference.txt").lines();
     let expressions = reference
         .filter_map(|line| line.split(" | ").nth(1))
         .flat_map(|text| [format!("@{text}"), format!("a @{{{text}}} b")]);

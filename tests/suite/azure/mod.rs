@@ -1,5 +1,7 @@
 //! Logic Apps definitions in the shapes they come in.
 
+mod samples;
+
 use crate::support;
 use axum::Router;
 use axum::http::StatusCode;

@@ -1,6 +1,8 @@
 //! Loom files as they are meant to be written: the seed's examples as bare actions, and the
 //! same content in YAML and JSON.
 
+mod cli;
+
 use windlass::dialect::{self, Caps};
 use windlass::hir::Workflow;
 use windlass::source::Bundle;

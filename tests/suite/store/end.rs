@@ -5,9 +5,9 @@
 //!
 //! `WINDLASS_END_POINTS` tries more places, `WINDLASS_DAMAGE_SEED` others.
 
-use super::store_contract::{commit, hash, noise};
-use super::store_damage::{Dice, from_env};
-use super::support::alone;
+use crate::store::contract::{commit, hash, noise};
+use crate::store::damage::{Dice, from_env};
+use crate::support::alone;
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;

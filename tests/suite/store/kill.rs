@@ -4,8 +4,8 @@
 //! kills it at a random moment, again and again on the same store. `WINDLASS_KILLS` kills it
 //! more often.
 
-use super::store_contract::{commit, iteration, noise};
-use super::store_damage::{Dice, everything, open_again};
+use crate::store::contract::{commit, iteration, noise};
+use crate::store::damage::{Dice, everything, open_again};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -41,7 +41,7 @@ fn write_for_ever(store: &SledStore, half: usize) {
             Ok(stored) => (stored.header.revision, stored.state),
             Err(_) => (
                 0,
-                RunState::new(id.as_str().into(), super::store_contract::hash(1)),
+                RunState::new(id.as_str().into(), crate::store::contract::hash(1)),
             ),
         })
         .collect();
@@ -146,7 +146,7 @@ fn write_and_kill(dir: &Path, lines: u64) -> BTreeMap<String, u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "store_kill::store_kill_writer",
+            "store::kill::store_kill_writer",
             "--nocapture",
             "-q",
         ])

@@ -2,8 +2,8 @@
 //! open, or a read may fail, with an error that says so; what is read without an error is what
 //! was written. Nothing panics.
 
-use super::store_contract::{commit, hash, iteration, loop_state, noise, source};
-use super::support::alone;
+use crate::store::contract::{commit, hash, iteration, loop_state, noise, source};
+use crate::support::alone;
 use nix::fcntl::{Flock, FlockArg};
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -3,11 +3,11 @@
 //!
 //! `WINDLASS_REPAIR_POINTS` damages more places.
 
-use super::store_contract::{commit, hash, noise, source};
-use super::store_damage::{
+use crate::store::contract::{commit, hash, noise, source};
+use crate::store::damage::{
     Dice, RUNS, copy, damage, database, files, from_env, id, open_again, sample,
 };
-use super::support::alone;
+use crate::support::alone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

@@ -6,9 +6,9 @@
 //! `WINDLASS_POWER_CUTS` cuts at more points. Where there is no strace, or no right to mount, the
 //! test says so and ends.
 
-use super::store_contract::{commit, iteration, noise};
-use super::store_damage::{Dice, open_again};
-use super::support::{lacking, this_test_binary};
+use crate::store::contract::{commit, iteration, noise};
+use crate::store::damage::{Dice, open_again};
+use crate::support::{lacking, this_test_binary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -69,7 +69,7 @@ fn writer() {
     let store = SledStore::open(Path::new(&dir)).unwrap();
     let mut states: Vec<(u64, RunState)> = (0..RUNS)
         .map(|run| {
-            let hash = super::store_contract::hash(1);
+            let hash = crate::store::contract::hash(1);
             (0, RunState::new(id(run).as_str().into(), hash))
         })
         .collect();
@@ -482,7 +482,7 @@ pub fn strace_works() -> bool {
 
 /// Records a writer of so many groups in `dir`.
 fn record(dir: &Path, log: &Path, groups: u64) -> Vec<Done> {
-    let mut writer = this_test_binary("store_power::writer");
+    let mut writer = this_test_binary("store::power::writer");
     writer.env(DIR, dir).env(GROUPS, groups.to_string());
     recorded_of(&writer, dir, log, &[], &[0])
 }
@@ -586,7 +586,7 @@ fn many_writers_at_once_leave_no_more_unsynced_than_one() {
     }
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("state");
-    let mut crowd = this_test_binary("store_power::crowd");
+    let mut crowd = this_test_binary("store::power::crowd");
     crowd.env(DIR, &dir);
     // A sync takes so long that all the others come meanwhile.
     let slow = ["-e", "inject=fdatasync:delay_enter=50000"];
@@ -621,7 +621,7 @@ fn the_names_on_the_way_to_a_new_store_are_durable_before_anything_is_acknowledg
     }
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("one").join("two").join("state");
-    let mut writer = this_test_binary("store_power::writer");
+    let mut writer = this_test_binary("store::power::writer");
     writer.env(DIR, &dir).env(GROUPS, "1");
     let done = recorded_of(&writer, place.path(), &place.path().join("log"), &[], &[0]);
     let first = done
@@ -857,7 +857,7 @@ fn an_ext4_image_copied_at_an_acknowledgement_has_what_was_acknowledged() {
     };
     let groups = u64::try_from(cuts(40)).unwrap().min(400);
     let mut writer = Writer(
-        this_test_binary("store_power::writer")
+        this_test_binary("store::power::writer")
             .env(DIR, mounted.0.join("state"))
             .env(GROUPS, (groups + 1).to_string())
             .stdin(Stdio::piped())

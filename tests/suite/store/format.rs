@@ -1,7 +1,7 @@
 //! The format of the store, as docs/store-format.md draws it: the hexdump there is that of a real
 //! store, byte for byte. Whoever changes the format changes the page, and its version.
 
-use super::store_damage::database;
+use crate::store::damage::database;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +23,7 @@ actions:
     actions: { sleep: { type: wait, interval: PT1M } }
 ";
 
-const PAGE: &str = include_str!("../../docs/store-format.md");
+const PAGE: &str = include_str!("../../../docs/store-format.md");
 const BEGIN: &str = "<!-- hexdump -->\n```text\n";
 const END: &str = "```\n<!-- end of hexdump -->";
 

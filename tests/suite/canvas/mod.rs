@@ -11,6 +11,8 @@
 //!
 //! Its runners are commands of this machine; `cat` answers with its prompt.
 
+mod cli;
+
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

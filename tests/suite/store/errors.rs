@@ -4,9 +4,9 @@
 //!
 //! `WINDLASS_ERRORS` asks for so many places of each kind.
 
-use super::store_damage::from_env;
-use super::store_full::{Disturbed, goes_on_after};
-use super::store_power::strace_works;
+use crate::store::damage::from_env;
+use crate::store::full::{Disturbed, goes_on_after};
+use crate::store::power::strace_works;
 use std::collections::BTreeMap;
 use std::fs;
 

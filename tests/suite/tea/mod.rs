@@ -12,6 +12,9 @@
 //!   URL is the input `llm`,
 //! - `requests.json`: for each request that the model's server got, texts that are in it.
 
+mod branches;
+mod env;
+
 use crate::support::serve;
 use axum::Router;
 use axum::extract::State;

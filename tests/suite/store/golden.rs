@@ -2,8 +2,8 @@
 //! it did, and its runs go on to their ends. `cargo test --test suite store_golden::generate --
 //! --ignored` writes the one of this format, once, when the format is decided.
 
-use super::store_damage::copy;
-use super::support::alone;
+use crate::store::damage::copy;
+use crate::support::alone;
 use serde_json::Value as Json;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 //! called by its name, and another process that makes the same store at the same moment is no
 //! error. strace fails, interrupts and holds the calls.
 
-use super::life::process::Place;
-use super::store_power::strace_works;
+use crate::life::process::Place;
+use crate::store::power::strace_works;
 use serde_json::json;
 use std::fs;
 use std::process::{Command, Output};

@@ -1,6 +1,6 @@
 //! What every store must do, run against each of them.
 
-use super::support::alone;
+use crate::support::alone;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,8 @@
 //! A disk that is full, files that may not grow, and too few descriptors: a clear error (exit code
 //! 8), nothing acknowledged is lost, nothing is damaged, and the run goes on when there is room.
 
-use super::store_contract::{commit, noise};
-use super::support::{alone, lacking};
+use crate::store::contract::{commit, noise};
+use crate::support::{alone, lacking};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

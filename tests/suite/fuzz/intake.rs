@@ -2,9 +2,9 @@
 //! or hangs. Inputs are made from a seed out of the files of the tests and examples;
 //! `WINDLASS_FUZZ` makes more. Expressions and templates: `fuzz.rs`.
 
-use super::store_damage::{Dice, from_env};
-use super::support::this_test_binary;
 use crate::fuzz::checks;
+use crate::store::damage::{Dice, from_env};
+use crate::support::this_test_binary;
 use std::fs;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -157,8 +157,8 @@ actions:
 /// The rows of a store in which a run went on for a while, as their bytes, each with its family.
 fn rows() -> Vec<(u8, Vec<u8>)> {
     let dir = tempfile::tempdir().unwrap();
-    super::store_damage::sample(dir.path(), false);
-    let database = super::store_damage::database(dir.path());
+    crate::store::damage::sample(dir.path(), false);
+    let database = crate::store::damage::database(dir.path());
     let rows = database.iter().map(Result::unwrap);
     // Version, two bytes for further pieces, and a checksum at the end.
     let whole = rows.filter(|(_, value)| value.len() > 7 && value[1..3] == [0, 0]);
@@ -305,7 +305,7 @@ fn seeds_of_the_fuzzers() {
             write("source", &name, format!("{kind}{text}").as_bytes());
         }
     }
-    let reference = include_str!("../expressions/jinja.txt").lines();
+    let reference = include_str!("../../expressions/jinja.txt").lines();
     let templates = reference.filter_map(|line| Some(line.split_once(" => ")?.0.to_owned()));
     let expressions = crate::fuzz::seeds().into_iter();
     for (n, text) in expressions.chain(templates).enumerate() {
@@ -398,7 +398,7 @@ fn measured() {
 
 /// The exit code, the time of the processor in milliseconds and the most memory in KiB.
 fn used_by(args: &[&str]) -> (i64, i64, i64) {
-    let output = this_test_binary("intake::measured")
+    let output = this_test_binary("fuzz::intake::measured")
         .env(ARGS, serde_json::to_string(args).unwrap())
         .output()
         .unwrap();

@@ -1,0 +1,14 @@
+//! What a store keeps and finds, whatever happens to its process, its disk and its files.
+
+mod calls;
+pub mod contract;
+pub mod damage;
+mod end;
+mod errors;
+mod format;
+mod full;
+mod golden;
+mod kill;
+mod mark;
+pub mod power;
+mod repair;
