@@ -4,12 +4,12 @@
 
 use super::codec;
 use super::deflate::Deflater;
-use super::head::{Head, Root, StoredHead};
+use super::header::{Head, Root, StoredHead};
 use super::journal;
 use super::keys::{self, Family};
 use super::kv::Kv;
 use super::rows::{Rows, corrupt};
-use super::stage::{Put, Stage, Unfit};
+use super::write_batch::{Put, Stage, Unfit};
 use super::{Commit, Committed, Placement, StoreError};
 use crate::machine::Receipt;
 use crate::model::Name;

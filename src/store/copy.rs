@@ -3,16 +3,17 @@
 //! all of it is durable. The store that is copied may be written to meanwhile; what the copy has is what
 //! that was at one moment, at the end.
 
-use super::check::Checkup;
 use super::codec;
+use super::integrity::Checkup;
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
-use super::making::{create_directories, fresh_store};
-use super::repair::{exchange, lock, swap};
 use super::rows::{Rows, corrupt};
+use super::sled::creation_lock::{create_directories, fresh_store};
+use super::sled::mark;
+use super::sled::repair::{exchange, lock, swap};
 use super::sled::{DIRECTORY, Sled};
-use super::stage::Stage;
-use super::{SledStore, Store, StoreError, mark};
+use super::write_batch::Stage;
+use super::{SledStore, Store, StoreError};
 use nix::fcntl::FlockArg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

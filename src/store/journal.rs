@@ -5,7 +5,7 @@
 
 use super::codec::{self, BadRecord};
 use super::deflate::{self, Deflater};
-use super::head::Sums;
+use super::header::Sums;
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
 use super::rows::{Rows, corrupt};

@@ -1,7 +1,7 @@
 //! What the store's rows need of a database: sorted keys, atomic groups of writes, and a way to
 //! make them durable. Fulfilled by `memory` and `sled`; nothing of either is seen beyond this.
 
-use super::stage::Stage;
+use super::write_batch::Stage;
 use super::{MemoryStore, StoreError};
 use std::ops::Bound;
 

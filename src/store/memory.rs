@@ -5,7 +5,7 @@
 use super::StoreError;
 use super::kv::{Kv, KvError, KvRow, Range};
 use super::rows::{Retention, Rows};
-use super::stage::Stage;
+use super::write_batch::Stage;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 

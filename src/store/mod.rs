@@ -2,47 +2,38 @@
 //! One contract suite holds for all of them. This room never schedules anything and no type of a
 //! database leaks out of it.
 
-mod check;
 mod codec;
 mod commit;
+mod compaction;
 mod copy;
 mod deflate;
-mod glance;
-mod head;
+mod header;
+mod integrity;
 mod journal;
-mod key;
 mod keys;
 mod kv;
-mod log_pages;
-mod log_reader;
-mod log_segment;
-mod making;
-mod mark;
 pub mod memory;
 mod named;
-mod park;
 mod presence;
+mod quarantine;
 mod raw;
-mod repair;
 mod rows;
-mod salvage;
 pub mod sled;
 mod squeeze;
-mod stage;
-mod tidy;
-mod waker;
+mod state_key;
+mod write_batch;
 
-pub use check::{Checkup, Wrong};
 pub use copy::{compact, restore};
-pub use glance::{glance, open_to_look};
-pub use key::StateKey;
+pub use integrity::{Checkup, Wrong};
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
 pub use raw::{RawRow, raw_record};
-pub use repair::{Repaired, look, repair, written};
 pub use rows::{FORMAT, Retention};
-pub use salvage::Salvaged;
+pub use sled::read_only::{glance, open_to_look};
+pub use sled::repair::{Repaired, look, repair, written};
+pub use sled::salvage::Salvaged;
 pub use sled::{SledOptions, SledStore};
+pub use state_key::StateKey;
 
 use crate::expression::Sealer;
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, Receipt, RunState, RunStatus};

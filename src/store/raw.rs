@@ -3,7 +3,7 @@
 //! never changes a store.
 
 use super::codec::{self, BadRecord};
-use super::head::{Root, StoredHead};
+use super::header::{Root, StoredHead};
 use super::journal::{Kept, Line, changes};
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};

@@ -3,7 +3,7 @@
 
 use super::codec::{self, BadRecord};
 use super::commit::Writer;
-use super::head::{Root, StoredHead};
+use super::header::{Root, StoredHead};
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::{

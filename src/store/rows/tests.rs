@@ -56,7 +56,7 @@ impl Kv for Failing {
         self.memory.range(range)
     }
 
-    fn apply(&self, stage: &super::super::stage::Stage) -> Result<(), KvError> {
+    fn apply(&self, stage: &super::super::write_batch::Stage) -> Result<(), KvError> {
         self.memory.apply(stage)
     }
 

@@ -3,15 +3,15 @@
 //! done where there is no room or no right to. What is not plain to see, whole and vouched for is left
 //! to the database, which finds out what is wrong. It writes nothing.
 
+use super::DIRECTORY;
 use super::log_pages::Pages;
 use super::log_reader::Log;
 use super::mark;
-use super::memory::Memory;
 use super::repair::lock;
-use super::rows::{Retention, Rows, corrupt};
 use super::salvage::VOUCH;
-use super::sled::DIRECTORY;
-use super::{Checkup, MemoryStore, SledStore, Store, StoreError};
+use crate::store::memory::Memory;
+use crate::store::rows::{Retention, Rows, corrupt};
+use crate::store::{Checkup, MemoryStore, SledStore, Store, StoreError};
 use nix::fcntl::FlockArg;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub fn glance(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
 
 /// What was acknowledged of a database that this process has, and that takes no writes; none when there
 /// is more on the disk, of which nobody knows whether it is durable.
-pub(super) fn at_rest(path: &Path) -> Option<MemoryStore> {
+pub(in crate::store) fn at_rest(path: &Path) -> Option<MemoryStore> {
     let store = read(path, LARGE).ok().flatten()?;
     let last = store.root().ok()??.group;
     (mark::acknowledged(path).ok()? == last).then_some(store)

@@ -2,13 +2,13 @@
 //! and puts that in its place. The damaged one is kept beside it, as it was found; nothing is ever
 //! written to it.
 
-use super::kv::{Kv, prefixed};
 use super::mark;
-use super::memory::{Memory, MemoryStore};
-use super::rows::{Retention, Rows, corrupt};
 use super::salvage::{Salvaged, read_all, rebuild};
-use super::sled::{DIRECTORY, Sled};
-use super::{Checkup, StoreError};
+use super::{DIRECTORY, Sled};
+use crate::store::kv::{Kv, prefixed};
+use crate::store::memory::{Memory, MemoryStore};
+use crate::store::rows::{Retention, Rows, corrupt};
+use crate::store::{Checkup, StoreError};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use nix::unistd::Pid;
@@ -73,7 +73,11 @@ pub fn written(dir: &Path) -> Result<MemoryStore, StoreError> {
 }
 
 /// The lock that the database takes, or one that keeps it away.
-pub(super) fn lock(dir: &Path, path: &Path, how: FlockArg) -> Result<Flock<File>, StoreError> {
+pub(in crate::store) fn lock(
+    dir: &Path,
+    path: &Path,
+    how: FlockArg,
+) -> Result<Flock<File>, StoreError> {
     let log = File::open(path.join("db")).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => corrupt("its log `store/db` is missing"),
         _ => StoreError::Io(error),
@@ -108,14 +112,19 @@ fn renew(path: &Path, fresh: &Path) -> Result<Salvaged, StoreError> {
 }
 
 /// Puts each of two directories in the place of the other, in one step.
-pub(super) fn swap(one: &Path, other: &Path) -> io::Result<()> {
+pub(in crate::store) fn swap(one: &Path, other: &Path) -> io::Result<()> {
     let how = RenameFlags::RENAME_EXCHANGE;
     Ok(renameat2(AT_FDCWD, one, AT_FDCWD, other, how)?)
 }
 
 /// Puts the new store in its place, in one step; gives where the old one is, under this name and a
 /// number.
-pub(super) fn exchange(dir: &Path, path: &Path, fresh: &Path, name: &str) -> io::Result<PathBuf> {
+pub(in crate::store) fn exchange(
+    dir: &Path,
+    path: &Path,
+    fresh: &Path,
+    name: &str,
+) -> io::Result<PathBuf> {
     let mut number = 1_u32;
     let old = loop {
         let old = dir.join(format!("{name}-{number}"));

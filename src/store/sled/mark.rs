@@ -6,9 +6,9 @@
 //! once in a while, so a power cut may leave an older one; how old it may be, the store itself
 //! remembers: the last mark that was synced before a group is in that group (`Family::Marked`).
 
-use super::StoreError;
-use super::making::MAKING;
-use super::rows::corrupt;
+use super::creation_lock::MAKING;
+use crate::store::StoreError;
+use crate::store::rows::corrupt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -16,13 +16,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Its file.
-pub(super) const MARK: &str = "mark";
+pub(in crate::store) const MARK: &str = "mark";
 
 /// It is synced once in so many groups: a mark that is older than that is of another time.
 const SYNC_EVERY: u64 = 32;
 
 /// An open mark.
-pub(super) struct Mark {
+pub(in crate::store) struct Mark {
     pub file: File,
     /// What it says also after a power cut, at least.
     durable: AtomicU64,
@@ -90,7 +90,7 @@ fn options() -> OpenOptions {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] when the mark or the log is missing, or the mark is not what was written.
-pub(super) fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
+pub(in crate::store) fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
     // In this order: what is there without `making` is finished, and stays so.
     if !path.exists() || path.join(MAKING).exists() {
         return Ok(None);
@@ -107,7 +107,7 @@ pub(super) fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
 ///
 /// # Errors
 /// As [`of_finished`].
-pub(super) fn acknowledged(path: &Path) -> Result<u64, StoreError> {
+pub(in crate::store) fn acknowledged(path: &Path) -> Result<u64, StoreError> {
     let mut found = [0; 12];
     let file = match File::open(path.join(MARK)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(bad("is missing")),

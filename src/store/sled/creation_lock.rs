@@ -1,8 +1,8 @@
 //! How a store comes to be: made in its place, and known as unfinished until all of it is durable. This
 //! file never opens the database.
 
-use super::StoreError;
-use super::sled::{file, locked};
+use super::{file, locked};
+use crate::store::StoreError;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Pid;
@@ -19,11 +19,11 @@ const PRIVATE: u32 = 0o700;
 const FRESH: &str = "store.new-";
 /// A file in the directory of a store that is not finished, locked by the process that makes it. A
 /// store that has it never acknowledged anything.
-pub(super) const MAKING: &str = "making";
+pub(in crate::store) const MAKING: &str = "making";
 
 /// A store that this process makes. A power cut leaves a half made one that looks like a damaged one;
 /// so it is known by a file that is there before anything else is, and goes when all is durable.
-pub(super) struct Making {
+pub(in crate::store) struct Making {
     path: PathBuf,
     lock: Flock<File>,
 }
@@ -109,13 +109,13 @@ impl Making {
 
 /// Where this process makes a store that is to be put into a state directory. What is left of one by a
 /// process that is gone is removed by the next one that opens the store there.
-pub(super) fn fresh_store(dir: &Path) -> PathBuf {
+pub(in crate::store) fn fresh_store(dir: &Path) -> PathBuf {
     dir.join(format!("{FRESH}{}", Pid::this()))
 }
 
 /// Creates the directories that are missing on the way to `path`, for this user alone; gives those it
 /// created.
-pub(super) fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
+pub(in crate::store) fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     let missing: Vec<PathBuf> = path
         .ancestors()
         .take_while(|directory| *directory != Path::new("") && !directory.exists())
@@ -128,7 +128,7 @@ pub(super) fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Lets those use the files of a database who may use its directory, and nobody else: the database
 /// makes files as the process makes all of them.
-pub(super) fn keep_private(path: &Path) -> io::Result<()> {
+pub(in crate::store) fn keep_private(path: &Path) -> io::Result<()> {
     let most = std::fs::metadata(path)?.mode();
     for entry in std::fs::read_dir(path)? {
         let entry = entry?;

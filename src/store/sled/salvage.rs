@@ -3,21 +3,23 @@
 //! rows that are only for looking at may be missing from it, and that is told. A run that may be
 //! older than it was stands still until someone asks for it: what it did since could be repeated.
 
-use super::check::Checkup;
-use super::codec;
-use super::commit::{Writer, index};
-use super::head::{Root, StoredHead};
-use super::journal::{Line, Order};
-use super::keys::{self, Family};
-use super::kv::{Kv, KvError, prefixed};
 use super::log_pages::{Pages, Vouch, given};
 use super::log_reader::{Log, Message};
 use super::mark;
-use super::memory::Memory;
-use super::rows::{Meta, Retention, Rows, corrupt, decode_header, ends_too_early, older_mark};
-use super::stage::Stage;
-use super::{PARKED_LABEL, Placement, Store, StoreError};
 use crate::model::Name;
+use crate::store::codec;
+use crate::store::commit::{Writer, index};
+use crate::store::header::{Root, StoredHead};
+use crate::store::integrity::Checkup;
+use crate::store::journal::{Line, Order};
+use crate::store::keys::{self, Family};
+use crate::store::kv::{Kv, KvError, prefixed};
+use crate::store::memory::Memory;
+use crate::store::rows::{
+    Meta, Retention, Rows, corrupt, decode_header, ends_too_early, older_mark,
+};
+use crate::store::write_batch::Stage;
+use crate::store::{PARKED_LABEL, Placement, Store, StoreError};
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::{Bound, ControlFlow};
@@ -40,14 +42,14 @@ pub struct Salvaged {
 }
 
 /// Whether a record was written under a key.
-pub(super) const VOUCH: Vouch = |key, value| codec::check(key, value).is_ok();
+pub(in crate::store) const VOUCH: Vouch = |key, value| codec::check(key, value).is_ok();
 
 /// Refuses a finished store without its log or a mark that can be read, and a database that would do away with groups that were acknowledged, and can be read, as
 /// soon as it is opened: damage near the end of its log looks to it like the end.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`], [`StoreError::Io`] when its log cannot be read.
-pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
+pub(in crate::store) fn check_end(path: &Path) -> Result<(), StoreError> {
     let Some(acknowledged) = mark::of_finished(path)?.filter(|group| *group > 0) else {
         return Ok(());
     };
@@ -73,7 +75,7 @@ pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// When the log cannot be read at all.
-pub(super) fn read_all(path: &Path, told: &mut Checkup) -> io::Result<Memory> {
+pub(in crate::store) fn read_all(path: &Path, told: &mut Checkup) -> io::Result<Memory> {
     let mut pages = Pages::new(VOUCH);
     let mut odd = 0_u64;
     let mut log = Log::open(path)?;
@@ -119,7 +121,7 @@ fn take_in(rows: &Memory, stage: &mut Stage) {
 }
 
 /// Writes what is whole into an empty database.
-pub(super) fn rebuild(
+pub(in crate::store) fn rebuild(
     rows: Memory,
     acknowledged: Result<u64, StoreError>,
     into: &impl Kv,

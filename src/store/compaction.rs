@@ -3,12 +3,12 @@
 
 use super::codec;
 use super::commit::{Entry, Writer};
-use super::head::Sums;
+use super::header::Sums;
 use super::journal::{Kept, Line, LoopRows, Newest, Order};
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::rows::Rows;
-use super::stage::Stage;
+use super::write_batch::Stage;
 use super::{RunHeader, StoreError};
 use crate::machine::IterationRow;
 use crate::model::Name;

@@ -3,7 +3,7 @@
 
 use super::codec;
 use super::commit::Entry;
-use super::head::{Head, StoredHead};
+use super::header::{Head, StoredHead};
 use super::keys::{self, Family};
 use super::kv::Kv;
 use super::rows::{Rows, corrupt, lock};

@@ -3,10 +3,10 @@
 //! between them is told. One segment is in memory at a time. It never writes, never trusts a length,
 //! and knows nothing of pages: `log_pages` makes those of the messages.
 
-use super::check::Checkup;
+use super::Sled;
 use super::log_segment::{Found, HEADER, STEP, Segment, Walk, header};
-use super::rows::corrupt;
-use super::sled::Sled;
+use crate::store::integrity::Checkup;
+use crate::store::rows::corrupt;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ const MAX_BLOB: u64 = 64 << 20;
 
 /// What a message says of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::store) enum Kind {
     /// There is none any more.
     Free,
     /// This is all of it.
@@ -29,7 +29,7 @@ pub(super) enum Kind {
 }
 
 /// A whole message.
-pub(super) struct Message<'a> {
+pub(in crate::store) struct Message<'a> {
     /// Its place in the log.
     pub lsn: u64,
     /// Which page it speaks of.
@@ -41,7 +41,7 @@ pub(super) struct Message<'a> {
 }
 
 /// A log on disk.
-pub(super) struct Log<'a> {
+pub(in crate::store) struct Log<'a> {
     /// The database's directory.
     path: &'a Path,
     file: File,

@@ -11,10 +11,10 @@ use std::ops::Bound;
 type Bytes = Vec<u8>;
 
 /// Whether a value that is not empty was written under a key.
-pub(super) type Vouch = fn(&[u8], &[u8]) -> bool;
+pub(in crate::store) type Vouch = fn(&[u8], &[u8]) -> bool;
 
 /// What the log said so far.
-pub(super) struct Pages {
+pub(in crate::store) struct Pages {
     leaves: BTreeMap<u64, Leaf>,
     /// Pages that lead to others.
     indexes: BTreeSet<u64>,
@@ -117,7 +117,7 @@ fn node(lsn: u64, mut bytes: &[u8]) -> Option<Node> {
 }
 
 /// The value that a message gives to a key.
-pub(super) fn given(message: &Message<'_>, key: &[u8], vouch: Vouch) -> Option<Bytes> {
+pub(in crate::store) fn given(message: &Message<'_>, key: &[u8], vouch: Vouch) -> Option<Bytes> {
     let mut bytes: &[u8] = &message.body;
     match message.kind {
         Kind::Free => None,
@@ -546,7 +546,7 @@ mod tests {
         let mut told = crate::store::Checkup::default();
         let mut last = 0;
         let (mut pages, mut same) = (Pages::new(|_, _| true), Pages::new(|_, _| true));
-        let log = super::super::log_reader::Log::open(path).unwrap();
+        let log = crate::store::sled::log_reader::Log::open(path).unwrap();
         assert_eq!(log.cut().unwrap(), None);
         log.messages(u64::MAX, &mut told, |message| {
             last = message.lsn;
@@ -562,9 +562,9 @@ mod tests {
     /// Splits and merges of pages, segments that are used again, batches and openings.
     #[test]
     fn the_rows_are_those_that_the_database_has() {
-        use super::super::kv::{Kv, prefixed};
-        use super::super::sled::{Sled, alone};
-        use super::super::stage::Stage;
+        use crate::store::kv::{Kv, prefixed};
+        use crate::store::sled::{Sled, alone};
+        use crate::store::write_batch::Stage;
         let dir = tempfile::tempdir().unwrap();
         let mut expected: BTreeMap<Bytes, Bytes> = BTreeMap::new();
         let mut state = 7_u64;

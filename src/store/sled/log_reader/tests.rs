@@ -161,7 +161,7 @@ fn a_whole_message_that_says_nothing_is_told() {
             .for_each(|body| log.extend(message(8, 0, 7, body)));
         fs::write(dir.path().join("db"), log).unwrap();
         let mut told = Checkup::default();
-        super::super::salvage::read_all(dir.path(), &mut told).unwrap();
+        crate::store::sled::salvage::read_all(dir.path(), &mut told).unwrap();
         let errors = told.wrong.into_iter().map(|wrong| wrong.error);
         errors.collect::<Vec<_>>()
     };

@@ -2,7 +2,7 @@
 //! but not when the end of a batch cannot be written while somebody waits for it already: they would wait for ever
 //! (`exit_reservation` in its `logger.rs`). Without an error it does nothing, and never writes.
 
-use super::sled::guard;
+use super::guard;
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The thread that looks; it ends when this is dropped, and has its handle of the database until then.
-pub(super) struct Waker {
+pub(in crate::store) struct Waker {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }

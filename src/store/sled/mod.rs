@@ -8,17 +8,27 @@
 //! log looks to it like a crash, so the number of the last durable group is kept beside it.
 //! Nothing here knows what a row means.
 
-use super::glance::at_rest;
-use super::kv::{Kv, KvError, KvRow, Range};
-use super::making::{self, MAKING, Making};
-use super::mark::{MARK, Mark};
-use super::presence::Presence;
-use super::repair::lock;
-use super::rows::{Retention, Rows};
-use super::salvage::check_end;
-use super::stage::Stage;
-use super::waker::Waker;
-use super::{MemoryStore, StoreError};
+pub(super) mod creation_lock;
+mod flush_watchdog;
+mod log_pages;
+mod log_reader;
+mod log_segment;
+pub(super) mod mark;
+pub(super) mod read_only;
+pub(super) mod repair;
+pub(super) mod salvage;
+
+use self::creation_lock::{MAKING, Making};
+use self::flush_watchdog::Waker;
+use self::mark::{MARK, Mark};
+use self::read_only::at_rest;
+use self::repair::lock;
+use self::salvage::check_end;
+use crate::store::kv::{Kv, KvError, KvRow, Range};
+use crate::store::presence::Presence;
+use crate::store::rows::{Retention, Rows};
+use crate::store::write_batch::Stage;
+use crate::store::{MemoryStore, StoreError};
 use nix::fcntl::{Flock, FlockArg, PosixFadviseAdvice, posix_fadvise};
 use sled::IVec;
 use std::fs::{File, OpenOptions};
@@ -28,7 +38,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 /// The directory of the database inside the state directory.
-pub(super) const DIRECTORY: &str = "store";
+pub(in crate::store) const DIRECTORY: &str = "store";
 /// The log is written in segments of so many bytes. What is written between two syncs must lie in
 /// two of them at most: of three, a power cut that keeps the last and loses the one before it
 /// leaves a log that sled refuses.
@@ -180,14 +190,14 @@ struct Opened {
 
 impl Sled {
     /// How long a segment of the log is.
-    pub(super) const SEGMENT: usize = SEGMENT;
+    pub(in crate::store) const SEGMENT: usize = SEGMENT;
 
     /// The database in a directory, whatever is in it.
-    pub(super) fn raw(path: &Path) -> Result<Self, StoreError> {
-        making::create_directories(path).map_err(StoreError::Io)?;
+    pub(in crate::store) fn raw(path: &Path) -> Result<Self, StoreError> {
+        creation_lock::create_directories(path).map_err(StoreError::Io)?;
         let name = path.display().to_string();
         let db = database(path, SledOptions::default().cache_bytes, &name)?;
-        making::keep_private(path).map_err(StoreError::Io)?;
+        creation_lock::keep_private(path).map_err(StoreError::Io)?;
         let file = file(path, "db").map_err(StoreError::Io)?;
         let mark = Mark::fresh(path).map_err(StoreError::Io)?;
         let opened = Opened { db, file, mark };
@@ -201,7 +211,7 @@ impl Sled {
     }
 
     /// Closes it and makes all of its files durable.
-    pub(super) fn finish(self, path: &Path) -> io::Result<()> {
+    pub(in crate::store) fn finish(self, path: &Path) -> io::Result<()> {
         drop(self);
         sync_files(path)
     }
@@ -230,7 +240,7 @@ impl Sled {
 impl Opened {
     fn open(dir: &Path, options: SledOptions, name: &str) -> Result<Self, StoreError> {
         let path = dir.join(DIRECTORY);
-        let created = making::create_directories(dir).map_err(StoreError::Io)?;
+        let created = creation_lock::create_directories(dir).map_err(StoreError::Io)?;
         let making = Making::of(dir, &path, name)?;
         remove_unfinished(&path).map_err(StoreError::Io)?;
         // What a process that was killed had written may not be durable: an index is made of it,
@@ -243,7 +253,7 @@ impl Opened {
             Mark::fresh(&path).map_err(StoreError::Io)?
         };
         let db = database(&path, options.cache_bytes, name)?;
-        making::keep_private(&path).map_err(StoreError::Io)?;
+        creation_lock::keep_private(&path).map_err(StoreError::Io)?;
         let file = file(&path, "db").map_err(StoreError::Io)?;
         let opened = Self { db, file, mark };
         if let Some(making) = making {
@@ -326,7 +336,7 @@ fn sync_files(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-pub(super) fn file(path: &Path, name: &str) -> io::Result<File> {
+pub(in crate::store) fn file(path: &Path, name: &str) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
         .write(true)
@@ -454,7 +464,7 @@ impl DoubleEndedIterator for Rows1 {
 }
 
 /// Calls sled; what it panics with is damage.
-pub(super) fn guard<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, KvError> {
+pub(in crate::store) fn guard<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, KvError> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(result) => result.map_err(KvError::from),
         Err(panic) => {
@@ -492,7 +502,7 @@ fn as_the_system_says(error: io::Error) -> io::Error {
     code.map_or(error, io::Error::from_raw_os_error)
 }
 
-pub(super) fn locked(name: &str) -> StoreError {
+pub(in crate::store) fn locked(name: &str) -> StoreError {
     StoreError::Locked {
         path: name.to_owned(),
     }
@@ -517,7 +527,9 @@ fn not_opened(path: &Path, error: io::Error, name: &str) -> StoreError {
 /// Does something with a store that nobody has any more: as often as it takes while a process that another
 /// test starts has its lock too, until it is another program.
 #[cfg(test)]
-pub(super) fn alone<T>(what: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+pub(in crate::store) fn alone<T>(
+    what: impl Fn() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     loop {
         match what() {
             Err(StoreError::Locked { .. }) => std::thread::yield_now(),
