@@ -14,6 +14,7 @@ pub mod dialect;
 pub mod engine;
 pub mod expression;
 pub mod hir;
+pub mod hosted;
 pub mod machine;
 pub mod model;
 pub mod program;

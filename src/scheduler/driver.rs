@@ -1,11 +1,11 @@
-//! The driver's thread: gather, take a turn (`turn`), release.
+//! The driver's thread: gather messages, fire timers, commit (`commits`), release effects.
 
-use super::gates::Limits;
-use super::live::Live;
-use super::recovery::{MANY_PROGRAMS, Outage, Setbacks};
-use super::tasks::{Completion, Workshop};
+use super::active::ActiveRun;
+use super::commits::BufferPool;
+use super::effects::{Completion, EffectRuntime};
+use super::limiter::Limits;
+use super::recovery::{MANY_PROGRAMS, Outage, RetryQueue};
 use super::timers::Timers;
-use super::turn::Spare;
 use super::watch::Watchers;
 use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Update, clock::Clock};
 use crate::machine::{Effect, Event, RunStatus, TimerId};
@@ -29,32 +29,32 @@ pub(super) struct Driver {
     pub(super) store: Arc<dyn Store>,
     pub(super) loader: Arc<dyn Loader>,
     pub(super) clock: Clock,
-    pub(super) workshop: Workshop,
+    pub(super) runtime: EffectRuntime,
     inbox: Receiver<Message>,
-    /// A message that came in the middle of a turn.
+    /// A message that came while commits were under way.
     called: Option<Message>,
     pub(super) limits: Limits,
-    pub(super) runs: HashMap<Name, Live>,
+    pub(super) runs: HashMap<Name, ActiveRun>,
     pub(super) programs: HashMap<ProgramHash, Loaded>,
-    /// With so many it is looked for those that can be forgotten.
+    /// With so many, those that no run in memory has are forgotten.
     pub(super) max_programs: usize,
     pub(super) watchers: Watchers,
     pub(super) timers: Timers,
-    /// When the first run in the store's index of waiting ones is due.
+    /// When the first waiting run in the store's index is due.
     pub(super) stored_due: Option<Timestamp>,
     /// Runs with something in their inbox, each once.
     pub(super) busy: Vec<Name>,
-    pub(super) spare: Spare,
+    pub(super) buffers: BufferPool,
     /// Runs that could not go on.
-    pub(super) setbacks: Setbacks,
+    pub(super) retries: RetryQueue,
     /// While the store takes no writes.
     pub(super) outage: Option<Outage>,
     stopping: Option<oneshot::Sender<()>>,
-    /// Steps are stored, but nothing new starts: whoever recovers the store goes on.
-    pub(super) quiet: bool,
-    /// Those who wait until nothing is in flight.
+    /// Only commands are taken: steps are stored, but no effect starts and no timer fires.
+    pub(super) commands_only: bool,
+    /// Callers that wait until nothing is in flight.
     draining: Vec<oneshot::Sender<()>>,
-    /// Runs that are about to go on because somebody asked for all of them.
+    /// Paused runs that are about to resume, because a caller resumes all of them.
     pub(super) resuming: Vec<oneshot::Receiver<Result<RunStatus, ScheduleError>>>,
 }
 
@@ -62,16 +62,16 @@ impl Driver {
     pub fn new(
         store: Arc<dyn Store>,
         loader: Arc<dyn Loader>,
-        workshop: Workshop,
+        runtime: EffectRuntime,
         inbox: Receiver<Message>,
         limits: Limits,
-        quiet: bool,
+        commands_only: bool,
     ) -> Self {
         Self {
             store,
             loader,
             clock: Clock::Process,
-            workshop,
+            runtime,
             inbox,
             called: None,
             limits,
@@ -82,11 +82,11 @@ impl Driver {
             timers: Timers::default(),
             stored_due: None,
             busy: Vec::new(),
-            spare: Spare::default(),
-            setbacks: Setbacks::default(),
+            buffers: BufferPool::default(),
+            retries: RetryQueue::default(),
             outage: None,
             stopping: None,
-            quiet,
+            commands_only,
             draining: Vec::new(),
             resuming: Vec::new(),
         }
@@ -104,8 +104,8 @@ impl Driver {
             if let Some(done) = self.stopping.take() {
                 self.runs
                     .values_mut()
-                    .for_each(|live| live.tasks.abort_all());
-                // The store is let go before anyone hears of it.
+                    .for_each(|active| active.tasks.abort_all());
+                // The store is closed before the caller hears of the stop.
                 drop(self);
                 let _ = done.send(());
                 return;
@@ -113,34 +113,34 @@ impl Driver {
         }
     }
 
-    /// Takes what has come, and if it may wait for it at least one message or timer.
+    /// One round. If it `may_wait`, it waits for a message or a timer first.
     pub fn round(&mut self, may_wait: bool) {
         self.gather(may_wait);
         self.fire_timers();
-        self.turn(may_wait);
+        self.run_commits(may_wait);
         self.drained();
-        self.workshop
+        self.runtime
             .metrics
             .held(self.runs.len(), self.timers.len());
     }
 
-    /// Whether runs have something in their inbox that can be done now.
+    /// Whether the next round has steps to commit.
     pub fn is_busy(&self) -> bool {
         !self.busy.is_empty() && self.outage.is_none()
     }
 
-    /// When something happens by itself.
+    /// When the next timer, due run, retry or reopening of the store comes.
     pub fn due_at(&self) -> Option<Timestamp> {
         if let Some(outage) = &self.outage {
             return Some(outage.again_at);
         }
-        let due = [self.timers.first(), self.stored_due, self.setbacks.first()];
+        let due = [self.timers.first(), self.stored_due, self.retries.first()];
         due.into_iter().flatten().min()
     }
 
     // ── gather ──────────────────────────────────────────────────────────────────────────────
 
-    /// Whether something has come or is due, so that a turn should end.
+    /// Whether a message has come or a timer is due, so that the driver should look.
     pub(super) fn is_called(&mut self) -> bool {
         if self.called.is_none() {
             self.called = self.inbox.try_recv().ok();
@@ -177,7 +177,7 @@ impl Driver {
         }
     }
 
-    /// Tells those who wait for it that nothing is in flight any more.
+    /// Answers callers that wait until nothing is in flight.
     fn drained(&mut self) {
         let waiting = !self.draining.is_empty();
         if waiting && self.busy.is_empty() && self.in_flight() == 0 {
@@ -188,16 +188,16 @@ impl Driver {
     }
 
     fn in_flight(&self) -> usize {
-        self.runs.values().map(|live| live.tasks.len()).sum()
+        self.runs.values().map(|active| active.tasks.len()).sum()
     }
 
     fn stop(&mut self, reply: Option<oneshot::Sender<()>>) {
         self.stopping = Some(reply.unwrap_or_else(|| oneshot::channel().0));
     }
 
-    /// How long nothing happens by itself; none: for ever.
+    /// How long to wait for a message; none: without an end.
     fn wait_for(&self) -> Option<Duration> {
-        if self.quiet {
+        if self.commands_only {
             return None;
         }
         let due = self.due_at()?;
@@ -216,8 +216,8 @@ impl Driver {
                 let _ = reply.send(header.map_err(Into::into));
             }
             Message::EffectDone(run, Completion { id, result }) => {
-                if let Some(live) = self.runs.get_mut(&run) {
-                    live.tasks.done(id);
+                if let Some(active) = self.runs.get_mut(&run) {
+                    active.tasks.done(id);
                     self.post(&run, Event::EffectCompleted { id, result }, None);
                 }
             }
@@ -231,17 +231,17 @@ impl Driver {
                     let _ = reply.send(outcome);
                     return;
                 }
-                // Who asked finds none of them paused any more.
-                self.workshop.handle.spawn(async move {
+                // The answer comes when none of them is paused any more.
+                self.runtime.handle.spawn(async move {
                     for one in resuming {
-                        // One that could not go on has told why.
+                        // A run that cannot go on has logged why.
                         let _ = one.await;
                     }
                     let _ = reply.send(outcome);
                 });
             }
             Message::Drain(reply) => {
-                self.quiet = true;
+                self.commands_only = true;
                 self.draining.push(reply);
             }
             Message::Stop(reply) => self.stop(Some(reply)),
@@ -249,17 +249,17 @@ impl Driver {
     }
 
     pub(super) fn post(&mut self, run: &Name, event: Event, reply: Option<Reply<RunStatus>>) {
-        if let Some(live) = self.runs.get_mut(run) {
-            live.inbox.push_back((event, reply));
+        if let Some(active) = self.runs.get_mut(run) {
+            active.inbox.push_back((event, reply));
         }
         self.queue(run);
     }
 
-    /// A run in whose inbox there is something is busy.
+    /// Makes a run with events in its inbox busy.
     pub(super) fn queue(&mut self, run: &Name) {
-        if let Some(live) = self.runs.get_mut(run)
-            && !live.inbox.is_empty()
-            && !std::mem::replace(&mut live.queued, true)
+        if let Some(active) = self.runs.get_mut(run)
+            && !active.inbox.is_empty()
+            && !std::mem::replace(&mut active.queued, true)
         {
             self.busy.push(run.clone());
         }
@@ -289,17 +289,17 @@ impl Driver {
         if !self.programs.contains_key(&loaded.program.hash) {
             self.keep_program(loaded.clone());
         }
-        let live = Live::new(&run, loaded, source, labels, self.clock.now());
+        let active = ActiveRun::new(&run, loaded, source, labels, self.clock.now());
         if let Some(watcher) = watcher {
             self.watchers.add(&run, watcher);
         }
-        self.runs.insert(run.clone(), live);
+        self.runs.insert(run.clone(), active);
         let (durable, told) = oneshot::channel();
         let started = Event::Started { input, environment };
         let began = from.map_or(started, Event::TakenUp);
         self.post(&run, began, Some(durable));
         // The reply goes out when the first step is durable.
-        self.workshop.handle.spawn(async move {
+        self.runtime.handle.spawn(async move {
             let outcome = told.await.unwrap_or(Err(ScheduleError::Stopped));
             let _ = reply.send(outcome.map(|_| ()));
         });
@@ -307,7 +307,7 @@ impl Driver {
 
     /// Why no run can be started now.
     fn refuses_starts(&self) -> Option<ScheduleError> {
-        if self.quiet {
+        if self.commands_only {
             return Some(ScheduleError::Stopped);
         }
         if let Some(outage) = &self.outage {
@@ -322,11 +322,11 @@ impl Driver {
             let _ = reply.send(Err(outage.error.clone()));
             return;
         }
-        let brought = match (self.bring(run), &event) {
+        let brought = match (self.load_run(run), &event) {
             (
                 Err(ScheduleError::Unloadable { .. } | ScheduleError::Sealed(_)),
                 Event::CancelRequested,
-            ) => self.bring_to_end(run),
+            ) => self.load_run_to_end(run),
             (brought, _) => brought,
         };
         match brought {
@@ -339,7 +339,7 @@ impl Driver {
                     status,
                 }));
             }
-            Ok(_) => match self.unawaited(run, &event) {
+            Ok(_) => match self.unknown_signal(run, &event) {
                 Some(error) => {
                     let _ = reply.send(Err(error));
                 }
@@ -348,13 +348,13 @@ impl Driver {
         }
     }
 
-    /// A signal that nothing in the run's workflow waits for would be kept for nobody. Names of
-    /// signals are fixed, so its program knows them all.
-    fn unawaited(&self, run: &Name, event: &Event) -> Option<ScheduleError> {
+    /// Refuses a signal that nothing in the run's workflow waits for. Names of signals are fixed, so
+    /// the program knows them all.
+    fn unknown_signal(&self, run: &Name, event: &Event) -> Option<ScheduleError> {
         let Event::Signalled { name, .. } = event else {
             return None;
         };
-        let known = self.runs.get(run)?.loaded.program.signals();
+        let known = self.runs.get(run)?.hosted.program().signals();
         (!known.contains(name)).then(|| ScheduleError::NoSignal {
             run: run.clone(),
             name: name.clone(),
@@ -364,7 +364,7 @@ impl Driver {
 
     fn header(&self, run: &Name) -> Result<RunHeader, StoreError> {
         match self.runs.get(run) {
-            Some(live) if live.header.revision > 0 => Ok(live.header.clone()),
+            Some(active) if active.header.revision > 0 => Ok(active.header.clone()),
             Some(_) | None => self.store.header(run),
         }
     }
@@ -372,7 +372,7 @@ impl Driver {
     // ── timers ──────────────────────────────────────────────────────────────────────────────
 
     fn fire_timers(&mut self) {
-        if self.quiet {
+        if self.commands_only {
             return;
         }
         let now = self.clock.now();
@@ -381,20 +381,20 @@ impl Driver {
             return;
         }
         if self.stored_due.is_some_and(|due| due <= now) {
-            self.bring_due(now);
+            self.load_due(now);
         }
         while let Some((due_at, run, id)) = self.timers.pop_due(now) {
-            self.workshop.metrics.fired(due_at, now);
+            self.runtime.metrics.fired(due_at, now);
             self.post(&run, Event::TimerFired { id }, None);
         }
     }
 
-    // ── what a durable step asks for ────────────────────────────────────────────────────────
+    // ── effects of durable steps ────────────────────────────────────────────────────────
 
-    /// Does what a durable step asks for.
+    /// Carries out the effects of a durable step.
     pub(super) fn release(&mut self, run: &Name, effects: Vec<Effect>) {
         if self.stopping.is_some() {
-            // Whoever recovers the store starts what is outstanding.
+            // The next owner of the store starts what is outstanding.
             return;
         }
         for effect in effects {
@@ -402,41 +402,41 @@ impl Driver {
                 effect,
                 Effect::Start { .. } | Effect::Arm { .. } | Effect::Continue
             );
-            if self.quiet && starts {
+            if self.commands_only && starts {
                 continue;
             }
-            let Some(live) = self.runs.get_mut(run) else {
+            let Some(active) = self.runs.get_mut(run) else {
                 return;
             };
             match effect {
                 Effect::Start { id, request } => {
-                    live.start(&self.workshop, id, request);
+                    active.start(&self.runtime, id, request);
                 }
-                Effect::Abort { id } => live.tasks.abort(id),
+                Effect::Abort { id } => active.tasks.abort(id),
                 Effect::Arm { id, due_at } => self.timers.arm(run, id, due_at),
                 Effect::Disarm { id } => self.timers.disarm(run, id),
                 Effect::Continue => self.post(run, Event::Continued, None),
                 Effect::Finish(outcome) => {
-                    live.tasks.abort_all();
-                    self.watchers.tell(run, || Update::Finished(outcome));
+                    active.tasks.abort_all();
+                    self.watchers.notify(run, || Update::Finished(outcome));
                     self.watchers.close(run);
                 }
             }
         }
     }
 
-    /// A run that has ended, rests, or sleeps for long leaves memory.
-    pub(super) fn let_go(&mut self, run: &Name) {
-        let Some(live) = self.runs.get(run) else {
+    /// Drops a run from memory when it has ended, is idle, or sleeps for long.
+    pub(super) fn evict(&mut self, run: &Name) {
+        let Some(active) = self.runs.get(run) else {
             return;
         };
-        if !live.may_leave() || live.queued {
+        if !active.may_leave() || active.queued {
             return;
         }
-        if let Placement::Due(due) = live.header.placement {
+        if let Placement::Due(due) = active.header.placement {
             self.stored_due = Some(self.stored_due.map_or(due, |first| first.min(due)));
         }
-        let timers: Vec<TimerId> = live.state.timers.keys().copied().collect();
+        let timers: Vec<TimerId> = active.hosted.state().timers.keys().copied().collect();
         timers
             .into_iter()
             .for_each(|id| self.timers.disarm(run, id));
@@ -449,7 +449,7 @@ pub(super) fn reply_all(
     outcome: &Result<RunStatus, ScheduleError>,
 ) {
     for reply in replies {
-        // Whoever asked may have gone.
+        // The caller may have gone.
         let _ = reply.send(outcome.clone());
     }
 }

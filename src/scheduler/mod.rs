@@ -9,29 +9,29 @@
 //! ```
 //!
 //! One thread owns all runs. While it syncs, the next group gathers in its channel, so a lone
-//! commit is never delayed and a thousand share one sync. This room owns the clock and the
-//! tasks; it never interprets a program itself.
+//! commit is never delayed and a thousand share one sync. This module owns the clock and the tasks; it
+//! never interprets a program.
 
+mod active;
 mod clock;
+mod commits;
 mod driver;
-mod gates;
-mod live;
+mod effects;
+mod limiter;
+mod manual;
 mod metrics;
 mod recovery;
-mod stepped;
-mod tasks;
 mod timers;
-mod turn;
 mod watch;
 
 pub use clock::now;
-pub use gates::Limits;
+pub use limiter::Limits;
+pub use manual::{Answer, ManualDriver};
 pub use metrics::Metrics;
-pub use stepped::{Answer, Stepped};
 pub use watch::{Update, Updates, Watcher, watch};
 
-use gates::Gates;
-use tasks::Workshop;
+use effects::EffectRuntime;
+use limiter::Limiter;
 
 use crate::action::Registry;
 use crate::expression::Value;
@@ -172,7 +172,7 @@ enum Message {
     Start(Box<Start>, Reply<()>),
     Deliver(Name, Event, Reply<RunStatus>),
     Watch(Name, Watcher, Reply<RunHeader>),
-    EffectDone(Name, tasks::Completion),
+    EffectDone(Name, effects::Completion),
     InFlight(oneshot::Sender<usize>),
     Recover(bool, Reply<Vec<Name>>),
     Drain(oneshot::Sender<()>),
@@ -191,7 +191,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Starts a scheduler on a store. Nothing runs before [`Scheduler::recover`] or
-    /// [`Scheduler::start`]. A `quiet` one only stores what events change and never moves a run
+    /// [`Scheduler::start`]. A `commands_only` one only stores what events change and never moves a run
     /// by itself: for a command to a store that no process owns.
     ///
     /// # Errors
@@ -201,17 +201,17 @@ impl Scheduler {
         loader: Arc<dyn Loader>,
         tasks: tokio::runtime::Handle,
         limits: Limits,
-        quiet: bool,
+        commands_only: bool,
     ) -> std::io::Result<Self> {
         let (messages, inbox) = std::sync::mpsc::channel();
         let metrics = Metrics::default();
-        let workshop = Workshop {
+        let runtime = EffectRuntime {
             handle: tasks,
-            gates: Gates::new(limits),
+            limiter: Limiter::new(limits),
             metrics: metrics.clone(),
             messages: messages.clone(),
         };
-        let driver = driver::Driver::new(store, loader, workshop, inbox, limits, quiet);
+        let driver = driver::Driver::new(store, loader, runtime, inbox, limits, commands_only);
         let thread = std::thread::Builder::new()
             .name(String::from("windlass-scheduler"))
             .spawn(move || driver.run())?;

@@ -1,13 +1,12 @@
-//! How runs come back into memory: after a start, when their time has come, and after something
-//! went wrong. What goes wrong with one run is that run's alone: it is tried again a few times,
-//! then parked. What goes wrong with the store is everybody's: it is opened again until it takes
-//! writes, and then every run goes on from what is stored.
+//! How runs come back into memory: after a start, when they are due, and after an error. A run with
+//! an error is loaded again a few times, then parked; the others go on. A store with an error is
+//! opened again until it takes writes; then every run goes on from what is stored.
 
+use super::active::ActiveRun;
 use super::driver::Driver;
-use super::live::Live;
 use super::{Loaded, ScheduleError, Update};
 use crate::expression::holds_sealed;
-use crate::machine::{Effect, Event, RunStatus};
+use crate::machine::{Event, RunStatus};
 use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::store::{PARKED_LABEL, Placement, StoreError};
@@ -20,30 +19,30 @@ use tokio::sync::oneshot;
 /// So many due runs are loaded at a time.
 const DUE_PAGE: usize = 1_024;
 
-/// So many programs that no run in memory has may be remembered.
+/// So many programs are cached that no run in memory has.
 pub(super) const MANY_PROGRAMS: usize = 256;
 
-/// So often in a row a run is tried before it is parked.
+/// After so many failures in a row a run is parked.
 const TRIES: u32 = 3;
 
-/// The first wait before a run is tried again, or the store opened again; each is twice as long.
+/// The first wait before a run is loaded again, or the store opened again. Each wait doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-/// The longest wait before the store is opened again.
+/// The longest of these waits.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// How much of a reason is kept with a parked run, in characters.
+/// The reason in a parked run's label is cut to so many characters.
 const REASON: usize = 500;
 
-/// Runs that could not go on, and when they are tried again.
+/// Runs that could not go on, and when each is loaded again.
 #[derive(Default)]
-pub(super) struct Setbacks {
+pub(super) struct RetryQueue {
     tries: HashMap<Name, u32>,
     again: BTreeSet<(Timestamp, Name)>,
 }
 
-impl Setbacks {
-    /// When the first of them is tried again.
+impl RetryQueue {
+    /// When the first of them is loaded again.
     pub fn first(&self) -> Option<Timestamp> {
         self.again.first().map(|(at, _)| *at)
     }
@@ -55,7 +54,7 @@ impl Setbacks {
         self.again.pop_first().map(|(_, run)| run)
     }
 
-    /// The run made a durable step: what was, is over.
+    /// The run made a durable step: its failures no longer count.
     pub fn overcome(&mut self, run: &Name) {
         if !self.tries.is_empty() {
             self.tries.remove(run);
@@ -68,7 +67,7 @@ pub(super) struct Outage {
     /// The first error.
     pub error: ScheduleError,
     tries: u32,
-    /// When it is opened again.
+    /// When the store is opened again.
     pub again_at: Timestamp,
 }
 
@@ -77,7 +76,7 @@ fn wait(tries: u32) -> Duration {
     doubled.min(LONGEST_WAIT)
 }
 
-/// What a loader gives for a run; one that panics gives nothing.
+/// Loads a program; a panic of the loader is an error of this run.
 fn loaded(
     run: &Name,
     load: impl FnOnce() -> Result<Loaded, String>,
@@ -91,9 +90,9 @@ fn loaded(
 }
 
 impl Driver {
-    // ── bringing runs ───────────────────────────────────────────────────────────────────────
+    // ── loading runs ───────────────────────────────────────────────────────────────────────
 
-    /// Recovers because somebody asks: then a store that takes no writes is opened again at once.
+    /// Recovers on a command. A store that takes no writes is opened again at once.
     pub(super) fn recover_now(&mut self, paused: bool) -> Result<Vec<Name>, ScheduleError> {
         if self.outage.is_some() {
             self.open_again(self.clock.now());
@@ -115,9 +114,9 @@ impl Driver {
             self.clock.not_before(last);
         }
         for run in runnable {
-            match self.bring(&run) {
+            match self.load_run(&run) {
                 Ok(_) => found.push(run),
-                Err(error) => self.setback(&run, error),
+                Err(error) => self.failed(&run, error),
             }
         }
         self.stored_due = self.store.next_due_at()?;
@@ -141,7 +140,7 @@ impl Driver {
                 .iter()
                 .filter(|header| header.status == RunStatus::Paused)
             {
-                if self.bring(&header.id).is_ok() {
+                if self.load_run(&header.id).is_ok() {
                     let (durable, told) = oneshot::channel();
                     self.post(&header.id, Event::Resumed, Some(durable));
                     self.resuming.push(told);
@@ -151,10 +150,10 @@ impl Driver {
         }
     }
 
-    /// Brings a run into memory and starts what a crash or its absence left outstanding.
-    pub(super) fn bring(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
-        if let Some(live) = self.runs.get(run) {
-            return Ok(live.state.status());
+    /// Loads a run into memory and starts its outstanding effects and timers.
+    pub(super) fn load_run(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
+        if let Some(active) = self.runs.get(run) {
+            return Ok(active.hosted.status());
         }
         let stored = self.store.load(run)?;
         let status = stored.state.status();
@@ -165,33 +164,33 @@ impl Driver {
         if loaded.program.secure && holds_sealed(&stored.state) {
             return Err(ScheduleError::Sealed(run.clone()));
         }
-        let mut live = Live::stored(stored, loaded);
+        let mut active = ActiveRun::stored(stored, loaded);
         if self.runs.is_empty() && self.stored_due.is_none() {
-            // Nobody else's time is moved by that.
-            self.clock.not_before(live.header.updated_at);
+            // No other run is in memory whose time would move.
+            self.clock.not_before(active.header.updated_at);
         }
-        if live.header.labels.remove(PARKED_LABEL).is_some() {
-            let placement = live.placement(self.clock.now());
+        if active.header.labels.remove(PARKED_LABEL).is_some() {
+            let placement = active.placement(self.clock.now());
             self.store.park(run, placement, None)?;
-            live.header.placement = placement;
+            active.header.placement = placement;
         }
-        let outstanding: Vec<Effect> = live.state.outstanding().collect();
-        self.runs.insert(run.clone(), live);
+        let outstanding = active.hosted.outstanding();
+        self.runs.insert(run.clone(), active);
         self.release(run, outstanding);
         Ok(status)
     }
 
-    /// Brings a run into memory that lacks what it needs to go on, to be ended: nothing of it
-    /// starts, and its program is not kept, so that whoever resumes another is told what it lacks.
-    pub(super) fn bring_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
+    /// Loads a run only to end it, although its workflow lacks what it needs. Nothing of it starts. Its
+    /// program is not cached, so that a resume of another run still says what is lacking.
+    pub(super) fn load_run_to_end(&mut self, run: &Name) -> Result<RunStatus, ScheduleError> {
         let stored = self.store.load(run)?;
         let status = stored.state.status();
         let hash = stored.header.program;
         let source = self.store.program(hash)?;
         let loaded = loaded(run, || self.loader.load_to_end(hash, &source))?;
-        let mut live = Live::stored(stored, loaded);
-        live.header.labels.remove(PARKED_LABEL);
-        self.runs.insert(run.clone(), live);
+        let mut active = ActiveRun::stored(stored, loaded);
+        active.header.labels.remove(PARKED_LABEL);
+        self.runs.insert(run.clone(), active);
         Ok(status)
     }
 
@@ -205,19 +204,20 @@ impl Driver {
         Ok(loaded)
     }
 
-    /// Remembers a program; when there are many, those of no run in memory are forgotten.
+    /// Caches a program. With many, those of no run in memory are dropped.
     pub(super) fn keep_program(&mut self, loaded: Loaded) {
         if self.programs.len() >= self.max_programs {
             let runs = self.runs.values();
-            let used: HashSet<ProgramHash> = runs.map(|live| live.loaded.program.hash).collect();
+            let used: HashSet<ProgramHash> =
+                runs.map(|active| active.hosted.program().hash).collect();
             self.programs.retain(|hash, _| used.contains(hash));
             self.max_programs = MANY_PROGRAMS + self.programs.len() * 2;
         }
         self.programs.insert(loaded.program.hash, loaded);
     }
 
-    /// Runs whose wait is over come back; bringing them arms their timers, which are due.
-    pub(super) fn bring_due(&mut self, now: Timestamp) {
+    /// Loads the runs that are due, which arms their timers.
+    pub(super) fn load_due(&mut self, now: Timestamp) {
         let due = match self.store.due(now, DUE_PAGE) {
             Ok(due) => due,
             Err(error) => {
@@ -228,16 +228,16 @@ impl Driver {
         };
         let full = due.len() == DUE_PAGE;
         for (_, run) in due {
-            // One that failed a moment ago has a time of its own.
-            if self.setbacks.tries.contains_key(&run) {
+            // A run that failed a moment ago waits for its own retry.
+            if self.retries.tries.contains_key(&run) {
                 continue;
             }
-            if let Err(error) = self.bring(&run) {
-                self.setback(&run, error);
+            if let Err(error) = self.load_run(&run) {
+                self.failed(&run, error);
             }
         }
         self.stored_due = if full {
-            // The index is as it was until those that were brought have made their step.
+            // The index changes only when the loaded runs have made a step.
             Some(now.plus(Duration::from_millis(1)))
         } else {
             match self.store.next_due_after(now) {
@@ -247,7 +247,7 @@ impl Driver {
         };
     }
 
-    /// Tries again what had a setback, and the store after an outage.
+    /// Loads failed runs again, and opens the store again after an outage, when it is time.
     pub(super) fn try_again(&mut self, now: Timestamp) {
         if self
             .outage
@@ -259,20 +259,20 @@ impl Driver {
         if self.outage.is_some() {
             return;
         }
-        while let Some(run) = self.setbacks.pop_due(now) {
-            if let Err(error) = self.bring(&run) {
-                self.setback(&run, error);
+        while let Some(run) = self.retries.pop_due(now) {
+            if let Err(error) = self.load_run(&run) {
+                self.failed(&run, error);
             }
         }
     }
 
-    // ── what goes wrong with one run ────────────────────────────────────────────────────────
+    // ── errors of one run ────────────────────────────────────────────────────────
 
-    /// A run could not go on: it is tried again, and parked when that was often enough.
-    pub(super) fn setback(&mut self, run: &Name, error: ScheduleError) {
+    /// A run could not go on: it is loaded again later, or parked after too many failures.
+    pub(super) fn failed(&mut self, run: &Name, error: ScheduleError) {
         tracing::error!(%run, %error, "the run cannot go on");
-        self.watchers.tell(run, || Update::Stuck(error.clone()));
-        if self.quiet {
+        self.watchers.notify(run, || Update::Stuck(error.clone()));
+        if self.commands_only {
             return;
         }
         if let ScheduleError::Store(reason) = &error
@@ -281,17 +281,17 @@ impl Driver {
                 StoreError::Io(_) | StoreError::Gone { .. } | StoreError::Failed { .. }
             )
         {
-            // The store's trouble, not the run's.
+            // This is an error of the store, not of the run.
             return;
         }
-        let tries = self.setbacks.tries.entry(run.clone()).or_default();
+        let tries = self.retries.tries.entry(run.clone()).or_default();
         *tries += 1;
         if *tries < TRIES {
             let at = self.clock.now().plus(wait(*tries));
-            self.setbacks.again.insert((at, run.clone()));
+            self.retries.again.insert((at, run.clone()));
             return;
         }
-        self.setbacks.tries.remove(run);
+        self.retries.tries.remove(run);
         let said = error.to_string();
         let line = said.lines().next().unwrap_or_default();
         let reason: String = line.chars().take(REASON).collect();
@@ -301,22 +301,24 @@ impl Driver {
         }
     }
 
-    /// Forgets what is in memory of a run: it may be ahead of the store.
-    pub(super) fn throw_away(&mut self, run: &Name, error: ScheduleError) {
-        if let Some(mut live) = self.runs.remove(run) {
-            live.tasks.abort_all();
-            live.state
+    /// Drops a run from memory, which may be ahead of the store.
+    pub(super) fn discard(&mut self, run: &Name, error: ScheduleError) {
+        if let Some(mut active) = self.runs.remove(run) {
+            active.tasks.abort_all();
+            active
+                .hosted
+                .state()
                 .timers
                 .keys()
                 .for_each(|id| self.timers.disarm(run, *id));
         }
         self.busy.retain(|busy| busy != run);
-        self.setback(run, error);
+        self.failed(run, error);
     }
 
-    // ── what goes wrong with the store ──────────────────────────────────────────────────────
+    // ── errors of the store ──────────────────────────────────────────────────────
 
-    /// Begins an outage, unless there is one, when the store takes no writes any more.
+    /// Begins an outage when the store takes no writes any more.
     pub(super) fn outage_of(&mut self, error: &ScheduleError) {
         let ScheduleError::Store(reason) = error else {
             return;
@@ -328,7 +330,7 @@ impl Driver {
                 | StoreError::Failed { .. }
                 | StoreError::Corrupt { .. }
         );
-        if broken && !self.quiet && self.outage.is_none() {
+        if broken && !self.commands_only && self.outage.is_none() {
             self.outage = Some(Outage {
                 error: error.clone(),
                 tries: 0,
@@ -337,7 +339,7 @@ impl Driver {
         }
     }
 
-    /// Opens the store again, and goes on with every run.
+    /// Opens the store again and recovers its runs.
     fn open_again(&mut self, now: Timestamp) {
         let outcome = self
             .store

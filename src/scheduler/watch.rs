@@ -1,5 +1,4 @@
-//! Those who watch a run: what the driver tells them, after it is durable. The driver never waits for
-//! one of them.
+//! Watchers of runs. The driver sends them each step after it is durable, and never waits for one.
 
 use super::{ScheduleError, Step};
 use crate::machine::{Outcome, PauseReason};
@@ -9,42 +8,42 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
-/// So many updates may wait for one who watches a run.
+/// So many updates may wait for a watcher.
 const WATCHED: usize = 1_024;
 
-/// So many of them may be steps: with more, one who does not look would only hold memory. The rest is
-/// for pauses and the end.
+/// So many of them may be steps, so that a slow watcher does not hold memory. The rest is for pauses
+/// and the end.
 const STEPS_WATCHED: usize = 64;
 
-/// So many runs that nobody watches any more may be among those that are watched.
+/// So many runs may still be listed whose watchers have gone.
 const MANY: usize = 128;
 
-/// What the scheduler tells those who watch a run, after it is durable.
+/// What the scheduler sends to a watcher, after it is durable.
 #[derive(Clone, Debug)]
 pub enum Update {
     /// A step of the run.
     Step(Box<Step>),
-    /// The run stands still.
+    /// The run paused.
     Paused(PauseReason),
     /// The run ended.
     Finished(Outcome),
-    /// The run cannot go on in this process; it is as it was in the store.
+    /// The run cannot go on in this process. In the store nothing of it changed.
     Stuck(ScheduleError),
 }
 
-/// The driver's end of what one who watches a run is told.
+/// The sending end, for the driver.
 pub struct Watcher {
     updates: mpsc::Sender<Update>,
     only_end: Arc<AtomicBool>,
 }
 
-/// Hears of a run.
+/// The receiving end: the updates of a run.
 pub struct Updates {
     updates: mpsc::Receiver<Update>,
     only_end: Arc<AtomicBool>,
 }
 
-/// Both ends.
+/// A channel of updates.
 #[must_use]
 pub fn watch() -> (Watcher, Updates) {
     let (to, from) = mpsc::channel(WATCHED);
@@ -61,18 +60,18 @@ pub fn watch() -> (Watcher, Updates) {
 }
 
 impl Updates {
-    /// The next step, pause or end; none when there is nothing more to come.
+    /// Waits for the next step, pause or end; none when the run has ended.
     pub async fn next(&mut self) -> Option<Update> {
         self.updates.recv().await
     }
 
-    /// What has come already.
+    /// The next update, if it is there already.
     pub fn try_next(&mut self) -> Option<Update> {
         self.updates.try_recv().ok()
     }
 
-    /// From now on only pauses and the end are of interest: to be woken for each step of a long loop
-    /// costs as much as the step.
+    /// From now on only pauses and the end are sent: to wake a watcher for each step of a long loop costs
+    /// as much as the step.
     pub fn only_end(&self) {
         self.only_end.store(true, Ordering::Relaxed);
     }
@@ -85,12 +84,11 @@ impl Watcher {
     }
 }
 
-/// Those who watch a run.
+/// The watchers of all runs.
 #[derive(Default)]
 pub(super) struct Watchers {
     of: HashMap<Name, Vec<Watcher>>,
-    /// With more runs than this it is looked for those who have gone: most who start a run do not
-    /// stay, and a channel costs some kilobytes.
+    /// With more runs than this, watchers that have gone are dropped: a channel costs some kilobytes.
     sweep_at: usize,
 }
 
@@ -106,8 +104,7 @@ impl Watchers {
         }
     }
 
-    /// Tells of a step those who want to know. One who does not keep up misses some, which it finds
-    /// in the store.
+    /// Sends a step to the watchers that want steps. A slow one misses some and finds them in the store.
     pub fn step(&mut self, run: &Name, step: impl FnOnce() -> Step) {
         let Some(watchers) = self.of.get(run) else {
             return;
@@ -120,15 +117,14 @@ impl Watchers {
         }
     }
 
-    /// Tells all; one who is so far behind that it cannot be told is let go, rather than left without
-    /// a pause or an end.
-    pub fn tell(&mut self, run: &Name, update: impl FnOnce() -> Update) {
+    /// Sends a pause or the end to all watchers. One whose channel is full is dropped, so that it notices.
+    pub fn notify(&mut self, run: &Name, update: impl FnOnce() -> Update) {
         if self.of.contains_key(run) {
             self.send(run, update(), |_| true);
         }
     }
 
-    /// Those who have gone are forgotten.
+    /// Drops the watchers that have gone.
     fn send(&mut self, run: &Name, update: Update, to: impl Fn(&Watcher) -> bool) {
         let Some(watchers) = self.of.get_mut(run) else {
             return;
@@ -140,7 +136,7 @@ impl Watchers {
             if !to(watcher) {
                 return !watcher.updates.is_closed();
             }
-            // Most are watched by one, who gets it as it is.
+            // Most runs have one watcher, which gets the update without a copy.
             let update = match further {
                 0 => update.take(),
                 _ => update.clone(),
@@ -152,7 +148,7 @@ impl Watchers {
         }
     }
 
-    /// The run has ended: there is nothing more to tell.
+    /// The run has ended: nothing more is sent.
     pub fn close(&mut self, run: &Name) {
         self.of.remove(run);
     }

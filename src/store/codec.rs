@@ -3,7 +3,6 @@
 //! a length and never nests without bound. This file never touches a database.
 
 use bincode::config::{self, Configuration};
-use bincode::enc::write::SizeWriter;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 use std::ops::Range;
@@ -183,13 +182,6 @@ pub fn decode_next<T: Decode<()>>(bytes: &[u8], at: &mut usize) -> Result<Vec<T>
         *at += used;
     }
     Ok(values)
-}
-
-/// How long a value is when it is encoded.
-pub fn size<T: Encode>(value: &T) -> Result<u64, EncodeError> {
-    let mut size = SizeWriter::default();
-    bincode::encode_into_writer(value, &mut size, CONFIG)?;
-    Ok(size.bytes_written as u64)
 }
 
 /// Reads the value that the bytes begin with; gives how long it is.

@@ -263,12 +263,6 @@ pub struct WholeRun {
     pub iterations: Result<Vec<IterationRow>, StoreError>,
 }
 
-/// How many bytes a snapshot of this state would have; none when it cannot be stored.
-#[must_use]
-pub fn state_size(state: &RunState) -> Option<u64> {
-    codec::size(state).ok()
-}
-
 /// A place to keep runs. All methods block; `commit` is durable against a power cut when it
 /// returns.
 pub trait Store: Send + Sync + 'static {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A room, and the rooms it may use beside itself. What is not here has no room yet: give it one.
-const ROOMS: [(&str, &[&str]); 17] = [
+const ROOMS: [(&str, &[&str]); 18] = [
     ("time", &[]),
     ("expression", &["diagnostic"]),
     ("source", &["expression"]),
@@ -29,6 +29,7 @@ const ROOMS: [(&str, &[&str]); 17] = [
         ],
     ),
     ("machine", &["expression", "model", "program", "time"]),
+    ("hosted", &["machine", "model", "program", "time"]),
     (
         "store",
         &[
@@ -46,6 +47,7 @@ const ROOMS: [(&str, &[&str]); 17] = [
         &[
             "action",
             "expression",
+            "hosted",
             "machine",
             "model",
             "program",

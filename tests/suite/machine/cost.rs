@@ -233,7 +233,7 @@ fn a_state_weighs_what_it_holds() {
     let weighs = |length: usize| {
         let text = "t".repeat(length);
         let text = format!("actions: {{ a: {{ type: compose, inputs: {text} }} }}");
-        windlass::store::state_size(&Case::yaml(&text).play().state).unwrap()
+        windlass::hosted::state_size(&Case::yaml(&text).play().state).unwrap()
     };
     let (short, long) = (weighs(10), weighs(10_010));
     // As what the action gave, and as what the run gives.

@@ -18,7 +18,7 @@ use windlass::expression::Value;
 use windlass::machine::{Event, Happening, LoopEnd, RunStatus, Wait};
 use windlass::model::{Dialect, Name, Origin};
 use windlass::program::{Caps, Program, ProgramHash};
-use windlass::scheduler::{Answer, Loaded, Loader, Start, Stepped};
+use windlass::scheduler::{Answer, Loaded, Loader, ManualDriver, Start};
 use windlass::source::Bundle;
 use windlass::store::{MemoryStore, ProgramSource, Retention, Store};
 use windlass::time::Timestamp;
@@ -260,7 +260,7 @@ impl Sim<'_> {
     /// The life of one process.
     fn live(&mut self, disk: &Arc<Disk>) -> End {
         let clock = self.clock.clone();
-        let mut driver = Stepped::new(
+        let mut driver = ManualDriver::new(
             disk.clone(),
             self.programs.clone(),
             self.runtime.handle().clone(),
@@ -296,7 +296,7 @@ impl Sim<'_> {
     }
 
     /// The store refused a group: its runs were thrown away in memory.
-    fn recover(&self, driver: &Stepped) -> Answer<Vec<Name>> {
+    fn recover(&self, driver: &ManualDriver) -> Answer<Vec<Name>> {
         lock(&self.world).refused();
         lock(&self.books).crashes += 1;
         driver.recover()
@@ -311,7 +311,7 @@ impl Sim<'_> {
     }
 
     /// Goes on until nothing is left to do at this instant; how it died.
-    fn settle(&mut self, driver: &mut Stepped) -> Option<Crash> {
+    fn settle(&mut self, driver: &mut ManualDriver) -> Option<Crash> {
         for _ in 0..10_000 {
             self.poll();
             let given = lock(&self.world).given;
@@ -337,7 +337,7 @@ impl Sim<'_> {
         });
     }
 
-    fn round(&mut self, driver: &mut Stepped) -> Option<Crash> {
+    fn round(&mut self, driver: &mut ManualDriver) -> Option<Crash> {
         let paused = lock(&self.books).paused();
         let outcome = catch_unwind(AssertUnwindSafe(|| driver.round()));
         let crash = lock(&self.books).pending.take();
@@ -356,7 +356,7 @@ impl Sim<'_> {
     }
 
     /// Lets the next thing happen; none: nothing more happens by itself.
-    fn next(&mut self, driver: &mut Stepped) -> Option<Option<Crash>> {
+    fn next(&mut self, driver: &mut ManualDriver) -> Option<Option<Crash>> {
         let outside = self.outside.first().map(|one| one.at);
         let answer = lock(&self.world).due_at();
         let timer = driver.due_at();
@@ -387,7 +387,7 @@ impl Sim<'_> {
 
     /// Something from outside. Whoever sent it knows whether it was taken: a crash before that
     /// makes it come again.
-    fn deliver(&mut self, driver: &mut Stepped) -> Option<Crash> {
+    fn deliver(&mut self, driver: &mut ManualDriver) -> Option<Crash> {
         let one = self.outside[0].clone();
         self.tie(&one.run);
         let revision = self.revision(&one.run);

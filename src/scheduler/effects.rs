@@ -1,7 +1,7 @@
 //! Effects in flight: one task each. Aborting a task drops the attempt, which cuts it.
 
 use super::Message;
-use super::gates::Gates;
+use super::limiter::Limiter;
 use super::metrics::Metrics;
 use crate::action::Registry;
 use crate::expression::Value;
@@ -13,9 +13,9 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
 /// Where effects are carried out.
-pub(super) struct Workshop {
+pub(super) struct EffectRuntime {
     pub handle: Handle,
-    pub gates: Gates,
+    pub limiter: Limiter,
     pub metrics: Metrics,
     /// Where they report.
     pub messages: Sender<Message>,
@@ -33,7 +33,7 @@ pub(super) struct Of<'a> {
     pub workflow: &'a Name,
     pub registry: &'a Registry,
     /// Whether it may have been begun by a process that is no more.
-    pub again: bool,
+    pub replayed: bool,
 }
 
 /// The tasks of one run.
@@ -61,20 +61,17 @@ impl Tasks {
         self.running.drain().for_each(|(_, task)| task.abort());
     }
 
-    /// Carries out a request when its turn comes, unless it is being carried out.
-    pub fn start(&mut self, on: &Workshop, of: Of<'_>, id: EffectId, request: Request) {
-        if self.running.contains_key(&id) {
-            return;
-        }
+    /// Carries out a request when there is a permit for it.
+    pub fn start(&mut self, on: &EffectRuntime, of: Of<'_>, id: EffectId, request: Request) {
         let (run, workflow) = (of.run.clone(), of.workflow.clone());
-        let registry = of.registry.clone().again(of.again);
-        let (gates, to) = (on.gates.clone(), on.messages.clone());
+        let registry = of.registry.clone().again(of.replayed);
+        let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let metrics = on.metrics.clone();
         let task = on.handle.spawn(async move {
-            let pass = gates.pass(&workflow, registry.host(&request)).await;
+            let permit = limiter.acquire(&workflow, registry.host(&request)).await;
             let in_flight = metrics.effect();
             let result = registry.execute(&request).await;
-            drop((pass, in_flight));
+            drop((permit, in_flight));
             // Without a receiver the engine is going down: the effect is repeated later.
             let _ = to.send(Message::EffectDone(run, Completion { id, result }));
         });

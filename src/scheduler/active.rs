@@ -1,46 +1,40 @@
-//! A run in memory: its state, its place in the store, and what waits to be done with it.
+//! A run in memory: its state, its header in the store, and what waits to be done with it.
 
-use super::tasks::{Of, Tasks, Workshop};
+use super::effects::{EffectRuntime, Of, Tasks};
 use super::{Loaded, Reply};
-use crate::machine::{EffectId, Event, RunState, RunStatus, Transition};
+use crate::action::Registry;
+use crate::hosted::Hosted;
+use crate::machine::{EffectId, Event, RunStatus, Transition};
 use crate::model::{Name, Request};
-use crate::store::{Commit, Placement, ProgramSource, RunHeader, StoredRun, state_size};
+use crate::store::{Commit, Placement, ProgramSource, RunHeader, StoredRun};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// A run that waits longer than this leaves memory (spec: architecture.md, law 9).
+/// A run that waits longer than this leaves memory (docs/architecture.md, law 9).
 const STAYS_IN_MEMORY: Duration = Duration::from_secs(5);
-
-/// A journal's tail may always grow to this size before a snapshot follows, in bytes.
-const MIN_TAIL: u64 = 256 * 1024;
 
 /// A snapshot follows when the journal's tail outweighs the state so many times. A state that grows
 /// by large pieces is never much less than its tail: a snapshot would write all of it again, and load
 /// little faster.
 const OUTWEIGHS: u64 = 3;
 
-pub(super) struct Live {
-    pub loaded: Loaded,
-    pub state: RunState,
+pub(super) struct ActiveRun {
+    pub hosted: Hosted,
     pub header: RunHeader,
+    /// What carries out its calls.
+    registry: Registry,
     pub inbox: VecDeque<(Event, Option<Reply<RunStatus>>)>,
     /// Whether it is among the busy runs.
     pub queued: bool,
     pub tasks: Tasks,
     /// The program's source, until the first commit has stored it.
-    pub source: Option<ProgramSource>,
+    source: Option<ProgramSource>,
     /// How many bytes the commits behind the last snapshot have.
     tail_bytes: u64,
-    /// How many of them have come since the state was weighed.
-    unweighed: u64,
-    /// How large the state was when it was weighed last.
-    state_bytes: u64,
-    /// Effects with smaller numbers were asked for before it came into memory.
-    first_own: EffectId,
 }
 
-impl Live {
+impl ActiveRun {
     pub fn new(
         id: &Name,
         loaded: Loaded,
@@ -48,11 +42,10 @@ impl Live {
         labels: BTreeMap<String, String>,
         now: Timestamp,
     ) -> Self {
-        let hash = loaded.program.hash;
         let header = RunHeader {
             id: id.clone(),
             workflow: loaded.program.name.clone(),
-            program: hash,
+            program: loaded.program.hash,
             status: RunStatus::Running,
             revision: 0,
             snapshot: 0,
@@ -61,52 +54,49 @@ impl Live {
             placement: Placement::Resting,
             labels,
         };
-        Self {
-            state: RunState::new(id.clone(), hash),
-            header,
-            loaded,
-            inbox: VecDeque::new(),
-            queued: false,
-            tasks: Tasks::default(),
-            source: Some(source),
-            tail_bytes: 0,
-            unweighed: 0,
-            state_bytes: 0,
-            first_own: EffectId(0),
-        }
+        let hosted = Hosted::new(id.clone(), loaded.program);
+        Self::with(hosted, header, loaded.registry, Some(source))
     }
 
     pub fn stored(stored: StoredRun, loaded: Loaded) -> Self {
+        let at = stored.header.updated_at;
+        let mut hosted = Hosted::restored(loaded.program, stored.state, at, stored.snapshot_bytes);
+        hosted.recorded(stored.tail_bytes);
+        let run = Self::with(hosted, stored.header, loaded.registry, None);
         Self {
-            first_own: EffectId(stored.state.next_id),
-            loaded,
-            state: stored.state,
-            header: stored.header,
-            inbox: VecDeque::new(),
-            queued: false,
-            tasks: Tasks::default(),
-            source: None,
             tail_bytes: stored.tail_bytes,
-            unweighed: stored.tail_bytes,
-            state_bytes: stored.snapshot_bytes,
+            ..run
         }
     }
 
-    /// The time of an event: never before the run's last step, should the clock go back.
-    pub fn time(&self, now: Timestamp) -> Timestamp {
-        now.max(self.header.updated_at)
+    fn with(
+        hosted: Hosted,
+        header: RunHeader,
+        registry: Registry,
+        source: Option<ProgramSource>,
+    ) -> Self {
+        Self {
+            hosted,
+            header,
+            registry,
+            inbox: VecDeque::new(),
+            queued: false,
+            tasks: Tasks::default(),
+            source,
+            tail_bytes: 0,
+        }
     }
 
     /// The commit of a transition that was just applied.
     pub fn commit(&mut self, step: &mut Transition, now: Timestamp) -> Commit {
         let placement = self.placement(now);
         self.header.revision += 1;
-        self.header.status = self.state.status();
+        self.header.status = self.hosted.status();
         self.header.updated_at = now;
         self.header.placement = placement;
         // A run that ends has no tail to come, and its last steps are what a retry goes back to.
-        let outgrown = self.state.outcome.is_none() && self.needs_snapshot();
-        let snapshot = outgrown.then(|| self.state.clone());
+        let snapshot = !self.header.status.is_final() && self.needs_snapshot();
+        let snapshot = snapshot.then(|| self.hosted.state().clone());
         if snapshot.is_some() {
             self.header.snapshot = self.header.revision;
         }
@@ -121,43 +111,32 @@ impl Live {
         }
     }
 
-    /// Whether the journal's tail has outgrown the state. That is weighed again when as much has
-    /// come as it weighed, so that weighing costs little.
+    /// Whether the journal's tail has outgrown the state.
     fn needs_snapshot(&mut self) -> bool {
-        if self.unweighed <= self.state_bytes.max(MIN_TAIL) {
-            return false;
-        }
-        self.unweighed = 0;
-        self.state_bytes = state_size(&self.state).unwrap_or(self.state_bytes);
-        self.tail_bytes > self.state_bytes.saturating_mul(OUTWEIGHS)
+        let weighed = self.hosted.weigh();
+        weighed.is_some_and(|bytes| self.tail_bytes > bytes.saturating_mul(OUTWEIGHS))
     }
 
-    /// Carries out a request, unless it is being carried out.
-    pub fn start(&mut self, on: &Workshop, id: EffectId, request: Request) {
+    /// Carries out a request.
+    pub fn start(&mut self, on: &EffectRuntime, id: EffectId, request: Request) {
         let of = Of {
             run: &self.header.id,
             workflow: &self.header.workflow,
-            registry: &self.loaded.registry,
-            again: id < self.first_own,
+            registry: &self.registry,
+            replayed: self.hosted.is_replayed(id),
         };
         self.tasks.start(on, of, id, request);
-    }
-
-    /// How large its state is, when that is more than it may be. It is weighed at the latest when
-    /// it has doubled.
-    pub fn outgrown(&self, limit: u64) -> Option<u64> {
-        (self.state_bytes > limit).then_some(self.state_bytes)
     }
 
     pub fn committed(&mut self, change_bytes: u64, snapshot_bytes: Option<u64>) {
         match snapshot_bytes {
             Some(bytes) => {
-                self.state_bytes = bytes;
-                (self.tail_bytes, self.unweighed) = (0, 0);
+                self.hosted.recorded_whole(bytes);
+                self.tail_bytes = 0;
             }
             None => {
+                self.hosted.recorded(change_bytes);
                 self.tail_bytes = self.tail_bytes.saturating_add(change_bytes);
-                self.unweighed = self.unweighed.saturating_add(change_bytes);
             }
         }
     }
@@ -165,7 +144,7 @@ impl Live {
     /// Which index leads here after a restart. A run that sleeps only briefly stays among the
     /// runnable ones: moving it twice an iteration would cost more than loading it.
     pub fn placement(&self, now: Timestamp) -> Placement {
-        match (self.state.status(), self.state.next_due_at()) {
+        match (self.hosted.status(), self.hosted.state().next_due_at()) {
             (RunStatus::Running, _) => Placement::Runnable,
             (RunStatus::Waiting, Some(due)) if due > now.plus(STAYS_IN_MEMORY) => {
                 Placement::Due(due)

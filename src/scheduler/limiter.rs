@@ -1,7 +1,7 @@
 //! How many effects run at a time: in all, of one workflow, and towards one host. An effect that
 //! waits here has started nothing: it has no process, no connection, and its time is not running.
 //!
-//! The narrowest gate comes first, so that whoever waits for a slow host keeps nobody else out.
+//! The narrowest limit comes first, so that whoever waits for a slow host keeps nobody else out.
 
 use crate::model::Name;
 use std::collections::HashMap;
@@ -41,9 +41,9 @@ impl Default for Limits {
     }
 }
 
-/// The gates that every effect goes through.
+/// The limiter that every effect goes through.
 #[derive(Clone)]
-pub(super) struct Gates(Arc<Inner>);
+pub(super) struct Limiter(Arc<Inner>);
 
 struct Inner {
     limits: Limits,
@@ -52,12 +52,12 @@ struct Inner {
     hosts: Mutex<HashMap<Name, Arc<Semaphore>>>,
 }
 
-/// Leave to run; given back when it is dropped.
-pub(super) struct Pass {
+/// Allows an effect to run; given back when it is dropped.
+pub(super) struct Permit {
     _permits: Vec<OwnedSemaphorePermit>,
 }
 
-impl Gates {
+impl Limiter {
     pub fn new(limits: Limits) -> Self {
         Self(Arc::new(Inner {
             limits,
@@ -68,29 +68,33 @@ impl Gates {
     }
 
     /// Waits for its turn.
-    pub async fn pass(&self, workflow: &Name, host: Option<Name>) -> Pass {
+    pub async fn acquire(&self, workflow: &Name, host: Option<Name>) -> Permit {
         let limits = self.0.limits;
-        let of_host = host.map(|host| gate(&self.0.hosts, &host, limits.effects_per_host));
-        let of_workflow = gate(&self.0.workflows, workflow, limits.effects_per_workflow);
+        let of_host = host.map(|host| semaphore(&self.0.hosts, &host, limits.effects_per_host));
+        let of_workflow = semaphore(&self.0.workflows, workflow, limits.effects_per_workflow);
         let mut permits = Vec::with_capacity(3);
-        for gate in of_host
+        for semaphore in of_host
             .into_iter()
             .chain([of_workflow, Arc::clone(&self.0.all)])
         {
-            // A gate is never closed.
-            permits.extend(gate.acquire_owned().await);
+            // A semaphore is never closed.
+            permits.extend(semaphore.acquire_owned().await);
         }
-        Pass { _permits: permits }
+        Permit { _permits: permits }
     }
 }
 
-fn gate(gates: &Mutex<HashMap<Name, Arc<Semaphore>>>, name: &Name, limit: usize) -> Arc<Semaphore> {
-    let mut gates = gates.lock().unwrap_or_else(PoisonError::into_inner);
-    if gates.len() >= REMEMBERED {
-        gates.retain(|_, gate| Arc::strong_count(gate) > 1);
+fn semaphore(
+    limiter: &Mutex<HashMap<Name, Arc<Semaphore>>>,
+    name: &Name,
+    limit: usize,
+) -> Arc<Semaphore> {
+    let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
+    if limiter.len() >= REMEMBERED {
+        limiter.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
     }
     let made = || Arc::new(Semaphore::new(limit.max(1)));
-    Arc::clone(gates.entry(name.clone()).or_insert_with(made))
+    Arc::clone(limiter.entry(name.clone()).or_insert_with(made))
 }
 
 #[cfg(test)]
@@ -98,8 +102,8 @@ mod tests {
     use super::*;
     use futures_util::FutureExt;
 
-    fn gates(effects: usize, per_workflow: usize, per_host: usize) -> Gates {
-        Gates::new(Limits {
+    fn limiter(effects: usize, per_workflow: usize, per_host: usize) -> Limiter {
+        Limiter::new(Limits {
             effects,
             effects_per_workflow: per_workflow,
             effects_per_host: per_host,
@@ -107,32 +111,37 @@ mod tests {
         })
     }
 
-    fn try_pass(gates: &Gates, workflow: &str, host: Option<&str>) -> Option<Pass> {
+    fn try_acquire(limiter: &Limiter, workflow: &str, host: Option<&str>) -> Option<Permit> {
         let workflow = Name::from(workflow);
-        gates.pass(&workflow, host.map(Name::from)).now_or_never()
+        limiter
+            .acquire(&workflow, host.map(Name::from))
+            .now_or_never()
     }
 
     #[test]
-    fn every_gate_holds() {
-        let gates = gates(3, 2, 1);
-        let first = try_pass(&gates, "a", Some("x")).unwrap();
-        assert!(try_pass(&gates, "a", Some("x")).is_none(), "one a host");
-        let second = try_pass(&gates, "a", Some("y")).unwrap();
-        assert!(try_pass(&gates, "a", None).is_none(), "two a workflow");
-        let third = try_pass(&gates, "b", None).unwrap();
-        assert!(try_pass(&gates, "c", None).is_none(), "three in all");
+    fn every_limit_holds() {
+        let limiter = limiter(3, 2, 1);
+        let first = try_acquire(&limiter, "a", Some("x")).unwrap();
+        assert!(
+            try_acquire(&limiter, "a", Some("x")).is_none(),
+            "one a host"
+        );
+        let second = try_acquire(&limiter, "a", Some("y")).unwrap();
+        assert!(try_acquire(&limiter, "a", None).is_none(), "two a workflow");
+        let third = try_acquire(&limiter, "b", None).unwrap();
+        assert!(try_acquire(&limiter, "c", None).is_none(), "three in all");
         drop((first, third));
-        assert!(try_pass(&gates, "c", Some("x")).is_some());
+        assert!(try_acquire(&limiter, "c", Some("x")).is_some());
         drop(second);
     }
 
     #[test]
     fn who_waits_for_a_busy_host_keeps_nobody_out() {
-        let gates = gates(2, 2, 1);
-        let _busy = try_pass(&gates, "a", Some("slow")).unwrap();
+        let limiter = limiter(2, 2, 1);
+        let _busy = try_acquire(&limiter, "a", Some("slow")).unwrap();
         let name = Name::from("a");
-        let mut waits = Box::pin(gates.pass(&name, Some(Name::from("slow"))));
+        let mut waits = Box::pin(limiter.acquire(&name, Some(Name::from("slow"))));
         assert!(waits.as_mut().now_or_never().is_none());
-        assert!(try_pass(&gates, "b", Some("fast")).is_some());
+        assert!(try_acquire(&limiter, "b", Some("fast")).is_some());
     }
 }

@@ -1,12 +1,11 @@
-//! A scheduler without a thread and without a clock: whoever has it says what time it is and when
-//! it takes its next round. It is the same driver, so a simulation on virtual time proves what
-//! runs in production; dropping it between two calls is what a crash is. It never waits.
+//! The driver without a thread and a clock, for simulations: the caller gives the time and starts each
+//! round. It is the driver that production runs. Dropping it between two calls is a crash.
 
 use super::clock::Clock;
 use super::driver::Driver;
-use super::gates::{Gates, Limits};
+use super::effects::EffectRuntime;
+use super::limiter::{Limiter, Limits};
 use super::metrics::Metrics;
-use super::tasks::Workshop;
 use super::{Loader, Message, Reply, ScheduleError, Start};
 use crate::machine::{Event, RunStatus};
 use crate::model::Name;
@@ -17,17 +16,17 @@ use std::sync::mpsc::Sender;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// A scheduler that is moved by hand.
-pub struct Stepped {
+/// A scheduler whose rounds the caller starts.
+pub struct ManualDriver {
     driver: Driver,
     messages: Sender<Message>,
 }
 
-/// What becomes of something that was asked; there once the round that did it is over.
+/// The answer to a command; there after the round that did it.
 pub type Answer<T> = oneshot::Receiver<Result<T, ScheduleError>>;
 
-impl Stepped {
-    /// A scheduler of a store, on a clock of the caller's. Its tasks run on `tasks`.
+impl ManualDriver {
+    /// A scheduler of a store, on the caller's clock. Its effects run on `tasks`.
     pub fn new(
         store: Arc<dyn Store>,
         loader: Arc<dyn Loader>,
@@ -37,21 +36,20 @@ impl Stepped {
         let (messages, inbox) = std::sync::mpsc::channel();
         let clock = Clock::of(clock);
         let limits = Limits::default();
-        let workshop = Workshop {
+        let runtime = EffectRuntime {
             handle: tasks,
-            gates: Gates::new(limits),
+            limiter: Limiter::new(limits),
             metrics: Metrics::default(),
             messages: messages.clone(),
         };
-        let driver = Driver::new(store, loader, workshop, inbox, limits, false);
+        let driver = Driver::new(store, loader, runtime, inbox, limits, false);
         Self {
             driver: driver.on(clock),
             messages,
         }
     }
 
-    /// One round: takes what has come, fires what is due, advances, commits, and does what the
-    /// steps ask for.
+    /// One round: takes messages, fires timers, advances, commits, and releases effects.
     pub fn round(&mut self) {
         self.driver.round(false);
     }
@@ -74,7 +72,7 @@ impl Stepped {
         self.ask(|reply| Message::Start(Box::new(start), reply))
     }
 
-    /// Asks to go on with what a crash left.
+    /// Recovers the runs that a crash left.
     #[must_use]
     pub fn recover(&self) -> Answer<Vec<Name>> {
         self.ask(|reply| Message::Recover(false, reply))
@@ -88,7 +86,7 @@ impl Stepped {
 
     fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Answer<T> {
         let (reply, answer) = oneshot::channel();
-        // The receiver is the driver beside it.
+        // The receiver lives as long as this.
         let _ = self.messages.send(message(reply));
         answer
     }

@@ -1,0 +1,178 @@
+//! A run on a host: what every driver of the machine needs, whatever keeps its steps and carries out
+//! its effects. No task, no store and no clock: the host says what time it is, makes each step
+//! durable, and does what a released step asks for.
+//!
+//! ```text
+//!   event, now ─▶ on ─▶ Transition ─▶ the host makes it durable ─▶ release(receipt) ─▶ effects
+//! ```
+
+mod recent;
+mod size;
+
+pub use recent::Recent;
+pub use size::state_size;
+
+use crate::machine::{
+    Change, Effect, EffectId, Event, Receipt, RunState, RunStatus, Transition, advance_into,
+};
+use crate::model::Name;
+use crate::program::Program;
+use crate::time::Timestamp;
+use size::Size;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A run in the memory of a host.
+pub struct Hosted {
+    program: Arc<Program>,
+    state: RunState,
+    /// The time of its last event.
+    at: Timestamp,
+    /// The effects that this host carries out.
+    in_flight: BTreeSet<EffectId>,
+    /// Effects with smaller ids were asked for before this host had the run.
+    first_own: EffectId,
+    size: Size,
+    recent: Recent,
+}
+
+impl Hosted {
+    /// A run that is about to start.
+    #[must_use]
+    pub fn new(id: Name, program: Arc<Program>) -> Self {
+        let state = RunState::new(id, program.hash);
+        Self::restored(program, state, Timestamp(i64::MIN), 0)
+    }
+
+    /// A run as it was recorded at `at`. A state of so many bytes is weighed again when as much has
+    /// been recorded; with 0 bytes it is weighed soon.
+    #[must_use]
+    pub fn restored(program: Arc<Program>, state: RunState, at: Timestamp, bytes: u64) -> Self {
+        Self {
+            first_own: EffectId(state.next_id),
+            program,
+            state,
+            at,
+            in_flight: BTreeSet::new(),
+            size: Size::of(bytes),
+            recent: Recent::default(),
+        }
+    }
+
+    /// Remembers the last `lines` lines of its history and its last iterations, for a host whose
+    /// records cannot be read at any time.
+    #[must_use]
+    pub fn remembering(mut self, lines: usize) -> Self {
+        self.recent = Recent::of(lines);
+        self
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    /// What it runs.
+    #[must_use]
+    pub fn program(&self) -> &Arc<Program> {
+        &self.program
+    }
+
+    /// What it does.
+    #[must_use]
+    pub fn status(&self) -> RunStatus {
+        self.state.status()
+    }
+
+    /// The last of what it did, as far as it is remembered.
+    #[must_use]
+    pub fn recent(&self) -> &Recent {
+        &self.recent
+    }
+
+    /// The time of an event: never before the run's last one, should the clock go back.
+    #[must_use]
+    pub fn time(&self, now: Timestamp) -> Timestamp {
+        now.max(self.at)
+    }
+
+    /// Whether an effect may have been begun by a host that is no more.
+    #[must_use]
+    pub fn is_replayed(&self, id: EffectId) -> bool {
+        id < self.first_own
+    }
+
+    /// Advances the run by an event. A timer that is not due does nothing: it was armed before its due
+    /// time moved. `changes` is an empty buffer for what changes.
+    pub fn on(&mut self, changes: Vec<Change>, event: Event, now: Timestamp) -> Transition {
+        let now = self.time(now);
+        match &event {
+            Event::EffectCompleted { id, .. } => {
+                self.in_flight.remove(id);
+            }
+            Event::TimerFired { id }
+                if self
+                    .state
+                    .timers
+                    .get(id)
+                    .is_some_and(|timer| timer.due_at > now) =>
+            {
+                return Transition::default();
+            }
+            _ => {}
+        }
+        self.at = now;
+        let step = advance_into(changes, &self.program, &mut self.state, now, event);
+        self.recent.add(&step);
+        step
+    }
+
+    /// What a host must do now that a step is durable: nothing that it does already.
+    pub fn release(&mut self, step: Transition, durable: &Receipt) -> Vec<Effect> {
+        self.taken(step.release(durable))
+    }
+
+    /// What a host must do that has just taken over a run: all that is in flight or armed.
+    pub fn outstanding(&mut self) -> Vec<Effect> {
+        let outstanding = self.state.outstanding().collect();
+        self.taken(outstanding)
+    }
+
+    fn taken(&mut self, mut effects: Vec<Effect>) -> Vec<Effect> {
+        effects.retain(|effect| match effect {
+            Effect::Start { id, .. } => self.in_flight.insert(*id),
+            Effect::Abort { id } => self.in_flight.remove(id),
+            Effect::Finish(_) => {
+                self.in_flight.clear();
+                true
+            }
+            Effect::Arm { .. } | Effect::Disarm { .. } | Effect::Continue => true,
+        });
+        effects
+    }
+
+    /// So many bytes were recorded for its steps.
+    pub fn recorded(&mut self, bytes: u64) {
+        self.size.grew(bytes);
+    }
+
+    /// Its whole state was recorded, in so many bytes.
+    pub fn recorded_whole(&mut self, bytes: u64) {
+        self.size = Size::of(bytes);
+    }
+
+    /// How many bytes its state has, when it is time to weigh it: at the latest when it may have
+    /// doubled.
+    pub fn weigh(&mut self) -> Option<u64> {
+        self.size.weigh(&self.state)
+    }
+
+    /// The event that ends a run whose state has more bytes than `limit`, as far as it was weighed.
+    #[must_use]
+    pub fn too_large(&self, limit: u64) -> Option<Event> {
+        let bytes = self.size.bytes();
+        let ends = bytes > limit && !self.status().is_final();
+        ends.then_some(Event::Outgrown { bytes, limit })
+    }
+}

@@ -1,0 +1,155 @@
+//! A run on a host that is neither a scheduler nor a store: this test.
+
+use crate::machine::play::Case;
+use std::sync::Arc;
+use std::time::Duration;
+use windlass::expression::Value;
+use windlass::hosted::Hosted;
+use windlass::machine::{Effect, EffectId, Event, Receipt, RunStatus, TimerId};
+use windlass::time::Timestamp;
+
+const LOOP: &str = "
+variables: { n: 0 }
+actions:
+  poll:
+    type: until
+    condition: \"@greaterOrEquals(variables('n'), 50)\"
+    actions:
+      ask: { type: http, inputs: { method: GET, uri: 'http://a.test/' } }
+      count: { type: incrementVariable, name: n }
+";
+
+const SLEEP: &str = "
+actions:
+  sleep: { type: wait, interval: PT1M }
+";
+
+const DURABLE: Receipt = Receipt { revision: 1 };
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp(1_700_000_000_000).plus(Duration::from_secs(seconds))
+}
+
+fn hosted(text: &str) -> Hosted {
+    let program = Arc::new(Case::yaml(text).program);
+    Hosted::new("r".into(), program)
+}
+
+/// Delivers an event, and says at once that its step is durable.
+fn deliver(run: &mut Hosted, event: Event, now: Timestamp) -> Vec<Effect> {
+    let step = run.on(Vec::new(), event, now);
+    run.release(step, &DURABLE)
+}
+
+fn start() -> Event {
+    Event::Started {
+        input: Value::Null,
+        environment: Value::Null,
+    }
+}
+
+fn started(effects: &[Effect]) -> Vec<EffectId> {
+    let starts = effects.iter().filter_map(|effect| match effect {
+        Effect::Start { id, .. } => Some(*id),
+        _ => None,
+    });
+    starts.collect()
+}
+
+fn armed(effects: &[Effect]) -> Option<(TimerId, Timestamp)> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Arm { id, due_at } => Some((*id, *due_at)),
+        _ => None,
+    })
+}
+
+#[test]
+fn an_effect_starts_once_a_host_and_again_on_the_next() {
+    let mut run = hosted(LOOP);
+    let effects = deliver(&mut run, start(), at(0));
+    let [first] = started(&effects)[..] else {
+        panic!("{effects:?}");
+    };
+    assert!(!run.is_replayed(first));
+    assert_eq!(started(&run.outstanding()), [], "it is in flight here");
+    let mut next = Hosted::restored(run.program().clone(), run.state().clone(), at(0), 0);
+    assert_eq!(started(&next.outstanding()), [first]);
+    assert!(next.is_replayed(first), "the first host may have begun it");
+    assert_eq!(started(&next.outstanding()), []);
+}
+
+#[test]
+fn time_does_not_go_back() {
+    let mut run = hosted(SLEEP);
+    deliver(&mut run, Event::PauseRequested, at(0));
+    deliver(&mut run, start(), at(100));
+    assert_eq!(run.time(at(50)), at(100));
+    let mut run = hosted(SLEEP);
+    deliver(&mut run, start(), at(100));
+    deliver(&mut run, Event::PauseRequested, at(50));
+    let effects = deliver(&mut run, Event::Resumed, at(110));
+    let (_, due) = armed(&effects).expect("the wait goes on");
+    assert_eq!(due, at(170), "ten seconds of pause, not sixty");
+}
+
+#[test]
+fn a_timer_that_was_moved_does_not_fire_early() {
+    let mut run = hosted(SLEEP);
+    let effects = deliver(&mut run, start(), at(0));
+    let (timer, due) = armed(&effects).expect("it waits");
+    assert_eq!(due, at(60));
+    deliver(&mut run, Event::PauseRequested, at(10));
+    deliver(&mut run, Event::Resumed, at(40));
+    // A host that cannot disarm fires what it armed first.
+    let early = run.on(Vec::new(), Event::TimerFired { id: timer }, at(60));
+    assert!(early.is_empty());
+    assert_eq!(run.status(), RunStatus::Waiting);
+    deliver(&mut run, Event::TimerFired { id: timer }, at(90));
+    assert_eq!(run.status(), RunStatus::Succeeded);
+}
+
+#[test]
+fn the_last_lines_are_remembered_with_their_numbers() {
+    let program = Arc::new(Case::yaml(LOOP).program);
+    let mut run = Hosted::new("r".into(), program).remembering(5);
+    let mut lines = 0;
+    let mut event = start();
+    for second in 0.. {
+        let step = run.on(Vec::new(), event, at(second));
+        lines += step.history.len() as u64;
+        let effects = run.release(step, &DURABLE);
+        event = match started(&effects)[..] {
+            [id] => Event::EffectCompleted {
+                id,
+                result: Ok(Value::Null),
+            },
+            _ if effects.contains(&Effect::Continue) => Event::Continued,
+            _ => break,
+        };
+    }
+    assert_eq!(run.status(), RunStatus::Succeeded);
+    let numbers: Vec<u64> = run.recent().history().map(|(number, _)| number).collect();
+    assert_eq!(numbers, (lines - 4..=lines).collect::<Vec<_>>());
+    let rows: Vec<u64> = run.recent().iterations().map(|row| row.iteration).collect();
+    assert_eq!(rows, [45, 46, 47, 48, 49]);
+}
+
+#[test]
+fn a_state_is_too_large_once_it_was_weighed() {
+    let mut run = hosted(LOOP);
+    let effects = deliver(&mut run, start(), at(0));
+    let [id] = started(&effects)[..] else {
+        panic!("{effects:?}");
+    };
+    let result = Ok(Value::from("x".repeat(400_000)));
+    deliver(&mut run, Event::EffectCompleted { id, result }, at(1));
+    assert_eq!(run.too_large(100_000), None, "nothing was recorded");
+    run.recorded(400_000);
+    let bytes = run.weigh().expect("it may have doubled");
+    assert!(bytes > 400_000);
+    assert_eq!(run.weigh(), None, "it was weighed");
+    assert!(run.too_large(bytes).is_none());
+    let event = run.too_large(100_000).expect("it is larger");
+    deliver(&mut run, event, at(2));
+    assert_eq!(run.status(), RunStatus::Failed);
+}
