@@ -6,8 +6,7 @@
 //! Kill it in the middle and start it again: it goes on with the run it had begun.
 
 use std::error::Error;
-use windlass::engine::Engine;
-use windlass::expression::Value;
+use windlass::{Engine, Value};
 
 const WORKFLOW: &str = r#"
 name: square-roots

@@ -5,21 +5,81 @@
 //! ([`machine`]), and the [`scheduler`] does what the machine asks for, but only after the
 //! [`store`] has made the step durable. `docs/architecture.md` tells the whole story.
 
-pub mod action;
+mod action;
+mod cli;
+mod compile;
+mod diagnostic;
+mod dialect;
+mod engine;
+mod expression;
+mod hir;
+mod hosted;
+mod machine;
+mod model;
+mod program;
+mod scheduler;
+mod server;
+mod source;
+mod store;
+mod time;
+
+pub use action::{ActivityContext, lua_worker};
 #[doc(hidden)]
-pub mod cli;
-pub mod compile;
-pub mod diagnostic;
-pub mod dialect;
-pub mod engine;
-pub mod expression;
-pub mod hir;
-pub mod hosted;
-pub mod machine;
-pub mod model;
-pub mod program;
-pub mod scheduler;
-pub mod server;
-pub mod source;
-pub mod store;
-pub mod time;
+pub use cli::main as command_line;
+pub use engine::{Engine, EngineBuilder, RunFailure, RunHandle};
+pub use expression::Value;
+
+/// The modules themselves, for this project's own suites, benches and fuzz targets. No promise of
+/// semantic versioning holds for what is in here.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    pub mod action {
+        pub use crate::action::*;
+    }
+    pub mod compile {
+        pub use crate::compile::*;
+    }
+    pub mod diagnostic {
+        pub use crate::diagnostic::*;
+    }
+    pub mod dialect {
+        pub use crate::dialect::*;
+    }
+    pub mod engine {
+        pub use crate::engine::*;
+    }
+    pub mod expression {
+        pub use crate::expression::*;
+    }
+    pub mod hir {
+        pub use crate::hir::*;
+    }
+    pub mod hosted {
+        pub use crate::hosted::*;
+    }
+    pub mod machine {
+        pub use crate::machine::*;
+    }
+    pub mod model {
+        pub use crate::model::*;
+    }
+    pub mod program {
+        pub use crate::program::*;
+    }
+    pub mod scheduler {
+        pub use crate::scheduler::*;
+    }
+    pub mod server {
+        pub use crate::server::*;
+    }
+    pub mod source {
+        pub use crate::source::*;
+    }
+    pub mod store {
+        pub use crate::store::*;
+    }
+    pub mod time {
+        pub use crate::time::*;
+    }
+}

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match windlass::engine::lua_worker() {
+    match windlass::lua_worker() {
         Some(code) => code,
-        None => windlass::cli::main(),
+        None => windlass::command_line(),
     }
 }

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::routing::get;
 use std::time::Instant;
 use tempfile::TempDir;
-use windlass::engine::Value;
+use windlass::internals::engine::Value;
 
 const POLLS: usize = 200;
 const ROUNDS: usize = 5;

@@ -5,7 +5,8 @@ use crate::usage::{cpu_us, memory, size_of, written};
 use crate::{directory, report};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use windlass::engine::{Engine, RunHandle, Update, Value};
+use windlass::internals::engine::{Engine, RunHandle, Value};
+use windlass::internals::scheduler::Update;
 
 /// Until its count is spent: one assignment an iteration.
 pub fn spin(count: u64) -> String {

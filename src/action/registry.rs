@@ -124,6 +124,7 @@ impl Registry {
 
     /// Adds an executor, or replaces the one of that name. `activity`, `actor`,
     /// `connector` and `runner` cannot be replaced.
+    #[cfg(feature = "internals")]
     pub fn register_executor(&mut self, name: &str, executor: impl Executor) {
         Arc::make_mut(&mut self.executors).insert(Name::from(name), Arc::new(executor));
     }
@@ -266,23 +267,10 @@ impl Registry {
         self
     }
 
-    /// Whether there is an executor of that name.
-    #[must_use]
-    pub fn knows_executor(&self, name: &str) -> bool {
-        self.executor(name).is_some()
-    }
-
     /// The names of all executors.
     pub fn executor_names(&self) -> impl Iterator<Item = &str> {
         let own = self.executors.keys().map(|name| &**name);
         own.chain(Handlers::EXECUTORS)
-    }
-
-    /// Whether there is a handler of that name; for `connector/operation`, also one of the
-    /// connector alone.
-    #[must_use]
-    pub fn knows_handler(&self, name: &str) -> bool {
-        self.handlers.target(name).is_some()
     }
 
     /// Whether anything answers an action that asks for this handler: the handler, or a stub for it

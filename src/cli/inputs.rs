@@ -2,11 +2,11 @@
 
 use super::args::{Global, HandlerArgs, LoadArgs};
 use super::exit::Failure;
-use crate::engine::expression::{MAX_WEIGHT, too_heavy, weight_of_json, weight_of_yaml};
 use crate::engine::{
     Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Origin, StateKey, Value,
     parse_duration, read_file,
 };
+use crate::engine::{MAX_WEIGHT, too_heavy, weight_of_json, weight_of_yaml};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,7 @@
 //! the library; the server and the command line use nothing else.
 //!
 //! ```
-//! use windlass::engine::Engine;
-//! use windlass::expression::Value;
+//! use windlass::{Engine, Value};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -58,22 +57,21 @@ pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, read_file};
 pub use once::{REQUEST_LABEL, Started, own_labels};
 pub use prune::{PruneFilter, Pruned};
-pub use retry::{FAILED, RETRY_FROM_LABEL, RETRY_LABEL};
 pub use run::{RunFailure, RunHandle};
-pub use schedule::SCHEDULE_LABEL;
 
-pub use crate::action::{ActivityContext, Registry, SecretSources, lua_worker};
+pub use crate::action::{ActivityContext, Registry, SecretSources};
 pub use crate::diagnostic::{Diagnostics, TerminalText, drives_terminals, visible};
 pub use crate::dialect::json_schema;
 /// Which format a workflow has, as far as that is to be seen.
 pub use crate::dialect::of as dialect_of;
-/// Expressions, and the context in which one is tried.
-pub use crate::expression;
-pub use crate::expression::{Context, Object, Subject, TryError, Value, evaluate_line};
+pub use crate::expression::{
+    Context, MAX_WEIGHT, Object, Subject, TryError, Value, evaluate_line, inexact_json, too_heavy,
+    weight_of_json, weight_of_yaml,
+};
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use crate::model::{Answer, Dialect, HandlerTarget, Origin, Policy, Status};
-pub use crate::program::{Program, dot, mermaid};
-pub use crate::scheduler::{Limits, Metrics, ScheduleError, Step, Update, now};
+pub use crate::program::{dot, mermaid};
+pub use crate::scheduler::{Limits, Metrics, ScheduleError, now};
 pub use crate::source::{Bundle, SourceFile};
 pub use crate::store::{PARKED_LABEL, StateKey, StoreError};
 pub use crate::time::{Timestamp, format_duration, parse_duration};

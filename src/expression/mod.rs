@@ -39,7 +39,7 @@ pub use template::{Syntax, Template};
 pub use value::{MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value};
 pub(crate) use wdl::time::zone::{Zone, find as time_zone, to_utc as zone_to_utc};
 pub use weight::{MAX_WEIGHT, too_heavy, too_heavy_json, weight_of_json, weight_of_yaml};
-pub use wire::{Comparison, Extract, Hop, Port, PortKind, Wire};
+pub use wire::{Comparison, Extract, Port, PortKind, Wire};
 
 #[cfg(test)]
 mod tests;

@@ -111,12 +111,8 @@ impl Workflow {
 pub struct Trigger {
     /// Its name.
     pub name: Name,
-    /// The authored type: `Request`, `Recurrence`, …
-    pub label: Name,
     /// When it fires by itself.
     pub recurrence: Option<Recurrence>,
-    /// Where it is written.
-    pub span: Span,
 }
 
 /// What a run gives when it succeeds (spec: cli.md).

@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 const MAX_STEPS: u32 = 10_000;
 
 /// Moves a run through its program. `now` is the time of the event.
+#[cfg(feature = "internals")]
 pub fn advance(program: &Program, run: &mut RunState, now: Timestamp, event: Event) -> Transition {
     advance_into(Vec::new(), program, run, now, event)
 }
@@ -121,7 +122,6 @@ impl Stepper<'_> {
             Event::Started { input, environment } => self.started(input, environment),
             Event::TakenUp(state) => self.taken_up(state),
             Event::EffectCompleted { id, result } => self.completed(id, result),
-            Event::EffectLost { id } => self.lost(id),
             Event::TimerFired { id } => self.fired(id),
             Event::Signalled { name, payload } => self.signalled(name, payload),
             Event::PauseRequested => self.pause(PauseReason::Requested),
@@ -300,19 +300,6 @@ impl Stepper<'_> {
                 });
                 self.raise_here(cursor, fault);
             }
-        }
-    }
-
-    fn lost(&mut self, id: EffectId) {
-        // A paused run starts nothing; the resume does.
-        if self.run.paused.is_some() {
-            return;
-        }
-        if let Some(effect) = self.run.effects.get(&id) {
-            let request = effect
-                .request
-                .with_state(self.run.variables_of(effect.cursor));
-            self.effect(Effect::Start { id, request });
         }
     }
 

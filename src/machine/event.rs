@@ -28,11 +28,6 @@ pub enum Event {
         /// What it gave.
         result: Result<Value, Fault>,
     },
-    /// An executor was lost; the same request is to be sent again.
-    EffectLost {
-        /// Which effect.
-        id: EffectId,
-    },
     /// A timer's due time has come.
     TimerFired {
         /// Which timer.

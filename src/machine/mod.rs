@@ -37,14 +37,15 @@ mod state;
 mod step;
 mod variables;
 
-pub use advance::{advance, advance_into};
+#[cfg(feature = "internals")]
+pub use advance::advance;
+pub use advance::advance_into;
 pub use change::Change;
 pub use env::environment;
 pub use event::{Effect, Event, Happening, HistoryEvent, IterationRow, Receipt, Transition};
 pub use record::{ActionRecord, Output, Records};
 pub use rewind::{Place, Rewound, rewind};
 pub use state::{
-    BranchOutcome, BranchState, Cursor, CursorId, EffectId, ForkState, Frame, FrameKind, LoopEnd,
-    LoopState, Outcome, PauseReason, PendingEffect, PendingTimer, RunError, RunState, RunStatus,
-    TimerId, TimerPurpose, TryState, Wait,
+    BranchState, Cursor, CursorId, EffectId, Frame, FrameKind, LoopEnd, LoopState, Outcome,
+    PauseReason, PendingEffect, RunError, RunState, RunStatus, TimerId, TimerPurpose, Wait,
 };

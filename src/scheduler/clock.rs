@@ -51,10 +51,12 @@ pub(super) enum Clock {
     /// The process's own.
     Process,
     /// A simulation's.
+    #[cfg_attr(not(feature = "internals"), allow(dead_code))]
     Virtual(Arc<dyn Fn() -> Timestamp + Send + Sync>),
 }
 
 impl Clock {
+    #[cfg(feature = "internals")]
     pub fn of(clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         Self::Virtual(Arc::new(clock))
     }

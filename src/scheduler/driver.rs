@@ -93,6 +93,7 @@ impl Driver {
     }
 
     /// The same on another clock.
+    #[cfg(feature = "internals")]
     pub fn on(mut self, clock: Clock) -> Self {
         self.clock = clock;
         self

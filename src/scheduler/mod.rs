@@ -18,6 +18,7 @@ mod commits;
 mod driver;
 mod effects;
 mod limiter;
+#[cfg(feature = "internals")]
 mod manual;
 mod metrics;
 mod recovery;
@@ -26,6 +27,7 @@ mod watch;
 
 pub use clock::now;
 pub use limiter::Limits;
+#[cfg(feature = "internals")]
 pub use manual::{Answer, ManualDriver};
 pub use metrics::Metrics;
 pub use watch::{Update, Updates, Watcher, watch};

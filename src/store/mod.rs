@@ -27,12 +27,19 @@ pub use copy::{compact, restore};
 pub use integrity::{Checkup, Wrong};
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
-pub use raw::{RawRow, raw_record};
-pub use rows::{FORMAT, Retention};
-pub use sled::read_only::{glance, open_to_look};
-pub use sled::repair::{Repaired, look, repair, written};
-pub use sled::salvage::Salvaged;
-pub use sled::{SledOptions, SledStore};
+pub use raw::RawRow;
+#[cfg(feature = "internals")]
+pub use raw::raw_record;
+pub use rows::FORMAT;
+#[cfg(feature = "internals")]
+pub use rows::Retention;
+#[cfg(feature = "internals")]
+pub use sled::SledOptions;
+pub use sled::SledStore;
+#[cfg(feature = "internals")]
+pub use sled::read_only::glance;
+pub use sled::read_only::open_to_look;
+pub use sled::repair::{look, repair, written};
 pub use state_key::StateKey;
 
 use crate::expression::Sealer;

@@ -77,6 +77,7 @@ impl<K: Kv> Rows<K> {
 ///
 /// # Errors
 /// Why they are no such record.
+#[cfg(feature = "internals")]
 #[must_use]
 pub fn raw_record(family: u8, bytes: &[u8]) -> Option<Result<String, String>> {
     let family = Family::of(family).filter(|family| !family.has_no_value())?;

@@ -4,8 +4,8 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use windlass::dialect::{self, Caps};
-use windlass::source::Bundle;
+use windlass::internals::dialect::{self, Caps};
+use windlass::internals::source::Bundle;
 
 /// Every case's place in the text: `--> file:line:column`, the line, a caret, a hint.
 fn assert_complete(name: &str, text: &str) {

@@ -2,9 +2,9 @@
 
 use crate::{app, support};
 use serde_json::{Value as Json, json};
-use windlass::engine::Engine;
-use windlass::expression::Value;
-use windlass::model::Dialect;
+use windlass::internals::engine::Engine;
+use windlass::internals::expression::Value;
+use windlass::internals::model::Dialect;
 
 /// Runs an example with these inputs beside `base` and gives its outputs and the server's log.
 async fn run(example: &str, inputs: Json) -> (Json, Json) {

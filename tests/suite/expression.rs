@@ -3,7 +3,7 @@
 
 use chrono::DateTime;
 use std::collections::BTreeSet;
-use windlass::expression::{Context, Subject, Value};
+use windlass::internals::expression::{Context, Subject, Value};
 
 /// The list of docs and specification: every one must be there, and nothing else.
 const FUNCTIONS: &str = "

@@ -3,10 +3,10 @@
 use crate::machine::play::Case;
 use std::sync::Arc;
 use std::time::Duration;
-use windlass::expression::Value;
-use windlass::hosted::Hosted;
-use windlass::machine::{Effect, EffectId, Event, Receipt, RunStatus, TimerId};
-use windlass::time::Timestamp;
+use windlass::internals::expression::Value;
+use windlass::internals::hosted::Hosted;
+use windlass::internals::machine::{Effect, EffectId, Event, Receipt, RunStatus, TimerId};
+use windlass::internals::time::Timestamp;
 
 const LOOP: &str = "
 variables: { n: 0 }

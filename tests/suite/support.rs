@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
-use windlass::engine::EngineError;
-use windlass::store::StoreError;
+use windlass::internals::engine::EngineError;
+use windlass::internals::store::StoreError;
 
 /// What a store may not be opened with.
 pub trait Locks {

@@ -12,9 +12,9 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use windlass::engine::{Engine, StartOptions, Value};
-use windlass::server::control::{ControlSocket, Refusal, RefusalKind, Reply, Request};
-use windlass::store::MemoryStore;
+use windlass::internals::engine::{Engine, StartOptions, Value};
+use windlass::internals::server::control::{ControlSocket, Refusal, RefusalKind, Reply, Request};
+use windlass::internals::store::MemoryStore;
 
 /// After so many lines there is a new owner, whose store is empty.
 const LIFE: u32 = 5_000;

@@ -7,9 +7,9 @@ use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bincode::{Decode, Encode};
 use std::fmt::Debug;
 use std::sync::LazyLock;
-use windlass::expression::Value;
-use windlass::machine::{Change, HistoryEvent, IterationRow, RunState};
-use windlass::store::raw_record;
+use windlass::internals::expression::Value;
+use windlass::internals::machine::{Change, HistoryEvent, IterationRow, RunState};
+use windlass::internals::store::raw_record;
 
 /// As the store reads: with a bound on what a length can ask for.
 pub const CONFIG: Configuration<LittleEndian, Varint, Limit<{ 64 << 20 }>> =

@@ -3,11 +3,11 @@
 //! looks. What lies between zero bytes is the bundle's further files, `1.yaml`, `2.yaml` and so on.
 
 use std::time::Duration;
-use windlass::compile::compile;
-use windlass::dialect;
-use windlass::model::Dialect;
-use windlass::program::{Caps, ProgramHash, dot, mermaid};
-use windlass::source::{Bundle, SourceFile};
+use windlass::internals::compile::compile;
+use windlass::internals::dialect;
+use windlass::internals::model::Dialect;
+use windlass::internals::program::{Caps, ProgramHash, dot, mermaid};
+use windlass::internals::source::{Bundle, SourceFile};
 
 const CAPS: Caps = Caps {
     count: 5_000,

@@ -33,7 +33,7 @@ static IS_WORKER_TOO: AtomicBool = AtomicBool::new(false);
 /// use std::process::ExitCode;
 ///
 /// fn main() -> ExitCode {
-///     if let Some(code) = windlass::engine::lua_worker() {
+///     if let Some(code) = windlass::lua_worker() {
 ///         return code;
 ///     }
 ///     // What the program does.
@@ -82,7 +82,7 @@ pub(super) fn program() -> Result<PathBuf, String> {
         .ok_or_else(|| {
             String::from(
                 "a Lua script runs in a process of its own, and there is no program for it: call \
-             `windlass::engine::lua_worker` first in `main`, or put the `windlass` command on the \
+             `windlass::lua_worker` first in `main`, or put the `windlass` command on the \
              PATH",
             )
         })

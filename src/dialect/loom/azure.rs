@@ -244,16 +244,14 @@ impl Loom<'_> {
             self.reader
                 .warning("not-supported", data.key_span, what, hint);
         }
-        let is_recurrence = label.is_some_and(|label| label.eq_ignore_ascii_case("Recurrence"));
+        let is_recurrence = label?.eq_ignore_ascii_case("Recurrence");
         let schedule = fields
             .get("recurrence")
             .filter(|_| is_recurrence)
             .and_then(|entry| self.recurrence(entry));
         Some(Trigger {
             name: Name::from(first.key.as_str()),
-            label: Name::from(label?),
             recurrence: schedule,
-            span: first.key_span,
         })
     }
 }

@@ -16,20 +16,16 @@ mod view;
 mod workflow;
 
 pub use census::{Census, census};
-pub use change::Changed;
-pub use doing::{Doing, ForkReport, LastError};
+pub use doing::Doing;
 pub use dump::{
-    BranchDump, ChecksumsDump, CursorDump, DumpFilter, DumpReport, EffectDump, FaultDump,
-    FrameDump, FrameKindDump, HeaderDump, LinkDump, RecordDump, RunDump, SignalDump, SizesDump,
-    StateDump, TimerDump, Unreadable, WaitDump, dump,
+    CursorDump, DumpFilter, DumpReport, FrameKindDump, RecordDump, RunDump, StateDump, Unreadable,
+    WaitDump, dump,
 };
 pub use health::{RawReport, RepairReport, StoreReport};
 pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
 pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
-pub use outcome::{ErrorReport, OutcomeReport, PauseReport, Unreplaced};
+pub use outcome::{ErrorReport, OutcomeReport, PauseReport};
 pub use reached::LimitReached;
-pub use status::{
-    ConditionReport, LastIteration, LoopReport, PausedSince, Read, StatusReport, status,
-};
+pub use status::{LoopReport, PausedSince, Read, StatusReport, status};
 pub use summary::{ListFilter, ListReport, RunSummary, list};
-pub use workflow::{FileReport, InputReport, WorkflowReport, WorkflowSummary};
+pub use workflow::{WorkflowReport, WorkflowSummary};

@@ -8,7 +8,7 @@ mod port;
 mod scoped;
 
 pub use compare::Comparison;
-pub use extract::{Extract, Hop};
+pub use extract::Extract;
 pub use port::{Port, PortKind};
 
 use super::template::{Kind, Template};

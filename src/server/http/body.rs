@@ -2,8 +2,8 @@
 
 use super::door::Line;
 use super::problem::{Kind, Problem};
-use crate::engine::expression::{MAX_WEIGHT, inexact_json, too_heavy, weight_of_json};
 use crate::engine::{Bundle, dialect_of};
+use crate::engine::{MAX_WEIGHT, inexact_json, too_heavy, weight_of_json};
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;

@@ -15,11 +15,9 @@ mod schema;
 mod store;
 mod workflows;
 
-pub use body::MAX_BODY;
-pub use problem::{MEDIA_TYPE, Problem};
-pub use runs::{FileText, IDEMPOTENCY_KEY, RetryRun, RunState, Signal, StartRun};
-pub use store::{PruneRuns, Resumed};
-pub use workflows::{Validation, WorkflowList, WorkflowText};
+pub use problem::Problem;
+pub use runs::{FileText, RetryRun, Signal, StartRun};
+pub use store::PruneRuns;
 
 use super::threads;
 use crate::engine::{Engine, EngineError, Inspector};

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value as Json, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use windlass::action::Registry;
-use windlass::model::Fault;
+use windlass::internals::action::Registry;
+use windlass::internals::model::Fault;
 
 /// Status, headers and body.
 type Answer = (StatusCode, Vec<(&'static str, &'static str)>, String);

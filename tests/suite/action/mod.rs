@@ -16,9 +16,9 @@ use std::future::Future;
 use std::io::{BufRead, BufReader};
 use std::process::Child;
 use std::time::Duration;
-use windlass::action::Registry;
-use windlass::expression::Value;
-use windlass::model::{Fault, Request};
+use windlass::internals::action::Registry;
+use windlass::internals::expression::Value;
+use windlass::internals::model::{Fault, Request};
 
 /// Kills an engine of another process that waits in [`wait_to_be_killed`].
 pub fn kill_when_it_waits(mut engine: Child) {

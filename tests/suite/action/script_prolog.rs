@@ -8,8 +8,8 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use windlass::action::Registry;
-use windlass::model::Fault;
+use windlass::internals::action::Registry;
+use windlass::internals::model::Fault;
 
 async fn prolog(code: &str, state: Json) -> Result<Json, Fault> {
     let inputs =

@@ -10,13 +10,13 @@ use axum::routing::{get, post};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use windlass::action::Registry;
-use windlass::dialect::{self, Caps};
-use windlass::engine::{Engine, LoadError};
-use windlass::expression::Value;
-use windlass::hir::{Block, StepKind, Workflow};
-use windlass::model::{Dialect, OnLimit, Request, Test};
-use windlass::source::{Bundle, SourceFile};
+use windlass::internals::action::Registry;
+use windlass::internals::dialect::{self, Caps};
+use windlass::internals::engine::{Engine, LoadError};
+use windlass::internals::expression::Value;
+use windlass::internals::hir::{Block, StepKind, Workflow};
+use windlass::internals::model::{Dialect, OnLimit, Request, Test};
+use windlass::internals::source::{Bundle, SourceFile};
 
 fn bundle(name: &str) -> Bundle {
     let path = format!("{}/tests/azure/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -177,7 +177,7 @@ async fn a_connector_without_a_handler_for_its_operation_has_one_for_all() {
         .unwrap();
     assert_eq!(all.to_json(), r#"{"body":"all: 1"}"#);
     assert!(registry.execute(&ask("sql/query")).await.is_err());
-    assert!(registry.knows_handler("office365/anything") && !registry.knows_handler("sql"));
+    assert!(registry.answers("office365/anything", "") && !registry.answers("sql", ""));
 }
 
 /// Runs a definition against the server of the examples; gives what the run gives.

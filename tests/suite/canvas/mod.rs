@@ -16,9 +16,9 @@ mod cli;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use windlass::engine::{Engine, LoadError};
-use windlass::expression::Value;
-use windlass::machine::RunStatus;
+use windlass::internals::engine::{Engine, LoadError};
+use windlass::internals::expression::Value;
+use windlass::internals::machine::RunStatus;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/canvas")
@@ -358,8 +358,8 @@ nodes:
 /// What is looked up for a node is found without going over all of them.
 #[test]
 fn a_large_graph_is_read() {
-    use windlass::dialect::{self, Caps};
-    use windlass::source::Bundle;
+    use windlass::internals::dialect::{self, Caps};
+    use windlass::internals::source::Bundle;
     let mut nodes = String::from("nodes:\n");
     let mut edges = String::from("edges:\n");
     for n in 0..3000 {

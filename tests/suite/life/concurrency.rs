@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 use tokio::task::JoinSet;
-use windlass::engine::{Engine, Update, Value};
+use windlass::internals::engine::{Engine, Value};
+use windlass::internals::scheduler::Update;
 
 /// Counts to its input, an iteration for each.
 const COUNTS: &str = "

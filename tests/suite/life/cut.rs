@@ -9,9 +9,9 @@ use axum::extract::{Path, Query};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use windlass::machine::{Change, Cursor, CursorId, Records, Wait};
-use windlass::program::StateId;
-use windlass::store::SledStore;
+use windlass::internals::machine::{Change, Cursor, CursorId, Records, Wait};
+use windlass::internals::program::StateId;
+use windlass::internals::store::SledStore;
 
 /// Answers the first iteration, and hangs in the second one if it is to be cut there.
 async fn busy(

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
-use windlass::engine::{Engine, EngineError, Limits, RunFailure, ScheduleError, Value};
-use windlass::machine::Event;
-use windlass::program::ProgramHash;
-use windlass::scheduler::{Loaded, Loader, Scheduler};
-use windlass::store::{MemoryStore, ProgramSource, SledStore, Store};
+use windlass::internals::engine::{Engine, EngineError, Limits, RunFailure, ScheduleError, Value};
+use windlass::internals::machine::Event;
+use windlass::internals::program::ProgramHash;
+use windlass::internals::scheduler::{Loaded, Loader, Scheduler};
+use windlass::internals::store::{MemoryStore, ProgramSource, SledStore, Store};
 
 /// How many are inside at a time, and how many were at most.
 #[derive(Default)]

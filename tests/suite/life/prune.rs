@@ -6,9 +6,9 @@ use crate::store::contract::{commit, noise};
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use windlass::expression::Value as Text;
-use windlass::machine::{Change, RunStatus};
-use windlass::store::{Placement, SledStore, Store};
+use windlass::internals::expression::Value as Text;
+use windlass::internals::machine::{Change, RunStatus};
+use windlass::internals::store::{Placement, SledStore, Store};
 
 fn names(place: &Place) -> Vec<String> {
     let listed = place.json(&["list", "-o", "json", "--limit", "all"]);

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
-use windlass::engine::now;
-use windlass::store::Store;
-use windlass::time::Timestamp;
+use windlass::internals::engine::now;
+use windlass::internals::store::Store;
+use windlass::internals::time::Timestamp;
 
 const EVERY_SECOND: &str = "
 name: tick

@@ -3,9 +3,9 @@
 
 mod cli;
 
-use windlass::dialect::{self, Caps};
-use windlass::hir::Workflow;
-use windlass::source::Bundle;
+use windlass::internals::dialect::{self, Caps};
+use windlass::internals::hir::Workflow;
+use windlass::internals::source::Bundle;
 
 fn read(path: &str, text: &str) -> Workflow {
     let bundle = Bundle::single(path, text);
@@ -215,12 +215,12 @@ fn scopes_nest_as_deep_as_a_file_may() {
         )
     };
     let workflow = read("deep.yaml", &nested(60));
-    let source = windlass::program::ProgramHash([0; 32]);
-    let caps = windlass::program::Caps {
+    let source = windlass::internals::program::ProgramHash([0; 32]);
+    let caps = windlass::internals::program::Caps {
         count: 1000,
         timeout: std::time::Duration::from_secs(3600),
     };
-    assert!(windlass::compile::compile(&workflow, source, caps).is_ok());
+    assert!(windlass::internals::compile::compile(&workflow, source, caps).is_ok());
     let bundle = Bundle::single("deep.yaml", nested(70));
     let (workflow, diagnostics) = dialect::read(&bundle, None, &Caps::default());
     assert!(workflow.is_none());

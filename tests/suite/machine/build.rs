@@ -1,12 +1,12 @@
 //! Trees by hand, for what no file can say yet: graphs, catches, loops as TEA has them.
 
 use super::play::{Case, json};
-use windlass::expression::{Condition, Syntax, Template};
-use windlass::hir::{
+use windlass::internals::expression::{Condition, Syntax, Template};
+use windlass::internals::hir::{
     Assign, Assignment, Block, Call, Edge, Graph, Loop, Node, Outputs, Step, StepKind, Workflow,
 };
-use windlass::model::{AssignOp, Dialect, Name, OnLimit, Test};
-use windlass::source::Span;
+use windlass::internals::model::{AssignOp, Dialect, Name, OnLimit, Test};
+use windlass::internals::source::Span;
 
 pub fn template(text: &str) -> Template {
     Template::parse(text, Syntax::Loom).unwrap()
@@ -126,7 +126,7 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
         dialect,
         inputs: Vec::new(),
         variables: variables.iter().map(variable).collect(),
-        places: windlass::model::Places::default(),
+        places: windlass::internals::model::Places::default(),
         types: Vec::new(),
         parameters: Vec::new(),
         trigger: None,

@@ -5,9 +5,9 @@ use super::build::{
     workflow,
 };
 use super::play::{Case, fails, failure, json, ok};
-use windlass::hir::{Block, Keep, Outputs, RetryPolicy, StepKind};
-use windlass::machine::RunStatus;
-use windlass::model::{AssignOp, Backoff, Dialect, Fault, Name, Take};
+use windlass::internals::hir::{Block, Keep, Outputs, RetryPolicy, StepKind};
+use windlass::internals::machine::RunStatus;
+use windlass::internals::model::{AssignOp, Backoff, Dialect, Fault, Name, Take};
 
 #[test]
 fn a_cycle_runs_until_an_edge_leads_out() {
@@ -95,13 +95,14 @@ fn an_empty_graph_ends_at_once() {
 
 #[test]
 fn edges_that_lead_nowhere_are_refused() {
-    let caps = windlass::program::Caps {
+    let caps = windlass::internals::program::Caps {
         count: 10,
         timeout: std::time::Duration::MAX,
     };
     let nodes = vec![node(set("a", "x", "1"), &[("", "nowhere")])];
     let workflow = workflow(Dialect::Tea, &[], graph("a", 9, nodes));
-    let mistakes = windlass::compile::compile(&workflow, Default::default(), caps).unwrap_err();
+    let mistakes =
+        windlass::internals::compile::compile(&workflow, Default::default(), caps).unwrap_err();
     assert!(format!("{mistakes:?}").contains("`nowhere` is not a node of this graph"));
 }
 
@@ -172,7 +173,10 @@ fn a_map_is_merged_into_the_variables() {
     assert_eq!(played.output(), r#"{"x":1,"y":0,"z":[2]}"#);
 }
 
-fn catching(body: Vec<windlass::hir::Step>, handler: Vec<windlass::hir::Step>) -> Block {
+fn catching(
+    body: Vec<windlass::internals::hir::Step>,
+    handler: Vec<windlass::internals::hir::Step>,
+) -> Block {
     let kind = StepKind::Catch {
         body: Block::Sequence(body),
         error: Name::from("error"),

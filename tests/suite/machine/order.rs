@@ -1,8 +1,8 @@
 //! foreach, parallel, runAfter, if, switch and scope.
 
 use super::play::{Answer, Case, Played, fails, failure, ok};
-use windlass::machine::RunStatus;
-use windlass::model::Fault;
+use windlass::internals::machine::RunStatus;
+use windlass::internals::model::Fault;
 
 fn each(more: &str) -> Case {
     Case::yaml(&format!(

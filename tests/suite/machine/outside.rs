@@ -2,8 +2,8 @@
 
 use super::play::{Answer, Case, Outside, START, fails, json, ok};
 use std::time::Duration;
-use windlass::machine::{Event, RunState, RunStatus, advance};
-use windlass::model::Name;
+use windlass::internals::machine::{Event, RunState, RunStatus, advance};
+use windlass::internals::model::Name;
 
 /// Everything in one: nested loops, a delay, retries, a foreach, a parallel, a wait, a timeout.
 fn everything() -> Case {

@@ -7,18 +7,18 @@ use super::laws;
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
-use windlass::compile::compile;
-use windlass::dialect;
-use windlass::expression::Value;
-use windlass::hir::Workflow;
-use windlass::machine::{
+use windlass::internals::compile::compile;
+use windlass::internals::dialect;
+use windlass::internals::expression::Value;
+use windlass::internals::hir::Workflow;
+use windlass::internals::machine::{
     Change, Effect, EffectId, Event, Happening, HistoryEvent, IterationRow, LoopState, Outcome,
     Receipt, RunState, RunStatus, TimerId, Transition, advance,
 };
-use windlass::model::{Fault, Name, Request};
-use windlass::program::{Caps, Program, ProgramHash};
-use windlass::source::Bundle;
-use windlass::time::Timestamp;
+use windlass::internals::model::{Fault, Name, Request};
+use windlass::internals::program::{Caps, Program, ProgramHash};
+use windlass::internals::source::Bundle;
+use windlass::internals::time::Timestamp;
 
 /// When every play begins.
 pub const START: Timestamp = Timestamp(1_700_000_000_000);

@@ -1,10 +1,9 @@
 //! Retries of actions and blocks.
 
 use super::play::{Answer, Case, Outside, Played, START, fails, failure, json, ok};
-use std::time::Duration;
-use windlass::machine::FrameKind;
-use windlass::model::Fault;
-use windlass::time::Timestamp;
+use windlass::internals::machine::FrameKind;
+use windlass::internals::model::Fault;
+use windlass::internals::time::Timestamp;
 
 fn retried(policy: &str) -> Case {
     Case::yaml(&format!(
@@ -313,28 +312,6 @@ actions:
 fn an_attempt_has_a_timeout_of_its_own() {
     let played = Case::yaml("actions: { a: { type: shell, run: x, timeout: PT3S } }").play();
     assert_eq!(played.started[0].request.timeout_ms, Some(3000));
-}
-
-#[test]
-fn a_lost_effect_is_the_same_request_again() {
-    use windlass::machine::{Effect, Event, Receipt, RunState, advance};
-    use windlass::model::Name;
-    let case = retried("{ type: fixed, interval: PT1S, count: 1 }");
-    let mut run = RunState::new(Name::from("run"), case.program.hash);
-    let at = |seconds: u64| super::play::START.plus(Duration::from_secs(seconds));
-    let receipt = Receipt { revision: 1 };
-    let started = Event::Started {
-        input: windlass::expression::Value::Null,
-        environment: windlass::expression::Value::Null,
-    };
-    let first = advance(&case.program, &mut run, at(0), started).release(&receipt);
-    let [Effect::Start { id, .. }] = first.as_slice() else {
-        panic!("{first:?}");
-    };
-    let lost = Event::EffectLost { id: *id };
-    let step = advance(&case.program, &mut run, at(1), lost);
-    assert!(step.changes.is_empty());
-    assert_eq!(step.release(&receipt), first);
 }
 
 /// What `status` tells of a run between two attempts, and of one in the next.

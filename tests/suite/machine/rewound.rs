@@ -4,11 +4,13 @@
 use super::build::{call, of_graph, template};
 use super::play::{Case, Played, START, fails, ok};
 use std::time::Duration;
-use windlass::hir::{Block, RetryPolicy};
-use windlass::machine::{Change, FrameKind, Place, Rewound, RunState, TimerPurpose, Wait, rewind};
-use windlass::model::{Backoff, Name};
-use windlass::source::Span;
-use windlass::time::Timestamp;
+use windlass::internals::hir::{Block, RetryPolicy};
+use windlass::internals::machine::{
+    Change, FrameKind, Place, Rewound, RunState, TimerPurpose, Wait, rewind,
+};
+use windlass::internals::model::{Backoff, Name};
+use windlass::internals::source::Span;
+use windlass::internals::time::Timestamp;
 
 const LATER: Duration = Duration::from_secs(3_600);
 

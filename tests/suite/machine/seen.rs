@@ -1,8 +1,8 @@
 //! What expressions see of a run from where they stand: words that no other test looks at.
 
 use super::play::{Answer, Case, failure, ok};
-use windlass::machine::RunStatus;
-use windlass::model::Fault;
+use windlass::internals::machine::RunStatus;
+use windlass::internals::model::Fault;
 
 fn azure(actions: &str, outputs: &str) -> Case {
     Case::yaml(&format!(

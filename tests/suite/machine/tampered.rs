@@ -1,11 +1,11 @@
 //! A stored run that leads in a circle: whoever walks through it comes to an end.
 
 use super::play::{Case, START};
-use windlass::machine::{
+use windlass::internals::machine::{
     BranchState, CursorId, Event, FrameKind, Output, RunState, RunStatus, advance,
 };
-use windlass::model::Name;
-use windlass::program::{ActionId, Program};
+use windlass::internals::model::Name;
+use windlass::internals::program::{ActionId, Program};
 
 fn begun(text: &str) -> (Program, RunState) {
     let program = Case::yaml(text).program;

@@ -2,13 +2,13 @@
 
 use super::build::{call, loop_while, of_graph};
 use super::play::{Case, START, Step, ok};
-use windlass::expression::Value;
-use windlass::hir::{Block, StepKind};
-use windlass::machine::{
+use windlass::internals::expression::Value;
+use windlass::internals::hir::{Block, StepKind};
+use windlass::internals::machine::{
     Change, Effect, Event, Frame, FrameKind, RunState, Transition, Wait, advance,
 };
-use windlass::model::OnLimit;
-use windlass::time::Timestamp;
+use windlass::internals::model::OnLimit;
+use windlass::internals::time::Timestamp;
 
 fn seconds(at: Timestamp) -> String {
     format!("{}s", (at.0 - START.0) / 1000)

@@ -5,15 +5,15 @@ use crate::machine::build::{condition, node, step, template};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
-use windlass::expression::{Template, Value};
-use windlass::hir::{
+use windlass::internals::expression::{Template, Value};
+use windlass::internals::hir::{
     After, Assign, Assignment, Block, Call, DagStep, ForEach, Graph, Keep, Loop, Outputs,
     RetryPolicy, Step, StepKind, Wait, Workflow,
 };
-use windlass::model::{
+use windlass::internals::model::{
     AssignOp, Backoff, Dialect, Name, OnLimit, OnRepeat, Pages, Status, Take, Test,
 };
-use windlass::source::Span;
+use windlass::internals::source::Span;
 
 /// The signals that workflows wait for and that come from outside.
 pub const SIGNALS: [&str; 2] = ["go", "stop"];

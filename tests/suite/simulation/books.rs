@@ -4,17 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
-use windlass::expression::Sealer;
-use windlass::machine::{
+use windlass::internals::expression::Sealer;
+use windlass::internals::machine::{
     Change, EffectId, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState,
 };
-use windlass::model::{Name, Request};
-use windlass::program::ProgramHash;
-use windlass::store::{
+use windlass::internals::model::{Name, Request};
+use windlass::internals::program::ProgramHash;
+use windlass::internals::store::{
     Checkup, Commit, Committed, Journal, MemoryStore, Placement, ProgramSource, RunHeader, Store,
     StoreError, StoredRun, StoredWorkflow, WholeRun,
 };
-use windlass::time::Timestamp;
+use windlass::internals::time::Timestamp;
 
 /// How a process ends, or what its store does to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

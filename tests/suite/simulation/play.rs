@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::runtime::Runtime;
-use windlass::action::Registry;
-use windlass::compile::compile;
-use windlass::expression::Value;
-use windlass::machine::{Event, Happening, LoopEnd, RunStatus, Wait};
-use windlass::model::{Dialect, Name, Origin};
-use windlass::program::{Caps, Program, ProgramHash};
-use windlass::scheduler::{Answer, Loaded, Loader, ManualDriver, Start};
-use windlass::source::Bundle;
-use windlass::store::{MemoryStore, ProgramSource, Retention, Store};
-use windlass::time::Timestamp;
+use windlass::internals::action::Registry;
+use windlass::internals::compile::compile;
+use windlass::internals::expression::Value;
+use windlass::internals::machine::{Event, Happening, LoopEnd, RunStatus, Wait};
+use windlass::internals::model::{Dialect, Name, Origin};
+use windlass::internals::program::{Caps, Program, ProgramHash};
+use windlass::internals::scheduler::{Answer, Loaded, Loader, ManualDriver, Start};
+use windlass::internals::source::Bundle;
+use windlass::internals::store::{MemoryStore, ProgramSource, Retention, Store};
+use windlass::internals::time::Timestamp;
 
 pub const START: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -517,7 +517,7 @@ enum Waiting {
 impl Waiting {
     /// Whether there is one that says that it was taken or never will be.
     fn heard(&mut self) -> bool {
-        use windlass::scheduler::ScheduleError as E;
+        use windlass::internals::scheduler::ScheduleError as E;
         let taken = |error: Option<E>| !matches!(error, Some(E::Store(_)));
         match self {
             Self::Start(answer) => answer.try_recv().is_ok_and(|answer| taken(answer.err())),
@@ -535,8 +535,9 @@ fn limits_are_exact(run: &Name, book: &Book) {
             assert_eq!(row.iteration, row.max_iterations, "{run}: {row:?}");
         }
     }
-    let paused =
-        |event: &windlass::machine::HistoryEvent| matches!(event.what, Happening::RunPaused { .. });
+    let paused = |event: &windlass::internals::machine::HistoryEvent| {
+        matches!(event.what, Happening::RunPaused { .. })
+    };
     if book.history.iter().any(paused) {
         return;
     }

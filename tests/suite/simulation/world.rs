@@ -9,11 +9,11 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
-use windlass::action::{Attempt, Executor};
-use windlass::expression::Value;
-use windlass::machine::EffectId;
-use windlass::model::{Fault, Name, Request};
-use windlass::time::Timestamp;
+use windlass::internals::action::{Attempt, Executor};
+use windlass::internals::expression::Value;
+use windlass::internals::machine::EffectId;
+use windlass::internals::model::{Fault, Name, Request};
+use windlass::internals::time::Timestamp;
 
 type Answer = Result<Value, Fault>;
 

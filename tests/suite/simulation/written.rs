@@ -4,10 +4,10 @@
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use windlass::dialect;
-use windlass::hir::{Block, Step, StepKind, Workflow};
-use windlass::model::Dialect;
-use windlass::source::Bundle;
+use windlass::internals::dialect;
+use windlass::internals::hir::{Block, Step, StepKind, Workflow};
+use windlass::internals::model::Dialect;
+use windlass::internals::source::Bundle;
 
 /// A workflow of one of the two formats.
 pub fn workflow(seed: u64) -> Workflow {

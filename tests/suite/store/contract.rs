@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
-use windlass::expression::Value;
-use windlass::machine::{
+use windlass::internals::expression::Value;
+use windlass::internals::machine::{
     Change, Happening, HistoryEvent, IterationRow, LoopEnd, LoopState, Records, RunState, RunStatus,
 };
-use windlass::model::{Dialect, Origin, Status};
-use windlass::program::ProgramHash;
-use windlass::source::{Bundle, SourceFile};
-use windlass::store::{
+use windlass::internals::model::{Dialect, Origin, Status};
+use windlass::internals::program::ProgramHash;
+use windlass::internals::source::{Bundle, SourceFile};
+use windlass::internals::store::{
     Commit, MemoryStore, Placement, ProgramSource, Retention, RunHeader, SledOptions, SledStore,
     Store, StoreError, StoredWorkflow,
 };
-use windlass::time::Timestamp;
+use windlass::internals::time::Timestamp;
 
 /// Opens a store in a directory; what forgets everything gives none the second time.
 type Open = fn(&Path) -> Arc<dyn Store>;

@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
-use windlass::expression::Value;
-use windlass::machine::{Change, Happening, HistoryEvent, RunState};
-use windlass::store::{
+use windlass::internals::expression::Value;
+use windlass::internals::machine::{Change, Happening, HistoryEvent, RunState};
+use windlass::internals::store::{
     MemoryStore, Placement, Retention, SledOptions, SledStore, Store, StoreError, StoredWorkflow,
     glance, raw_record,
 };
-use windlass::time::Timestamp;
+use windlass::internals::time::Timestamp;
 
 /// Deterministic numbers for places.
 pub struct Dice(pub u64);

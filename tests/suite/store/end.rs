@@ -13,11 +13,11 @@ use std::fs;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use windlass::engine::doctor::repair;
-use windlass::expression::Value;
-use windlass::machine::{Change, Happening, HistoryEvent, RunState};
-use windlass::store::{Placement, Retention, SledOptions, SledStore, Store, StoreError};
-use windlass::time::Timestamp;
+use windlass::internals::engine::doctor::repair;
+use windlass::internals::expression::Value;
+use windlass::internals::machine::{Change, Happening, HistoryEvent, RunState};
+use windlass::internals::store::{Placement, Retention, SledOptions, SledStore, Store, StoreError};
+use windlass::internals::time::Timestamp;
 
 const SEGMENT: usize = 2 << 20;
 const RUNS: u64 = 5;

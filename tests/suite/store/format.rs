@@ -5,15 +5,15 @@ use crate::store::damage::database;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
-use windlass::compile::compile;
-use windlass::dialect;
-use windlass::expression::Value;
-use windlass::machine::{Event, RunState, RunStatus, advance};
-use windlass::model::{Dialect, Origin};
-use windlass::program::{Caps, ProgramHash};
-use windlass::source::Bundle;
-use windlass::store::{Commit, Placement, ProgramSource, RunHeader, SledStore, Store};
-use windlass::time::Timestamp;
+use windlass::internals::compile::compile;
+use windlass::internals::dialect;
+use windlass::internals::expression::Value;
+use windlass::internals::machine::{Event, RunState, RunStatus, advance};
+use windlass::internals::model::{Dialect, Origin};
+use windlass::internals::program::{Caps, ProgramHash};
+use windlass::internals::source::Bundle;
+use windlass::internals::store::{Commit, Placement, ProgramSource, RunHeader, SledStore, Store};
+use windlass::internals::time::Timestamp;
 
 const WORKFLOW: &str = "\
 actions:
@@ -91,7 +91,7 @@ fn write(dir: &Path) {
     commit(2, later, Event::TimerFired { id: due });
 }
 
-fn state_timer(store: &SledStore) -> windlass::machine::TimerId {
+fn state_timer(store: &SledStore) -> windlass::internals::machine::TimerId {
     let stored = store.load("r1").unwrap();
     let sleeps = stored.state.timers.iter();
     let mut sleeps = sleeps.filter(|(_, timer)| timer.due_at.0 == 1_700_000_060_000);

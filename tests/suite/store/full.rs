@@ -6,11 +6,11 @@ use crate::support::{alone, lacking};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use windlass::engine::doctor::examine;
-use windlass::engine::{EngineError, Inspector};
-use windlass::expression::Value;
-use windlass::machine::Change;
-use windlass::store::{SledStore, Store, StoreError};
+use windlass::internals::engine::doctor::examine;
+use windlass::internals::engine::{EngineError, Inspector};
+use windlass::internals::expression::Value;
+use windlass::internals::machine::Change;
+use windlass::internals::store::{SledStore, Store, StoreError};
 
 /// A small file system in memory; unmounted when it is dropped.
 struct Small(PathBuf);

@@ -8,8 +8,10 @@ use serde_json::Value as Json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use windlass::engine::report::{DumpFilter, dump};
-use windlass::engine::{Engine, Inspector, RunStatus, StartOptions, Timestamp, Value, doctor};
+use windlass::internals::engine::report::{DumpFilter, dump};
+use windlass::internals::engine::{
+    Engine, Inspector, RunStatus, StartOptions, Timestamp, Value, doctor,
+};
 
 const AT: Timestamp = Timestamp(0);
 
@@ -101,7 +103,7 @@ async fn generate() {
     engine.pause("waits").await.unwrap();
     engine.stop().await;
     drop(engine);
-    let format = windlass::store::FORMAT;
+    let format = windlass::internals::store::FORMAT;
     let to = golden().join(format!("store-{format}"));
     let store = to.join("store");
     let _ = fs::remove_dir_all(&to);

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use windlass::expression::Value;
-use windlass::machine::{Change, Happening, HistoryEvent, RunState};
-use windlass::store::{Placement, SledStore, Store, glance};
-use windlass::time::Timestamp;
+use windlass::internals::expression::Value;
+use windlass::internals::machine::{Change, Happening, HistoryEvent, RunState};
+use windlass::internals::store::{Placement, SledStore, Store, glance};
+use windlass::internals::time::Timestamp;
 
 const DIR: &str = "WINDLASS_TEST_KILL_DIR";
 const RUNS: usize = 8;
@@ -73,7 +73,7 @@ fn id(n: usize) -> String {
 }
 
 /// Everything a commit writes bears its revision.
-fn step(state: &mut RunState, revision: u64) -> windlass::store::Commit {
+fn step(state: &mut RunState, revision: u64) -> windlass::internals::store::Commit {
     let next = i64::try_from(revision + 1).unwrap();
     let mut commit = commit(&state.id, revision);
     let size = [40, 300, 20_000][usize::try_from(revision % 3).unwrap()];

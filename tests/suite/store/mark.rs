@@ -9,8 +9,8 @@ use crate::store::damage::{Dice, copy, from_env, open_again};
 use crate::support::alone;
 use std::fs;
 use std::path::Path;
-use windlass::engine::doctor::{examine, repair};
-use windlass::store::{SledStore, Store, StoreError, glance};
+use windlass::internals::engine::doctor::{examine, repair};
+use windlass::internals::store::{SledStore, Store, StoreError, glance};
 
 /// A store that three processes have written to, each a run; gives the mark as each left it.
 fn three_runs(place: &Place) -> Vec<Vec<u8>> {

@@ -14,10 +14,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use windlass::expression::Value;
-use windlass::machine::{Change, Happening, HistoryEvent, RunState};
-use windlass::store::{Placement, SledStore, Store, glance};
-use windlass::time::Timestamp;
+use windlass::internals::expression::Value;
+use windlass::internals::machine::{Change, Happening, HistoryEvent, RunState};
+use windlass::internals::store::{Placement, SledStore, Store, glance};
+use windlass::internals::time::Timestamp;
 
 const DIR: &str = "WINDLASS_TEST_POWER_DIR";
 const GROUPS: &str = "WINDLASS_TEST_POWER_GROUPS";
@@ -38,7 +38,7 @@ fn text(run: u64, revision: u64) -> String {
     noise(run << 32 | revision, size)
 }
 
-fn next(state: &mut RunState, run: u64, revision: u64) -> windlass::store::Commit {
+fn next(state: &mut RunState, run: u64, revision: u64) -> windlass::internals::store::Commit {
     let number = i64::try_from(revision + 1).unwrap();
     let mut commit = commit(&id(run), revision);
     commit.changes = vec![

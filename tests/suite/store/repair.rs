@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
-use windlass::engine::doctor::{examine, repair};
-use windlass::machine::{RunState, RunStatus};
-use windlass::store::{Placement, Store, StoredWorkflow};
-use windlass::time::Timestamp;
+use windlass::internals::engine::doctor::{examine, repair};
+use windlass::internals::machine::{RunState, RunStatus};
+use windlass::internals::store::{Placement, Store, StoredWorkflow};
+use windlass::internals::time::Timestamp;
 
 /// Every state that a run of the sample ever had, by revision.
 fn states_of(dir: &Path) -> BTreeMap<String, (u64, RunState)> {

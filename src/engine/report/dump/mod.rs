@@ -5,9 +5,8 @@ mod state;
 mod types;
 
 pub use types::{
-    BranchDump, ChecksumsDump, CursorDump, DumpReport, EffectDump, FaultDump, FrameDump,
-    FrameKindDump, HeaderDump, LinkDump, RecordDump, RunDump, SignalDump, SizesDump, StateDump,
-    TimerDump, Unreadable, WaitDump,
+    ChecksumsDump, CursorDump, DumpReport, FrameKindDump, HeaderDump, RecordDump, RunDump,
+    SizesDump, StateDump, Unreadable, WaitDump,
 };
 
 use super::view::{RunView, shown};
