@@ -18,7 +18,6 @@ mod list;
 mod log;
 mod logs;
 mod man;
-mod memory;
 mod output;
 mod permits;
 mod progress;
@@ -113,7 +112,6 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     match &arguments.command {
         Command::Run(args) => block_on(&mut workers(), run::run(global, screen, args)),
         Command::Serve(args) => {
-            memory::give_back_what_is_freed();
             as_many_files_as_may_be();
             block_on(&mut workers(), serve::serve(global, screen, args))
         }
