@@ -6,7 +6,9 @@
 //! [`store`] has made the step durable. `docs/architecture.md` tells the whole story.
 
 mod action;
+mod api;
 mod cli;
+mod client;
 mod compile;
 mod diagnostic;
 mod dialect;

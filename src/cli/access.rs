@@ -1,12 +1,11 @@
-//! Who is asked about a store: the process that owns it, or, when nobody does, the store itself.
+//! Who is asked about a store: a server, the process that owns the store, or, when nobody does, the
+//! store itself.
 
 use super::args::Global;
 use super::exit::Failure;
 use super::inputs;
+use crate::client::{Client, ClientError};
 use crate::engine::{Engine, EngineError, Inspector, StoreError};
-use crate::server::Remote;
-use crate::server::control::{Client, ControlError, RefusalKind, Request};
-use serde::de::DeserializeOwned;
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -18,7 +17,7 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 pub const PAUSE: Duration = Duration::from_millis(20);
 
 /// Who answers.
-pub enum Reach<T> {
+pub enum Found<T> {
     /// The process that owns the store.
     Owner(Client),
     /// This process: it has opened the store.
@@ -26,21 +25,21 @@ pub enum Reach<T> {
 }
 
 /// Finds the owner, or opens the store.
-pub async fn reach<T>(
+pub async fn owner_or<T>(
     state: &Path,
     mut open: impl FnMut() -> Result<T, EngineError>,
-) -> Result<Reach<T>, Failure> {
+) -> Result<Found<T>, Failure> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         // A socket of another user may be left by a process that was killed: then nobody has the store.
-        let barred = match Client::connect(state).await {
-            Ok(Some(client)) => return Ok(Reach::Owner(client)),
+        let barred = match Client::on(state).await {
+            Ok(Some(client)) => return Ok(Found::Owner(client)),
             Ok(None) => None,
-            Err(error @ ControlError::Socket(_)) => Some(error),
+            Err(error @ ClientError::Socket(_)) => Some(error),
             Err(error) => return Err(error.into()),
         };
         match (open(), barred) {
-            (Ok(opened), _) => return Ok(Reach::Here(opened)),
+            (Ok(opened), _) => return Ok(Found::Here(opened)),
             (Err(EngineError::Store(StoreError::Locked { .. })), Some(barred)) => {
                 return Err(barred.into());
             }
@@ -54,34 +53,40 @@ pub async fn reach<T>(
     }
 }
 
-/// Whether someone else should be asked: the owner has gone, or is about to.
-pub fn is_gone(error: &ControlError) -> bool {
-    match error {
-        ControlError::Lost => true,
-        ControlError::Refused(refusal) => refusal.kind == RefusalKind::Stopping,
-        ControlError::Silent
-        | ControlError::Foreign(_)
-        | ControlError::Socket(_)
-        | ControlError::Unreachable(_) => false,
-    }
-}
-
 /// The server that is to be asked instead of the store.
-pub fn remote(global: &Global) -> Result<Option<Remote>, Failure> {
+pub fn remote(global: &Global) -> Result<Option<Client>, Failure> {
     let Some(url) = &global.server else {
         return Ok(None);
     };
     let token = inputs::token(global.token_file.as_deref())?;
-    let remote = Remote::new(url, token, global.allow_plain_http);
-    remote.map(Some).map_err(Failure::Usage)
+    let client = Client::at(url, token, global.allow_plain_http);
+    client.map(Some).map_err(Failure::Usage)
 }
 
-/// Asks a server elsewhere. One that is about to leave is asked again.
-async fn ask<T: DeserializeOwned>(remote: &Remote, request: &Request) -> Result<T, Failure> {
+/// Whether another process has the store.
+pub async fn is_owned(global: &Global) -> Result<bool, Failure> {
+    Ok(global.server.is_some() || Client::on(&global.state).await?.is_some())
+}
+
+/// Asks the server or the owner, or else does it here. One that is about to leave is asked again.
+async fn answer<S, T>(
+    global: &Global,
+    mut open: impl FnMut() -> Result<S, EngineError>,
+    ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
+    here: impl AsyncFn(&S) -> Result<T, EngineError>,
+) -> Result<T, Failure> {
+    let remote = remote(global)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
-        match remote.ask(request).await {
-            Err(error) if is_gone(&error) && Instant::now() < deadline => {
+        let client = match &remote {
+            Some(client) => client.clone(),
+            None => match owner_or(&global.state, &mut open).await? {
+                Found::Owner(client) => client,
+                Found::Here(store) => return Ok(here(&store).await?),
+            },
+        };
+        match ask(&client).await {
+            Err(error) if error.is_gone() && Instant::now() < deadline => {
                 tokio::time::sleep(PAUSE).await;
             }
             other => return Ok(other?),
@@ -90,40 +95,21 @@ async fn ask<T: DeserializeOwned>(remote: &Remote, request: &Request) -> Result<
 }
 
 /// Looks at a store: its owner or a server makes the report, or this process does.
-pub async fn look<T: DeserializeOwned>(
+pub async fn look<T>(
     global: &Global,
-    request: &Request,
+    ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
     read: impl Fn(&Inspector) -> Result<T, EngineError>,
 ) -> Result<T, Failure> {
-    if let Some(remote) = remote(global)? {
-        return ask(&remote, request).await;
-    }
-    let state = &*global.state;
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        match reach(state, || Inspector::open(state)).await? {
-            Reach::Here(inspector) => return Ok(read(&inspector)?),
-            Reach::Owner(mut client) => match client.ask(request).await {
-                Err(error) if is_gone(&error) && Instant::now() < deadline => {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                other => return Ok(other?),
-            },
-        }
-    }
+    let open = || Inspector::open(&global.state);
+    answer(global, open, ask, async |store| read(store)).await
 }
 
 /// A command to a run, carried out by the owner or, without moving the run, by this process.
-pub async fn command<T: DeserializeOwned>(
+pub async fn command<T>(
     global: &Global,
-    request: &Request,
+    ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
     carry_out: impl AsyncFn(&Engine) -> Result<T, EngineError>,
 ) -> Result<T, Failure> {
-    if let Some(remote) = remote(global)? {
-        return ask(&remote, request).await;
-    }
-    let state = &*global.state;
-    let deadline = Instant::now() + PATIENCE;
     let key = inputs::state_key(global)?;
     let open = || {
         let builder = Engine::builder().quiet();
@@ -131,21 +117,12 @@ pub async fn command<T: DeserializeOwned>(
             Some(key) => builder.state_key(key.clone()),
             None => builder,
         };
-        builder.open_existing(state)
+        builder.open_existing(&global.state)
     };
-    loop {
-        match reach(state, open).await? {
-            Reach::Here(engine) => {
-                let outcome = carry_out(&engine).await;
-                engine.stop().await;
-                return Ok(outcome?);
-            }
-            Reach::Owner(mut client) => match client.ask(request).await {
-                Err(error) if is_gone(&error) && Instant::now() < deadline => {
-                    tokio::time::sleep(PAUSE).await;
-                }
-                other => return Ok(other?),
-            },
-        }
-    }
+    let here = async |engine: &Engine| {
+        let outcome = carry_out(engine).await;
+        engine.stop().await;
+        outcome
+    };
+    answer(global, open, ask, here).await
 }

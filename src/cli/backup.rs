@@ -1,29 +1,30 @@
 //! `windlass backup` and `windlass restore`: a copy of the store, also beside a process that owns it, and
 //! a store of such a copy.
 
-use super::access::{command, remote};
+use super::access::{command, is_owned};
 use super::args::{BackupArgs, Global, RestoreArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format};
 use crate::engine::{BackedUp, restore as restored};
-use crate::server::control::{Client, Request};
 
 /// `windlass backup`.
 pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure> {
     here(global, "backup")?;
     // The owner may be in another folder.
     let dir = std::path::absolute(&args.dest).map_err(Failure::Machine)?;
-    let request = Request::Backup {
-        dir: dir.display().to_string(),
-    };
-    let copied: BackedUp = command(global, &request, async |engine| engine.backup(&dir)).await?;
+    let copied = command(
+        global,
+        async |client| client.backup(&dir).await,
+        async |engine| engine.backup(&dir),
+    );
+    let copied = copied.await?;
     told(args.output.output, &copied, "copied to")
 }
 
 /// `windlass restore`.
 pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failure> {
     here(global, "restore")?;
-    if Client::connect(&global.state).await?.is_some() {
+    if is_owned(global).await? {
         return Err(Failure::Taken(String::from(
             "a process owns the store that would be replaced: end that first",
         )));
@@ -33,7 +34,7 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
 }
 
 fn here(global: &Global, what: &str) -> Result<(), Failure> {
-    match remote(global)? {
+    match &global.server {
         None => Ok(()),
         Some(_) => Err(Failure::Usage(format!(
             "copies of a store are made where it is: `windlass {what}` on the server's machine"

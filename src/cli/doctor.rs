@@ -1,14 +1,13 @@
 //! `windlass doctor`: checks of the store and of what is around it, and the repair of a store.
 
-use super::access::remote;
+use super::access::{is_owned, remote};
 use super::args::{DoctorArgs, Global};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
+use crate::client::Client;
 use crate::engine::TerminalText;
-use crate::engine::report::{ListFilter, ListReport, RepairReport, StoreReport};
+use crate::engine::report::{ListFilter, RepairReport, StoreReport};
 use crate::engine::{EngineError, StoreError, doctor};
-use crate::server::Remote;
-use crate::server::control::{Client, Request};
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::statvfs::statvfs;
 use serde::Serialize;
@@ -78,7 +77,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
         return told(&report, screen, args);
     }
     let state = &global.state;
-    let owned = Client::connect(state).await?.is_some();
+    let owned = is_owned(global).await?;
     if owned && args.repair {
         return Err(Failure::Taken(String::from(
             "a process owns the store: a repair waits until that has ended",
@@ -120,13 +119,13 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
 }
 
 /// Whether a server elsewhere takes work, and this client's requests.
-async fn of_server(remote: &Remote) -> Result<Check, Failure> {
+async fn of_server(remote: &Client) -> Result<Check, Failure> {
     remote.ready().await?;
     let filter = ListFilter {
         limit: Some(1),
         ..ListFilter::default()
     };
-    let _: ListReport = remote.ask(&Request::List { filter }).await?;
+    remote.list(&filter).await?;
     let found = format!("{} takes work, and lets this client in", remote.url());
     Ok(Check::new("server", Health::Good, found))
 }

@@ -1,6 +1,6 @@
 //! `windlass dump`: the checkpoints as they lie in the store.
 
-use super::access::look;
+use super::access::{is_owned, look};
 use super::args::{DumpArgs, Global};
 use super::exit::{Exit, Failure};
 use super::human;
@@ -10,7 +10,6 @@ use crate::engine::report::{
     Unreadable, WaitDump, dump,
 };
 use crate::engine::{EngineError, LoopState, StoreError, Value, doctor, now};
-use crate::server::control::{Client, Request};
 use std::fmt::Write as _;
 
 /// The most characters of a value on a line.
@@ -26,12 +25,13 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
         iterations: args.iterations.limit(),
         ..DumpFilter::default()
     };
-    let request = Request::Dump {
-        filter: filter.clone(),
-    };
-    let read = look(global, &request, |store| dump(store, &filter, now()));
+    let read = look(
+        global,
+        async |client| client.dump(&filter).await,
+        |store| dump(store, &filter, now()),
+    );
     let mut damaged = false;
-    let report: DumpReport = match read.await {
+    let report = match read.await {
         // It does not open, but it can still be read, at least in part.
         Err(Failure::Engine(EngineError::Store(StoreError::Corrupt { what })))
             if global.server.is_none() =>
@@ -76,7 +76,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
 
 /// `--raw`: what is written, row by row.
 async fn raw(global: &Global, args: &DumpArgs) -> Result<Exit, Failure> {
-    if global.server.is_some() || Client::connect(&global.state).await?.is_some() {
+    if is_owned(global).await? {
         return Err(Failure::Taken(String::from(
             "--raw reads the rows of a store that no process owns",
         )));

@@ -1,14 +1,14 @@
 //! Exit codes, and why a command failed: typed here, rendered once at the edge.
 
+use crate::client::ClientError;
 use crate::engine::report::OutcomeReport;
-use crate::engine::{EngineError, LoadError, RunStatus, ScheduleError, Status, StoreError};
+use crate::engine::{EngineError, ErrorCode, LoadError, ScheduleError, Status, StoreError};
 use crate::server::ServeError;
-use crate::server::control::{ControlError, RefusalKind};
 use nix::errno::Errno;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::process::ExitCode;
 
-/// What the process says when it ends (spec: cli.md, "Exit codes").
+/// What the process says when it ends (docs/cli.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -45,14 +45,13 @@ impl Exit {
         }
     }
 
-    /// What a run is doing that someone looked at.
-    pub fn of_status(status: RunStatus) -> Self {
-        match status {
-            RunStatus::Running | RunStatus::Waiting | RunStatus::Succeeded => Self::Succeeded,
-            RunStatus::Paused => Self::Unfinished,
-            RunStatus::Failed => Self::Failed,
-            RunStatus::TimedOut => Self::Timeout,
-            RunStatus::Cancelled => Self::Cancelled,
+    /// An error.
+    fn of_code(code: ErrorCode) -> Self {
+        match code.exit_code() {
+            2 => Self::Usage,
+            3 => Self::Invalid,
+            8 => Self::Store,
+            _ => Self::Failed,
         }
     }
 
@@ -87,13 +86,6 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Advice about a run that is not there.
-const LIST: &str = "`windlass list` shows the runs of a store";
-
-/// Advice about an id that another run has, which may have ended.
-const TAKEN: &str = "give another --id; `windlass resume` goes on with a run that has not ended, \
-                     and `windlass retry` starts one that ended badly once more";
-
 /// Why a command came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -106,9 +98,9 @@ pub enum Failure {
     /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The process that owns the store.
+    /// The process that owns the store, or the server.
     #[error(transparent)]
-    Control(#[from] ControlError),
+    Client(#[from] ClientError),
     /// Another process owns the store.
     #[error("{0}")]
     Taken(String),
@@ -133,39 +125,52 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Its kind, where it is one of the engine's.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Load(error) => Some(error.code()),
+            Self::Engine(error) | Self::Serve(ServeError::Engine(error)) => Some(error.code()),
+            Self::Client(error) => error.code(),
+            _ => None,
+        }
+    }
+
     /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Usage(_) | Self::Unreadable { .. } => Exit::Usage,
-            Self::Load(error) => of_load(error),
-            Self::Engine(error) => of_engine(error),
-            Self::Control(error) => of_control(error),
-            Self::Serve(error) => of_serve(error),
-            Self::Taken(_) => Exit::Store,
-            Self::Machine(_) | Self::Output(_) => Exit::Failed,
+            Self::Usage(_)
+            | Self::Unreadable { .. }
+            | Self::Serve(ServeError::Exposed { .. } | ServeError::Tls { .. }) => Exit::Usage,
+            other => match other.code() {
+                Some(code) => Exit::of_code(code),
+                None if matches!(self, Self::Taken(_) | Self::Client(_)) => Exit::Store,
+                None => Exit::Failed,
+            },
         }
     }
 
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Control(ControlError::Unreachable(why)) => Some(unreachable(why).to_owned()),
-            Self::Control(ControlError::Refused(refusal)) => match refusal.kind {
-                RefusalKind::UnknownRun => Some(LIST.to_owned()),
-                RefusalKind::Exists => Some(TAKEN.to_owned()),
-                _ => None,
-            },
+        let of_store = match self {
+            Self::Client(ClientError::Unreachable(why)) => Some(unreachable(why)),
             Self::Engine(EngineError::Store(error)) => advice(error),
             Self::Engine(EngineError::Schedule(ScheduleError::Store(error))) => advice(error),
-            Self::Engine(EngineError::Schedule(ScheduleError::Exists(_))) => Some(TAKEN.to_owned()),
-            Self::Engine(EngineError::StoreExists(_)) => Some(String::from(
-                "give another directory; `restore --replace` puts the copy in its place and keeps it beside",
-            )),
-            Self::Engine(EngineError::NoStore(_)) => Some(String::from(
-                "`windlass run` makes one; --state says where it is",
-            )),
             _ => None,
-        }
+        };
+        let text = of_store.or_else(|| match self.code()? {
+            ErrorCode::UnknownRun => Some("`windlass list` shows the runs of a store"),
+            ErrorCode::RunExists => Some(
+                "give another --id; `windlass resume` goes on with a run that has not ended, and \
+                 `windlass retry` starts one that ended badly once more",
+            ),
+            ErrorCode::StoreExists => Some(
+                "give another directory; `restore --replace` puts the copy in its place and keeps \
+                 it beside",
+            ),
+            ErrorCode::NoStore => Some("`windlass run` makes one; --state says where it is"),
+            _ => None,
+        });
+        text.map(str::to_owned)
     }
 }
 
@@ -182,93 +187,8 @@ fn unreachable(why: &str) -> &'static str {
     }
 }
 
-fn of_serve(error: &ServeError) -> Exit {
-    match error {
-        ServeError::Exposed { .. } | ServeError::Tls { .. } => Exit::Usage,
-        ServeError::Listen { .. } | ServeError::Control(_) | ServeError::Api(_) => Exit::Failed,
-        ServeError::Engine(error) => of_engine(error),
-    }
-}
-
-fn of_control(error: &ControlError) -> Exit {
-    let ControlError::Refused(refusal) = error else {
-        return Exit::Store;
-    };
-    match refusal.kind {
-        RefusalKind::BadRequest
-        | RefusalKind::UnknownRun
-        | RefusalKind::Exists
-        | RefusalKind::Ended
-        | RefusalKind::Input => Exit::Usage,
-        RefusalKind::Workflow => Exit::Invalid,
-        RefusalKind::Store | RefusalKind::Stopping | RefusalKind::Busy => Exit::Store,
-        RefusalKind::Internal => Exit::Failed,
-    }
-}
-
-fn is_content(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::InvalidData | ErrorKind::FileTooLarge
-    )
-}
-
-fn of_load(error: &LoadError) -> Exit {
-    match error {
-        // It is there, but it is no workflow: too large, or no text.
-        LoadError::Unreadable { error, .. } if is_content(error) => Exit::Invalid,
-        LoadError::Unreadable { .. } => Exit::Usage,
-        LoadError::Refused { .. } => Exit::Invalid,
-    }
-}
-
-fn of_engine(error: &EngineError) -> Exit {
-    match error {
-        EngineError::Store(error) => of_store(error),
-        EngineError::Schedule(error) => of_schedule(error),
-        EngineError::Input(_)
-        | EngineError::KeyReused(_)
-        | EngineError::NotRetried { .. }
-        | EngineError::NoPlace { .. }
-        | EngineError::NoLoop { .. }
-        | EngineError::NoPage(_)
-        | EngineError::NoSignal { .. }
-        | EngineError::StoreExists(_)
-        | EngineError::NoStore(_) => Exit::Usage,
-        EngineError::Load(error) => of_load(error),
-        EngineError::Thread(_) | EngineError::NoRuntime => Exit::Failed,
-    }
-}
-
-fn of_schedule(error: &ScheduleError) -> Exit {
-    match error {
-        ScheduleError::Store(error) => of_store(error),
-        ScheduleError::Unloadable { .. } => Exit::Invalid,
-        ScheduleError::Sealed(_) => Exit::Store,
-        ScheduleError::Ended { .. } | ScheduleError::Exists(_) | ScheduleError::NoSignal { .. } => {
-            Exit::Usage
-        }
-        ScheduleError::Stopped | ScheduleError::Busy | ScheduleError::Broken { .. } => Exit::Store,
-    }
-}
-
-fn of_store(error: &StoreError) -> Exit {
-    match error {
-        StoreError::UnknownRun(_) => Exit::Usage,
-        StoreError::Locked { .. }
-        | StoreError::Foreign { .. }
-        | StoreError::Unopened { .. }
-        | StoreError::Corrupt { .. }
-        | StoreError::Gone { .. }
-        | StoreError::Io(_)
-        | StoreError::Unfit { .. }
-        | StoreError::Failed { .. }
-        | StoreError::Conflict { .. } => Exit::Store,
-    }
-}
-
-fn advice(error: &StoreError) -> Option<String> {
-    let text = match error {
+fn advice(error: &StoreError) -> Option<&'static str> {
+    Some(match error {
         StoreError::Locked { .. } => {
             "the process that owns it does not answer on control.sock; wait for it to end, or give \
              another directory with --state"
@@ -288,13 +208,13 @@ fn advice(error: &StoreError) -> Option<String> {
              user who made it"
         }
         StoreError::Io(error) => of_disk(error),
-        StoreError::UnknownRun(_) => LIST,
         StoreError::Failed { .. } => {
             "what was acknowledged is safe: `windlass resume` goes on from there"
         }
-        StoreError::Conflict { .. } | StoreError::Unfit { .. } => return None,
-    };
-    Some(text.to_owned())
+        StoreError::UnknownRun(_) | StoreError::Conflict { .. } | StoreError::Unfit { .. } => {
+            return None;
+        }
+    })
 }
 
 /// What helps against an error of the disk.

@@ -8,7 +8,6 @@ use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use crate::engine::report::{HistoryFilter, HistoryReport, history};
 use crate::engine::{TerminalText, Timestamp, now};
-use crate::server::control::Request;
 
 /// The command.
 pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<Exit, Failure> {
@@ -18,14 +17,9 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
         events: args.events,
         ..HistoryFilter::default()
     };
-    let request = Request::History {
-        run: args.run.clone(),
-        filter: filter.clone(),
-    };
     let format = args.output.output;
     show(screen, format, args.watch.watch, async || {
-        let read = look(global, &request, |store| history(store, &args.run, &filter));
-        let report: HistoryReport = read.await?;
+        let report = inspect(global, &args.run, &filter).await?;
         if report.earlier > 0 && !args.watch.watch {
             screen.say(format!("and {} earlier: --iterations all", report.earlier));
         }
@@ -44,6 +38,20 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
             last: report.status.is_final(),
         })
     })
+    .await
+}
+
+/// What a run did.
+pub async fn inspect(
+    global: &Global,
+    run: &str,
+    filter: &HistoryFilter,
+) -> Result<HistoryReport, Failure> {
+    look(
+        global,
+        async |client| client.history(run, filter).await,
+        |store| history(store, run, filter),
+    )
     .await
 }
 

@@ -2,9 +2,10 @@
 
 use super::args::{Global, HandlerArgs, LoadArgs};
 use super::exit::Failure;
+use super::permits::GuestArgs;
 use crate::engine::{
-    Answer, Dialect, HandlerTarget, LoadError, LoadOptions, Object, Origin, StateKey, Value,
-    parse_duration, read_file,
+    Answer, Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
+    SecretSources, StateKey, Value, parse_duration, read_file,
 };
 use crate::engine::{MAX_WEIGHT, too_heavy, weight_of_json, weight_of_yaml};
 use serde::Deserialize;
@@ -38,6 +39,21 @@ pub fn options(
         folder: folder(),
         allow_env: load.env.allow_env.clone(),
     })
+}
+
+/// An engine with the handlers, secrets, key and variables of the environment of these options.
+pub fn engine(options: &LoadOptions, guests: &GuestArgs) -> EngineBuilder {
+    let mut builder = guests.on(Engine::builder()).allow_env(&options.allow_env);
+    for (name, target) in &options.handlers {
+        builder = builder.register_handler(name, target.clone());
+    }
+    if let Some(directory) = &options.secrets {
+        builder = builder.secrets(SecretSources::default().with_directory(directory));
+    }
+    if let Some(key) = &options.state_key {
+        builder = builder.state_key(key.clone());
+    }
+    builder
 }
 
 /// The credential of systemd that is the key of the state.

@@ -9,7 +9,6 @@ use super::watch::{Shown, show};
 use super::{human, inputs};
 use crate::engine::report::{ListFilter, ListReport, list};
 use crate::engine::{EngineError, RunStatus, Timestamp, now};
-use crate::server::control::Request;
 use std::cell::Cell;
 use std::path::Path;
 
@@ -27,17 +26,18 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         limit: args.limit.limit(),
         after: None,
     };
-    let request = Request::List {
-        filter: filter.clone(),
-    };
     let format = args.output.output;
     show(screen, format, args.watch.watch, async || {
         let alone = Cell::new(false);
-        let read = look(global, &request, |store| {
-            alone.set(true);
-            list(store, &filter)
-        });
-        let report: ListReport = match read.await {
+        let read = look(
+            global,
+            async |client| client.list(&filter).await,
+            |store| {
+                alone.set(true);
+                list(store, &filter)
+            },
+        );
+        let report = match read.await {
             // The store of this folder may come yet; one that somebody names is there.
             Err(Failure::Engine(EngineError::NoStore(path))) if path == Path::new(STATE) => {
                 ListReport {

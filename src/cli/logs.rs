@@ -1,14 +1,12 @@
 //! `windlass logs`: what happened to a run, a line each, and with `--watch` as it happens.
 
-use super::access::look;
 use super::args::{Global, LogsArgs};
 use super::exit::{Exit, Failure};
-use super::history::not_kept;
+use super::history::{inspect, not_kept};
 use super::output::{self, Format, Screen};
 use super::signals::Signals;
 use crate::engine::TerminalText;
-use crate::engine::report::{HistoryFilter, HistoryReport, NumberedEvent, history};
-use crate::server::control::Request;
+use crate::engine::report::{HistoryFilter, NumberedEvent};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -26,7 +24,14 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
     let mut signals = Signals::new()?;
     let mut after = args.after;
     loop {
-        let report = page(global, &args.run, after).await?;
+        let filter = HistoryFilter {
+            iterations: Some(0),
+            events: true,
+            after,
+            limit: Some(PAGE),
+            ..HistoryFilter::default()
+        };
+        let report = inspect(global, &args.run, &filter).await?;
         for told in not_kept(&report) {
             screen.say(told);
         }
@@ -50,21 +55,6 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
             () = tokio::time::sleep(EVERY) => {}
         }
     }
-}
-
-async fn page(global: &Global, run: &str, after: u64) -> Result<HistoryReport, Failure> {
-    let filter = HistoryFilter {
-        iterations: Some(0),
-        events: true,
-        after,
-        limit: Some(PAGE),
-        ..HistoryFilter::default()
-    };
-    let request = Request::History {
-        run: run.to_owned(),
-        filter: filter.clone(),
-    };
-    look(global, &request, |store| history(store, run, &filter)).await
 }
 
 /// A log has no end, so it is no one document: JSON is a line each.

@@ -1,12 +1,11 @@
 //! `windlass prune`: forgets runs that have ended, also beside a process that owns the store, and gives
 //! back the room that they took.
 
-use super::access::{command, remote};
+use super::access::{command, is_owned};
 use super::args::{Global, PruneArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen, counted};
 use crate::engine::{Compacted, PruneFilter, Pruned, compact, now, parse_duration};
-use crate::server::control::{Client, Request};
 use serde::Serialize;
 
 /// What was done.
@@ -39,13 +38,12 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
     }
     let forgets = older_than_ms.is_some() || args.keep.is_some();
     let pruned = if forgets {
-        let request = Request::Prune {
-            filter: filter.clone(),
-        };
-        command(global, &request, async |engine| {
-            engine.prune(&filter, now())
-        })
-        .await?
+        let pruned = command(
+            global,
+            async |client| client.prune(&filter).await,
+            async |engine| engine.prune(&filter, now()),
+        );
+        pruned.await?
     } else {
         Pruned::default()
     };
@@ -76,8 +74,7 @@ async fn unowned(global: &Global, filter: &PruneFilter) -> Result<(), Failure> {
         let message = "--compact writes the store anew, and --dry-run nothing: give one of them";
         return Err(Failure::Usage(message.to_owned()));
     }
-    let served = remote(global)?.is_some();
-    if served || Client::connect(&global.state).await?.is_some() {
+    if is_owned(global).await? {
         return Err(Failure::Taken(String::from(
             "a process owns the store: --compact waits until that has ended, and without it \
              `prune` works beside it",

@@ -1,6 +1,5 @@
 //! `windlass resume`: goes on with one run, or with every unfinished run of the store.
 
-use super::access::remote;
 use super::args::{Global, LoadArgs, ResumeArgs};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow, handler_flags, place_flag};
@@ -15,14 +14,8 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         env: args.env.clone(),
         ..LoadArgs::default()
     };
-    let setup = Setup {
-        state: global.state.clone(),
-        server: remote(global)?,
-        create: false,
-        options: inputs::options(global, &load, &args.handlers)?,
-        guests: args.guests.clone(),
-        screen,
-    };
+    let options = inputs::options(global, &load, &args.handlers)?;
+    let setup = Setup::existing(global, screen, options, &args.guests)?;
     let view = View {
         place: place_flag(global),
         needs: handler_flags(&args.handlers),

@@ -1,6 +1,5 @@
 //! `windlass retry`: starts a run that ended badly once more, as a new run, and follows it.
 
-use super::access::{look, remote};
 use super::args::{Global, LoadArgs, RetryArgs};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow, handler_flags, place_flag};
@@ -8,16 +7,12 @@ use super::inputs;
 use super::output::Screen;
 use super::session::{Session, Setup};
 use super::signals::Signals;
-use crate::engine::report::{StatusReport, status};
-use crate::engine::{new_id, now};
-use crate::server::control::Request;
+use super::status::inspect;
+use crate::engine::new_id;
 
 /// The command.
 pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<Exit, Failure> {
-    let request = Request::Status {
-        run: args.run.clone(),
-    };
-    let old: StatusReport = look(global, &request, |store| status(store, &args.run, now())).await?;
+    let old = inspect(global, &args.run).await?;
     let id = match &args.id {
         Some(id) => inputs::run_id(id)?,
         None => new_id(&old.workflow),
@@ -26,14 +21,8 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
         env: args.env.clone(),
         ..LoadArgs::default()
     };
-    let setup = Setup {
-        state: global.state.clone(),
-        server: remote(global)?,
-        create: false,
-        options: inputs::options(global, &load, &args.handlers)?,
-        guests: args.guests.clone(),
-        screen,
-    };
+    let options = inputs::options(global, &load, &args.handlers)?;
+    let setup = Setup::existing(global, screen, options, &args.guests)?;
     let view = View {
         place: place_flag(global),
         needs: handler_flags(&args.handlers),

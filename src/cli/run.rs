@@ -9,8 +9,8 @@ use super::output::{self, Format, Screen};
 use super::permits::GuestArgs;
 use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
+use crate::client::Client;
 use crate::engine::{self, Diagnostics, LoadError, Workflow, new_id};
-use crate::server::control::Client;
 use serde_json::json;
 use std::path::Path;
 
@@ -117,7 +117,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
 /// A process that ends with its own runs is no server: a run that is handed to it may stand still
 /// soon.
 async fn require_server(state: &Path) -> Result<(), Failure> {
-    let client = Client::connect(state).await?;
+    let client = Client::on(state).await?;
     match client.as_ref().and_then(Client::owner) {
         Some(owner) if owner.serves => Ok(()),
         Some(owner) => Err(Failure::Taken(format!(

@@ -1,14 +1,12 @@
 //! `windlass serve`: owns a store and runs until it is told to stop.
 
-use super::access::{Reach, reach};
+use super::access::{Found, owner_or};
 use super::args::{Global, LoadArgs, ServeArgs};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::Screen;
 use super::signals::Signals;
-use crate::engine::{
-    Engine, EngineError, Limits, LoadOptions, PruneFilter, SecretSources, parse_duration,
-};
+use crate::engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter, parse_duration};
 use crate::server::{Options, TlsFiles};
 use std::sync::Arc;
 
@@ -32,7 +30,7 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
         connections: args.max_connections,
-        patience: args.client_timeout.0,
+        idle_timeout: args.client_timeout.0,
         grace: args.grace.0,
         prune: pruning(args)?,
     };
@@ -43,9 +41,9 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         ..LoadArgs::default()
     };
     let read = inputs::options(global, &load, &args.handlers)?;
-    let engine = match reach(&global.state, || open(global, args, &read)).await? {
-        Reach::Here(engine) => Arc::new(engine),
-        Reach::Owner(client) => {
+    let engine = match owner_or(&global.state, || open(global, args, &read)).await? {
+        Found::Here(engine) => Arc::new(engine),
+        Found::Owner(client) => {
             let pid = client.owner().map_or(0, |owner| owner.pid);
             let message = format!(
                 "process {pid} owns the store in {}: stop it first",
@@ -92,22 +90,12 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
         live_runs: args.max_runs.unwrap_or(usual.live_runs),
         ..usual
     };
-    let mut builder = args.guests.on(Engine::builder().limits(limits));
-    builder = builder.allow_env(&options.allow_env);
-    if let Some(directory) = &options.secrets {
-        builder = builder.secrets(SecretSources::default().with_directory(directory));
-    }
-    for (name, target) in &options.handlers {
-        builder = builder.register_handler(name, target.clone());
-    }
+    let mut builder = inputs::engine(options, &args.guests).limits(limits);
     if let Some(count) = options.max_count {
         builder = builder.max_count(count);
     }
     if let Some(timeout) = options.max_timeout {
         builder = builder.max_timeout(timeout);
-    }
-    if let Some(key) = &options.state_key {
-        builder = builder.state_key(key.clone());
     }
     builder.open(&global.state)
 }

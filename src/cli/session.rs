@@ -1,24 +1,22 @@
 //! The store that runs go on in: this process owns it, or has joined the one that does. When the
 //! owner goes away, a process that joined it takes its place, so that its runs go on.
 
-use super::access::{PATIENCE, PAUSE, Reach, is_gone, reach};
-use super::args::HandlerArgs;
+use super::access::{Found, PATIENCE, PAUSE, owner_or, remote};
+use super::args::{Global, HandlerArgs};
 use super::exit::Failure;
+use super::inputs;
 use super::output::Screen;
 use super::permits::GuestArgs;
 use super::signals::Signals;
-use crate::engine::report::{ListFilter, ListReport, list};
+use crate::api::{FileText, LocalStart, RetryRun, StartRun};
+use crate::client::{Client, ClientError};
+use crate::engine::report::{ListFilter, list};
 use crate::engine::{
-    Engine, EngineBuilder, EngineError, LoadOptions, Notice, RunStatus, ScheduleError,
-    SecretSources, StartOptions, Value, Workflow,
+    Engine, EngineError, ErrorCode, LoadOptions, Notice, RunStatus, StartOptions, Value, Workflow,
 };
-use crate::server::control::{
-    Client, ControlError, ControlSocket, FileEntry, HandlerEntry, RefusalKind, Request,
-    StartRequest,
-};
-use crate::server::{Peer, Remote};
+use crate::server::ControlSocket;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
@@ -47,38 +45,53 @@ pub enum Told {
 pub type Feed = mpsc::Sender<(String, Told)>;
 
 /// How a store is opened, should this process come to own it.
+#[derive(Clone)]
 pub struct Setup {
     /// The directory.
     pub state: PathBuf,
     /// The server that is asked instead.
-    pub server: Option<Remote>,
+    pub server: Option<Client>,
     /// Whether one is made when there is none.
     pub create: bool,
     /// Handlers and caps.
     pub options: LoadOptions,
-    /// What guests may do.
+    /// What workflows of others may do.
     pub guests: GuestArgs,
     /// Where warnings go.
     pub screen: Screen,
 }
 
 impl Setup {
+    /// For runs that are there already.
+    pub fn existing(
+        global: &Global,
+        screen: Screen,
+        options: LoadOptions,
+        guests: &GuestArgs,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            state: global.state.clone(),
+            server: remote(global)?,
+            create: false,
+            options,
+            guests: guests.clone(),
+            screen,
+        })
+    }
+
     fn open(&self, create: bool) -> Result<Engine, EngineError> {
-        let mut builder: EngineBuilder = self.guests.on(Engine::builder());
-        builder = builder.allow_env(&self.options.allow_env);
-        for (name, target) in &self.options.handlers {
-            builder = builder.register_handler(name, target.clone());
+        let builder = inputs::engine(&self.options, &self.guests);
+        match create {
+            true => builder.open(&self.state),
+            false => builder.open_existing(&self.state),
         }
-        if let Some(directory) = &self.options.secrets {
-            builder = builder.secrets(SecretSources::default().with_directory(directory));
-        }
-        if let Some(key) = &self.options.state_key {
-            builder = builder.state_key(key.clone());
-        }
-        if create {
-            builder.open(&self.state)
-        } else {
-            builder.open_existing(&self.state)
+    }
+
+    /// Whoever is asked instead of this process.
+    async fn client(&self) -> Result<Client, ClientError> {
+        match &self.server {
+            Some(server) => Ok(server.clone()),
+            None => Client::on(&self.state).await?.ok_or(ClientError::Lost),
         }
     }
 }
@@ -130,15 +143,15 @@ impl Session {
             let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
             return Ok(Place::Joined { connections });
         }
-        let engine = match reach(&setup.state, || setup.open(create)).await? {
-            Reach::Owner(_) => {
+        let engine = match owner_or(&setup.state, || setup.open(create)).await? {
+            Found::Owner(_) => {
                 let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
                 return Ok(Place::Joined { connections });
             }
-            Reach::Here(engine) => Arc::new(engine),
+            Found::Here(engine) => Arc::new(engine),
         };
         // Before anything else, so that other commands need not wait.
-        let socket = ControlSocket::open(&setup.state, Arc::clone(&engine), false);
+        let socket = ControlSocket::open(&setup.state, Arc::clone(&engine));
         let socket = socket
             .inspect_err(|error| {
                 let message = format!("other commands cannot ask this process: {error}");
@@ -213,128 +226,126 @@ impl Session {
     }
 
     /// Asks the owner; should it be gone, whoever owns the store then.
-    async fn ask<T: serde::de::DeserializeOwned>(
+    async fn ask<T>(
         &mut self,
-        request: &Request,
+        ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
     ) -> Result<Asked<T>, Failure> {
         let mut lost = false;
         let patience = Instant::now() + PATIENCE;
-        while self.is_joined() {
-            let answer = match peer(&self.setup.state, self.setup.server.as_ref()).await {
-                Ok(mut peer) => peer.ask(request).await.map_err(Failure::from),
+        loop {
+            if let Place::Owned { engine, .. } = &self.place {
+                let engine = Arc::clone(engine);
+                return Ok(Asked::Owned { engine, lost });
+            }
+            let answer = match self.setup.client().await {
+                Ok(client) => ask(&client).await,
                 Err(error) => Err(error),
             };
             match answer {
-                Err(Failure::Control(error))
-                    if is_gone(&error)
+                Err(error)
+                    if error.is_gone()
                         && (self.setup.server.is_none() || Instant::now() < patience) =>
                 {
                     lost = true;
                     tokio::time::sleep(PAUSE).await;
                     self.renew(&[]).await?;
                 }
-                Err(Failure::Control(ControlError::Refused(refusal)))
-                    if lost && refusal.kind == RefusalKind::Exists =>
-                {
-                    // The owner that went away had started it.
+                // The owner that went away had started it.
+                Err(error) if lost && error.code() == Some(ErrorCode::RunExists) => {
                     return Ok(Asked::Repeated);
                 }
                 other => return Ok(Asked::Answered(other?)),
             }
         }
-        Ok(Asked::Owned)
     }
 
     /// Starts a run. When this returns, its first step is durable.
     pub async fn start(&mut self, new: &NewRun<'_>) -> Result<(), Failure> {
-        let request = Request::Start(Box::new(self.start_request(new)));
-        match self.ask::<String>(&request).await? {
-            Asked::Answered(_) | Asked::Repeated => return Ok(()),
-            Asked::Owned => {}
-        }
-        let Place::Owned { engine, .. } = &self.place else {
-            return Ok(());
-        };
+        let request = self.start_request(new);
+        let asked = self.ask(async |client| client.start(&request).await);
+        let asked = asked.await?;
         let options = StartOptions {
             id: Some(new.id.to_owned()),
             labels: new.labels.clone(),
         };
-        engine
-            .start_with(new.workflow, new.input.clone(), options)
-            .await?;
-        Ok(())
-    }
-
-    fn start_request(&self, new: &NewRun<'_>) -> StartRequest {
-        let options = &self.setup.options;
-        let mut files = new.workflow.bundle().files.iter();
-        let file = files.next();
-        let further = files.map(|file| FileEntry {
-            path: file.path.clone(),
-            text: file.text.clone(),
-        });
-        let handlers = options.handlers.iter().map(|(name, target)| {
-            let entry = match target {
-                crate::engine::HandlerTarget::Command(argv) => HandlerEntry::Command(argv.clone()),
-                crate::engine::HandlerTarget::Url(url) => HandlerEntry::Url(url.clone()),
-                crate::engine::HandlerTarget::Stub(answers) => HandlerEntry::Stub(answers.clone()),
-            };
-            (name.clone(), entry)
-        });
-        StartRequest {
-            run: new.id.to_owned(),
-            path: file.map(|file| file.path.clone()).unwrap_or_default(),
-            text: file.map(|file| file.text.clone()).unwrap_or_default(),
-            files: further.collect(),
-            dialect: options.dialect.map(|dialect| dialect.as_str().to_owned()),
-            max_count: options.max_count,
-            max_timeout_ms: options
-                .max_timeout
-                .map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
-            handlers: handlers.collect(),
-            folder: options.folder.clone(),
-            input: new.input.clone(),
-            labels: new.labels.clone(),
-        }
+        self.begun(new.id, asked, async |engine| {
+            let started = engine.start_with(new.workflow, new.input.clone(), options.clone());
+            started.await.map(drop)
+        })
+        .await
     }
 
     /// Starts a run that ended badly once more, as the run `id`.
     pub async fn retry(&mut self, run: &str, id: &str, from: Option<&str>) -> Result<(), Failure> {
-        let request = Request::Retry {
-            run: run.to_owned(),
-            id: id.to_owned(),
+        let request = RetryRun {
+            run: Some(id.to_owned()),
             from: from.map(str::to_owned),
         };
-        if let Asked::Owned = self.ask::<String>(&request).await?
-            && let Place::Owned { engine, .. } = &self.place
-        {
-            engine.retry(run, from, Some(id.to_owned())).await?;
+        let asked = self.ask(async |client| client.retry(run, &request).await);
+        let asked = asked.await?;
+        self.begun(id, asked, async |engine| {
+            let retried = engine.retry(run, from, Some(id.to_owned()));
+            retried.await.map(drop)
+        })
+        .await
+    }
+
+    /// Starts the run here, if this process is the owner by now. One that an owner had started before
+    /// it went away is not started twice, but goes on.
+    async fn begun(
+        &mut self,
+        id: &str,
+        asked: Asked<String>,
+        start: impl AsyncFn(&Engine) -> Result<(), EngineError>,
+    ) -> Result<(), Failure> {
+        match asked {
+            Asked::Answered(_) => return Ok(()),
+            Asked::Repeated => {}
+            Asked::Owned { engine, lost } => match start(&engine).await {
+                Err(error) if lost && error.code() == ErrorCode::RunExists => {}
+                other => return Ok(other?),
+            },
         }
-        Ok(())
+        self.resume(id).await
+    }
+
+    fn start_request(&self, new: &NewRun<'_>) -> StartRun {
+        let options = &self.setup.options;
+        let mut files = new.workflow.bundle().files.iter();
+        let file = files.next();
+        let further = files.map(|file| FileText {
+            path: file.path.clone(),
+            text: file.text.clone(),
+        });
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        StartRun {
+            workflow: None,
+            text: file.map(|file| file.text.clone()),
+            file: file.map(|file| file.path.clone()),
+            files: further.collect(),
+            dialect: options.dialect.map(|dialect| dialect.as_str().to_owned()),
+            run: Some(new.id.to_owned()),
+            input: new.input.clone(),
+            labels: new.labels.clone(),
+            local: Some(LocalStart {
+                max_count: options.max_count,
+                max_timeout_ms: options.max_timeout.map(millis),
+                handlers: options.handlers.clone(),
+                folder: options.folder.clone(),
+            }),
+        }
     }
 
     /// Goes on with one run; one that has ended is left as it is.
     pub async fn resume(&mut self, run: &str) -> Result<(), Failure> {
-        let request = Request::Resume {
-            run: run.to_owned(),
-        };
-        let outcome = match self.ask::<RunStatus>(&request).await {
-            Ok(Asked::Owned) => match &self.place {
-                Place::Owned { engine, .. } => match engine.resume(run).await {
-                    Err(EngineError::Schedule(ScheduleError::Ended { .. })) => Ok(()),
-                    other => other.map(|_| ()).map_err(Failure::from),
-                },
-                Place::Joined { .. } => Ok(()),
-            },
-            Ok(_) => Ok(()),
-            Err(error) => Err(error),
-        };
-        match outcome {
-            Err(Failure::Control(ControlError::Refused(refusal)))
-                if refusal.kind == RefusalKind::Ended =>
-            {
-                Ok(())
+        let resumed = match self.ask(async |client| client.resume(run).await).await {
+            Ok(Asked::Owned { engine, .. }) => {
+                engine.resume(run).await.map(drop).map_err(Failure::from)
             }
+            other => other.map(drop),
+        };
+        match resumed {
+            Err(failure) if failure.code() == Some(ErrorCode::RunEnded) => Ok(()),
             other => other,
         }
     }
@@ -343,19 +354,15 @@ impl Session {
     /// their ids.
     pub async fn resume_all(&mut self, paused: bool) -> Result<Vec<String>, Failure> {
         match self
-            .ask::<Vec<String>>(&Request::Recover { paused })
+            .ask(async |client| client.recover(paused).await)
             .await?
         {
-            Asked::Answered(runs) => return Ok(runs),
-            Asked::Repeated => return Ok(Vec::new()),
-            Asked::Owned => {}
-        }
-        match &self.place {
-            Place::Owned { engine, .. } => {
+            Asked::Answered(runs) => Ok(runs),
+            Asked::Repeated => Ok(Vec::new()),
+            Asked::Owned { engine, .. } => {
                 let runs = engine.recover(paused).await?;
                 Ok(runs.iter().map(ToString::to_string).collect())
             }
-            Place::Joined { .. } => Ok(Vec::new()),
         }
     }
 
@@ -366,13 +373,10 @@ impl Session {
             limit: Some(0),
             ..ListFilter::default()
         };
-        let request = Request::List {
-            filter: filter.clone(),
-        };
-        let report: ListReport = match (self.ask(&request).await?, &self.place) {
-            (Asked::Answered(report), _) => report,
-            (_, Place::Owned { engine, .. }) => list(engine.inspector(), &filter)?,
-            (_, Place::Joined { .. }) => return Ok(0),
+        let report = match self.ask(async |client| client.list(&filter).await).await? {
+            Asked::Answered(report) => report,
+            Asked::Repeated => return Ok(0),
+            Asked::Owned { engine, .. } => list(engine.inspector(), &filter)?,
         };
         Ok(report.runs.len() + report.more)
     }
@@ -413,21 +417,20 @@ impl Session {
                 });
             }
             Place::Joined { connections } => {
-                let (run, state) = (run.to_owned(), self.setup.state.clone());
-                let (server, connections) = (self.setup.server.clone(), Arc::clone(connections));
+                let (run, setup) = (run.to_owned(), self.setup.clone());
+                let connections = Arc::clone(connections);
                 tokio::spawn(async move {
                     let permit = connections.acquire_owned().await;
-                    let following = follow_owner(&state, server.as_ref(), &run, events, &feed);
-                    let told = match following.await {
-                        Err(Failure::Control(error))
-                            if is_gone(&error) || matches!(error, ControlError::Unreachable(_)) =>
+                    let told = match follow_owner(&setup, &run, events, &feed).await {
+                        Err(error)
+                            if !error.is_gone()
+                                && !matches!(error, ClientError::Unreachable(_)) =>
                         {
-                            Told::Lost
+                            Told::Failed(error.into())
                         }
-                        Err(failure) => Told::Failed(failure),
-                        Ok(()) => Told::Lost,
+                        _ => Told::Lost,
                     };
-                    if server.is_some() && matches!(told, Told::Lost) {
+                    if setup.server.is_some() && matches!(told, Told::Lost) {
                         // It may be about to leave, or on its way back.
                         tokio::time::sleep(AWAY).await;
                     }
@@ -473,35 +476,22 @@ enum Asked<T> {
     Answered(T),
     /// An owner that went away had done it.
     Repeated,
-    /// This process is the owner.
-    Owned,
+    /// This process is the owner; it may have lost another one before.
+    Owned { engine: Arc<Engine>, lost: bool },
 }
 
-/// Who is asked instead of this process.
-async fn peer(state: &Path, server: Option<&Remote>) -> Result<Peer, Failure> {
-    if let Some(remote) = server {
-        return Ok(Peer::Server(remote.clone(), None));
-    }
-    let client = Client::connect(state).await?;
-    let client = client.ok_or(Failure::Control(ControlError::Lost))?;
-    Ok(Peer::Owner(client))
-}
-
+/// Sends on what happens to a run of another process, until it ends or pauses.
 async fn follow_owner(
-    state: &Path,
-    server: Option<&Remote>,
+    setup: &Setup,
     run: &str,
     events: Option<u64>,
     feed: &Feed,
-) -> Result<(), Failure> {
-    let mut peer = peer(state, server).await?;
-    peer.follow(run, events).await?;
-    while let Some(notice) = peer.notice().await? {
-        if feed
-            .send((run.to_owned(), Told::Notice(notice)))
-            .await
-            .is_err()
-        {
+) -> Result<(), ClientError> {
+    let mut notices = setup.client().await?.follow(run, events).await?;
+    while let Some(notice) = notices.next().await? {
+        let goes_on = matches!(notice, Notice::Step { .. } | Notice::Event { .. });
+        let sent = feed.send((run.to_owned(), Told::Notice(notice))).await;
+        if !goes_on || sent.is_err() {
             break;
         }
     }

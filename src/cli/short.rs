@@ -5,9 +5,8 @@
 use super::access::look;
 use super::args::{Command, Global};
 use super::exit::Failure;
-use crate::engine::report::{ListFilter, ListReport, list};
-use crate::engine::{EngineError, ScheduleError, StoreError, made_name};
-use crate::server::control::{ControlError, RefusalKind, Request};
+use crate::engine::report::{ListFilter, list};
+use crate::engine::{ErrorCode, made_name};
 
 /// So many of those that begin alike are named.
 const NAMED: usize = 10;
@@ -43,16 +42,7 @@ impl Command {
 
 /// Whether a command failed because there is no run of this id.
 pub fn is_unknown(failure: &Failure) -> bool {
-    match failure {
-        Failure::Engine(EngineError::Store(error)) => of_store(error),
-        Failure::Engine(EngineError::Schedule(ScheduleError::Store(error))) => of_store(error),
-        Failure::Control(ControlError::Refused(refusal)) => refusal.kind == RefusalKind::UnknownRun,
-        _ => false,
-    }
-}
-
-fn of_store(error: &StoreError) -> bool {
-    matches!(error, StoreError::UnknownRun(_))
+    failure.code() == Some(ErrorCode::UnknownRun)
 }
 
 /// The run whose id begins so; none when there is no such run.
@@ -64,10 +54,12 @@ pub async fn whole(global: &Global, short: &str) -> Result<Option<String>, Failu
         prefix: Some(short.to_owned()),
         ..ListFilter::default()
     };
-    let request = Request::List {
-        filter: filter.clone(),
-    };
-    let found: ListReport = look(global, &request, |store| list(store, &filter)).await?;
+    let found = look(
+        global,
+        async |client| client.list(&filter).await,
+        |store| list(store, &filter),
+    );
+    let found = found.await?;
     let ids = found.runs.into_iter().map(|run| run.run.to_string());
     let mut ids: Vec<String> = ids.filter(|id| is_cut(id, short)).collect();
     if ids.len() < 2 {

@@ -1,4 +1,4 @@
-//! `windlass status`: one screen that answers why a run is where it is (spec: cli.md).
+//! `windlass status`: one screen that answers why a run is where it is.
 
 use super::access::look;
 use super::args::{Global, StatusArgs};
@@ -9,7 +9,6 @@ use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use crate::engine::report::{Doing, LoopReport, StatusReport, status};
 use crate::engine::{PARKED_LABEL, RunStatus, TerminalText, Timestamp, now};
-use crate::server::control::Request;
 use std::fmt::Write as _;
 
 /// The most characters of a value on a line.
@@ -20,14 +19,10 @@ const MAX_DOING: usize = 20;
 
 /// The command.
 pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<Exit, Failure> {
-    let request = Request::Status {
-        run: args.run.clone(),
-    };
     let format = args.output.output;
     let place = place_flag(global);
     show(screen, format, args.watch.watch, async || {
-        let read = look(global, &request, |store| status(store, &args.run, now()));
-        let report: StatusReport = read.await?;
+        let report = inspect(global, &args.run).await?;
         let key = StatusReport {
             at: Timestamp(0),
             ..report.clone()
@@ -41,6 +36,16 @@ pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<E
             last: report.status.is_final(),
         })
     })
+    .await
+}
+
+/// Why a run is where it is.
+pub async fn inspect(global: &Global, run: &str) -> Result<StatusReport, Failure> {
+    look(
+        global,
+        async |client| client.status(run).await,
+        |store| status(store, run, now()),
+    )
     .await
 }
 

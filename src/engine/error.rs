@@ -1,9 +1,11 @@
 //! What can go wrong with a use case, as the caller sees it.
 
+use super::ErrorCode;
 use crate::diagnostic::{Diagnostics, did_you_mean};
 use crate::scheduler::ScheduleError;
 use crate::source::Bundle;
 use crate::store::StoreError;
+use std::io::ErrorKind;
 
 /// Why a use case failed.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +87,56 @@ pub enum EngineError {
     NoRuntime,
 }
 
+impl EngineError {
+    /// Its kind.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Store(error) => of_store(error),
+            Self::Schedule(error) => of_schedule(error),
+            Self::Input(_) => ErrorCode::RefusedInput,
+            Self::KeyReused(_) => ErrorCode::KeyReused,
+            Self::NotRetried { .. } => ErrorCode::NotRetried,
+            Self::NoPlace { .. } => ErrorCode::NoPlace,
+            Self::NoSignal { .. } => ErrorCode::NoSignal,
+            Self::NoLoop { .. } | Self::NoPage(_) => ErrorCode::BadRequest,
+            Self::Load(error) => error.code(),
+            Self::NoStore(_) => ErrorCode::NoStore,
+            Self::StoreExists(_) => ErrorCode::StoreExists,
+            Self::Thread(_) | Self::NoRuntime => ErrorCode::Internal,
+        }
+    }
+}
+
+fn of_schedule(error: &ScheduleError) -> ErrorCode {
+    match error {
+        ScheduleError::Store(error) => of_store(error),
+        ScheduleError::Unloadable { .. } => ErrorCode::NotLoaded,
+        ScheduleError::Sealed(_) => ErrorCode::Store,
+        ScheduleError::Ended { .. } => ErrorCode::RunEnded,
+        ScheduleError::Exists(_) => ErrorCode::RunExists,
+        ScheduleError::NoSignal { .. } => ErrorCode::NoSignal,
+        ScheduleError::Broken { .. } => ErrorCode::Internal,
+        ScheduleError::Busy => ErrorCode::Busy,
+        ScheduleError::Stopped => ErrorCode::Unavailable,
+    }
+}
+
+fn of_store(error: &StoreError) -> ErrorCode {
+    match error {
+        StoreError::UnknownRun(_) => ErrorCode::UnknownRun,
+        StoreError::Unfit { .. } => ErrorCode::RefusedInput,
+        StoreError::Locked { .. }
+        | StoreError::Foreign { .. }
+        | StoreError::Unopened { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::Gone { .. }
+        | StoreError::Io(_)
+        | StoreError::Conflict { .. }
+        | StoreError::Failed { .. } => ErrorCode::Store,
+    }
+}
+
 impl From<ScheduleError> for EngineError {
     fn from(error: ScheduleError) -> Self {
         match error {
@@ -138,4 +190,18 @@ pub enum LoadError {
         /// What was read, for rendering them.
         bundle: Bundle,
     },
+}
+
+impl LoadError {
+    /// Its kind. A file that is there but too large, or no text, is an invalid workflow.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Refused { .. } => ErrorCode::RefusedWorkflow,
+            Self::Unreadable { error, .. } => match error.kind() {
+                ErrorKind::InvalidData | ErrorKind::FileTooLarge => ErrorCode::RefusedWorkflow,
+                _ => ErrorCode::BadRequest,
+            },
+        }
+    }
 }

@@ -36,6 +36,7 @@
 
 mod backup;
 mod calendar;
+mod code;
 pub mod doctor;
 mod error;
 mod files;
@@ -51,6 +52,7 @@ mod run;
 mod schedule;
 
 pub use backup::{BackedUp, Compacted, compact, restore};
+pub use code::ErrorCode;
 pub use error::{EngineError, LoadError};
 pub use follow::{Began, Follower, Notice};
 pub use inspect::Inspector;

@@ -151,7 +151,8 @@ pub struct Place {
 }
 
 /// How a handler is reached.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum HandlerTarget {
     /// argv; JSON on standard input, JSON on standard output.
     Command(Vec<String>),

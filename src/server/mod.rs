@@ -1,14 +1,10 @@
-//! How other processes reach an engine: the control socket for those of this machine, HTTP for
-//! everybody else, and what `windlass serve` does around both. It uses the engine and nothing
-//! behind it.
+//! How other processes reach an engine: one HTTP API, over TCP and over the control socket, and what
+//! `windlass serve` does around it. It uses the engine and nothing behind it.
 
-pub mod control;
-pub mod http;
-mod peer;
-mod remote;
+mod control;
+mod http;
 mod serve;
 mod threads;
 
-pub use peer::Peer;
-pub use remote::Remote;
+pub use control::ControlSocket;
 pub use serve::{Options, ServeError, TlsFiles, serve};

@@ -1,9 +1,9 @@
-//! What `windlass serve` does: opens its doors, recovers what a crash or a stop left, tells the
+//! What `windlass serve` does: listens, recovers what a crash or a stop left, tells the
 //! service manager, runs until it is told to stop, and leaves in time. Signals and arguments are
 //! the command line's matter.
 
 use super::control::ControlSocket;
-use super::http::{Phase, Settings, listen};
+use super::http::{App, Phase, Settings, serve_tcp};
 use crate::engine::{Engine, EngineError, PruneFilter, now};
 use sd_notify::NotifyState;
 use std::io;
@@ -48,7 +48,7 @@ pub struct Options {
     /// So many connections at a time.
     pub connections: usize,
     /// A head or a body that takes longer ends its connection.
-    pub patience: Duration,
+    pub idle_timeout: Duration,
     /// It leaves within this time.
     pub grace: Duration,
     /// Which runs are forgotten while it serves.
@@ -138,18 +138,17 @@ async fn run(
     let tcp = TcpListener::bind(listen_at).await.map_err(failed)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", tcp.local_addr().map_err(failed)?);
-    let socket =
-        ControlSocket::open(state, Arc::clone(engine), true).map_err(ServeError::Control)?;
     let (phase, watched) = watch::channel(Phase::Starting);
     let settings = Settings {
         token: options.token,
         hosts: options.hosts,
         origins: options.origins,
-        connections: options.connections,
-        patience: options.patience,
+        tls: tls.is_some(),
     };
-    let api = listen(tcp, tls, settings, Arc::clone(engine), watched);
-    let mut api = tokio::spawn(api);
+    let app = App::new(Arc::clone(engine), watched, settings, true);
+    let socket = ControlSocket::of(state, Arc::clone(&app)).map_err(ServeError::Control)?;
+    let (connections, idle_timeout) = (options.connections, options.idle_timeout);
+    let mut api = tokio::spawn(serve_tcp(tcp, tls, connections, idle_timeout, app));
     let watchdog = tokio::spawn(watchdog(Arc::clone(engine)));
     let (mut pruning, mut schedules) = (None, None);
     let outcome = async {
@@ -186,16 +185,16 @@ async fn run(
         _ => options.grace,
     };
     let effects = grace.saturating_sub(LAST_WORDS.min(grace / 2));
-    let leaving = async {
+    let draining = async {
         // What has not ended by then is cut, and repeated with its key by whoever recovers.
         let _ = tokio::time::timeout(effects, engine.drain()).await;
-        phase.send_replace(Phase::Leaving);
+        phase.send_replace(Phase::Draining);
         if !api.is_finished() {
             let _ = (&mut api).await;
         }
     };
     tokio::select! {
-        _ = tokio::time::timeout(grace, leaving) => {}
+        _ = tokio::time::timeout(grace, draining) => {}
         () = stop() => {}
     }
     api.abort();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A room, and the rooms it may use beside itself. What is not here has no room yet: give it one.
-const ROOMS: [(&str, &[&str]); 18] = [
+const ROOMS: [(&str, &[&str]); 20] = [
     ("time", &[]),
     ("expression", &["diagnostic"]),
     ("source", &["expression"]),
@@ -73,8 +73,10 @@ const ROOMS: [(&str, &[&str]); 18] = [
             "time",
         ],
     ),
-    ("server", &["engine"]),
-    ("cli", &["engine", "server"]),
+    ("api", &["engine"]),
+    ("client", &["api", "engine"]),
+    ("server", &["api", "engine"]),
+    ("cli", &["api", "client", "engine", "server"]),
     ("main", &["cli"]),
 ];
 
@@ -82,14 +84,25 @@ const ROOMS: [(&str, &[&str]); 18] = [
 const TOOLS: [(&str, &[&str]); 9] = [
     (
         "tokio::",
-        &["action", "scheduler", "engine", "server", "cli", "main"],
+        &[
+            "action",
+            "scheduler",
+            "engine",
+            "client",
+            "server",
+            "cli",
+            "main",
+        ],
     ),
     ("sled::", &["store"]),
-    ("reqwest::", &["action", "server"]),
+    ("reqwest::", &["action", "client"]),
     ("axum::", &["server"]),
     ("prometheus_client::", &["scheduler", "server"]),
     ("clap::", &["cli", "main"]),
-    ("std::fs", &["store", "action", "engine", "server", "cli"]),
+    (
+        "std::fs",
+        &["store", "action", "api", "engine", "server", "cli"],
+    ),
     ("std::net", &["action", "server", "cli"]),
     (
         "std::process",

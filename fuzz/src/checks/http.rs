@@ -17,10 +17,10 @@ use std::time::Duration;
 const LIFE: u32 = 3_000;
 
 /// A result that is waited for comes when its run ends, which may be never.
-const A_MOMENT: Duration = Duration::from_millis(30);
+pub(super) const A_MOMENT: Duration = Duration::from_millis(30);
 
 /// `HTTP/1.1 200`
-const STATUS: usize = 12;
+pub(super) const STATUS: usize = 12;
 
 /// What a server begins with: a run that waits, one that ends, a workflow under a name.
 const FIRST: [&str; 3] = [
@@ -65,8 +65,17 @@ pub fn end() {
     *SERVER.lock().expect("no fault before") = None;
 }
 
-/// Whether a request is answered with 2xx.
 fn taken(server: &mut Server, bytes: &[u8]) -> bool {
+    is_taken(bytes, |request, is_whole, wait| {
+        server.ask(request, is_whole, STATUS, wait)
+    })
+}
+
+/// Whether a request is answered with 2xx. `ask` sends it, whole or not, and waits for the answer.
+pub(super) fn is_taken(
+    bytes: &[u8],
+    ask: impl FnOnce(&[u8], bool, Duration) -> Option<Vec<u8>>,
+) -> bool {
     let (request, is_whole) = match bytes.strip_prefix(b"!") {
         Some(raw) => (raw.to_vec(), false),
         None => match whole(bytes) {
@@ -76,7 +85,7 @@ fn taken(server: &mut Server, bytes: &[u8]) -> bool {
     };
     let waits = is_whole && request.windows(5).any(|part| part == b"wait=");
     let wait = if waits { A_MOMENT } else { PATIENCE };
-    let Some(answer) = server.ask(&request, is_whole, STATUS, wait) else {
+    let Some(answer) = ask(&request, is_whole, wait) else {
         assert!(waits, "it hangs");
         return false;
     };

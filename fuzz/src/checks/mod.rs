@@ -2,10 +2,10 @@
 //! whether it was taken is what it gives back.
 
 pub mod evaluate;
-pub mod frames;
 pub mod http;
 pub mod parse;
 pub mod records;
+pub mod socket;
 pub mod source;
 pub mod workflow;
 

@@ -56,7 +56,7 @@ impl Server {
                 hosts: Vec::new(),
                 origins: Vec::new(),
                 connections: 100,
-                patience: Duration::from_secs(30),
+                idle_timeout: Duration::from_secs(30),
                 grace: Duration::from_secs(3),
                 prune: None,
             };
@@ -93,32 +93,43 @@ impl Server {
         wait: Duration,
     ) -> Option<Vec<u8>> {
         self.asked += 1;
-        let mut stream = TcpStream::connect(self.address).expect("it takes connections");
+        let stream = TcpStream::connect(self.address).expect("it takes connections");
         stream.set_read_timeout(Some(wait)).expect("a socket");
-        // One that answers early may have closed already.
-        let _ = stream.write_all(request);
-        if !whole {
-            let _ = stream.shutdown(Shutdown::Write);
-        }
-        let mut answer = vec![0; most];
-        let mut got = 0;
-        while got < most {
-            match stream.read(&mut answer[got..]) {
-                Ok(0) => break,
-                Ok(more) => got += more,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
-                {
-                    return None;
-                }
-                // It was reset, as what was sent was not read.
-                Err(_) => break,
+        exchange(stream, request, most, |stream| {
+            if !whole {
+                let _ = stream.shutdown(Shutdown::Write);
             }
-        }
-        answer.truncate(got);
-        Some(answer)
+        })
     }
+}
+
+/// Sends a request; `sent` is told when that is done. Gives what comes back until the connection ends, up
+/// to `most` bytes; none when nothing came in time.
+pub fn exchange<S: Read + Write>(
+    mut stream: S,
+    request: &[u8],
+    most: usize,
+    sent: impl FnOnce(&S),
+) -> Option<Vec<u8>> {
+    // One that answers early may have closed already.
+    let _ = stream.write_all(request);
+    sent(&stream);
+    let mut answer = vec![0; most];
+    let mut got = 0;
+    while got < most {
+        match stream.read(&mut answer[got..]) {
+            Ok(0) => break,
+            Ok(more) => got += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                return None;
+            }
+            // It was reset, as what was sent was not read.
+            Err(_) => break,
+        }
+    }
+    answer.truncate(got);
+    Some(answer)
 }
 
 impl Drop for Server {

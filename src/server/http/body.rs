@@ -1,9 +1,10 @@
 //! How requests are read: bounded in size and time, and refused as problems.
 
-use super::door::Line;
-use super::problem::{Kind, Problem};
-use crate::engine::{Bundle, dialect_of};
-use crate::engine::{MAX_WEIGHT, inexact_json, too_heavy, weight_of_json};
+use super::listener::{Caller, ConnectionInfo};
+use crate::api::Problem;
+use crate::engine::{
+    Bundle, ErrorCode, MAX_WEIGHT, dialect_of, inexact_json, too_heavy, weight_of_json,
+};
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -15,7 +16,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The largest body, in bytes.
-pub const MAX_BODY: usize = 16 << 20;
+const MAX_BODY: usize = 16 << 20;
+
+/// The same over the control socket: a workflow of the largest size with everything in it escaped.
+const MAX_LOCAL_BODY: usize = 64 << 20;
 
 /// A body that has not come after this time is refused, unless its connection says otherwise.
 const BODY_TIME: Duration = Duration::from_secs(30);
@@ -42,10 +46,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
         // A form of another site's page cannot send this type without being asked first.
         if !is_json(&essence(request.headers())) {
             let detail = "send the header `Content-Type: application/json`";
-            return Err(Problem::new(Kind::MediaType, detail));
+            return Err(Problem::new(ErrorCode::MediaType, detail));
         }
+        let caller = Caller::of(request.extensions());
         let bytes = read(request).await?;
-        values(&bytes).map(Self)
+        values(&bytes, caller).map(Self)
     }
 }
 
@@ -107,16 +112,17 @@ impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
         if !(json || T::ANY_TYPE || TEXTS.contains(&essence.as_str())) {
             let detail = "send `Content-Type: application/json`, or a workflow as it is with \
                           `application/yaml`";
-            return Err(Problem::new(Kind::MediaType, detail));
+            return Err(Problem::new(ErrorCode::MediaType, detail));
         }
+        let caller = Caller::of(request.extensions());
         let bytes = read(request).await?;
         if json && is_envelope::<T>(&bytes)? {
-            return Ok(Self(values(&bytes)?, Form::Text));
+            return Ok(Self(values(&bytes, caller)?, Form::Text));
         }
         let form = if json { Form::Json } else { Form::Text };
         match String::from_utf8(bytes.into()) {
             Ok(text) => Ok(Self(T::bare(text), form)),
-            Err(_) => Err(Problem::new(Kind::BadRequest, "the body is not UTF-8")),
+            Err(_) => Err(Problem::new(ErrorCode::BadRequest, "the body is not UTF-8")),
         }
     }
 }
@@ -126,7 +132,7 @@ fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
     let neither = || {
         let members = T::MEMBERS.join("`, `");
         let detail = format!("the body is neither a workflow nor an object of `{members}`");
-        Problem::new(Kind::BadRequest, detail)
+        Problem::new(ErrorCode::BadRequest, detail)
     };
     let keys: BTreeMap<String, IgnoredAny> =
         serde_json::from_slice(bytes).map_err(|error| match error.classify() {
@@ -146,20 +152,22 @@ fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
     Err(neither())
 }
 
-/// What JSON says, unless its values would take too much memory.
-fn values<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    if let Some(told) = too_heavy(weight_of_json(bytes), MAX_WEIGHT) {
+/// What JSON says. Of a remote caller, unless its values would take too much memory.
+fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Result<T, Problem> {
+    if caller == Caller::Remote
+        && let Some(told) = too_heavy(weight_of_json(bytes), MAX_WEIGHT)
+    {
         let detail = format!("the values of the body would {told}");
-        return Err(Problem::new(Kind::TooLarge, detail));
+        return Err(Problem::new(ErrorCode::TooLarge, detail));
     }
     if let Some(told) = inexact_json(bytes) {
-        return Err(Problem::new(Kind::BadRequest, told));
+        return Err(Problem::new(ErrorCode::BadRequest, told));
     }
     serde_json::from_slice(bytes).map_err(unreadable)
 }
 
 fn unreadable(error: serde_json::Error) -> Problem {
-    Problem::new(Kind::BadRequest, error.to_string())
+    Problem::new(ErrorCode::BadRequest, error.to_string())
 }
 
 /// What stands behind the question mark.
@@ -171,18 +179,23 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         Query::<T>::try_from_uri(&parts.uri)
             .map(|Query(value)| Self(value))
-            .map_err(|error| Problem::new(Kind::BadRequest, error.body_text()))
+            .map_err(|error| Problem::new(ErrorCode::BadRequest, error.body_text()))
     }
 }
 
-/// How many a page has: as many as are asked for, within what it may have.
-pub(super) fn page(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, Problem> {
+/// How many a page has: as many as are asked for, within what the caller may have.
+pub(super) fn page(
+    asked: Option<usize>,
+    usual: usize,
+    most: usize,
+    caller: Caller,
+) -> Result<usize, Problem> {
     match asked {
         Some(0) => {
             let detail = format!("`limit` is a number from 1 to {most}");
-            Err(Problem::new(Kind::BadRequest, detail))
+            Err(Problem::new(ErrorCode::BadRequest, detail))
         }
-        asked => Ok(asked.unwrap_or(usual).min(most)),
+        asked => Ok(asked.unwrap_or(usual).min(caller.at_most(most))),
     }
 }
 
@@ -196,7 +209,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
         Path::<String>::from_request_parts(parts, state)
             .await
             .map(|Path(name)| Self(name))
-            .map_err(|error| Problem::new(Kind::BadRequest, error.body_text()))
+            .map_err(|error| Problem::new(ErrorCode::BadRequest, error.body_text()))
     }
 }
 
@@ -214,8 +227,8 @@ fn is_json(essence: &str) -> bool {
 
 /// Takes what is on its way of a body that is refused: a client that is still sending when the
 /// connection closes would see that, and not why.
-async fn drain(stream: &mut BodyDataStream) {
-    let mut left = 4 * MAX_BODY;
+async fn drain(stream: &mut BodyDataStream, max: usize) {
+    let mut left = 4 * max;
     while let Ok(Some(Ok(chunk))) = tokio::time::timeout(ON_ITS_WAY, stream.next()).await {
         let Some(rest) = left.checked_sub(chunk.len()) else {
             return;
@@ -225,26 +238,32 @@ async fn drain(stream: &mut BodyDataStream) {
 }
 
 async fn read(request: Request) -> Result<Bytes, Problem> {
-    let too_large = || {
-        let detail = format!("a body has {MAX_BODY} bytes at most");
-        Problem::new(Kind::TooLarge, detail)
+    let connection = request.extensions().get::<ConnectInfo<ConnectionInfo>>();
+    let connection = connection.map(|ConnectInfo(connection)| connection);
+    let max = match Caller::of(request.extensions()) {
+        Caller::Remote => MAX_BODY,
+        Caller::Operator => MAX_LOCAL_BODY,
     };
-    let line = request.extensions().get::<ConnectInfo<Line>>();
-    let time = line.map_or(BODY_TIME, |ConnectInfo(line)| line.patience);
-    let _sends = line.map(|ConnectInfo(line)| line.place.sends());
+    let too_large = || {
+        let detail = format!("a body has {max} bytes at most");
+        Problem::new(ErrorCode::TooLarge, detail)
+    };
+    let time = connection.map_or(BODY_TIME, |connection| connection.idle_timeout);
+    let _sends = connection.map(|connection| connection.slot.sends());
     let body = request.into_body();
     let whole = async {
         let announced = body.size_hint().lower();
         let mut stream = body.into_data_stream();
-        if announced > MAX_BODY as u64 {
-            drain(&mut stream).await;
+        if announced > max as u64 {
+            drain(&mut stream, max).await;
             return Err(too_large());
         }
         let mut bytes = Vec::new();
         while let Some(chunk) = stream.next().await {
-            let chunk = chunk.map_err(|error| Problem::new(Kind::BadRequest, error.to_string()))?;
-            if bytes.len() + chunk.len() > MAX_BODY {
-                drain(&mut stream).await;
+            let chunk =
+                chunk.map_err(|error| Problem::new(ErrorCode::BadRequest, error.to_string()))?;
+            if bytes.len() + chunk.len() > max {
+                drain(&mut stream, max).await;
                 return Err(too_large());
             }
             bytes.extend_from_slice(&chunk);
@@ -255,7 +274,7 @@ async fn read(request: Request) -> Result<Bytes, Problem> {
         Ok(read) => read,
         Err(_) => {
             let detail = format!("a body comes within {} seconds", time.as_secs_f64());
-            Err(Problem::new(Kind::TooSlow, detail))
+            Err(Problem::new(ErrorCode::TooSlow, detail))
         }
     }
 }

@@ -4,11 +4,11 @@
 //! became of the server meanwhile.
 
 use super::body::{Asked, Named};
-use super::crowd::Streaming;
-use super::door::Line;
-use super::problem::{Kind, Problem};
+use super::concurrency::Streaming;
+use super::listener::{Caller, ConnectionInfo};
 use super::{App, Phase};
-use crate::engine::{Follower, Notice};
+use crate::api::Problem;
+use crate::engine::{ErrorCode, Follower, Notice};
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -52,12 +52,12 @@ pub(super) struct EventsQuery {
     ))]
 pub(super) async fn events(
     State(app): State<Arc<App>>,
-    ConnectInfo(line): ConnectInfo<Line>,
+    ConnectInfo(connection): ConnectInfo<ConnectionInfo>,
     Named(run): Named,
     Asked(query): Asked<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    app.answers_long()?;
+    app.answers_long(connection.caller)?;
     let known = match headers.get("last-event-id") {
         Some(value) => Some(value.to_str().unwrap_or("-").to_owned()),
         None => query.after,
@@ -69,21 +69,22 @@ pub(super) async fn events(
     };
     let Ok(after) = number.parse::<u64>() else {
         let detail = format!("`{known}` is no event's id");
-        return Err(Problem::new(Kind::BadRequest, detail));
+        return Err(Problem::new(ErrorCode::BadRequest, detail));
     };
     let events = query.history.unwrap_or(true).then_some(after);
     let follower = app.engine.follow(&run, events).await?;
     if ended {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let Some(streaming) = line.place.stream() else {
+    let Some(streaming) = connection.slot.stream() else {
         let detail = "as many streams of events as there may be connections: try again";
-        return Err(Problem::new(Kind::Unavailable, detail));
+        return Err(Problem::new(ErrorCode::Unavailable, detail));
     };
     let telling = Telling {
         _streaming: streaming,
         follower: follower.through_pauses(),
         phase: app.phase.clone(),
+        caller: connection.caller,
         done: false,
     };
     let keep = KeepAlive::new().interval(KEEP_ALIVE);
@@ -94,6 +95,7 @@ struct Telling {
     _streaming: Streaming,
     follower: Follower,
     phase: watch::Receiver<Phase>,
+    caller: Caller,
     done: bool,
 }
 
@@ -112,7 +114,7 @@ impl Telling {
         }
         let notice = tokio::select! {
             notice = self.follower.next() => notice,
-            _ = self.phase.wait_for(|phase| *phase >= Phase::Stopping) => return None,
+            () = App::must_end(self.phase.clone(), self.caller) => return None,
         };
         match notice {
             Ok(Some(notice)) => Some(self.event(&notice)),
@@ -143,9 +145,9 @@ impl Telling {
                 &json!({ "status": status, "loops": loops, "began": began }),
             )),
             Notice::Paused { pause } => event.event("paused").data(line(pause)),
-            Notice::Stuck { message, .. } => event
+            Notice::Stuck { store, message } => event
                 .event("stuck")
-                .data(line(&json!({ "message": message }))),
+                .data(line(&json!({ "store": store, "message": message }))),
             Notice::Finished { outcome } => {
                 self.done = true;
                 let id = format!("{}{END}", self.follower.told());

@@ -2,8 +2,10 @@
 //! site that a browser shows must neither reach the server by its own name (DNS rebinding) nor
 //! send requests under a user's eyes (CSRF). This file never looks into a body.
 
-use super::App;
-use super::problem::{Kind, Problem};
+use super::listener::Caller;
+use super::{App, Settings};
+use crate::api::Problem;
+use crate::engine::ErrorCode;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
@@ -29,17 +31,12 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub fn new(
-        token: Option<&str>,
-        hosts: Vec<String>,
-        origins: Vec<String>,
-        scheme: &'static str,
-    ) -> Self {
+    pub fn new(settings: Settings) -> Self {
         Self {
-            token: token.map(digest),
-            hosts,
-            origins,
-            scheme,
+            token: settings.token.as_deref().map(digest),
+            hosts: settings.hosts,
+            origins: settings.origins,
+            scheme: if settings.tls { "https" } else { "http" },
         }
     }
 
@@ -58,7 +55,7 @@ impl Guard {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
             let detail = "a request names one Host";
-            return Err(Problem::new(Kind::BadRequest, detail));
+            return Err(Problem::new(ErrorCode::BadRequest, detail));
         };
         let host = host.to_str().unwrap_or_default().to_ascii_lowercase();
         let asked = [Some(host.as_str()), uri.authority().map(|one| one.as_str())];
@@ -67,7 +64,7 @@ impl Guard {
                 let detail = format!(
                     "`{one}` is no name of this server; --allow-host says which names it has"
                 );
-                return Err(Problem::new(Kind::Forbidden, detail));
+                return Err(Problem::new(ErrorCode::Forbidden, detail));
             }
         }
         Ok(host)
@@ -85,7 +82,7 @@ impl Guard {
     fn origin(&self, host: &str, headers: &HeaderMap) -> Result<(), Problem> {
         let refused = |what: &str| {
             let detail = format!("{what}; --allow-origin says which pages may ask");
-            Err(Problem::new(Kind::Forbidden, detail))
+            Err(Problem::new(ErrorCode::Forbidden, detail))
         };
         let Some(origin) = headers.get(header::ORIGIN) else {
             return match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
@@ -118,19 +115,22 @@ impl Guard {
             .map(|(_, token)| digest(token.trim()));
         let Some(given) = given else {
             let detail = "send the header `Authorization: Bearer TOKEN`";
-            return Err(Problem::new(Kind::Unauthorized, detail));
+            return Err(Problem::new(ErrorCode::Unauthorized, detail));
         };
         if bool::from(given.ct_eq(token)) {
             Ok(())
         } else {
             let detail = "the token is another one";
-            Err(Problem::new(Kind::Unauthorized, detail))
+            Err(Problem::new(ErrorCode::Unauthorized, detail))
         }
     }
 }
 
-/// Lets a request in, or says why not.
+/// Lets a request in, or says why not. The control socket itself lets only the operator in.
 pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    if Caller::of(request.extensions()) == Caller::Operator {
+        return next.run(request).await;
+    }
     match app.guard.check(request.uri(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
@@ -164,11 +164,12 @@ mod tests {
     }
 
     fn guard() -> Guard {
-        let (hosts, origins) = (
-            vec!["windlass.test".to_owned()],
-            vec!["https://board.test".to_owned()],
-        );
-        Guard::new(Some("secret"), hosts, origins, "http")
+        Guard::new(Settings {
+            token: Some("secret".to_owned()),
+            hosts: vec!["windlass.test".to_owned()],
+            origins: vec!["https://board.test".to_owned()],
+            tls: false,
+        })
     }
 
     #[test]

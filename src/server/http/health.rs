@@ -1,7 +1,8 @@
 //! Whether the server is there, and whether it takes work.
 
 use super::App;
-use super::problem::Problem;
+use super::listener::Caller;
+use crate::api::Problem;
 use crate::engine::Inspector;
 use axum::extract::State;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub(super) async fn healthz() -> &'static str {
         (status = 503, description = "It is starting or stopping, or its disk is full or fails", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
-    app.takes_work()?;
+    app.takes_work(Caller::Remote)?;
     app.look(Inspector::takes_writes).await?;
     Ok("ready\n")
 }

@@ -1,9 +1,9 @@
 //! `/metrics`, for Prometheus: what the engine counts, and the runs of the store by what they do.
 
 use super::App;
-use super::problem::{Kind, Problem};
+use crate::api::Problem;
 use crate::engine::report::{Census, census};
-use crate::engine::{Engine, RunStatus};
+use crate::engine::{Engine, ErrorCode, RunStatus};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -155,6 +155,6 @@ pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Pro
     }
     let mut text = String::new();
     encode(&mut text, &app.metrics.registry)
-        .map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
+        .map_err(|error| Problem::new(ErrorCode::Internal, error.to_string()))?;
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text).into_response())
 }

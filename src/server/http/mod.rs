@@ -1,12 +1,12 @@
-//! The HTTP API: JSON under `/v1`, events as server-sent events, health and metrics. What is
-//! asked goes to the engine; nothing here knows how a run moves.
+//! The HTTP API, over TCP and over the control socket: JSON under `/v1`, events as server-sent
+//! events, health and metrics. What is asked goes to the engine; nothing here knows how a run moves.
 
 mod body;
-mod crowd;
-mod door;
+mod concurrency;
 mod events;
 mod guard;
 mod health;
+mod listener;
 mod metrics;
 mod openapi;
 mod problem;
@@ -15,24 +15,19 @@ mod schema;
 mod store;
 mod workflows;
 
-pub use problem::Problem;
-pub use runs::{FileText, RetryRun, Signal, StartRun};
-pub use store::PruneRuns;
-
 use super::threads;
-use crate::engine::{Engine, EngineError, Inspector};
+use crate::api::Problem;
+use crate::engine::{Engine, EngineError, ErrorCode, Inspector};
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post, put};
-use door::{Door, Line};
 use guard::Guard;
+use listener::{Caller, ClientListener, ConnectionInfo};
 use metrics::Metrics;
-use problem::Kind;
-use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
@@ -45,48 +40,80 @@ pub(super) enum Phase {
     Ready,
     /// It takes no more work, tells so, and can be looked at.
     Stopping,
-    /// Its door is closed: the last answers go out.
-    Leaving,
+    /// It takes no more connections: the last answers go out.
+    Draining,
 }
 
-/// How the API is served.
+/// So many connections at a time may come over the control socket.
+const CONNECTIONS: usize = 1_024;
+
+/// What comes over the control socket may take so long for a body.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Who is let in over TCP.
+#[derive(Default)]
 pub(super) struct Settings {
     pub token: Option<String>,
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
-    pub connections: usize,
-    pub patience: Duration,
+    pub tls: bool,
 }
 
 /// What every request finds.
-struct App {
+pub(super) struct App {
     engine: Arc<Engine>,
     phase: watch::Receiver<Phase>,
     guard: Guard,
     metrics: Metrics,
+    /// Whether the process stays until it is told to stop.
+    serves: bool,
 }
 
 impl App {
+    pub fn new(
+        engine: Arc<Engine>,
+        phase: watch::Receiver<Phase>,
+        settings: Settings,
+        serves: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            metrics: Metrics::new(&engine),
+            guard: Guard::new(settings),
+            engine,
+            phase,
+            serves,
+        })
+    }
+
     fn phase(&self) -> Phase {
         *self.phase.borrow()
     }
 
-    /// Refuses new work before recovery and once it stops.
-    fn takes_work(&self) -> Result<(), Problem> {
-        match self.phase() {
-            Phase::Ready => Ok(()),
-            Phase::Starting => Err(Problem::new(Kind::Unavailable, "the server is starting")),
-            Phase::Stopping | Phase::Leaving => {
-                Err(Problem::new(Kind::Unavailable, "the server is stopping"))
-            }
-        }
+    /// Refuses new work before recovery and once the server stops. Whoever owns the store decides
+    /// that for the operator's.
+    fn takes_work(&self, caller: Caller) -> Result<(), Problem> {
+        let why = match (caller, self.phase()) {
+            (Caller::Operator, _) | (_, Phase::Ready) => return Ok(()),
+            (_, Phase::Starting) => "the server is starting",
+            (_, Phase::Stopping | Phase::Draining) => "the server is stopping",
+        };
+        Err(Problem::new(ErrorCode::Unavailable, why))
     }
 
     /// Refuses what would be cut at once, as the server stops.
-    fn answers_long(&self) -> Result<(), Problem> {
+    fn answers_long(&self, caller: Caller) -> Result<(), Problem> {
         match self.phase() {
             Phase::Starting => Ok(()),
-            Phase::Ready | Phase::Stopping | Phase::Leaving => self.takes_work(),
+            Phase::Ready | Phase::Stopping | Phase::Draining => self.takes_work(caller),
+        }
+    }
+
+    /// Returns when a request of long duration must end, as the server stops. The operator's go on
+    /// until the engine has stopped.
+    async fn must_end(mut phase: watch::Receiver<Phase>, caller: Caller) {
+        match caller {
+            Caller::Remote => drop(phase.wait_for(|phase| *phase >= Phase::Stopping).await),
+            Caller::Operator => std::future::pending().await,
         }
     }
 
@@ -109,47 +136,48 @@ where
 {
     match threads::blocking(work).await {
         Ok(outcome) => outcome,
-        Err(error) => Err(Problem::new(Kind::Internal, error.to_string())),
+        Err(error) => Err(Problem::new(ErrorCode::Internal, error.to_string())),
     }
 }
 
-/// Serves until `phase` says that the server stops and the last answer is out.
-pub(super) fn listen(
+/// Serves until the phase says that the server stops and the last answer is out.
+pub(super) async fn serve_tcp(
     tcp: TcpListener,
     tls: Option<TlsAcceptor>,
-    settings: Settings,
-    engine: Arc<Engine>,
-    phase: watch::Receiver<Phase>,
-) -> impl Future<Output = io::Result<()>> + Send {
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let door = Door::new(tcp, tls, settings.connections, settings.patience);
-    let guard = Guard::new(
-        settings.token.as_deref(),
-        settings.hosts,
-        settings.origins,
-        scheme,
-    );
-    let mut until = phase.clone();
-    let app = Arc::new(App {
-        metrics: Metrics::new(&engine),
-        engine,
-        phase,
-        guard,
-    });
-    let service = router(app).into_make_service_with_connect_info::<Line>();
-    let leaving = async move {
+    connections: usize,
+    idle_timeout: Duration,
+    app: Arc<App>,
+) -> io::Result<()> {
+    let listener = ClientListener::tcp(tcp, tls, connections, idle_timeout);
+    let mut phase = app.phase.clone();
+    let service = router(app).into_make_service_with_connect_info::<ConnectionInfo>();
+    let draining = async move {
         // An error means that the server is gone.
-        let _ = until.wait_for(|phase| *phase == Phase::Leaving).await;
+        let _ = phase.wait_for(|phase| *phase == Phase::Draining).await;
     };
-    let serving = axum::serve(door, service).with_graceful_shutdown(leaving);
-    async move { serving.await }
+    let serving = axum::serve(listener, service).with_graceful_shutdown(draining);
+    serving.await
+}
+
+/// Serves until it is aborted.
+pub(super) async fn serve_socket(unix: UnixListener, app: Arc<App>) {
+    let listener = ClientListener::unix(unix, CONNECTIONS, IDLE_TIMEOUT);
+    let service = router(app).into_make_service_with_connect_info::<ConnectionInfo>();
+    if let Err(error) = axum::serve(listener, service).await {
+        tracing::warn!(%error, "the control socket does not accept");
+    }
 }
 
 fn router(app: Arc<App>) -> Router {
     let workflow = put(workflows::put)
         .get(workflows::get)
         .delete(workflows::remove);
+    let local = Router::new()
+        .route("/v1/owner", get(store::owner))
+        .route("/v1/backup", post(store::backup))
+        .route_layer(from_fn(listener::operator_only));
     Router::new()
+        .merge(local)
         .route("/v1/workflows", get(workflows::list))
         .route("/v1/workflows/{name}", workflow)
         .route("/v1/validate", post(workflows::validate))
@@ -171,11 +199,16 @@ fn router(app: Arc<App>) -> Router {
         .route("/metrics", get(metrics::metrics))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
-        .fallback(async || Problem::new(Kind::NotFound, "docs/operations.md lists what there is"))
+        .fallback(async || {
+            Problem::new(
+                ErrorCode::NotFound,
+                "docs/operations.md lists what there is",
+            )
+        })
         .method_not_allowed_fallback(async || {
-            Problem::new(Kind::MethodNotAllowed, "the header `Allow` lists them")
+            Problem::new(ErrorCode::MethodNotAllowed, "the header `Allow` lists them")
         })
         .layer(from_fn_with_state(Arc::clone(&app), guard::guard))
-        .layer(from_fn(door::mark_busy))
+        .layer(from_fn(listener::mark_busy))
         .with_state(app)
 }

@@ -2,10 +2,11 @@
 //! that the command line prints too.
 
 use super::body::{Asked, Envelope, Form, Json, Named, Optional, Source, page};
-use super::problem::{Kind, Problem};
+use super::listener::Caller;
 use super::schema::StartBody;
 use super::workflows::unknown;
 use super::{App, blocking};
+use crate::api::{FileText, LocalStart, Problem, RetryRun, RunState, Signal, StartRun};
 use crate::engine::report::{
     DumpFilter, DumpReport, HistoryFilter, HistoryReport, ListFilter, ListReport, OutcomeReport,
     RunSummary, StatusReport,
@@ -13,20 +14,20 @@ use crate::engine::report::{
 use crate::engine::report::{dump as dump_report, history as history_report};
 use crate::engine::report::{list as list_report, status as status_report};
 use crate::engine::{
-    Bundle, Dialect, LoadOptions, Origin, RunStatus, SourceFile, StartOptions, Started, Value,
+    Bundle, Dialect, ErrorCode, LoadOptions, RunStatus, SourceFile, StartOptions, Started,
     Workflow, new_id, now, own_labels,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// The header with the caller's key.
-pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// The longest key, in bytes.
 const MAX_KEY: usize = 256;
@@ -42,36 +43,6 @@ const MAX_ROWS: usize = 10_000;
 /// So long a result is waited for at most, in seconds.
 const MAX_WAIT: u64 = 60;
 
-/// A run to be started: of a stored workflow, or of one that comes along.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct StartRun {
-    /// The name of a stored workflow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workflow: Option<String>,
-    /// The text of a workflow, YAML or JSON, instead of a name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// What the text's file is called, for diagnostics.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// The files that the text names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<FileText>,
-    /// Reads the text as this format: `loom`, `azure`, `tea`, `canvas`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dialect: Option<String>,
-    /// The run's id, instead of one made from the workflow's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<String>,
-    /// The input.
-    #[serde(default)]
-    pub input: Value,
-    /// What the run is marked with.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub labels: BTreeMap<String, String>,
-}
-
 impl Envelope for StartRun {
     const MEMBERS: &'static [&'static str] = &[
         "workflow", "text", "file", "files", "dialect", "run", "input", "labels",
@@ -84,49 +55,6 @@ impl Envelope for StartRun {
             ..Self::default()
         }
     }
-}
-
-/// A further file of a workflow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FileText {
-    /// Its path from the workflow's folder.
-    pub path: String,
-    /// Its text.
-    pub text: String,
-}
-
-/// What a run does, in a word.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RunState {
-    /// The run.
-    pub run: String,
-    /// What it is doing.
-    pub status: RunStatus,
-}
-
-/// How a run is started again.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RetryRun {
-    /// The new run's id, instead of one made from the workflow's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<String>,
-    /// The action or iteration that it goes on from, with the state of then: `fetch`, `poll#14`,
-    /// `poll#14/fetch`, or `failed`, the action that the run failed at. None: its beginning.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-}
-
-/// A signal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Signal {
-    /// Its name.
-    pub name: String,
-    /// What it carries.
-    #[serde(default)]
-    pub payload: Value,
 }
 
 // ── start ───────────────────────────────────────────────────────────────────────────────────────
@@ -143,17 +71,19 @@ pub struct Signal {
     ))]
 pub(super) async fn start(
     State(app): State<Arc<App>>,
+    caller: Caller,
     headers: HeaderMap,
     Source(start, form): Source<StartRun>,
 ) -> Result<Response, Problem> {
-    app.takes_work()?;
+    app.takes_work(caller)?;
     let key = key(&headers)?;
-    own_labels(&start.labels).map_err(|error| Problem::new(Kind::BadRequest, error.to_string()))?;
-    let workflow = workflow(&app, &start, form).await?;
+    own_labels(&start.labels)
+        .map_err(|error| Problem::new(ErrorCode::BadRequest, error.to_string()))?;
+    let workflow = workflow(&app, caller, &start, form).await?;
     let started = match (key, start.run) {
         (Some(_), Some(_)) => {
             let detail = "a run's id is a key itself: give either `run` or an Idempotency-Key";
-            return Err(Problem::new(Kind::BadRequest, detail));
+            return Err(Problem::new(ErrorCode::BadRequest, detail));
         }
         (Some(key), None) => {
             let text = start.text.is_some().then(|| workflow.bundle());
@@ -199,7 +129,7 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let key = value.to_str().unwrap_or_default().trim();
     if key.is_empty() || key.len() > MAX_KEY {
         let detail = format!("an Idempotency-Key has 1 to {MAX_KEY} visible characters");
-        return Err(Problem::new(Kind::BadRequest, detail));
+        return Err(Problem::new(ErrorCode::BadRequest, detail));
     }
     Ok(Some(key.to_owned()))
 }
@@ -210,17 +140,29 @@ fn run_id(id: String) -> Result<String, Problem> {
     if id.is_empty() || id.len() > 128 || id.starts_with('-') || !id.chars().all(fits) {
         let detail =
             "a run's id has 1 to 128 letters, digits and -_.:@+, and does not begin with -";
-        return Err(Problem::new(Kind::BadRequest, detail));
+        return Err(Problem::new(ErrorCode::BadRequest, detail));
     }
     Ok(id)
 }
 
-async fn workflow(app: &Arc<App>, start: &StartRun, form: Form) -> Result<Arc<Workflow>, Problem> {
+async fn workflow(
+    app: &Arc<App>,
+    caller: Caller,
+    start: &StartRun,
+    form: Form,
+) -> Result<Arc<Workflow>, Problem> {
+    if start.local.is_some() && caller == Caller::Remote {
+        let detail =
+            "`local` (caps, handlers and a folder of a run's own) is taken over control.sock";
+        return Err(Problem::new(ErrorCode::LocalOnly, detail));
+    }
     let text = match (&start.workflow, &start.text) {
         (Some(name), None) => {
-            if start.file.is_some() || !start.files.is_empty() || start.dialect.is_some() {
-                let detail = "`file`, `files` and `dialect` go with `text`";
-                return Err(Problem::new(Kind::BadRequest, detail));
+            let with_text =
+                start.file.is_some() || start.dialect.is_some() || start.local.is_some();
+            if with_text || !start.files.is_empty() {
+                let detail = "`file`, `files`, `dialect` and `local` go with `text`";
+                return Err(Problem::new(ErrorCode::BadRequest, detail));
             }
             if let Some(found) = app.engine.workflow_at_hand(name) {
                 return Ok(found);
@@ -235,12 +177,22 @@ async fn workflow(app: &Arc<App>, start: &StartRun, form: Form) -> Result<Arc<Wo
         (None, Some(text)) => text.clone(),
         _ => {
             let detail = "a run is started with either `workflow`, a name, or `text`";
-            return Err(Problem::new(Kind::BadRequest, detail));
+            return Err(Problem::new(ErrorCode::BadRequest, detail));
         }
     };
+    let LocalStart {
+        max_count,
+        max_timeout_ms,
+        handlers,
+        folder,
+    } = start.local.clone().unwrap_or_default();
     let options = LoadOptions {
         dialect: dialect(start.dialect.as_deref())?,
-        origin: Origin::Guest,
+        origin: caller.origin(),
+        max_count,
+        max_timeout: max_timeout_ms.map(Duration::from_millis),
+        handlers,
+        folder,
         ..LoadOptions::default()
     };
     let file = start.file.clone();
@@ -270,7 +222,7 @@ pub(super) fn dialect(word: Option<&str>) -> Result<Option<Dialect>, Problem> {
         Some(dialect) => Ok(Some(dialect)),
         None => {
             let detail = format!("`{word}` is no dialect: loom, azure, tea and canvas are");
-            Err(Problem::new(Kind::BadRequest, detail))
+            Err(Problem::new(ErrorCode::BadRequest, detail))
         }
     }
 }
@@ -306,6 +258,7 @@ pub(super) struct ListQuery {
     ))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Asked(query): Asked<ListQuery>,
 ) -> Result<axum::Json<ListReport>, Problem> {
     let words = |text: &Option<String>| -> Vec<String> {
@@ -316,11 +269,11 @@ pub(super) async fn list(
             .filter(|word| !word.is_empty());
         parts.map(str::to_owned).collect()
     };
-    let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
+    let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
     let mut filter = ListFilter {
         workflow: query.workflow.clone(),
         prefix: query.prefix.clone(),
-        limit: Some(page(query.limit, PAGE, MAX_PAGE)?),
+        limit: Some(page(query.limit, PAGE, MAX_PAGE, caller)?),
         after: query.after.clone(),
         ..ListFilter::default()
     };
@@ -387,12 +340,12 @@ pub(super) struct ResultQuery {
     ))]
 pub(super) async fn result(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(run): Named,
     Asked(query): Asked<ResultQuery>,
 ) -> Result<Response, Problem> {
     let wait = Duration::from_secs(query.wait.unwrap_or(0).min(MAX_WAIT));
     if !wait.is_zero() {
-        let mut phase = app.phase.clone();
         let ended = async {
             let mut follower = app.engine.follow(&run, None).await?.through_pauses();
             while follower.next().await?.is_some() {}
@@ -400,7 +353,7 @@ pub(super) async fn result(
         };
         tokio::select! {
             ended = tokio::time::timeout(wait, ended) => if let Ok(ended) = ended { ended? },
-            _ = phase.wait_for(|phase| *phase >= super::Phase::Stopping) => {}
+            () = App::must_end(app.phase.clone(), caller) => {}
         }
     }
     let report = app
@@ -446,15 +399,21 @@ pub(super) struct HistoryQuery {
     ))]
 pub(super) async fn history(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(run): Named,
     Asked(query): Asked<HistoryQuery>,
 ) -> Result<axum::Json<HistoryReport>, Problem> {
     let filter = HistoryFilter {
         loop_path: query.loop_path,
-        iterations: Some(query.iterations.unwrap_or(ROWS).min(MAX_ROWS)),
+        iterations: Some(
+            query
+                .iterations
+                .unwrap_or(ROWS)
+                .min(caller.at_most(MAX_ROWS)),
+        ),
         events: query.events,
         after: query.after,
-        limit: Some(query.limit.unwrap_or(ROWS).min(MAX_ROWS)),
+        limit: Some(query.limit.unwrap_or(ROWS).min(caller.at_most(MAX_ROWS))),
     };
     let report = app.look(move |store| history_report(store, &run, &filter));
     Ok(axum::Json(report.await?))
@@ -477,12 +436,13 @@ pub(super) struct DumpQuery {
     ))]
 pub(super) async fn dump(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(run): Named,
     Asked(query): Asked<DumpQuery>,
 ) -> Result<axum::Json<DumpReport>, Problem> {
     let filter = DumpFilter {
         run: Some(run),
-        iterations: Some(query.iterations.unwrap_or(5).min(MAX_ROWS)),
+        iterations: Some(query.iterations.unwrap_or(5).min(caller.at_most(MAX_ROWS))),
         ..DumpFilter::default()
     };
     let report = app.look(move |store| dump_report(store, &filter, now()));
@@ -513,9 +473,10 @@ pub(super) async fn pause(
     ))]
 pub(super) async fn resume(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(run): Named,
 ) -> Result<axum::Json<RunState>, Problem> {
-    app.takes_work()?;
+    app.takes_work(caller)?;
     let status = app.engine.resume(&run).await?;
     Ok(axum::Json(RunState { run, status }))
 }
@@ -560,10 +521,11 @@ pub(super) async fn signal(
     ))]
 pub(super) async fn retry(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(run): Named,
     Optional(retry): Optional<RetryRun>,
 ) -> Result<Response, Problem> {
-    app.takes_work()?;
+    app.takes_work(caller)?;
     let id = retry.run.map(run_id).transpose()?;
     let started = app.engine.retry(&run, retry.from.as_deref(), id).await?;
     told(&app, &started)

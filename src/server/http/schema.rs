@@ -1,7 +1,7 @@
 //! Schemas of the types that other rooms own, as they serialise.
 
-use super::runs::StartRun;
 use super::workflows::WorkflowText;
+use crate::api::StartRun;
 use crate::engine::{HistoryEvent, IterationRow, LoopEnd, RunStatus, Status, Timestamp};
 use std::borrow::Cow;
 use std::marker::PhantomData;

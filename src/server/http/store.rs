@@ -2,13 +2,15 @@
 
 use super::App;
 use super::body::{Asked, Json, page};
-use super::problem::{Kind, Problem};
+use super::listener::Caller;
+use crate::api::{BackupTo, Owner, Problem, PruneRuns, Resumed};
 use crate::engine::report::{DumpFilter, DumpReport, dump as dump_report};
-use crate::engine::{PruneFilter, Pruned, now, parse_duration};
+use crate::engine::{BackedUp, ErrorCode, PruneFilter, Pruned, now, parse_duration};
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use std::path::Path;
 use std::sync::Arc;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 /// So many runs are dumped when none are asked for, and at most.
 const PAGE: usize = 20;
@@ -16,13 +18,6 @@ const MAX_PAGE: usize = 200;
 
 /// So many iterations of each at most.
 const MAX_ROWS: usize = 10_000;
-
-/// Runs that go on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Resumed {
-    /// Their ids.
-    pub runs: Vec<String>,
-}
 
 /// Which runs go on.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -43,9 +38,10 @@ pub(super) struct ResumeQuery {
     ))]
 pub(super) async fn resume(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Asked(query): Asked<ResumeQuery>,
 ) -> Result<axum::Json<Resumed>, Problem> {
-    app.takes_work()?;
+    app.takes_work(caller)?;
     let runs = app.engine.recover(query.paused).await?;
     let runs = runs.iter().map(ToString::to_string).collect();
     Ok(axum::Json(Resumed { runs }))
@@ -74,54 +70,34 @@ pub(super) struct DumpsQuery {
     ))]
 pub(super) async fn dump(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Asked(query): Asked<DumpsQuery>,
 ) -> Result<axum::Json<DumpReport>, Problem> {
     let filter = DumpFilter {
         run: None,
-        iterations: Some(query.iterations.unwrap_or(5).min(MAX_ROWS)),
+        iterations: Some(query.iterations.unwrap_or(5).min(caller.at_most(MAX_ROWS))),
         after: query.after,
-        limit: Some(page(query.limit, PAGE, MAX_PAGE)?),
+        limit: Some(page(query.limit, PAGE, MAX_PAGE, caller)?),
     };
     let report = app.look(move |store| dump_report(store, &filter, now()));
     Ok(axum::Json(report.await?))
 }
 
-/// Which runs are forgotten: of those that have ended, the ones that everything here applies to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PruneRuns {
-    /// Only those that ended longer ago than this, as an ISO 8601 duration. This or `keep` is
-    /// needed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub older_than: Option<String>,
-    /// Not the newest so many of each workflow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep: Option<usize>,
-    /// Only runs of this workflow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub workflow: Option<String>,
-    /// Forgets nothing, and tells what would be.
-    #[serde(default)]
-    pub dry_run: bool,
-}
-
-impl PruneRuns {
-    fn filter(self) -> Result<PruneFilter, Problem> {
-        let bad = |detail: String| Problem::new(Kind::BadRequest, detail);
-        if self.older_than.is_none() && self.keep.is_none() {
-            return Err(bad(String::from(
-                "`older_than` or `keep` says what is forgotten",
-            )));
-        }
-        let age = self.older_than.as_deref().map(parse_duration).transpose();
-        let age = age.map_err(|error| bad(format!("`older_than`: {error}")))?;
-        Ok(PruneFilter {
-            older_than_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
-            keep: self.keep,
-            workflow: self.workflow,
-            dry_run: self.dry_run,
-        })
+fn filter(asked: PruneRuns) -> Result<PruneFilter, Problem> {
+    let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
+    if asked.older_than.is_none() && asked.keep.is_none() {
+        return Err(bad(String::from(
+            "`older_than` or `keep` says what is forgotten",
+        )));
     }
+    let age = asked.older_than.as_deref().map(parse_duration).transpose();
+    let age = age.map_err(|error| bad(format!("`older_than`: {error}")))?;
+    Ok(PruneFilter {
+        older_than_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        keep: asked.keep,
+        workflow: asked.workflow,
+        dry_run: asked.dry_run,
+    })
 }
 
 /// Forgets runs that have ended, while others go on.
@@ -134,8 +110,27 @@ pub(super) async fn prune(
     State(app): State<Arc<App>>,
     Json(asked): Json<PruneRuns>,
 ) -> Result<axum::Json<Pruned>, Problem> {
-    let filter = asked.filter()?;
+    let filter = filter(asked)?;
     let engine = Arc::clone(&app.engine);
     let prune = super::blocking(move || Ok(engine.prune(&filter, now())?));
     Ok(axum::Json(prune.await?))
+}
+
+/// The process that owns the store. Over the control socket only.
+pub(super) async fn owner(State(app): State<Arc<App>>) -> axum::Json<Owner> {
+    axum::Json(Owner {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        serves: app.serves,
+    })
+}
+
+/// Copies the store. Over the control socket only.
+pub(super) async fn backup(
+    State(app): State<Arc<App>>,
+    Json(to): Json<BackupTo>,
+) -> Result<axum::Json<BackedUp>, Problem> {
+    let engine = Arc::clone(&app.engine);
+    let backup = super::blocking(move || Ok(engine.backup(Path::new(&to.dir))?));
+    Ok(axum::Json(backup.await?))
 }

@@ -1,14 +1,15 @@
 //! Workflows over HTTP: kept under a name, looked at, checked.
 
 use super::body::{Asked, Envelope, Form, Named, Source, page};
-use super::problem::{Kind, Problem};
-use super::runs::{FileText, bundle, dialect};
+use super::listener::Caller;
+use super::runs::{bundle, dialect};
 use super::schema::WorkflowBody;
 use super::{App, blocking};
+use crate::api::{FileText, Problem};
 use crate::engine::report::{
     DiagnosticReport, LoopLimits, WorkflowReport, WorkflowSummary, diagnostics, loop_limits,
 };
-use crate::engine::{Bundle, Engine, LoadError, LoadOptions, Origin};
+use crate::engine::{Bundle, Engine, ErrorCode, LoadError, LoadOptions};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -23,7 +24,7 @@ const MAX_PAGE: usize = 1_000;
 /// A workflow that comes along.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct WorkflowText {
+pub(super) struct WorkflowText {
     /// Its text, YAML or JSON.
     pub text: String,
     /// What its file is called, for diagnostics.
@@ -51,10 +52,15 @@ impl Envelope for WorkflowText {
 
 impl WorkflowText {
     /// The workflow of this stem, as it came.
-    fn parts(self, stem: &str, form: Form) -> Result<(Bundle, LoadOptions), Problem> {
+    fn parts(
+        self,
+        stem: &str,
+        form: Form,
+        caller: Caller,
+    ) -> Result<(Bundle, LoadOptions), Problem> {
         let options = LoadOptions {
             dialect: dialect(self.dialect.as_deref())?,
-            origin: Origin::Guest,
+            origin: caller.origin(),
             ..LoadOptions::default()
         };
         let file = self.file.unwrap_or_else(|| form.file(stem));
@@ -65,7 +71,7 @@ impl WorkflowText {
 
 /// A page of workflows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct WorkflowList {
+pub(super) struct WorkflowList {
     /// The workflows, by name.
     pub workflows: Vec<WorkflowSummary>,
     /// Where the next page begins, when there may be more.
@@ -74,7 +80,7 @@ pub struct WorkflowList {
 
 /// What is said of a workflow that is only checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Validation {
+pub(super) struct Validation {
     /// Whether it would be taken.
     pub valid: bool,
     /// All mistakes, and what only looks wrong.
@@ -95,11 +101,12 @@ pub struct Validation {
     ))]
 pub(super) async fn put(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Named(name): Named,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<Response, Problem> {
-    app.takes_work()?;
-    let (bundle, options) = text.parts(&name, form)?;
+    app.takes_work(caller)?;
+    let (bundle, options) = text.parts(&name, form, caller)?;
     let location = format!("/v1/workflows/{name}");
     let engine = Arc::clone(&app.engine);
     let put = blocking(move || Ok(engine.put_workflow(&name, bundle, &options)?));
@@ -130,9 +137,10 @@ pub(super) struct WorkflowsQuery {
     responses((status = 200, description = "A page of workflows", body = WorkflowList)))]
 pub(super) async fn list(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Asked(query): Asked<WorkflowsQuery>,
 ) -> Result<axum::Json<WorkflowList>, Problem> {
-    let limit = page(query.limit, PAGE, MAX_PAGE)?;
+    let limit = page(query.limit, PAGE, MAX_PAGE, caller)?;
     let after = query.after;
     let workflows = app
         .look(move |store| store.workflows(after.as_deref(), limit))
@@ -189,9 +197,10 @@ pub(super) async fn remove(
     ))]
 pub(super) async fn validate(
     State(app): State<Arc<App>>,
+    caller: Caller,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<axum::Json<Validation>, Problem> {
-    let (bundle, options) = text.parts("workflow", form)?;
+    let (bundle, options) = text.parts("workflow", form, caller)?;
     let engine = Arc::clone(&app.engine);
     let checked = blocking(move || match engine.load_bundle(bundle, &options) {
         Ok(workflow) => {
@@ -220,5 +229,5 @@ pub(super) fn unknown(engine: &Engine, name: &str) -> Problem {
     let hint = engine.meant_workflow(name).ok().flatten();
     let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
     let detail = format!("there is no workflow `{name}`{hint}");
-    Problem::new(Kind::UnknownWorkflow, detail)
+    Problem::new(ErrorCode::UnknownWorkflow, detail)
 }

@@ -269,13 +269,19 @@ fn seeds_of_the_fuzzers() {
             write("records", &name, &[b"j", &[family][..], &bytes].concat());
         }
     }
-    for (n, frame) in crate::serve::fuzz::frames().into_iter().enumerate() {
-        write("frames", &format!("{n}.json"), frame.to_string().as_bytes());
-    }
-    for (n, (method, path, body)) in crate::serve::fuzz::requests().into_iter().enumerate() {
-        let body = body.map(|body| format!("\n\n{body}")).unwrap_or_default();
+    let (api, local) = (
+        crate::serve::fuzz::requests(),
+        crate::serve::fuzz::local_requests(),
+    );
+    let of_http = api.iter().map(|request| ("http", request));
+    let of_socket = local.iter().chain(&api).map(|request| ("socket", request));
+    for (n, (target, (method, path, body))) in of_http.chain(of_socket).enumerate() {
+        let body = body
+            .as_ref()
+            .map(|body| format!("\n\n{body}"))
+            .unwrap_or_default();
         write(
-            "http",
+            target,
             &format!("{n}.txt"),
             format!("{method} {path}{body}").as_bytes(),
         );
@@ -285,7 +291,7 @@ fn seeds_of_the_fuzzers() {
             let raw = format!(
                 "!{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
             );
-            write("http", &format!("raw-{n}.txt"), raw.as_bytes());
+            write(target, &format!("raw-{n}.txt"), raw.as_bytes());
         }
     }
     for (n, (kind, file)) in workflows().into_iter().enumerate() {

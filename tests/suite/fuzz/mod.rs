@@ -1,7 +1,7 @@
 //! What the fuzz targets of `fuzz/` look at, here too: their seeds, among them every input that was a
 //! fault once, and expressions made from a seed: the reference's examples and some Jinja, mutated.
 //! `WINDLASS_FUZZ=N` for more inputs, `WINDLASS_FUZZ_SEED` for others. Workflows and records:
-//! `intake.rs`; requests and frames: `serve/fuzz.rs`.
+//! `intake.rs`; requests: `serve/fuzz.rs`.
 
 mod intake;
 
@@ -207,8 +207,8 @@ fn seeds_of_records() {
 }
 
 #[test]
-fn seeds_of_frames() {
-    replay("frames", checks::frames::check, checks::frames::end);
+fn seeds_of_requests_to_an_owner() {
+    replay("socket", checks::socket::check, checks::socket::end);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requests that nobody would send, to the HTTP API and to the control socket: real ones with
+//! Requests that nobody would send, to the HTTP API over TCP and over the control socket: real ones with
 //! bytes changed, values replaced and parts left out. Each gets an answer, none makes the server
 //! panic, hang or fail, and a run is as well afterwards as before. `WINDLASS_FUZZ` sends more,
 //! `WINDLASS_FUZZ_SEED` others.
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
 /// What a request that is not whole is waited for before the sender hangs up.
@@ -124,8 +124,11 @@ fn value(dice: &mut Dice, document: &mut Value) {
 
 const RUN: &str = "known";
 
-/// Requests as they should be: method, path, body.
-pub fn requests() -> Vec<(&'static str, String, Option<Value>)> {
+/// A request as it should be: method, path, body.
+type Request = (&'static str, String, Option<Value>);
+
+/// Those of the API.
+pub fn requests() -> Vec<Request> {
     let start = json!({ "text": small(), "file": "a.yaml", "dialect": "loom", "files": [{ "path": "b", "text": "c" }],
         "input": { "to": 3 }, "labels": { "team": "core" } });
     let mut all = vec![
@@ -190,8 +193,8 @@ pub fn requests() -> Vec<(&'static str, String, Option<Value>)> {
     all
 }
 
-/// A request, and whether it is whole: then it gets an answer, else the connection may just end.
-fn request(dice: &mut Dice) -> (Vec<u8>, bool) {
+/// One of `all`, and whether it is whole: then it gets an answer, else the connection may just end.
+fn request(dice: &mut Dice, all: &[Request]) -> (Vec<u8>, bool) {
     const ODD: [&str; 12] = [
         "%00",
         "%ff",
@@ -206,7 +209,6 @@ fn request(dice: &mut Dice) -> (Vec<u8>, bool) {
         "1e3",
         "+",
     ];
-    let all = requests();
     let (method, mut path, body) = all[dice.roll(all.len() as u64) as usize].clone();
     let how = dice.roll(4);
     let mut body = body.map(|mut body| {
@@ -260,9 +262,21 @@ fn request(dice: &mut Dice) -> (Vec<u8>, bool) {
 
 /// The status of the answer; none when the connection ended without one.
 async fn send(url: &str, request: &[u8], whole: bool) -> Option<u16> {
-    let mut stream = TcpStream::connect(url.trim_start_matches("http://"))
-        .await
-        .unwrap();
+    let address = url.trim_start_matches("http://");
+    exchange(TcpStream::connect(address).await.unwrap(), request, whole).await
+}
+
+/// The same over the control socket.
+async fn send_to_owner(state: &Path, request: &[u8], whole: bool) -> Option<u16> {
+    let socket = state.join("control.sock");
+    exchange(UnixStream::connect(socket).await.unwrap(), request, whole).await
+}
+
+async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
+    mut stream: S,
+    request: &[u8],
+    whole: bool,
+) -> Option<u16> {
     // One that answers early may have closed already.
     let _ = stream.write_all(request).await;
     let mut head = [0; 12];
@@ -290,7 +304,7 @@ async fn send(url: &str, request: &[u8], whole: bool) -> Option<u16> {
     Some(status)
 }
 
-async fn answer(stream: &mut TcpStream, head: &mut [u8], got: &mut usize) {
+async fn answer(stream: &mut (impl AsyncRead + Unpin), head: &mut [u8], got: &mut usize) {
     while *got < head.len() {
         match stream.read(&mut head[*got..]).await {
             Ok(0) | Err(_) => return,
@@ -340,7 +354,8 @@ async fn any_request_gets_an_answer() {
     let server = ready(dir.path()).await;
     let mut dice = Dice(from_env("WINDLASS_FUZZ_SEED", 7) + 5);
     let count = from_env("WINDLASS_FUZZ", 1_500);
-    let requests: Vec<_> = (0..count).map(|_| request(&mut dice)).collect();
+    let all = requests();
+    let requests: Vec<_> = (0..count).map(|_| request(&mut dice, &all)).collect();
     let url = server.url.clone();
     let sending = requests.iter().map(|(request, whole)| {
         let url = url.clone();
@@ -350,16 +365,7 @@ async fn any_request_gets_an_answer() {
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
-    let mut statuses = BTreeMap::new();
-    for (status, request, whole) in answers {
-        let text = String::from_utf8_lossy(request);
-        assert!(status.is_some() || !whole, "no answer to {text}");
-        assert!(
-            status.is_none_or(|status| (200..500).contains(&status)),
-            "{status:?}: {text}"
-        );
-        *statuses.entry(status.unwrap_or(0)).or_insert(0) += 1;
-    }
+    let statuses = tally(answers);
     println!("{count} requests: {statuses:?}");
     for status in [200, 201, 400, 404, 409, 422] {
         assert!(
@@ -471,103 +477,72 @@ async fn requests_without_measure_are_refused() {
     as_well_as_before(server).await;
 }
 
-// ── the control socket ──────────────────────────────────────────────────────────────────────────
-
-/// Frames as they should be.
-pub fn frames() -> Vec<Value> {
-    let start = json!({ "request": "start", "run": "s", "path": "a.yaml", "text": small(), "files": [{ "path": "b", "text": "c" }],
-        "dialect": "loom", "max_count": 100, "max_timeout_ms": 60_000, "handlers": [["h", { "stub": [] }], ["u", { "url": "http://127.0.0.1:1" }]],
-        "input": { "to": 2 }, "labels": { "a": "b" } });
-    let mut all = vec![
-        start,
-        json!({ "request": "ping" }),
-        json!({ "request": "list", "filter": { "status": ["Failed"], "limit": 3 } }),
-        json!({ "request": "list" }),
-        json!({ "request": "history", "run": "ended", "filter": { "loop": "grow", "iterations": 3, "events": true } }),
-        json!({ "request": "dump", "filter": { "run": "ended", "iterations": 3 } }),
-        json!({ "request": "dump" }),
-        json!({ "request": "prune", "filter": { "older_than_ms": 1, "dry_run": true } }),
-        json!({ "request": "recover" }),
-        json!({ "request": "signal", "run": RUN, "name": "go", "payload": [1, { "a": null }] }),
-        json!({ "request": "retry", "run": "ended", "id": "again" }),
-        json!({ "request": "follow", "run": RUN, "events": 1 }),
-    ];
-    for verb in ["status", "pause", "resume", "cancel"] {
-        all.push(json!({ "request": verb, "run": RUN }));
+/// How often each status came: each whole request has one, and none is a fault of the server's.
+fn tally(answers: Vec<(Option<u16>, &Vec<u8>, bool)>) -> BTreeMap<u16, u32> {
+    let mut statuses = BTreeMap::new();
+    for (status, request, whole) in answers {
+        let text = String::from_utf8_lossy(&request[..request.len().min(2_000)]);
+        assert!(status.is_some() || !whole, "no answer to {text}");
+        assert!(
+            status.is_none_or(|status| (200..500).contains(&status)),
+            "{status:?}: {text}"
+        );
+        *statuses.entry(status.unwrap_or(0)).or_insert(0) += 1;
     }
-    all
+    statuses
 }
 
-/// The reply to a frame: `done` or `refused`.
-async fn told(state: &Path, frame: &[u8]) -> String {
-    let stream = UnixStream::connect(state.join("control.sock"))
-        .await
-        .unwrap();
-    let (reader, mut writer) = stream.into_split();
-    let _ = writer.write_all(frame).await;
-    let mut line = String::new();
-    let mut reader = BufReader::new(reader);
-    let read = tokio::time::timeout(PATIENCE, reader.read_line(&mut line)).await;
-    let shown = || String::from_utf8_lossy(&frame[..frame.len().min(2_000)]).into_owned();
-    read.unwrap_or_else(|_| panic!("no answer to {}", shown()))
-        .unwrap();
-    let reply: Value = serde_json::from_str(&line)
-        .unwrap_or_else(|error| panic!("{error}: {line:?} to {}", shown()));
-    let word = reply["reply"].as_str().unwrap_or_default().to_owned();
-    let kind = reply["kind"].as_str().unwrap_or_default();
-    assert!(
-        matches!(word.as_str(), "done" | "refused"),
-        "{reply} to {}",
-        shown()
-    );
-    assert!(
-        !matches!(kind, "internal" | "store"),
-        "{reply} to {}",
-        shown()
-    );
-    format!("{word} {kind}")
+// ── the control socket ──────────────────────────────────────────────────────────────────────────
+
+/// Those that only an owner answers.
+pub fn local_requests() -> Vec<Request> {
+    let start = json!({ "run": "s", "file": "a.yaml", "text": small(), "files": [{ "path": "b", "text": "c" }],
+        "dialect": "loom", "input": { "to": 2 }, "labels": { "a": "b" },
+        "local": { "max_count": 100, "max_timeout_ms": 60_000, "folder": "/",
+            "handlers": [["h", { "stub": [] }], ["u", { "url": "http://127.0.0.1:1" }]] } });
+    let prune = json!({ "older_than": "PT0.001S", "dry_run": true });
+    vec![
+        ("POST", String::from("/v1/runs"), Some(start)),
+        ("GET", String::from("/v1/owner"), None),
+        ("GET", String::from("/v1/dump?limit=4294967295"), None),
+        ("POST", String::from("/v1/prune"), Some(prune)),
+        ("POST", String::from("/v1/resume?paused=false"), None),
+    ]
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn any_frame_gets_a_reply() {
+async fn any_request_to_an_owner_gets_an_answer() {
     let dir = tempfile::tempdir().unwrap();
     let server = ready(dir.path()).await;
     let mut dice = Dice(from_env("WINDLASS_FUZZ_SEED", 7) + 6);
     let count = from_env("WINDLASS_FUZZ", 1_500);
-    let all = frames();
-    let mut sent = Vec::new();
-    for _ in 0..count {
-        let mut frame = all[dice.roll(all.len() as u64) as usize].clone();
-        let how = dice.roll(3);
-        if how == 0 {
-            value(&mut dice, &mut frame);
-        }
-        let mut line = frame.to_string().into_bytes();
-        if how == 1 {
-            bytes(&mut dice, &mut line);
-        }
-        line.push(b'\n');
-        sent.push(line);
-    }
-    sent.push([b"[".repeat(1 << 20), b"\n".to_vec()].concat());
-    sent.push(vec![b' '; (64 << 20) + 1]);
-    let telling = sent.iter().map(|frame| told(dir.path(), frame));
-    let replies: Vec<String> = stream::iter(telling)
+    let all = [local_requests(), local_requests(), requests()].concat();
+    let mut requests: Vec<_> = (0..count).map(|_| request(&mut dice, &all)).collect();
+    let with_body = |body: &[u8]| {
+        let head = format!(
+            "POST /v1/runs HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        ([head.as_bytes(), body].concat(), true)
+    };
+    requests.push(with_body(&b"[".repeat(1 << 20)));
+    requests.push(with_body(&b" ".repeat((64 << 20) + 1)));
+    let state = dir.path();
+    let sending = requests.iter().map(|(request, whole)| async move {
+        (send_to_owner(state, request, *whole).await, request, *whole)
+    });
+    let answers: Vec<_> = stream::iter(sending)
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
-    let mut words = BTreeMap::new();
-    for reply in replies {
-        *words.entry(reply).or_insert(0) += 1;
-    }
-    println!("{} frames: {words:?}", sent.len());
-    for word in [
-        "done ",
-        "refused bad_request",
-        "refused unknown_run",
-        "refused workflow",
-    ] {
-        assert!(words.contains_key(word), "none was answered with {word}");
+    let statuses = tally(answers);
+    println!("{} requests: {statuses:?}", requests.len());
+    for status in [200, 201, 400, 404, 409, 413, 422] {
+        assert!(
+            statuses.contains_key(&status),
+            "none was answered with {status}"
+        );
     }
     as_well_as_before(server).await;
 }

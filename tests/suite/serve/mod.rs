@@ -12,6 +12,7 @@ mod metrics;
 mod remote;
 mod security;
 mod soak;
+mod socket;
 mod systemd;
 
 use reqwest::{Client, Method, RequestBuilder, Response};

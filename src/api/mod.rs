@@ -1,0 +1,153 @@
+//! What a server and its clients say to each other: requests, problems, and where the control socket
+//! is. Answers are the reports of the engine.
+
+mod problem;
+mod socket;
+
+pub use problem::{MEDIA_TYPE, Problem};
+pub use socket::{NAME as SOCKET_NAME, StateDirectory};
+
+use crate::engine::{HandlerTarget, RunStatus, Value};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// A run to be started: of a stored workflow, or of one that comes along.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartRun {
+    /// The name of a stored workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// The text of a workflow, YAML or JSON, instead of a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What the text's file is called, for diagnostics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The files that the text names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileText>,
+    /// Reads the text as this format: `loom`, `azure`, `tea`, `canvas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
+    /// The run's id, instead of one made from the workflow's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The input.
+    #[serde(default)]
+    pub input: Value,
+    /// What the run is marked with.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// What is taken over the control socket only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(ignore)]
+    pub local: Option<LocalStart>,
+}
+
+/// What only a process of the operator's may say of a run that it starts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LocalStart {
+    /// The cap on the count of loops.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_count: Option<u64>,
+    /// The cap on the timeout of loops, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_timeout_ms: Option<u64>,
+    /// Handlers besides those of the workflow and of the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub handlers: Vec<(String, HandlerTarget)>,
+    /// What relative paths of its actions are from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+}
+
+/// A further file of a workflow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileText {
+    /// Its path from the workflow's folder.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// What a run does, in a word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RunState {
+    /// The run.
+    pub run: String,
+    /// What it is doing.
+    pub status: RunStatus,
+}
+
+/// How a run is started again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryRun {
+    /// The new run's id, instead of one made from the workflow's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// The action or iteration that it goes on from, with the state of then: `fetch`, `poll#14`,
+    /// `poll#14/fetch`, or `failed`, the action that the run failed at. None: its beginning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+}
+
+/// A signal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Signal {
+    /// Its name.
+    pub name: String,
+    /// What it carries.
+    #[serde(default)]
+    pub payload: Value,
+}
+
+/// Runs that go on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Resumed {
+    /// Their ids.
+    pub runs: Vec<String>,
+}
+
+/// Which runs are forgotten: of those that have ended, the ones that everything here applies to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PruneRuns {
+    /// Only those that ended longer ago than this, as an ISO 8601 duration. This or `keep` is
+    /// needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub older_than: Option<String>,
+    /// Not the newest so many of each workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<usize>,
+    /// Only runs of this workflow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// Forgets nothing, and tells what would be.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Where a copy of the store is put. Over the control socket only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BackupTo {
+    /// The state directory of the copy, an absolute path.
+    pub dir: String,
+}
+
+/// The process that owns a store. Over the control socket only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Its version.
+    pub version: String,
+    /// Its process id.
+    pub pid: u32,
+    /// Whether it stays until it is told to stop, rather than until its own runs have ended.
+    pub serves: bool,
+}
