@@ -3,11 +3,11 @@
 mod api;
 mod client;
 mod commands;
-mod door;
 mod events;
 mod formats;
 pub mod fuzz;
 mod life;
+mod listener;
 mod metrics;
 mod remote;
 mod security;
