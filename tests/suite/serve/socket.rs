@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::time::Instant;
+use tokio::time::Instant;
 
 fn ask(state: &Path, method: Method, path: &str) -> RequestBuilder {
     let client = Client::builder()
