@@ -27,3 +27,4 @@ mod simulation;
 mod store;
 mod support;
 mod tea;
+mod words;

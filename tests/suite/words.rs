@@ -1,0 +1,82 @@
+//! Plain words: no sentence of the documents is long.
+
+use std::path::{Path, PathBuf};
+
+const LONGEST: usize = 35;
+
+/// Pages that still have long sentences.
+const LATER: [&str; 12] = [
+    "actions.md",
+    "architecture.md",
+    "azure.md",
+    "backup.md",
+    "canvas.md",
+    "cli.md",
+    "expressions.md",
+    "loom.md",
+    "operations.md",
+    "performance.md",
+    "store-format.md",
+    "tea.md",
+];
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let below = |path: PathBuf| match path.is_dir() {
+        true => files(&path),
+        false => vec![path],
+    };
+    paths.flat_map(below).collect()
+}
+
+/// The sentences of a page outside of its code: an empty line, a cell of a table, an item of a list
+/// ends one, and so does a full stop or the like before a capital or a sign of Markdown.
+fn sentences(page: &str) -> Vec<Vec<&str>> {
+    let mut sentences = vec![Vec::new()];
+    let mut last = "|";
+    let mut code = false;
+    for line in page.lines() {
+        code ^= line.trim_start().starts_with("```");
+        let words = line.split_whitespace().filter(|_| !code);
+        // An empty line ends a sentence as a cell does.
+        for (at, word) in words
+            .chain(line.trim().is_empty().then_some("|"))
+            .enumerate()
+        {
+            let number = word.strip_suffix('.').map(str::parse::<u8>);
+            let item = word == "-" || word.starts_with('#') || matches!(number, Some(Ok(_)));
+            let ended = last.ends_with(['.', '!', '?', ':', ';'])
+                && word.starts_with(|sign: char| sign.is_uppercase() || "`*(".contains(sign));
+            if item && at == 0 || ended || word == "|" {
+                sentences.push(Vec::new());
+            }
+            if let Some(sentence) = sentences.last_mut() {
+                sentence.push(word);
+            }
+            last = word;
+        }
+    }
+    sentences
+}
+
+#[test]
+fn sentences_of_the_documents_are_short() {
+    let mut long = String::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pages = files(&root.join("docs")).into_iter();
+    for path in pages.chain([root.join("README.md")]) {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if !name.ends_with(".md") || LATER.contains(&name) {
+            continue;
+        }
+        let page = std::fs::read_to_string(&path).unwrap();
+        for words in sentences(&page)
+            .iter()
+            .filter(|words| words.len() > LONGEST)
+        {
+            long += &format!("{name}, {} words: {}\n", words.len(), words.join(" "));
+        }
+    }
+    assert!(long.is_empty(), "more than {LONGEST} words:\n{long}");
+}
