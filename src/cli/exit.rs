@@ -211,7 +211,7 @@ fn advice(error: &StoreError) -> Option<&'static str> {
         StoreError::Failed { .. } => {
             "what was acknowledged is safe: `windlass resume` goes on from there"
         }
-        StoreError::UnknownRun(_) | StoreError::Conflict { .. } | StoreError::Unfit { .. } => {
+        StoreError::UnknownRun(_) | StoreError::Conflict { .. } | StoreError::Rejected { .. } => {
             return None;
         }
     })

@@ -8,7 +8,7 @@ use super::human;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use crate::engine::report::{Doing, LoopReport, StatusReport, status};
-use crate::engine::{PARKED_LABEL, RunStatus, TerminalText, Timestamp, now};
+use crate::engine::{QUARANTINE_LABEL, RunStatus, TerminalText, Timestamp, now};
 use std::fmt::Write as _;
 
 /// The most characters of a value on a line.
@@ -280,7 +280,7 @@ fn is_left(report: &StatusReport) -> bool {
 
 /// Why nothing looks at a run any more.
 fn parked(report: &StatusReport) -> Option<&String> {
-    report.labels.get(PARKED_LABEL)
+    report.labels.get(QUARANTINE_LABEL)
 }
 
 fn next(report: &StatusReport, place: &str) -> String {

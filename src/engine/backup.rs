@@ -1,7 +1,7 @@
 //! Copies of a store: backups, beside runs that go on and without an engine, and what is made of them.
 
 use super::{Engine, EngineError};
-use crate::store::{self, Checkup, SledStore, StoreError, open_to_look};
+use crate::store::{self, IntegrityReport, SledStore, StoreError, open_for_inspection};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -49,7 +49,7 @@ pub fn restore(from: &Path, dir: &Path, replace: bool) -> Result<BackedUp, Engin
     if !replace {
         free(dir)?;
     }
-    let (found, old) = store::restore(&*open_to_look(from)?, dir)?;
+    let (found, old) = store::restore(&*open_for_inspection(from)?, dir)?;
     whole(found)?.told(dir, old.as_deref())
 }
 
@@ -74,8 +74,8 @@ fn free(dir: &Path) -> Result<(), EngineError> {
 }
 
 /// A copy has all that its original has, or it is none.
-fn whole(found: Checkup) -> Result<Whole, StoreError> {
-    match found.wrong.first() {
+fn whole(found: IntegrityReport) -> Result<Whole, StoreError> {
+    match found.issues.first() {
         None => Ok(Whole(found.whole)),
         Some(wrong) => Err(StoreError::Corrupt {
             what: format!("{}: {}", wrong.what, wrong.error),

@@ -4,7 +4,7 @@ use super::report::{RawReport, RepairReport, StoreReport, Unreadable};
 use super::{EngineError, Inspector};
 use crate::action::MASK;
 use crate::expression::mask_printed_marks;
-use crate::store::{self, Checkup, SledStore, StoreError};
+use crate::store::{self, IntegrityReport, SledStore, StoreError};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
 /// # Errors
 /// As [`repair`].
 pub fn look(dir: impl AsRef<Path>) -> Result<(Inspector, Vec<Unreadable>), EngineError> {
-    let (store, wrong) = store::look(exists(dir.as_ref())?)?;
+    let (store, wrong) = store::inspect_damaged(exists(dir.as_ref())?)?;
     Ok((Inspector::unowned(Arc::new(store)), unreadable(wrong)))
 }
 
@@ -66,7 +66,7 @@ pub fn raw(
     match SledStore::open(dir) {
         Ok(store) => store.raw(run, &mut report)?,
         Err(StoreError::Corrupt { .. } | StoreError::Io(_) | StoreError::Unopened { .. }) => {
-            store::written(dir)?.raw(run, &mut report)?;
+            store::dump_damaged(dir)?.raw(run, &mut report)?;
         }
         Err(error) => return Err(error.into()),
     }
@@ -83,11 +83,11 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<RepairReport, EngineError> {
     let repaired = store::repair(dir)?;
     let names = |runs: &[crate::model::Name]| runs.iter().map(ToString::to_string).collect();
     Ok(RepairReport {
-        kept: names(&repaired.salvaged.kept),
-        lost: names(&repaired.salvaged.lost),
-        stand_still: repaired.salvaged.older,
+        kept: names(&repaired.recovered.kept),
+        lost: names(&repaired.recovered.lost),
+        stand_still: repaired.recovered.older,
         old: repaired.old.display().to_string(),
-        unreadable: unreadable(repaired.salvaged.wrong),
+        unreadable: unreadable(repaired.recovered.issues),
     })
 }
 
@@ -106,11 +106,11 @@ fn exists(dir: &Path) -> Result<&Path, EngineError> {
     }
 }
 
-fn unreadable(found: Checkup) -> Vec<Unreadable> {
-    let one = |wrong: store::Wrong| Unreadable {
+fn unreadable(found: IntegrityReport) -> Vec<Unreadable> {
+    let one = |wrong: store::Issue| Unreadable {
         run: wrong.run.map(|run| run.to_string()),
         what: wrong.what.to_owned(),
         error: wrong.error,
     };
-    found.wrong.into_iter().map(one).collect()
+    found.issues.into_iter().map(one).collect()
 }

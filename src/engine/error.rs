@@ -125,7 +125,7 @@ fn of_schedule(error: &ScheduleError) -> ErrorCode {
 fn of_store(error: &StoreError) -> ErrorCode {
     match error {
         StoreError::UnknownRun(_) => ErrorCode::UnknownRun,
-        StoreError::Unfit { .. } => ErrorCode::RefusedInput,
+        StoreError::Rejected { .. } => ErrorCode::RefusedInput,
         StoreError::Locked { .. }
         | StoreError::Foreign { .. }
         | StoreError::Unopened { .. }

@@ -5,8 +5,8 @@ use super::load::compile_stored;
 use crate::machine::{HistoryEvent, IterationRow, LoopState};
 use crate::program::{Program, ProgramHash};
 use crate::store::{
-    MemoryStore, ProgramSource, RunHeader, SledStore, Store, StoreError, StoredRun, WholeRun,
-    open_to_look,
+    ConsistentRun, MemoryStore, ProgramSource, RunHeader, SledStore, Store, StoreError, StoredRun,
+    open_for_inspection,
 };
 use std::collections::HashMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct Inspector {
 /// What was acknowledged, of a store that takes no writes.
 struct Rest {
     /// How often the store was opened again before it was read.
-    openings: u64,
+    epoch: u64,
     /// None when that cannot be told from what was not.
     store: Option<Arc<MemoryStore>>,
 }
@@ -50,13 +50,13 @@ impl Inspector {
         &self,
         read: impl Fn(&dyn Store) -> Result<T, StoreError>,
     ) -> Result<T, EngineError> {
-        let openings = self.store.openings();
+        let epoch = self.store.epoch();
         let found = read(&*self.store).and_then(|found| {
-            self.store.settle(openings)?;
+            self.store.wait_durable(epoch)?;
             Ok(found)
         });
         match found {
-            Err(error @ StoreError::Failed { .. }) => match self.at_rest(openings) {
+            Err(error @ StoreError::Failed { .. }) => match self.at_rest(epoch) {
                 Some(store) => Ok(read(&*store)?),
                 None => Err(error.into()),
             },
@@ -71,13 +71,13 @@ impl Inspector {
     }
 
     /// It is read once for each time that the store was tried to be opened again.
-    fn at_rest(&self, openings: u64) -> Option<Arc<MemoryStore>> {
+    fn at_rest(&self, epoch: u64) -> Option<Arc<MemoryStore>> {
         let mut known = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.as_ref().is_none_or(|rest| rest.openings != openings) {
+        if known.as_ref().is_none_or(|rest| rest.epoch != epoch) {
             // Before the next one takes as much memory.
             *known = None;
-            let store = self.store.at_rest().map(Arc::new);
-            *known = Some(Rest { openings, store });
+            let store = self.store.durable_snapshot().map(Arc::new);
+            *known = Some(Rest { epoch, store });
         }
         known.as_ref().and_then(|rest| rest.store.clone())
     }
@@ -101,7 +101,7 @@ impl Inspector {
         if !SledStore::exists(dir) {
             return Err(EngineError::NoStore(dir.to_owned()));
         }
-        Ok(Self::unowned(open_to_look(dir)?))
+        Ok(Self::unowned(open_for_inspection(dir)?))
     }
 
     /// Of a store that only this looks at.
@@ -138,10 +138,10 @@ impl Inspector {
     ///
     /// # Errors
     /// Store errors that concern all of it.
-    pub fn whole(&self, run: &str, iterations: usize) -> Result<WholeRun, EngineError> {
+    pub fn whole(&self, run: &str, iterations: usize) -> Result<ConsistentRun, EngineError> {
         self.settled(|store| {
             store.usable()?;
-            Ok(store.whole(run, iterations))
+            Ok(store.consistent_read(run, iterations))
         })
     }
 

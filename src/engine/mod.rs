@@ -75,7 +75,7 @@ pub use crate::model::{Answer, Dialect, HandlerTarget, Origin, Policy, Status};
 pub use crate::program::{dot, mermaid};
 pub use crate::scheduler::{Limits, Metrics, ScheduleError, now};
 pub use crate::source::{Bundle, SourceFile};
-pub use crate::store::{PARKED_LABEL, StateKey, StoreError};
+pub use crate::store::{QUARANTINE_LABEL, StateKey, StoreError};
 pub use crate::time::{Timestamp, format_duration, parse_duration};
 
 use crate::dialect::Caps;

@@ -9,7 +9,7 @@ use crate::expression::holds_sealed;
 use crate::machine::{Event, RunStatus};
 use crate::model::Name;
 use crate::program::ProgramHash;
-use crate::store::{PARKED_LABEL, Placement, StoreError};
+use crate::store::{Placement, QUARANTINE_LABEL, StoreError};
 use crate::time::Timestamp;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -169,9 +169,9 @@ impl Driver {
             // No other run is in memory whose time would move.
             self.clock.not_before(active.header.updated_at);
         }
-        if active.header.labels.remove(PARKED_LABEL).is_some() {
+        if active.header.labels.remove(QUARANTINE_LABEL).is_some() {
             let placement = active.placement(self.clock.now());
-            self.store.park(run, placement, None)?;
+            self.store.set_quarantine(run, placement, None)?;
             active.header.placement = placement;
         }
         let outstanding = active.hosted.outstanding();
@@ -189,7 +189,7 @@ impl Driver {
         let source = self.store.program(hash)?;
         let loaded = loaded(run, || self.loader.load_to_end(hash, &source))?;
         let mut active = ActiveRun::stored(stored, loaded);
-        active.header.labels.remove(PARKED_LABEL);
+        active.header.labels.remove(QUARANTINE_LABEL);
         self.runs.insert(run.clone(), active);
         Ok(status)
     }
@@ -295,7 +295,10 @@ impl Driver {
         let said = error.to_string();
         let line = said.lines().next().unwrap_or_default();
         let reason: String = line.chars().take(REASON).collect();
-        match self.store.park(run, Placement::Resting, Some(&reason)) {
+        match self
+            .store
+            .set_quarantine(run, Placement::Resting, Some(&reason))
+        {
             Ok(()) => tracing::error!(%run, "the run is parked: resume it when it is mended"),
             Err(error) => tracing::error!(%run, %error, "the run cannot be parked"),
         }

@@ -4,12 +4,12 @@
 
 use super::codec;
 use super::deflate::Deflater;
-use super::header::{Head, Root, StoredHead};
+use super::header::{KnownHeader, Root, StoredHeader};
 use super::journal;
 use super::keys::{self, Family};
 use super::kv::Kv;
 use super::rows::{Rows, corrupt};
-use super::write_batch::{Put, Stage, Unfit};
+use super::write_batch::{Put, Rejected, WriteBatch};
 use super::{Commit, Committed, Placement, StoreError};
 use crate::machine::Receipt;
 use crate::model::Name;
@@ -25,12 +25,12 @@ const MANY_HEADS: usize = 4_096;
 #[derive(Default)]
 pub struct Writer {
     /// What the next group writes.
-    pub stage: Stage,
+    pub batch: WriteBatch,
     /// As it will be after that.
     pub root: Root,
     /// Where the journals of runs stand: of those that are under way. One that sleeps, rests or has
     /// ended costs nothing here from the next group on.
-    pub heads: HashMap<Name, Head>,
+    pub heads: HashMap<Name, KnownHeader>,
     /// Those of the group that is staged that are not under way any more.
     leaving: Vec<Name>,
     /// The last mark that was synced, as far as it is stored.
@@ -50,46 +50,46 @@ impl Writer {
     }
 
     /// The first records of a store.
-    pub fn stage_meta(&mut self, meta: &impl Encode) -> Result<(), StoreError> {
+    pub fn put_meta(&mut self, meta: &impl Encode) -> Result<(), StoreError> {
         let key = |key: &mut Vec<u8>| keys::single(key, Family::Meta);
-        self.stage
+        self.batch
             .put(key, |out| codec::encode(out, meta))
             .map_err(|error| corrupt(&error.to_string()))?;
         for (family, count) in [
-            (Family::Hedge, keys::FENCES),
-            (Family::Fence, keys::FENCES),
-            (Family::End, keys::ENDS),
+            (Family::RootPadding, keys::PADDING),
+            (Family::JournalPadding, keys::PADDING),
+            (Family::EndPadding, keys::END_PADDING),
         ] {
             for number in 0..count {
-                self.stage.put_key(|key| keys::fence(key, family, number));
+                self.batch.put_key(|key| keys::padding(key, family, number));
             }
         }
-        self.stage_root()
+        self.put_root()
     }
 
     /// Numbers the group that is staged; the mark that was synced last is `marked`.
     pub fn next_group(&mut self, marked: u64) -> Result<u64, StoreError> {
         self.root.group = self.root.group.saturating_add(1);
-        self.stage_root()?;
+        self.put_root()?;
         if self.marked < marked {
             let key = |key: &mut Vec<u8>| keys::single(key, Family::Marked);
-            let put = self.stage.put(key, |out| codec::encode(out, &marked));
+            let put = self.batch.put(key, |out| codec::encode(out, &marked));
             put.map_err(|error| corrupt(&error.to_string()))?;
             self.marked = marked;
         }
         Ok(self.root.group)
     }
 
-    fn stage_root(&mut self) -> Result<(), StoreError> {
+    fn put_root(&mut self) -> Result<(), StoreError> {
         let root = self.root;
         let key = |key: &mut Vec<u8>| keys::single(key, Family::Root);
-        self.stage
+        self.batch
             .put(key, |out| codec::encode(out, &root))
             .map_err(|error| corrupt(&error.to_string()))?;
         Ok(())
     }
 
-    fn remember(&mut self, run: &Name, head: Head) {
+    fn remember(&mut self, run: &Name, head: KnownHeader) {
         if head.placement != Some(Placement::Runnable) {
             self.leaving.push(run.clone());
         }
@@ -98,7 +98,7 @@ impl Writer {
 
     /// Begins a group: those that the last one left at rest are forgotten.
     pub fn begin(&mut self) {
-        self.stage.clear();
+        self.batch.clear();
         for run in self.leaving.drain(..) {
             self.heads.remove(&run);
         }
@@ -112,8 +112,8 @@ impl Writer {
 /// One commit on its way into a stage.
 pub(super) struct Entry<'a> {
     pub run: &'a Name,
-    pub stage: &'a mut Stage,
-    pub head: Head,
+    pub batch: &'a mut WriteBatch,
+    pub head: KnownHeader,
     pub root: Root,
 }
 
@@ -123,9 +123,9 @@ impl Entry<'_> {
         key: impl FnOnce(&mut Vec<u8>),
         value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
     ) -> Result<Put, StoreError> {
-        self.stage
+        self.batch
             .put(key, value)
-            .map_err(|error| unfit(self.run, &error))
+            .map_err(|error| rejected(self.run, &error))
     }
 
     /// Moves the run from the index it is in to the one of `placement`.
@@ -138,14 +138,14 @@ impl Entry<'_> {
         if let Some(old) = self.head.placement
             && index(old, run, &mut name)
         {
-            self.stage.remove(|key| key.extend_from_slice(&name));
+            self.batch.remove(|key| key.extend_from_slice(&name));
             self.root.drop(codec::crc_of_key(&name));
         }
         name.clear();
         if let Some(new) = placement
             && index(new, run, &mut name)
         {
-            self.stage.put_key(|key| key.extend_from_slice(&name));
+            self.batch.put_key(|key| key.extend_from_slice(&name));
             self.root.add(codec::crc_of_key(&name));
         }
         self.head.placement = placement;
@@ -154,7 +154,7 @@ impl Entry<'_> {
 
 impl<K: Kv> Rows<K> {
     /// Stages one commit, or nothing of it when it is refused.
-    pub(super) fn stage(
+    pub(super) fn put_commit(
         &self,
         writer: &mut Writer,
         commit: &Commit,
@@ -180,23 +180,23 @@ impl<K: Kv> Rows<K> {
         let group = writer.root.group.saturating_add(1);
         if head.group == group {
             writer.remember(run, head);
-            return Err(StoreError::Unfit {
+            return Err(StoreError::Rejected {
                 run: run.clone(),
                 reason: String::from("it is twice in one group"),
             });
         }
-        let mark = writer.stage.mark();
+        let mark = writer.batch.mark();
         let known = writer.programs.contains(&commit.header.program);
         let mut entry = Entry {
             run,
-            stage: &mut writer.stage,
+            batch: &mut writer.batch,
             head,
             root: writer.root,
         };
-        let staged = self.stage_rows(&mut entry, commit, known, &mut writer.deflater);
+        let staged = self.put_rows(&mut entry, commit, known, &mut writer.deflater);
         let (mut head, root) = (entry.head, entry.root);
         head.group = group;
-        let committed = staged.inspect_err(|_| writer.stage.rollback(mark))?;
+        let committed = staged.inspect_err(|_| writer.batch.rollback(mark))?;
         if commit.program.is_some() {
             writer.programs.insert(commit.header.program);
         }
@@ -205,7 +205,7 @@ impl<K: Kv> Rows<K> {
         Ok(committed)
     }
 
-    fn stage_rows(
+    fn put_rows(
         &self,
         entry: &mut Entry<'_>,
         commit: &Commit,
@@ -213,21 +213,21 @@ impl<K: Kv> Rows<K> {
         deflater: &mut Deflater,
     ) -> Result<Committed, StoreError> {
         if !program_is_known {
-            self.stage_program(entry, commit)?;
+            self.put_program(entry, commit)?;
         }
-        let committed = self.stage_journal(entry, commit, deflater)?;
+        let committed = self.put_journal(entry, commit, deflater)?;
         entry.place(Some(commit.header.placement));
         // Spread over the runs, so that a group of runs in step does not tidy all at once.
         let turn = u64::from(crc32fast::hash(entry.run.as_bytes()));
         let turn = commit.header.revision.wrapping_add(turn);
-        if turn.is_multiple_of(self.retention.tidy_every.max(1)) {
-            self.stage_tidying(entry)?;
+        if turn.is_multiple_of(self.retention.compact_every.max(1)) {
+            self.compact_journal(entry)?;
         }
-        self.stage_head(entry, commit)?;
+        self.put_header(entry, commit)?;
         Ok(committed)
     }
 
-    fn stage_program(&self, entry: &mut Entry<'_>, commit: &Commit) -> Result<(), StoreError> {
+    fn put_program(&self, entry: &mut Entry<'_>, commit: &Commit) -> Result<(), StoreError> {
         let Some(source) = &commit.program else {
             return Ok(());
         };
@@ -243,7 +243,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The commit's record, and with a snapshot the whole state instead of the last one.
-    fn stage_journal(
+    fn put_journal(
         &self,
         entry: &mut Entry<'_>,
         commit: &Commit,
@@ -255,10 +255,10 @@ impl<K: Kv> Rows<K> {
             change_bytes: 0,
             snapshot_bytes: None,
         };
-        let sums = &mut entry.head.sums;
-        sums.events = sums.events.saturating_add(commit.history.len() as u64);
-        sums.first = sums.first.max(1);
-        let events = sums.events;
+        let bounds = &mut entry.head.bounds;
+        bounds.events = bounds.events.saturating_add(commit.history.len() as u64);
+        bounds.first = bounds.first.max(1);
+        let events = bounds.events;
         entry.put(
             |key| keys::numbered(key, Family::Changes, run, revision),
             |out| {
@@ -270,7 +270,7 @@ impl<K: Kv> Rows<K> {
             entry.head.ended(&row.path, row.iteration);
         }
         if let Some(state) = &commit.snapshot {
-            self.stage_all(entry.stage, Family::Snapshot, run)?;
+            self.remove_family(entry.batch, Family::Snapshot, run)?;
             let put = entry.put(
                 |key| keys::numbered(key, Family::Snapshot, run, revision),
                 |out| codec::encode(out, state),
@@ -281,19 +281,21 @@ impl<K: Kv> Rows<K> {
         Ok(committed)
     }
 
-    fn stage_head(&self, entry: &mut Entry<'_>, commit: &Commit) -> Result<(), StoreError> {
+    fn put_header(&self, entry: &mut Entry<'_>, commit: &Commit) -> Result<(), StoreError> {
         let (header, run) = (&commit.header, entry.run);
-        let sums = entry.head.sums;
+        let bounds = entry.head.bounds;
         let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Header, run);
         let put = if header.snapshot == entry.head.snapshot {
             entry.put(key, |out| {
                 codec::encode(out, header)?;
-                codec::encode(out, &sums)
+                codec::encode(out, &bounds)
             })?
         } else {
             let mut header = header.clone();
             header.snapshot = entry.head.snapshot;
-            entry.put(key, |out| codec::encode(out, &StoredHead { header, sums }))?
+            entry.put(key, |out| {
+                codec::encode(out, &StoredHeader { header, bounds })
+            })?
         };
         if let Some(old) = entry.head.crc {
             entry.root.drop(old);
@@ -305,11 +307,11 @@ impl<K: Kv> Rows<K> {
     }
 
     /// Where a run's journal stands, read.
-    pub(super) fn head(&self, run: &str) -> Result<Head, StoreError> {
-        let Some((stored, crc)) = self.stored_head(run)? else {
-            return Ok(Head::default());
+    pub(super) fn head(&self, run: &str) -> Result<KnownHeader, StoreError> {
+        let Some((stored, crc)) = self.stored_header(run)? else {
+            return Ok(KnownHeader::default());
         };
-        Ok(Head::of(&stored, crc))
+        Ok(KnownHeader::of(&stored, crc))
     }
 
     /// The checksum of the record under a key, if there is one.
@@ -331,8 +333,8 @@ pub(super) fn index(placement: Placement, run: &str, key: &mut Vec<u8>) -> bool 
     true
 }
 
-fn unfit(run: &Name, error: &Unfit) -> StoreError {
-    StoreError::Unfit {
+fn rejected(run: &Name, error: &Rejected) -> StoreError {
+    StoreError::Rejected {
         run: run.clone(),
         reason: error.to_string(),
     }
@@ -344,7 +346,7 @@ fn check_id(run: &Name) -> Result<(), StoreError> {
         1..=keys::MAX_RUN_ID => return Ok(()),
         _ => "its id is longer than 128 bytes",
     };
-    Err(StoreError::Unfit {
+    Err(StoreError::Rejected {
         run: run.clone(),
         reason: reason.to_owned(),
     })

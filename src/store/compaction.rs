@@ -3,12 +3,12 @@
 
 use super::codec;
 use super::commit::{Entry, Writer};
-use super::header::Sums;
-use super::journal::{Kept, Line, LoopRows, Newest, Order};
+use super::header::Bounds;
+use super::journal::{Line, LoopRows, Newest, Order, Retained};
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::rows::Rows;
-use super::write_batch::Stage;
+use super::write_batch::WriteBatch;
 use super::{RunHeader, StoreError};
 use crate::machine::IterationRow;
 use crate::model::Name;
@@ -18,22 +18,26 @@ use std::ops::{Bound, ControlFlow};
 
 impl<K: Kv> Rows<K> {
     /// The removal of all rows of a run in a family.
-    pub(super) fn stage_all(
+    pub(super) fn remove_family(
         &self,
-        stage: &mut Stage,
+        batch: &mut WriteBatch,
         family: Family,
         run: &str,
     ) -> Result<(), StoreError> {
         let mut prefix = Vec::new();
         keys::of_run(&mut prefix, family, run);
-        self.stage_under(stage, &prefix)
+        self.remove_under(batch, &prefix)
     }
 
     /// The removal of all rows whose keys begin so.
-    pub(super) fn stage_under(&self, stage: &mut Stage, prefix: &[u8]) -> Result<(), StoreError> {
+    pub(super) fn remove_under(
+        &self,
+        batch: &mut WriteBatch,
+        prefix: &[u8],
+    ) -> Result<(), StoreError> {
         for row in self.rows(prefixed(prefix)) {
             let (key, _) = row?;
-            stage.remove(|out| out.extend_from_slice(key.as_ref()));
+            batch.remove(|out| out.extend_from_slice(key.as_ref()));
         }
         Ok(())
     }
@@ -41,14 +45,14 @@ impl<K: Kv> Rows<K> {
     /// The removal of the records of the first commits: those that the last snapshot made
     /// unnecessary and whose events may go. What is to be kept of them, and of those before, is
     /// written anew; that is not done before they have as many bytes as it has.
-    pub(super) fn stage_tidying(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
-        let (run, sums, keep) = (entry.run, entry.head.sums, self.retention);
+    pub(super) fn compact_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
+        let (run, bounds, keep) = (entry.run, entry.head.bounds, self.retention);
         // The record of this very commit is not there yet.
         let last = entry.head.snapshot.min(entry.head.revision);
-        let may_go = sums.events.saturating_sub(keep.events);
+        let may_go = bounds.events.saturating_sub(keep.events);
         let (mut bytes, mut lines) = (0, Vec::new());
         let sized = |bytes: &[u8]| Ok((bytes.len() as u64, Line::decode(bytes)?));
-        let all = (sums.first, last);
+        let all = (bounds.first, last);
         self.walk(run, all, Order::OldestFirst, sized, |_, (size, line)| {
             if line.events > may_go {
                 return ControlFlow::Break(());
@@ -60,45 +64,45 @@ impl<K: Kv> Rows<K> {
         let Some(end) = lines.last() else {
             return Ok(());
         };
-        if bytes < sums.kept_bytes {
+        if bytes < bounds.retained_bytes {
             return Ok(());
         }
         let trimmed = end.events;
-        let first = sums.first.saturating_add(lines.len() as u64);
-        let kept = self.merged(entry, lines)?;
+        let first = bounds.first.saturating_add(lines.len() as u64);
+        let rows = self.merged(entry, lines)?;
         let (mut from, mut to) = (Vec::new(), Vec::new());
-        keys::numbered(&mut from, Family::Changes, run, sums.first);
+        keys::numbered(&mut from, Family::Changes, run, bounds.first);
         keys::numbered(&mut to, Family::Changes, run, first);
         for row in self.rows((Bound::Included(from), Bound::Excluded(to))) {
             let (key, _) = row?;
             entry
-                .stage
+                .batch
                 .remove(|out| out.extend_from_slice(key.as_ref()));
         }
-        self.stage_all(entry.stage, Family::Kept, run)?;
-        let nothing = kept.loops.is_empty() && kept.iterations.is_empty();
-        let (kept, kept_bytes) = if nothing {
+        self.remove_family(entry.batch, Family::Retained, run)?;
+        let nothing = rows.loops.is_empty() && rows.iterations.is_empty();
+        let (retained, retained_bytes) = if nothing {
             (0, 0)
         } else {
             let put = entry.put(
-                |key| keys::of_run(key, Family::Kept, run),
-                |out| codec::encode(out, &kept),
+                |key| keys::of_run(key, Family::Retained, run),
+                |out| codec::encode(out, &rows),
             )?;
             (put.crc, put.bytes)
         };
-        entry.head.sums = Sums {
-            events: sums.events,
+        entry.head.bounds = Bounds {
+            events: bounds.events,
             trimmed,
             first,
-            kept,
-            kept_bytes,
+            retained,
+            retained_bytes,
         };
         Ok(())
     }
 
     /// What is to be kept of these commits and of those before them.
-    fn merged(&self, entry: &Entry<'_>, lines: Vec<Line>) -> Result<Kept, StoreError> {
-        let before = self.kept(entry.run, &entry.head.sums)?;
+    fn merged(&self, entry: &Entry<'_>, lines: Vec<Line>) -> Result<Retained, StoreError> {
+        let before = self.retained_rows(entry.run, &entry.head.bounds)?;
         let mut loops = LoopRows::default();
         let mut iterations = before.iterations;
         loops.put(before.loops);
@@ -118,14 +122,14 @@ impl<K: Kv> Rows<K> {
             .filter(|row| !enough(row) && newest.takes(row))
             .collect();
         iterations.reverse();
-        Ok(Kept {
-            loops: loops.kept(keep.ended_loops),
+        Ok(Retained {
+            loops: loops.retained(keep.ended_loops),
             iterations,
         })
     }
 
     /// The removal of everything a run has.
-    pub(super) fn stage_removal(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
+    pub(super) fn remove_run(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
         writer.heads.remove(run);
         let readable = match self.head(run) {
             Ok(head) if head.crc.is_none() => {
@@ -136,16 +140,16 @@ impl<K: Kv> Rows<K> {
             Err(error) => return Err(error),
         };
         for family in Family::OF_RUN {
-            self.stage_all(&mut writer.stage, family, run)?;
+            self.remove_family(&mut writer.batch, family, run)?;
         }
         let Some(head) = readable else {
-            return self.stage_unreadable_removal(writer, run);
+            return self.remove_unreadable_run(writer, run);
         };
         let name = Name::from(run);
         let crc = head.crc;
         let mut entry = Entry {
             run: &name,
-            stage: &mut writer.stage,
+            batch: &mut writer.batch,
             head,
             root: writer.root,
         };
@@ -157,24 +161,24 @@ impl<K: Kv> Rows<K> {
 
     /// Where a run with an unreadable head stands in the indexes is not known, nor what its head
     /// counted for: looks for it, and counts what is left.
-    fn stage_unreadable_removal(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
+    fn remove_unreadable_run(&self, writer: &mut Writer, run: &str) -> Result<(), StoreError> {
         for family in [Family::Due, Family::Runnable] {
             for row in self.rows(prefixed(&[family.byte()])) {
                 let (key, _) = row?;
                 let parsed = keys::parse(key.as_ref());
                 if parsed.is_some_and(|parsed| parsed.run.as_deref() == Some(run)) {
                     writer
-                        .stage
+                        .batch
                         .remove(|out| out.extend_from_slice(key.as_ref()));
                 }
             }
         }
-        writer.root.digest = self.digest(Some(run))?;
+        writer.root.checksum = self.checksum(Some(run))?;
         Ok(())
     }
 
     /// The removal of the programs that no run pins.
-    pub(super) fn stage_sweep(&self, writer: &mut Writer) -> Result<u64, StoreError> {
+    pub(super) fn remove_unpinned(&self, writer: &mut Writer) -> Result<u64, StoreError> {
         let mut pinned = HashSet::new();
         for row in self.records(prefixed(&[Family::Header.byte()])) {
             let (key, first) = row?;
@@ -195,7 +199,7 @@ impl<K: Kv> Rows<K> {
             if !pinned.contains(&hash) {
                 writer.programs.remove(&hash);
                 writer
-                    .stage
+                    .batch
                     .remove(|out| out.extend_from_slice(key.as_ref()));
                 swept += u64::from(key.as_ref().len() == 33);
             }

@@ -4,15 +4,13 @@
 //! that was at one moment, at the end.
 
 use super::codec;
-use super::integrity::Checkup;
+use super::directory::{DIRECTORY, create_directories, exchange, fresh_store, swap};
+use super::integrity::IntegrityReport;
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::rows::{Rows, corrupt};
-use super::sled::creation_lock::{create_directories, fresh_store};
-use super::sled::mark;
-use super::sled::repair::{exchange, lock, swap};
-use super::sled::{DIRECTORY, Sled};
-use super::write_batch::Stage;
+use super::sled::{Sled, acknowledged, lock};
+use super::write_batch::WriteBatch;
 use super::{SledStore, Store, StoreError};
 use nix::fcntl::FlockArg;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +23,7 @@ const FULL: usize = 1 << 20;
 /// What is under way to a copy.
 struct Copy<'a, T: Kv> {
     into: &'a T,
-    stage: Stage,
+    batch: WriteBatch,
     /// The runs that it has, each with the checksum of its head.
     runs: BTreeMap<Vec<u8>, u32>,
     programs: BTreeSet<Vec<u8>>,
@@ -33,15 +31,15 @@ struct Copy<'a, T: Kv> {
 
 impl<T: Kv> Copy<'_, T> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), KvError> {
-        self.stage.copy(key, value);
+        self.batch.copy(key, value);
         self.flush(FULL)
     }
 
     fn flush(&mut self, above: usize) -> Result<(), KvError> {
-        if self.stage.len() > above {
-            self.into.apply(&self.stage)?;
+        if self.batch.len() > above {
+            self.into.apply(&self.batch)?;
             self.into.flush()?;
-            self.stage.clear();
+            self.batch.clear();
         }
         Ok(())
     }
@@ -52,7 +50,7 @@ impl<T: Kv> Copy<'_, T> {
         for prefix in rows_of(run) {
             let keys: Result<Vec<_>, _> = self.into.range(prefixed(&prefix)).collect();
             for (key, _) in keys? {
-                self.stage.remove(|out| out.extend_from_slice(key.as_ref()));
+                self.batch.remove(|out| out.extend_from_slice(key.as_ref()));
             }
         }
         self.flush(0)
@@ -79,7 +77,7 @@ impl<K: Kv> Rows<K> {
     fn copy_into(&self, into: &impl Kv) -> Result<(), StoreError> {
         let mut copy = Copy {
             into,
-            stage: Stage::default(),
+            batch: WriteBatch::default(),
             runs: BTreeMap::new(),
             programs: BTreeSet::new(),
         };
@@ -156,7 +154,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// As [`Store::backup`].
-    pub(super) fn copy_to(&self, dir: &Path) -> Result<Checkup, StoreError> {
+    pub(super) fn copy_to(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {
         let created = create_directories(dir).map_err(StoreError::Io)?;
         let fresh = self.copy_beside(dir)?;
         let path = dir.join(DIRECTORY);
@@ -174,7 +172,10 @@ impl<K: Kv> Rows<K> {
             return Err(StoreError::Io(error));
         }
         let found = SledStore::open(dir).and_then(|copy| copy.check());
-        if found.as_ref().map_or(true, |found| !found.wrong.is_empty()) {
+        if found
+            .as_ref()
+            .map_or(true, |found| !found.issues.is_empty())
+        {
             // It is not what was to be copied: nobody may take it for that.
             let _ = fs::remove_dir_all(&path);
         }
@@ -183,11 +184,11 @@ impl<K: Kv> Rows<K> {
 
     /// Makes a copy in a state directory, not in its place yet. Nothing of it can be taken back.
     fn copy_beside(&self, dir: &Path) -> Result<PathBuf, StoreError> {
-        let openings = self.openings();
+        let epoch = self.epoch();
         let fresh = fresh_store(dir);
         let copied = self.copy_fresh(&fresh).and_then(|()| {
             // What can be read may still be on its way to the disk.
-            self.settle(openings)
+            self.wait_durable(epoch)
         });
         if copied.is_err() {
             let _ = fs::remove_dir_all(&fresh);
@@ -222,14 +223,14 @@ pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
 fn compacted(dir: &Path, path: &Path, beside: &Path) -> Result<(), StoreError> {
     let store = SledStore::open(dir)?;
     let found = store.backup(beside)?;
-    if let Some(wrong) = found.wrong.first() {
+    if let Some(wrong) = found.issues.first() {
         return Err(corrupt(&format!("{}: {}", wrong.what, wrong.error)));
     }
-    let copied = mark::acknowledged(&beside.join(DIRECTORY))?;
+    let copied = acknowledged(&beside.join(DIRECTORY))?;
     drop(store);
     // Whoever was faster may have written to it.
     let _alone = lock(dir, path, FlockArg::LockExclusiveNonblock)?;
-    if mark::acknowledged(path)? != copied {
+    if acknowledged(path)? != copied {
         let path = dir.display().to_string();
         return Err(StoreError::Locked { path });
     }
@@ -243,7 +244,10 @@ fn compacted(dir: &Path, path: &Path, beside: &Path) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// When the one cannot be opened or read in full, or a process owns the other.
-pub fn restore(from: &dyn Store, dir: &Path) -> Result<(Checkup, Option<PathBuf>), StoreError> {
+pub fn restore(
+    from: &dyn Store,
+    dir: &Path,
+) -> Result<(IntegrityReport, Option<PathBuf>), StoreError> {
     let path = dir.join(DIRECTORY);
     if !path.exists() {
         return Ok((from.backup(dir)?, None));
@@ -257,7 +261,7 @@ pub fn restore(from: &dyn Store, dir: &Path) -> Result<(Checkup, Option<PathBuf>
     let beside = fresh_store(dir);
     let _ = fs::remove_dir_all(&beside);
     let restored = from.backup(&beside).and_then(|found| {
-        if !found.wrong.is_empty() {
+        if !found.issues.is_empty() {
             return Ok((found, None));
         }
         let old = exchange(dir, &path, &beside.join(DIRECTORY), "store.replaced");

@@ -1,5 +1,5 @@
 //! A run's head as it is stored, and as the writer remembers it: where the journal stands, and
-//! the sums by which a reader knows that the run's other rows are those that were written.
+//! the bounds by which a reader knows that the run's other rows are those that were written.
 //!
 //! A database that loses a piece of its log shows older rows, each whole in itself. So every row
 //! is vouched for: the records of commits by their numbers, kept rows by a checksum in the head,
@@ -11,7 +11,7 @@ use bincode::{Decode, Encode};
 
 /// What the head of a run vouches for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Sums {
+pub struct Bounds {
     /// The sequence number of its last event.
     pub events: u64,
     /// Events up to this one were let go.
@@ -19,18 +19,18 @@ pub struct Sums {
     /// The revision of the first commit whose record is there.
     pub first: u64,
     /// The checksum of what is kept of those before it.
-    pub kept: u32,
+    pub retained: u32,
     /// How many bytes that has; 0: nothing is kept.
-    pub kept_bytes: u64,
+    pub retained_bytes: u64,
 }
 
 /// A head as it is stored.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
-pub struct StoredHead {
+pub struct StoredHeader {
     /// What the caller gave.
     pub header: RunHeader,
     /// What the store adds.
-    pub sums: Sums,
+    pub bounds: Bounds,
 }
 
 /// What lies under the key `g`: the root of what vouches for what.
@@ -39,24 +39,24 @@ pub struct Root {
     /// The number of the last group.
     pub group: u64,
     /// The checksums of all workflows, heads and index rows, added up.
-    pub digest: u64,
+    pub checksum: u64,
 }
 
 impl Root {
     /// Counts a row in.
     pub fn add(&mut self, crc: u32) {
-        self.digest = self.digest.wrapping_add(u64::from(crc));
+        self.checksum = self.checksum.wrapping_add(u64::from(crc));
     }
 
     /// Counts a row out.
     pub fn drop(&mut self, crc: u32) {
-        self.digest = self.digest.wrapping_sub(u64::from(crc));
+        self.checksum = self.checksum.wrapping_sub(u64::from(crc));
     }
 }
 
 /// A head as the writer remembers it.
 #[derive(Clone, Debug, Default)]
-pub struct Head {
+pub struct KnownHeader {
     /// The last revision; 0 when the run is not stored.
     pub revision: u64,
     /// The revision of the last snapshot.
@@ -66,24 +66,24 @@ pub struct Head {
     /// The checksum of its row; none when the run is not stored.
     pub crc: Option<u32>,
     /// What it vouches for.
-    pub sums: Sums,
+    pub bounds: Bounds,
     /// The group that moved it last, as far as it is remembered.
     pub group: u64,
     newest: Vec<(Box<str>, u64)>,
 }
 
-impl Head {
+impl KnownHeader {
     /// So many loops are remembered.
     const MAX_NEWEST: usize = 16;
 
     /// What is remembered of a stored head whose row has this checksum.
-    pub fn of(stored: &StoredHead, crc: u32) -> Self {
+    pub fn of(stored: &StoredHeader, crc: u32) -> Self {
         Self {
             revision: stored.header.revision,
             snapshot: stored.header.snapshot,
             placement: Some(stored.header.placement),
             crc: Some(crc),
-            sums: stored.sums,
+            bounds: stored.bounds,
             group: 0,
             newest: Vec::new(),
         }

@@ -11,16 +11,16 @@ use std::collections::BTreeSet;
 
 /// What a store holds.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Checkup {
+pub struct IntegrityReport {
     /// So many runs can be read in full.
     pub whole: u64,
     /// What cannot be read.
-    pub wrong: Vec<Wrong>,
+    pub issues: Vec<Issue>,
 }
 
 /// Something that cannot be read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wrong {
+pub struct Issue {
     /// Whose it is; none: it is no single run's.
     pub run: Option<Name>,
     /// What it is.
@@ -29,9 +29,9 @@ pub struct Wrong {
     pub error: String,
 }
 
-impl Checkup {
+impl IntegrityReport {
     pub(super) fn note(&mut self, run: Option<&Name>, what: &'static str, error: &StoreError) {
-        self.wrong.push(Wrong {
+        self.issues.push(Issue {
             run: run.cloned(),
             what,
             error: error.to_string(),
@@ -44,9 +44,9 @@ impl<K: Kv> Rows<K> {
     ///
     /// # Errors
     /// [`StoreError::Failed`] when a write failed before; what cannot be read is in the answer.
-    pub fn check(&self) -> Result<Checkup, StoreError> {
+    pub fn check(&self) -> Result<IntegrityReport, StoreError> {
         self.usable()?;
-        let mut found = Checkup::default();
+        let mut found = IntegrityReport::default();
         let mut runs: BTreeSet<Name> = BTreeSet::new();
         for row in self.rows(prefixed(&[])) {
             let (key, value) = match row {
@@ -79,8 +79,8 @@ impl<K: Kv> Rows<K> {
         Ok(found)
     }
 
-    fn check_run(&self, run: &Name, found: &mut Checkup) {
-        let before = found.wrong.len();
+    fn check_run(&self, run: &Name, found: &mut IntegrityReport) {
+        let before = found.issues.len();
         let header = match self.header(run) {
             Ok(header) => header,
             Err(error) => return found.note(Some(run), "its head", &error),
@@ -100,11 +100,11 @@ impl<K: Kv> Rows<K> {
                 found.note(Some(run), what, &error);
             }
         }
-        found.whole += u64::from(found.wrong.len() == before);
+        found.whole += u64::from(found.issues.len() == before);
     }
 
     /// What belongs to no run.
-    fn check_shared(&self, found: &mut Checkup) {
+    fn check_shared(&self, found: &mut IntegrityReport) {
         for (family, what) in [
             (Family::Program, "a program"),
             (Family::Workflow, "a workflow"),

@@ -5,7 +5,7 @@
 
 use super::codec::{self, BadRecord};
 use super::deflate::{self, Deflater};
-use super::header::Sums;
+use super::header::Bounds;
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
 use super::rows::{Rows, corrupt};
@@ -32,7 +32,7 @@ pub struct Line {
 
 /// What is kept of commits that were let go.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
-pub struct Kept {
+pub struct Retained {
     /// The last row of each loop.
     pub loops: Vec<LoopState>,
     /// Iterations, in the order they ended.
@@ -224,7 +224,7 @@ impl LoopRows {
     }
 
     /// All that still run, and of each loop the last `keep` that ended.
-    pub fn kept(self, keep: usize) -> Vec<LoopState> {
+    pub fn retained(self, keep: usize) -> Vec<LoopState> {
         let mut ended: HashMap<Vec<u8>, usize> = HashMap::new();
         let mut rows: Vec<LoopState> = Vec::with_capacity(self.0.len());
         for (path, row) in self.0.into_iter().rev() {
@@ -338,29 +338,33 @@ impl<K: Kv> Rows<K> {
     }
 
     /// What is kept of commits that were let go.
-    pub(super) fn kept(&self, run: &str, sums: &Sums) -> Result<Kept, StoreError> {
-        if sums.kept_bytes == 0 {
-            return Ok(Kept::default());
+    pub(super) fn retained_rows(&self, run: &str, bounds: &Bounds) -> Result<Retained, StoreError> {
+        if bounds.retained_bytes == 0 {
+            return Ok(Retained::default());
         }
-        let wrong = || corrupt(&format!("the kept rows of run {run} are not those written"));
-        let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Kept, run);
-        if self.crc_at(key)? != Some(sums.kept) {
+        let wrong = || {
+            corrupt(&format!(
+                "the retained rows of run {run} are not those written"
+            ))
+        };
+        let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Retained, run);
+        if self.crc_at(key)? != Some(bounds.retained) {
             return Err(wrong());
         }
-        self.read(key, codec::decode::<Kept>)?.ok_or_else(wrong)
+        self.read(key, codec::decode::<Retained>)?.ok_or_else(wrong)
     }
 
     /// The current row of every loop, in the order of their paths.
     pub(super) fn loop_rows(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
         let head = self.known(run)?;
         let mut rows = LoopRows::default();
-        rows.put(self.kept(run, &head.sums)?.loops);
-        let all = (head.sums.first, head.header.revision);
+        rows.put(self.retained_rows(run, &head.bounds)?.loops);
+        let all = (head.bounds.first, head.header.revision);
         self.walk(run, all, Order::OldestFirst, Line::decode, |_, line| {
             rows.put(line.loops);
             ControlFlow::Continue(())
         })?;
-        Ok(rows.kept(self.retention.ended_loops))
+        Ok(rows.retained(self.retention.ended_loops))
     }
 
     /// The last iterations, oldest first.
@@ -384,14 +388,14 @@ impl<K: Kv> Rows<K> {
             }
             ControlFlow::Continue(())
         };
-        let all = (head.sums.first, head.header.revision);
+        let all = (head.bounds.first, head.header.revision);
         let mut full = ControlFlow::Continue(());
         self.walk(run, all, Order::NewestFirst, Line::decode, |_, line| {
             full = take(line.iterations);
             full
         })?;
         if full.is_continue() {
-            let _ = take(self.kept(run, &head.sums)?.iterations);
+            let _ = take(self.retained_rows(run, &head.bounds)?.iterations);
         }
         found.reverse();
         Ok(found)
@@ -405,14 +409,14 @@ impl<K: Kv> Rows<K> {
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
         let head = self.known(run)?;
-        let (sums, last) = (head.sums, head.header.revision);
-        let after = after.max(sums.trimmed);
+        let (bounds, last) = (head.bounds, head.header.revision);
+        let after = after.max(bounds.trimmed);
         let mut found = Vec::new();
-        if after >= sums.events || limit == 0 {
+        if after >= bounds.events || limit == 0 {
             return Ok(found);
         }
         // The first commit with an event after it.
-        let (mut low, mut high) = (sums.first, last);
+        let (mut low, mut high) = (bounds.first, last);
         while low < high {
             let middle = low + (high - low) / 2;
             let key = |key: &mut Vec<u8>| keys::numbered(key, Family::Changes, run, middle);
@@ -446,7 +450,7 @@ impl<K: Kv> Rows<K> {
             },
         )?;
         let seen = seen.unwrap_or(after);
-        if found.len() < limit && seen != sums.events {
+        if found.len() < limit && seen != bounds.events {
             let missing = seen.saturating_add(1);
             return Err(corrupt(&format!("event {missing} of run {run} is missing")));
         }

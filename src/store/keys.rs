@@ -33,17 +33,17 @@ pub enum Family {
     /// What one commit brought: changes, rows of loops and iterations, events.
     Changes,
     /// Rows of loops and iterations whose commits were let go.
-    Kept,
+    Retained,
     /// Which run is due when.
     Due,
     /// Which run goes on at once.
     Runnable,
     /// Nothing: rows that keep the root in pages of its own.
-    Hedge,
+    RootPadding,
     /// The same before the journal.
-    Fence,
+    JournalPadding,
     /// The same behind it.
-    End,
+    EndPadding,
 }
 
 impl Family {
@@ -57,16 +57,16 @@ impl Family {
         Self::Header,
         Self::Snapshot,
         Self::Changes,
-        Self::Kept,
+        Self::Retained,
         Self::Due,
         Self::Runnable,
-        Self::Hedge,
-        Self::Fence,
-        Self::End,
+        Self::RootPadding,
+        Self::JournalPadding,
+        Self::EndPadding,
     ];
 
     /// The families of rows that belong to one run and begin with its id.
-    pub const OF_RUN: [Self; 4] = [Self::Header, Self::Snapshot, Self::Changes, Self::Kept];
+    pub const OF_RUN: [Self; 4] = [Self::Header, Self::Snapshot, Self::Changes, Self::Retained];
 
     /// Its byte.
     pub const fn byte(self) -> u8 {
@@ -84,10 +84,10 @@ impl Family {
             Self::Changes => b'z',
             // The root changes with every commit too: with the programs on its page those would be
             // written again all the more often.
-            Self::Hedge => b'h',
-            Self::Fence => b'y',
-            Self::End => b'~',
-            Self::Kept => b'k',
+            Self::RootPadding => b'h',
+            Self::JournalPadding => b'y',
+            Self::EndPadding => b'~',
+            Self::Retained => b'k',
             Self::Due => b't',
             Self::Runnable => b'q',
         }
@@ -102,7 +102,11 @@ impl Family {
     pub const fn has_no_value(self) -> bool {
         matches!(
             self,
-            Self::Due | Self::Runnable | Self::Hedge | Self::Fence | Self::End
+            Self::Due
+                | Self::Runnable
+                | Self::RootPadding
+                | Self::JournalPadding
+                | Self::EndPadding
         )
     }
 
@@ -117,10 +121,10 @@ impl Family {
             Self::Header => "header",
             Self::Snapshot => "snapshot",
             Self::Changes => "changes",
-            Self::Kept => "kept rows",
+            Self::Retained => "retained rows",
             Self::Due => "due",
             Self::Runnable => "runnable",
-            Self::Hedge | Self::Fence | Self::End => "fence",
+            Self::RootPadding | Self::JournalPadding | Self::EndPadding => "padding",
         }
     }
 }
@@ -155,16 +159,16 @@ pub fn numbered(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
 }
 
 /// So many fences are enough that no page of the database reaches over them.
-pub const FENCES: u8 = 16;
+pub const PADDING: u8 = 16;
 
 /// A page of 17 rows is split into nine and eight. With these, the eight are one row of the journal and
 /// all of these: so the next rows of the journal come onto a page that is nearly empty, and none is
 /// written by more than one split. With eight of them or more they would have a page to themselves, and
 /// every split would write half of the rows once more than it must.
-pub const ENDS: u8 = 7;
+pub const END_PADDING: u8 = 7;
 
 /// One of the rows between the journal and the rest, or behind it.
-pub fn fence(out: &mut Vec<u8>, family: Family, number: u8) {
+pub fn padding(out: &mut Vec<u8>, family: Family, number: u8) {
     out.push(family.byte());
     out.push(number);
 }
@@ -293,7 +297,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
     let rest = match family {
         Family::Meta | Family::Root | Family::Marked => rest,
         Family::Program => rest.get(32..)?,
-        Family::Hedge | Family::Fence | Family::End => rest.get(1..)?,
+        Family::RootPadding | Family::JournalPadding | Family::EndPadding => rest.get(1..)?,
         Family::Workflow => {
             let (name, rest) = take_text(rest)?;
             parsed.workflow = Some(utf8(&name)?);
@@ -309,7 +313,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
             parsed.run = Some(utf8(rest)?);
             return Some(parsed);
         }
-        Family::Header | Family::Kept => {
+        Family::Header | Family::Retained => {
             let (run, rest) = take_text(rest)?;
             parsed.run = Some(utf8(&run)?);
             rest
@@ -438,13 +442,13 @@ mod tests {
             key(|k| single(k, Family::Meta)),
             key(|k| program(k, ProgramHash([0; 32]))),
             key(|k| workflow(k, run)),
-            key(|k| fence(k, Family::Hedge, 7)),
-            key(|k| fence(k, Family::Fence, 7)),
-            key(|k| fence(k, Family::End, 7)),
+            key(|k| padding(k, Family::RootPadding, 7)),
+            key(|k| padding(k, Family::JournalPadding, 7)),
+            key(|k| padding(k, Family::EndPadding, 7)),
             key(|k| of_run(k, Family::Header, run)),
             key(|k| numbered(k, Family::Snapshot, run, 7)),
             key(|k| numbered(k, Family::Changes, run, 7)),
-            key(|k| of_run(k, Family::Kept, run)),
+            key(|k| of_run(k, Family::Retained, run)),
         ];
         for first in all {
             let parsed = parse(&first).unwrap();

@@ -1,7 +1,7 @@
 //! What the store's rows need of a database: sorted keys, atomic groups of writes, and a way to
 //! make them durable. Fulfilled by `memory` and `sled`; nothing of either is seen beyond this.
 
-use super::write_batch::Stage;
+use super::write_batch::WriteBatch;
 use super::{MemoryStore, StoreError};
 use std::ops::Bound;
 
@@ -37,7 +37,7 @@ pub trait Kv: Send + Sync + 'static {
     fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<Self::Bytes>> + '_;
 
     /// Writes all or, after a crash, nothing. Durable only after `flush` and `sync`.
-    fn apply(&self, stage: &Stage) -> Result<(), KvError>;
+    fn apply(&self, batch: &WriteBatch) -> Result<(), KvError>;
 
     /// Hands all that was applied to the operating system.
     fn flush(&self) -> Result<(), KvError>;
@@ -50,7 +50,7 @@ pub trait Kv: Send + Sync + 'static {
     fn reopen(&self) -> Result<(), StoreError>;
 
     /// What is on disk, and durable, while it takes no writes; none when that cannot be told.
-    fn at_rest(&self) -> Option<MemoryStore>;
+    fn durable_snapshot(&self) -> Option<MemoryStore>;
 
     /// The last group that `sync` remembered, as far as it is known: 0 when it is not.
     fn synced(&self) -> u64;

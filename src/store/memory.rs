@@ -5,7 +5,7 @@
 use super::StoreError;
 use super::kv::{Kv, KvError, KvRow, Range};
 use super::rows::{Retention, Rows};
-use super::write_batch::Stage;
+use super::write_batch::WriteBatch;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -116,9 +116,9 @@ impl Kv for Memory {
         found.into_iter()
     }
 
-    fn apply(&self, stage: &Stage) -> Result<(), KvError> {
+    fn apply(&self, batch: &WriteBatch) -> Result<(), KvError> {
         let mut held = self.write();
-        for (key, value) in stage.ops() {
+        for (key, value) in batch.ops() {
             let key = Bytes::from(key);
             let old = match value {
                 Some(value) => held.rows.insert(key.clone(), Arc::from(value)),
@@ -145,7 +145,7 @@ impl Kv for Memory {
         Ok(())
     }
 
-    fn at_rest(&self) -> Option<MemoryStore> {
+    fn durable_snapshot(&self) -> Option<MemoryStore> {
         None
     }
 
@@ -159,9 +159,9 @@ mod tests {
     use super::*;
 
     fn put(memory: &Memory, key: &[u8], value: &[u8]) {
-        let mut stage = Stage::default();
-        stage.copy(key, value);
-        memory.apply(&stage).unwrap();
+        let mut batch = WriteBatch::default();
+        batch.copy(key, value);
+        memory.apply(&batch).unwrap();
     }
 
     /// What a power cut takes away: no more and no less than what was written since the last sync.
@@ -175,9 +175,9 @@ mod tests {
         put(&memory, b"a", b"two");
         put(&memory, b"a", b"three");
         put(&memory, b"c", b"one");
-        let mut stage = Stage::default();
-        stage.remove(|key| key.extend_from_slice(b"b"));
-        memory.apply(&stage).unwrap();
+        let mut batch = WriteBatch::default();
+        batch.remove(|key| key.extend_from_slice(b"b"));
+        memory.apply(&batch).unwrap();
         memory.reopen().unwrap();
         let value = |key: &[u8]| memory.get(key).unwrap().map(|value| value.to_vec());
         assert_eq!(value(b"a"), Some(b"one".to_vec()));

@@ -7,39 +7,35 @@ mod commit;
 mod compaction;
 mod copy;
 mod deflate;
+mod directory;
 mod header;
 mod integrity;
 mod journal;
 mod keys;
 mod kv;
-pub mod memory;
+mod memory;
 mod named;
 mod presence;
 mod quarantine;
 mod raw;
+mod recover;
 mod rows;
-pub mod sled;
+mod sled;
 mod squeeze;
 mod state_key;
 mod write_batch;
 
 pub use copy::{compact, restore};
-pub use integrity::{Checkup, Wrong};
+pub use integrity::{IntegrityReport, Issue};
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
-pub use raw::RawRow;
-#[cfg(feature = "internals")]
-pub use raw::raw_record;
-pub use rows::FORMAT;
-#[cfg(feature = "internals")]
-pub use rows::Retention;
-#[cfg(feature = "internals")]
-pub use sled::SledOptions;
-pub use sled::SledStore;
-#[cfg(feature = "internals")]
-pub use sled::read_only::glance;
-pub use sled::read_only::open_to_look;
-pub use sled::repair::{look, repair, written};
+pub use raw::{RawRow, raw_record};
+pub use recover::Recovered;
+pub use rows::{FORMAT, Retention};
+pub use sled::{
+    Repaired, SledOptions, SledStore, dump_damaged, inspect_damaged, open_for_inspection,
+    open_read_only, repair,
+};
 pub use state_key::StateKey;
 
 use crate::expression::Sealer;
@@ -54,7 +50,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The label of a run that was parked: why.
-pub const PARKED_LABEL: &str = "windlass.parked";
+pub const QUARANTINE_LABEL: &str = "windlass.parked";
 
 /// What a run was compiled from; stored once per hash, so that a run is pinned to it even when
 /// the files change.
@@ -244,7 +240,7 @@ pub enum StoreError {
     /// A commit holds what the store cannot keep: values that nest too deep, a record that is
     /// too long, an id of no or more than [`MAX_RUN_ID`] bytes. Nothing of it was written.
     #[error("run {run} cannot be stored: {reason}")]
-    Unfit {
+    Rejected {
         /// The run.
         run: Name,
         /// Why.
@@ -261,7 +257,7 @@ pub enum StoreError {
 
 /// All that is shown of a run, each part with why it cannot be read.
 #[derive(Debug)]
-pub struct WholeRun {
+pub struct ConsistentRun {
     /// Its head and its state.
     pub stored: Result<StoredRun, StoreError>,
     /// As [`Store::loops`].
@@ -288,7 +284,7 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// How often it was opened again.
-    fn openings(&self) -> u64;
+    fn epoch(&self) -> u64;
 
     /// Waits until what could be read until now is durable: a group can be read as soon as it is on
     /// its way to the disk, and nobody may be told what a power cut can still take back. `openings`
@@ -296,7 +292,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Failed`] when it may never be.
-    fn settle(&self, openings: u64) -> Result<(), StoreError>;
+    fn wait_durable(&self, epoch: u64) -> Result<(), StoreError>;
 
     /// A run's head.
     ///
@@ -351,13 +347,17 @@ pub trait Store: Send + Sync + 'static {
     }
 
     /// Moves a run to another index without a step of its own. With a reason, which its label
-    /// [`PARKED_LABEL`] keeps, for one that cannot go on: no recovery looks at it before somebody
+    /// [`QUARANTINE_LABEL`] keeps, for one that cannot go on: no recovery looks at it before somebody
     /// asks for it. Durable when this returns.
     ///
     /// # Errors
     /// [`StoreError::UnknownRun`], [`StoreError::Corrupt`], [`StoreError::Io`].
-    fn park(&self, run: &str, placement: Placement, reason: Option<&str>)
-    -> Result<(), StoreError>;
+    fn set_quarantine(
+        &self,
+        run: &str,
+        placement: Placement,
+        reason: Option<&str>,
+    ) -> Result<(), StoreError>;
 
     /// From now on secure values are sealed with this key, and those that it sealed are read. What
     /// another key sealed stays as it is: it can be looked at, masked, but no run goes on with it.
@@ -384,10 +384,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// While it takes no writes, what was acknowledged, read from the disk; none when that cannot be
     /// told from what was not.
-    fn at_rest(&self) -> Option<MemoryStore>;
+    fn durable_snapshot(&self) -> Option<MemoryStore>;
 
     /// A run as it is at one moment, with the current rows of its loops and its last `iterations`.
-    fn whole(&self, run: &str, iterations: usize) -> WholeRun;
+    fn consistent_read(&self, run: &str, iterations: usize) -> ConsistentRun;
 
     /// The current row of every loop that a run has, by path.
     ///
@@ -459,7 +459,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`StoreError::Corrupt`], [`StoreError::Io`]; there is no copy then.
-    fn backup(&self, dir: &Path) -> Result<Checkup, StoreError>;
+    fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError>;
 
     /// Forgets the programs that no run pins; gives how many.
     ///

@@ -16,11 +16,11 @@ impl<K: Kv> Rows<K> {
         keys::workflow(&mut name, &workflow.name);
         let mut writer = lock(&self.writer);
         self.usable()?;
-        writer.stage.clear();
+        writer.batch.clear();
         let old = self.crc_at(|key| key.extend_from_slice(&name))?;
-        self.stage_under(&mut writer.stage, &name)?;
+        self.remove_under(&mut writer.batch, &name)?;
         let put = writer
-            .stage
+            .batch
             .put(
                 |key| key.extend_from_slice(&name),
                 |out| codec::encode(out, workflow),
@@ -41,8 +41,8 @@ impl<K: Kv> Rows<K> {
         let Some(old) = self.crc_at(|key| key.extend_from_slice(&name))? else {
             return Ok(false);
         };
-        writer.stage.clear();
-        self.stage_under(&mut writer.stage, &name)?;
+        writer.batch.clear();
+        self.remove_under(&mut writer.batch, &name)?;
         writer.root.drop(old);
         self.make_durable(writer)?;
         Ok(true)

@@ -3,16 +3,16 @@
 
 use super::codec;
 use super::commit::Entry;
-use super::header::{Head, StoredHead};
+use super::header::{KnownHeader, StoredHeader};
 use super::keys::{self, Family};
 use super::kv::Kv;
 use super::rows::{Rows, corrupt, lock};
-use super::{PARKED_LABEL, Placement, Store, StoreError};
+use super::{Placement, QUARANTINE_LABEL, Store, StoreError};
 use crate::model::Name;
 
 impl<K: Kv> Rows<K> {
     /// Moves a run to another index without a step of its own; see [`super::Store::park`].
-    pub(super) fn park_run(
+    pub(super) fn set_quarantine_of(
         &self,
         run: &str,
         placement: Placement,
@@ -20,31 +20,31 @@ impl<K: Kv> Rows<K> {
     ) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
         self.usable()?;
-        let Some((mut stored, crc)) = self.stored_head(run)? else {
+        let Some((mut stored, crc)) = self.stored_header(run)? else {
             return Err(StoreError::UnknownRun(Name::from(run)));
         };
-        writer.stage.clear();
+        writer.batch.clear();
         writer.heads.remove(run);
         let name = Name::from(run);
         let mut entry = Entry {
             run: &name,
-            head: Head::of(&stored, crc),
+            head: KnownHeader::of(&stored, crc),
             root: writer.root,
-            stage: &mut writer.stage,
+            batch: &mut writer.batch,
         };
         entry.place(Some(placement));
-        let StoredHead { header, .. } = &mut stored;
+        let StoredHeader { header, .. } = &mut stored;
         header.placement = placement;
         match reason {
             Some(reason) => header
                 .labels
-                .insert(PARKED_LABEL.to_owned(), reason.to_owned()),
-            None => header.labels.remove(PARKED_LABEL),
+                .insert(QUARANTINE_LABEL.to_owned(), reason.to_owned()),
+            None => header.labels.remove(QUARANTINE_LABEL),
         };
         let mut key = Vec::new();
         keys::of_run(&mut key, Family::Header, run);
         let put = entry
-            .stage
+            .batch
             .put(
                 |out| out.extend_from_slice(&key),
                 |out| codec::encode(out, &stored),

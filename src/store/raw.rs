@@ -3,8 +3,8 @@
 //! never changes a store.
 
 use super::codec::{self, BadRecord};
-use super::header::{Root, StoredHead};
-use super::journal::{Kept, Line, changes};
+use super::header::{Root, StoredHeader};
+use super::journal::{Line, Retained, changes};
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::rows::{Meta, Rows};
@@ -91,16 +91,18 @@ fn record(family: Family, bytes: &[u8]) -> Result<String, BadRecord> {
         Family::Marked => shown(codec::decode::<u64>(bytes)),
         Family::Program => shown(codec::decode::<ProgramSource>(bytes)),
         Family::Workflow => shown(codec::decode::<StoredWorkflow>(bytes)),
-        Family::Header => shown(codec::decode::<StoredHead>(bytes)),
+        Family::Header => shown(codec::decode::<StoredHeader>(bytes)),
         Family::Snapshot => shown(codec::decode::<RunState>(bytes)),
         Family::Changes => {
             let (_, changes) = changes(bytes)?;
             shown(Line::decode(bytes).map(|line| (line, changes)))
         }
-        Family::Kept => shown(codec::decode::<Kept>(bytes)),
-        Family::Due | Family::Runnable | Family::Hedge | Family::Fence | Family::End => {
-            Ok(String::new())
-        }
+        Family::Retained => shown(codec::decode::<Retained>(bytes)),
+        Family::Due
+        | Family::Runnable
+        | Family::RootPadding
+        | Family::JournalPadding
+        | Family::EndPadding => Ok(String::new()),
     }
 }
 

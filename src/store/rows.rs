@@ -3,12 +3,12 @@
 
 use super::codec::{self, BadRecord};
 use super::commit::Writer;
-use super::header::{Root, StoredHead};
+use super::header::{Root, StoredHeader};
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::{
-    Checkup, Commit, Committed, Journal, MemoryStore, Placement, ProgramSource, RunHeader, Store,
-    StoreError, StoredRun, StoredWorkflow, WholeRun,
+    Commit, Committed, ConsistentRun, IntegrityReport, Journal, MemoryStore, Placement,
+    ProgramSource, RunHeader, Store, StoreError, StoredRun, StoredWorkflow,
 };
 use crate::expression::{Sealer, Sealing};
 use crate::machine::{HistoryEvent, IterationRow, LoopState};
@@ -38,7 +38,7 @@ pub struct Retention {
     /// iteration of the loop around it).
     pub ended_loops: usize,
     /// What is beyond is removed once in so many commits of a run.
-    pub tidy_every: u64,
+    pub compact_every: u64,
 }
 
 impl Default for Retention {
@@ -47,7 +47,7 @@ impl Default for Retention {
             iterations: 1_000,
             events: 10_000,
             ended_loops: 64,
-            tidy_every: 512,
+            compact_every: 512,
         }
     }
 }
@@ -82,7 +82,7 @@ pub struct Rows<K: Kv> {
     /// The last group that is durable.
     synced: Mutex<u64>,
     /// It is another one, or will never be.
-    settled: Condvar,
+    durable_moved: Condvar,
     /// How many bytes of groups that are on their way are applied and not durable yet.
     unsynced: Mutex<usize>,
     /// Some of them became so.
@@ -93,7 +93,7 @@ pub struct Rows<K: Kv> {
     key: OnceLock<Arc<dyn Sealer>>,
     /// How often it was opened again: a group that is under way meanwhile is not known to be
     /// durable.
-    openings: AtomicU64,
+    epoch: AtomicU64,
     /// What errors call it.
     name: String,
 }
@@ -107,12 +107,12 @@ impl<K: Kv> Rows<K> {
             gate: RwLock::new(()),
             applied: AtomicU64::new(0),
             synced: Mutex::new(0),
-            settled: Condvar::new(),
+            durable_moved: Condvar::new(),
             unsynced: Mutex::new(0),
             fewer: Condvar::new(),
             failed: Mutex::new(None),
             key: OnceLock::new(),
-            openings: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
             name: name.to_owned(),
         }
     }
@@ -130,8 +130,8 @@ impl<K: Kv> Rows<K> {
             }
             None => {
                 let mut writer = lock(&rows.writer);
-                writer.stage_meta(&Meta::current())?;
-                rows.kv.apply(&writer.stage)?;
+                writer.put_meta(&Meta::current())?;
+                rows.kv.apply(&writer.batch)?;
                 drop(writer);
                 rows.kv.flush()?;
                 rows.kv.sync(0)?;
@@ -171,7 +171,7 @@ impl<K: Kv> Rows<K> {
         if let Some(error) = older_mark(acknowledged, self.last_marked()?) {
             return Err(error);
         }
-        if self.digest(None)? != root.digest {
+        if self.checksum(None)? != root.checksum {
             return Err(corrupt(
                 "heads or indexes of runs are not those of the last group",
             ));
@@ -215,7 +215,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The sum of what vouches for workflows, heads and indexes, counted, without those of one run.
-    pub(super) fn digest(&self, without: Option<&str>) -> Result<u64, StoreError> {
+    pub(super) fn checksum(&self, without: Option<&str>) -> Result<u64, StoreError> {
         let mut root = Root::default();
         for family in [
             Family::Workflow,
@@ -236,7 +236,7 @@ impl<K: Kv> Rows<K> {
                 });
             }
         }
-        Ok(root.digest)
+        Ok(root.checksum)
     }
 
     /// Why something could not be read: that it is not open, for what failed first, is no damage.
@@ -337,13 +337,16 @@ impl<K: Kv> Rows<K> {
     }
 
     /// A run's head and its row's checksum.
-    pub(super) fn stored_head(&self, run: &str) -> Result<Option<(StoredHead, u32)>, StoreError> {
+    pub(super) fn stored_header(
+        &self,
+        run: &str,
+    ) -> Result<Option<(StoredHeader, u32)>, StoreError> {
         let mut name = Vec::with_capacity(64);
         keys::of_run(&mut name, Family::Header, run);
         let Some(first) = self.row(&name)? else {
             return Ok(None);
         };
-        let stored = self.value(&name, first.as_ref(), codec::decode::<StoredHead>)?;
+        let stored = self.value(&name, first.as_ref(), codec::decode::<StoredHeader>)?;
         Ok(Some((stored, codec::crc_of(first.as_ref()))))
     }
 
@@ -361,8 +364,8 @@ impl<K: Kv> Rows<K> {
         })
     }
 
-    pub(super) fn known(&self, run: &str) -> Result<StoredHead, StoreError> {
-        match self.stored_head(run)? {
+    pub(super) fn known(&self, run: &str) -> Result<StoredHeader, StoreError> {
+        match self.stored_header(run)? {
             Some((head, _)) => Ok(head),
             None => Err(StoreError::UnknownRun(Name::from(run))),
         }
@@ -383,16 +386,16 @@ impl<K: Kv> Store for Rows<K> {
         self.check_place()
     }
 
-    fn openings(&self) -> u64 {
-        self.openings.load(Ordering::SeqCst)
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
     }
 
-    fn settle(&self, openings: u64) -> Result<(), StoreError> {
-        self.wait_until_durable(openings)
+    fn wait_durable(&self, epoch: u64) -> Result<(), StoreError> {
+        self.wait_until_durable(epoch)
     }
 
-    fn at_rest(&self) -> Option<MemoryStore> {
-        self.kv.at_rest()
+    fn durable_snapshot(&self) -> Option<MemoryStore> {
+        self.kv.durable_snapshot()
     }
 
     fn header(&self, run: &str) -> Result<RunHeader, StoreError> {
@@ -412,9 +415,9 @@ impl<K: Kv> Store for Rows<K> {
         self.stored_run(run)
     }
 
-    fn whole(&self, run: &str, iterations: usize) -> WholeRun {
+    fn consistent_read(&self, run: &str, iterations: usize) -> ConsistentRun {
         let _reading = self.reading();
-        WholeRun {
+        ConsistentRun {
             stored: self.stored_run(run),
             loops: self.loop_rows(run),
             iterations: self.iteration_rows(run, None, iterations),
@@ -454,8 +457,8 @@ impl<K: Kv> Store for Rows<K> {
             writer.begin();
             let before = outcomes.len();
             for commit in rest {
-                outcomes.push(self.stage(&mut writer, commit));
-                if writer.stage.len() > MAX_UNSYNCED {
+                outcomes.push(self.put_commit(&mut writer, commit));
+                if writer.batch.len() > MAX_UNSYNCED {
                     break;
                 }
             }
@@ -498,13 +501,13 @@ impl<K: Kv> Store for Rows<K> {
         first.map(|row| Ok(due_row(row?.0.as_ref())?.0)).transpose()
     }
 
-    fn park(
+    fn set_quarantine(
         &self,
         run: &str,
         placement: Placement,
         reason: Option<&str>,
     ) -> Result<(), StoreError> {
-        self.park_run(run, placement, reason)
+        self.set_quarantine_of(run, placement, reason)
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
@@ -567,8 +570,8 @@ impl<K: Kv> Store for Rows<K> {
     fn delete(&self, run: &str) -> Result<(), StoreError> {
         let mut writer = lock(&self.writer);
         self.usable()?;
-        writer.stage.clear();
-        self.stage_removal(&mut writer, run)?;
+        writer.batch.clear();
+        self.remove_run(&mut writer, run)?;
         self.make_durable(writer)
     }
 
@@ -592,7 +595,7 @@ impl<K: Kv> Store for Rows<K> {
         self.all_named(after, limit)
     }
 
-    fn backup(&self, dir: &Path) -> Result<Checkup, StoreError> {
+    fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {
         self.check_place()?;
         self.usable()?;
         self.copy_to(dir)
@@ -601,8 +604,8 @@ impl<K: Kv> Store for Rows<K> {
     fn sweep(&self) -> Result<u64, StoreError> {
         let mut writer = lock(&self.writer);
         self.usable()?;
-        writer.stage.clear();
-        let swept = self.stage_sweep(&mut writer)?;
+        writer.batch.clear();
+        let swept = self.remove_unpinned(&mut writer)?;
         if swept > 0 {
             self.make_durable(writer)?;
         }
@@ -621,7 +624,7 @@ fn is_full(error: &io::Error) -> bool {
 
 /// A head's row without what the store adds to it.
 pub(super) fn decode_header(bytes: &[u8]) -> Result<RunHeader, BadRecord> {
-    codec::decode::<StoredHead>(bytes).map(|head| head.header)
+    codec::decode::<StoredHeader>(bytes).map(|head| head.header)
 }
 
 fn due_row(key: &[u8]) -> Result<(Timestamp, Name), StoreError> {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// Why a record cannot be stored.
 #[derive(Debug, thiserror::Error)]
-pub enum Unfit {
+pub enum Rejected {
     /// It does not encode: values nest too deep.
     #[error("{0}")]
     Encode(#[from] EncodeError),
@@ -19,7 +19,7 @@ pub enum Unfit {
 
 /// Writes and removals, in order.
 #[derive(Default)]
-pub struct Stage {
+pub struct WriteBatch {
     bytes: Vec<u8>,
     ops: Vec<Op>,
 }
@@ -45,7 +45,7 @@ pub struct Mark {
     ops: usize,
 }
 
-impl Stage {
+impl WriteBatch {
     /// Where it stands.
     pub fn mark(&self) -> Mark {
         Mark {
@@ -77,7 +77,7 @@ impl Stage {
         &mut self,
         key: impl FnOnce(&mut Vec<u8>),
         value: impl FnOnce(&mut Vec<u8>) -> Result<(), EncodeError>,
-    ) -> Result<Put, Unfit> {
+    ) -> Result<Put, Rejected> {
         let key = self.key(key);
         let start = codec::open(&mut self.bytes);
         let body = self.bytes.len();
@@ -139,11 +139,11 @@ impl Stage {
     }
 
     /// Lays the value that begins at `body` out in pieces, each under its own key.
-    fn split(&mut self, key: Range<usize>, start: usize, body: usize) -> Result<u32, Unfit> {
+    fn split(&mut self, key: Range<usize>, start: usize, body: usize) -> Result<u32, Rejected> {
         let value = self.bytes.split_off(body);
         self.bytes.truncate(start);
         let further = value.len().div_ceil(codec::MAX_PIECE).saturating_sub(1);
-        let further = u16::try_from(further).map_err(|_| Unfit::Long(value.len()))?;
+        let further = u16::try_from(further).map_err(|_| Rejected::Long(value.len()))?;
         let name = self.bytes.get(key.clone()).unwrap_or_default().to_vec();
         let mut pieces = value.chunks(codec::MAX_PIECE).zip(0_u32..);
         let start = codec::open_first(&mut self.bytes, further, &value);

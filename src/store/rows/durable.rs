@@ -21,7 +21,7 @@ impl<K: Kv> Rows<K> {
         let mut writer = lock(&self.writer);
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         let mut synced = lock(&self.synced);
-        self.openings.fetch_add(1, Ordering::SeqCst);
+        self.epoch.fetch_add(1, Ordering::SeqCst);
         self.kv.reopen()?;
         // What is not synced yet, though it is there, must be before anything builds on it.
         let root = self.checked_root()?;
@@ -32,7 +32,7 @@ impl<K: Kv> Rows<K> {
         self.applied.store(root.group, Ordering::SeqCst);
         *synced = root.group;
         *lock(&self.failed) = None;
-        self.settled.notify_all();
+        self.durable_moved.notify_all();
         Ok(())
     }
 
@@ -48,7 +48,7 @@ impl<K: Kv> Rows<K> {
         self.kv.in_place().map_err(|error| {
             let error = self.fail(error);
             let _synced = lock(&self.synced);
-            self.settled.notify_all();
+            self.durable_moved.notify_all();
             error
         })
     }
@@ -63,18 +63,18 @@ impl<K: Kv> Rows<K> {
         if done.is_err() {
             // Held, so that nobody who has just looked begins to wait after this.
             let _synced = lock(&self.synced);
-            self.settled.notify_all();
+            self.durable_moved.notify_all();
         }
         done
     }
 
     fn sync_group(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), StoreError> {
         let group = writer.next_group(self.kv.marked())?;
-        let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, writer.stage.len());
-        let opening = self.openings.load(Ordering::SeqCst);
+        let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, writer.batch.len());
+        let epoch = self.epoch.load(Ordering::SeqCst);
         {
             let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-            self.kv.apply(&writer.stage).map_err(|e| self.fail(e))?;
+            self.kv.apply(&writer.batch).map_err(|e| self.fail(e))?;
             self.applied.store(group, Ordering::SeqCst);
         }
         drop(writer);
@@ -82,19 +82,19 @@ impl<K: Kv> Rows<K> {
         let mut synced = lock(&self.synced);
         // The sync of an earlier group may have failed meanwhile; this group builds on it.
         self.usable()?;
-        self.same_opening(opening)?;
+        self.same_epoch(epoch)?;
         // A later group's flush and sync cover this one's: the log is one.
         if *synced < group {
             self.kv.sync(group).map_err(|e| self.fail(e))?;
             *synced = group;
-            self.settled.notify_all();
+            self.durable_moved.notify_all();
         }
         Ok(())
     }
 
     /// Fails when it was opened again meanwhile: what was under way then may be lost.
-    fn same_opening(&self, opening: u64) -> Result<(), StoreError> {
-        if self.openings.load(Ordering::SeqCst) == opening {
+    fn same_epoch(&self, epoch: u64) -> Result<(), StoreError> {
+        if self.epoch.load(Ordering::SeqCst) == epoch {
             return Ok(());
         }
         let reason = String::from("it was opened again meanwhile");
@@ -102,16 +102,16 @@ impl<K: Kv> Rows<K> {
     }
 
     /// As [`Store::settle`].
-    pub(super) fn wait_until_durable(&self, openings: u64) -> Result<(), StoreError> {
+    pub(super) fn wait_until_durable(&self, epoch: u64) -> Result<(), StoreError> {
         let group = self.applied.load(Ordering::SeqCst);
         let mut synced = lock(&self.synced);
         loop {
-            self.same_opening(openings)?;
+            self.same_epoch(epoch)?;
             if *synced >= group {
                 return Ok(());
             }
             self.usable()?;
-            let woken = self.settled.wait(synced);
+            let woken = self.durable_moved.wait(synced);
             synced = woken.unwrap_or_else(PoisonError::into_inner);
         }
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 fn with(meta: &Meta) -> Result<Rows<Memory>, StoreError> {
     let kv = Memory::default();
     let mut writer = Writer::default();
-    writer.stage_meta(meta).unwrap();
-    kv.apply(&writer.stage).unwrap();
+    writer.put_meta(meta).unwrap();
+    kv.apply(&writer.batch).unwrap();
     Rows::recover(kv, Retention::default(), "here")
 }
 
@@ -56,8 +56,8 @@ impl Kv for Failing {
         self.memory.range(range)
     }
 
-    fn apply(&self, stage: &super::super::write_batch::Stage) -> Result<(), KvError> {
-        self.memory.apply(stage)
+    fn apply(&self, batch: &super::super::write_batch::WriteBatch) -> Result<(), KvError> {
+        self.memory.apply(batch)
     }
 
     fn flush(&self) -> Result<(), KvError> {
@@ -76,7 +76,7 @@ impl Kv for Failing {
         self.memory.reopen()
     }
 
-    fn at_rest(&self) -> Option<super::super::MemoryStore> {
+    fn durable_snapshot(&self) -> Option<super::super::MemoryStore> {
         None
     }
 
@@ -115,7 +115,7 @@ fn what_was_read_is_settled_when_its_group_is_durable() {
         let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
         let commit = || store.make_durable(lock(&store.writer));
         commit().unwrap();
-        store.settle(store.openings()).unwrap();
+        store.wait_durable(store.epoch()).unwrap();
         store.kv.fails.store(fails, Ordering::SeqCst);
         let held = lock(&store.kv.held);
         let durable = store.kv.synced();
@@ -125,19 +125,19 @@ fn what_was_read_is_settled_when_its_group_is_durable() {
             while store.applied.load(Ordering::SeqCst) == durable {
                 std::thread::yield_now();
             }
-            scope.spawn(|| tell.send(store.settle(store.openings())).unwrap());
+            scope.spawn(|| tell.send(store.wait_durable(store.epoch())).unwrap());
             assert!(told.recv_timeout(MOMENT).is_err(), "it is not durable yet");
             drop(held);
             let settled = told.recv().unwrap();
             assert_eq!(settled.is_err(), fails, "{settled:?}");
         });
         // What was read before it was opened again may be gone.
-        let before = store.openings();
+        let before = store.epoch();
         store.reopen().unwrap();
         assert!(matches!(
-            store.settle(before),
+            store.wait_durable(before),
             Err(StoreError::Failed { .. })
         ));
-        store.settle(store.openings()).unwrap();
+        store.wait_durable(store.epoch()).unwrap();
     }
 }

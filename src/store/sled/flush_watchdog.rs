@@ -12,12 +12,12 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The thread that looks; it ends when this is dropped, and has its handle of the database until then.
-pub(in crate::store) struct Waker {
+pub(super) struct FlushWatchdog {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Waker {
+impl FlushWatchdog {
     /// For a database that was opened with this configuration.
     pub fn of(config: ::sled::Config, db: ::sled::Db) -> io::Result<Self> {
         let (stop, stopped) = channel::<()>();
@@ -38,7 +38,7 @@ impl Waker {
     }
 }
 
-impl Drop for Waker {
+impl Drop for FlushWatchdog {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

@@ -3,26 +3,33 @@
 //! of a key, the newer one does: a reader of the rows must know whether they fit together. It
 //! trusts no length and never panics.
 
-use super::log_reader::{Kind, Message};
+use super::log_reader::{Kind, Log, Message};
 use super::log_segment::{take, varint};
+use crate::store::codec;
+use crate::store::integrity::IntegrityReport;
+use crate::store::rows::corrupt;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::ops::Bound;
 
 type Bytes = Vec<u8>;
 
 /// Whether a value that is not empty was written under a key.
-pub(in crate::store) type Vouch = fn(&[u8], &[u8]) -> bool;
+pub(super) type IsValid = fn(&[u8], &[u8]) -> bool;
+
+/// Whether a record was written under a key.
+pub(super) const RECORD_IS_VALID: IsValid = |key, value| codec::check(key, value).is_ok();
 
 /// What the log said so far.
-pub(in crate::store) struct Pages {
+pub(super) struct Pages {
     leaves: BTreeMap<u64, Leaf>,
     /// Pages that lead to others.
     indexes: BTreeSet<u64>,
     /// Rows of pages that gave them up to another one, or went: for where that one is lost.
-    adrift: BTreeMap<Bytes, Bytes>,
+    orphaned: BTreeMap<Bytes, Bytes>,
     /// Changes of pages that are not known, by page: ends of keys, and values.
-    unplaced: BTreeMap<u64, Vec<(Bytes, Bytes)>>,
-    vouch: Vouch,
+    unresolved: BTreeMap<u64, Vec<(Bytes, Bytes)>>,
+    is_valid: IsValid,
 }
 
 /// A page with rows. Its range has no end when `hi` is empty.
@@ -58,10 +65,10 @@ impl Leaf {
 
     /// Of rows that are known by their ends, the keys; a page may have been written anew with
     /// another beginning that was lost.
-    fn set(&mut self, lsn: u64, end: &[u8], value: &[u8], vouch: Vouch) -> bool {
+    fn set(&mut self, lsn: u64, end: &[u8], value: &[u8], is_valid: IsValid) -> bool {
         let mut key = self.key(self.prefix, end);
-        if !value.is_empty() && !vouch(&key, value) {
-            let other = (0..=self.lo.len()).find(|prefix| vouch(&self.key(*prefix, end), value));
+        if !value.is_empty() && !is_valid(&key, value) {
+            let other = (0..=self.lo.len()).find(|prefix| is_valid(&self.key(*prefix, end), value));
             let Some(prefix) = other else {
                 return false;
             };
@@ -117,7 +124,7 @@ fn node(lsn: u64, mut bytes: &[u8]) -> Option<Node> {
 }
 
 /// The value that a message gives to a key.
-pub(in crate::store) fn given(message: &Message<'_>, key: &[u8], vouch: Vouch) -> Option<Bytes> {
+pub(super) fn given(message: &Message<'_>, key: &[u8], is_valid: IsValid) -> Option<Bytes> {
     let mut bytes: &[u8] = &message.body;
     match message.kind {
         Kind::Free => None,
@@ -129,7 +136,7 @@ pub(in crate::store) fn given(message: &Message<'_>, key: &[u8], vouch: Vouch) -
             let bytes = &mut bytes;
             let set = take(bytes)? == 0;
             let (_end, value) = (text(bytes)?, text(bytes)?);
-            (set && vouch(key, value)).then(|| value.to_vec())
+            (set && is_valid(key, value)).then(|| value.to_vec())
         }
     }
 }
@@ -144,24 +151,42 @@ fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 impl Pages {
     /// None so far. `vouch` says whether a value that is not empty was written under a key.
-    pub fn new(vouch: Vouch) -> Self {
+    pub fn new(is_valid: IsValid) -> Self {
         Self {
             leaves: BTreeMap::new(),
             indexes: BTreeSet::new(),
-            adrift: BTreeMap::new(),
-            unplaced: BTreeMap::new(),
-            vouch,
+            orphaned: BTreeMap::new(),
+            unresolved: BTreeMap::new(),
+            is_valid,
         }
+    }
+
+    /// What the log says of its pages up to a place, and what of it cannot be read.
+    ///
+    /// # Errors
+    /// When the log cannot be read at all.
+    pub fn read(log: &mut Log<'_>, until: u64) -> io::Result<(Self, IntegrityReport)> {
+        let mut report = IntegrityReport::default();
+        let (mut pages, mut odd) = (Self::new(RECORD_IS_VALID), 0_u64);
+        log.find_lost(&mut report)?;
+        log.messages(until, &mut report, |message| {
+            odd += u64::from(!pages.take(message));
+        })?;
+        if odd > 0 {
+            let error = corrupt(&format!("{odd} messages say nothing that is known"));
+            report.note(None, "the log", &error);
+        }
+        Ok((pages, report))
     }
 
     /// Takes the next message of the log; false when it says nothing that can be understood.
     pub fn take(&mut self, message: &Message<'_>) -> bool {
         match message.kind {
             Kind::Free => {
-                self.unplaced.remove(&message.page);
+                self.unresolved.remove(&message.page);
                 self.indexes.remove(&message.page);
                 if let Some(leaf) = self.leaves.remove(&message.page) {
-                    self.cast_off(leaf, |_| true);
+                    self.detach(leaf, |_| true);
                 }
                 true
             }
@@ -177,27 +202,27 @@ impl Pages {
     }
 
     fn replace(&mut self, page: u64, node: Node) {
-        self.unplaced.remove(&page);
+        self.unresolved.remove(&page);
         let old = self.leaves.remove(&page);
         let Node::Leaf(leaf) = node else {
             self.indexes.insert(page);
             return;
         };
         self.indexes.remove(&page);
-        let under: Vec<Bytes> = within(&self.adrift, &leaf).cloned().collect();
+        let under: Vec<Bytes> = within(&self.orphaned, &leaf).cloned().collect();
         for key in under {
-            self.adrift.remove(&key);
+            self.orphaned.remove(&key);
         }
         if let Some(old) = old.filter(|old| (&old.lo, &old.hi) != (&leaf.lo, &leaf.hi)) {
-            self.cast_off(old, |key| !leaf.covers(key));
+            self.detach(old, |key| !leaf.covers(key));
         }
         self.leaves.insert(page, leaf);
     }
 
-    fn cast_off(&mut self, leaf: Leaf, which: impl Fn(&[u8]) -> bool) {
+    fn detach(&mut self, leaf: Leaf, which: impl Fn(&[u8]) -> bool) {
         for (key, (_, value)) in leaf.rows {
             if let Some(value) = value.filter(|_| which(&key)) {
-                self.adrift.insert(key, value);
+                self.orphaned.insert(key, value);
             }
         }
     }
@@ -210,9 +235,10 @@ impl Pages {
             0 if self.indexes.contains(&message.page) => {}
             0 => {
                 let (end, value) = (text(bytes)?, text(bytes)?);
-                let placed = leaf.is_some_and(|leaf| leaf.set(message.lsn, end, value, self.vouch));
+                let placed =
+                    leaf.is_some_and(|leaf| leaf.set(message.lsn, end, value, self.is_valid));
                 if !placed {
-                    let those = self.unplaced.entry(message.page).or_default();
+                    let those = self.unresolved.entry(message.page).or_default();
                     those.push((end.to_vec(), value.to_vec()));
                 }
             }
@@ -252,7 +278,7 @@ impl Pages {
             if leaf.hi.is_empty() {
                 // What is there to be changed is led to: that message is missing.
                 let used = self.leaves.values().any(Leaf::is_changed);
-                return (self.unplaced.is_empty() && !used).then_some(rows);
+                return (self.unresolved.is_empty() && !used).then_some(rows);
             }
             (known, next) = (leaf.hi, leaf.next);
         }
@@ -260,13 +286,14 @@ impl Pages {
 
     /// The rows that all of it comes to.
     pub fn rows(self) -> BTreeMap<Bytes, Bytes> {
-        let vouch = self.vouch;
+        let is_valid = self.is_valid;
         let mut leaves: Vec<Leaf> = self.leaves.into_values().collect();
         leaves.sort_by_key(|leaf| leaf.base);
         let gaps = gaps(&leaves);
-        let adrift = self.adrift.into_iter();
-        let mut rows: BTreeMap<Bytes, (u64, Option<Bytes>)> =
-            adrift.map(|(key, value)| (key, (0, Some(value)))).collect();
+        let orphaned = self.orphaned.into_iter();
+        let mut rows: BTreeMap<Bytes, (u64, Option<Bytes>)> = orphaned
+            .map(|(key, value)| (key, (0, Some(value))))
+            .collect();
         for leaf in leaves {
             // What the page does not have was not there when it was written.
             let gone: Vec<Bytes> = within(&rows, &leaf)
@@ -283,12 +310,12 @@ impl Pages {
             }
         }
         // A page of which only changes are left is one of those that are missing.
-        for (end, value) in self.unplaced.into_values().flatten() {
+        for (end, value) in self.unresolved.into_values().flatten() {
             let key = gaps.iter().find_map(|(lo, hi)| {
                 let keys = (0..=lo.len()).rev().filter_map(|prefix| lo.get(..prefix));
                 let mut keys = keys.map(|shared| [shared, &end].concat());
                 keys.find(|key| {
-                    key >= lo && hi.as_ref().is_none_or(|hi| key < hi) && vouch(key, &value)
+                    key >= lo && hi.as_ref().is_none_or(|hi| key < hi) && is_valid(key, &value)
                 })
             });
             if let Some(key) = key {
@@ -338,7 +365,7 @@ mod tests {
     use super::*;
 
     /// `v` and the key: a value that says whose it is.
-    fn vouch(key: &[u8], value: &[u8]) -> bool {
+    fn is_valid(key: &[u8], value: &[u8]) -> bool {
         value
             .strip_prefix(b"v")
             .is_some_and(|rest| rest.starts_with(key))
@@ -378,7 +405,7 @@ mod tests {
 
     /// The values of the rows that these messages come to.
     fn rows(messages: &[(u64, Kind, Bytes)]) -> Vec<String> {
-        let mut pages = Pages::new(vouch);
+        let mut pages = Pages::new(is_valid);
         for (lsn, (page, kind, body)) in (1..).zip(messages) {
             let (page, kind) = (*page, *kind);
             let body = body.into();
@@ -391,7 +418,7 @@ mod tests {
         }
         let values = pages.rows().into_iter();
         values
-            .inspect(|(key, value)| assert!(vouch(key, value), "{}", key.escape_ascii()))
+            .inspect(|(key, value)| assert!(is_valid(key, value), "{}", key.escape_ascii()))
             .map(|(_, value)| String::from_utf8(value).unwrap())
             .collect()
     }
@@ -405,7 +432,7 @@ mod tests {
             (3, Kind::Link, set("2", "vkb2new")),
         ];
         let whole = |messages: &[(u64, Kind, Bytes)]| {
-            let mut pages = Pages::new(vouch);
+            let mut pages = Pages::new(is_valid);
             for (lsn, (page, kind, body)) in (1..).zip(messages) {
                 let (page, kind, body) = (*page, *kind, body.into());
                 pages.take(&Message {
@@ -543,17 +570,17 @@ mod tests {
 
     /// What a log comes to, and where its last message is.
     fn read(path: &std::path::Path) -> (BTreeMap<Bytes, Bytes>, u64) {
-        let mut told = crate::store::Checkup::default();
+        let mut report = crate::store::IntegrityReport::default();
         let mut last = 0;
         let (mut pages, mut same) = (Pages::new(|_, _| true), Pages::new(|_, _| true));
         let log = crate::store::sled::log_reader::Log::open(path).unwrap();
         assert_eq!(log.cut().unwrap(), None);
-        log.messages(u64::MAX, &mut told, |message| {
+        log.messages(u64::MAX, &mut report, |message| {
             last = message.lsn;
             assert!(pages.take(message) && same.take(message));
         })
         .unwrap();
-        assert_eq!(told.wrong, []);
+        assert_eq!(report.issues, []);
         let rows = pages.rows();
         assert!(same.whole().as_ref() == Some(&rows));
         (rows, last)
@@ -564,7 +591,7 @@ mod tests {
     fn the_rows_are_those_that_the_database_has() {
         use crate::store::kv::{Kv, prefixed};
         use crate::store::sled::{Sled, alone};
-        use crate::store::write_batch::Stage;
+        use crate::store::write_batch::WriteBatch;
         let dir = tempfile::tempdir().unwrap();
         let mut expected: BTreeMap<Bytes, Bytes> = BTreeMap::new();
         let mut state = 7_u64;
@@ -574,25 +601,25 @@ mod tests {
                 .wrapping_add(1);
             (state >> 33) % below
         };
-        let mut stage = Stage::default();
+        let mut batch = WriteBatch::default();
         let mut written = 0;
         for round in 0..12_u64 {
             let db = alone(|| Sled::raw(dir.path())).unwrap();
             for group in 0..30 {
-                stage.clear();
+                batch.clear();
                 for _ in 0..20 {
                     let key = format!("{}-{}", roll(4), roll(200)).into_bytes();
                     // Some rounds take away most of what there is.
                     if roll(10) < if round % 4 == 3 { 9 } else { 2 } {
-                        stage.remove(|out| out.extend_from_slice(&key));
+                        batch.remove(|out| out.extend_from_slice(&key));
                         expected.remove(&key);
                     } else {
                         let value = vec![group; usize::try_from(roll(3_000)).unwrap()];
-                        stage.copy(&key, &value);
+                        batch.copy(&key, &value);
                         expected.insert(key, value);
                     }
                 }
-                db.apply(&stage).unwrap();
+                db.apply(&batch).unwrap();
                 db.flush().unwrap();
             }
             let rows = db.range(prefixed(&[])).map(|row| row.unwrap());

@@ -5,7 +5,7 @@
 
 use super::Sled;
 use super::log_segment::{Found, HEADER, STEP, Segment, Walk, header};
-use crate::store::integrity::Checkup;
+use crate::store::integrity::IntegrityReport;
 use crate::store::rows::corrupt;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const MAX_BLOB: u64 = 64 << 20;
 
 /// What a message says of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Kind {
+pub(super) enum Kind {
     /// There is none any more.
     Free,
     /// This is all of it.
@@ -29,7 +29,7 @@ pub(in crate::store) enum Kind {
 }
 
 /// A whole message.
-pub(in crate::store) struct Message<'a> {
+pub(super) struct Message<'a> {
     /// Its place in the log.
     pub lsn: u64,
     /// Which page it speaks of.
@@ -41,7 +41,7 @@ pub(in crate::store) struct Message<'a> {
 }
 
 /// A log on disk.
-pub(in crate::store) struct Log<'a> {
+pub(super) struct Log<'a> {
     /// The database's directory.
     path: &'a Path,
     file: File,
@@ -95,11 +95,11 @@ impl<'a> Log<'a> {
     ///
     /// # Errors
     /// When one cannot be read.
-    pub fn find_lost(&mut self, told: &mut Checkup) -> io::Result<()> {
+    pub fn find_lost(&mut self, report: &mut IntegrityReport) -> io::Result<()> {
         for at in std::mem::take(&mut self.others) {
             let segment = self.read(at)?;
             if let Some(found) = Found::from(&segment, HEADER, None) {
-                note(told, at, &"its header is damaged");
+                note(report, at, &"its header is damaged");
                 self.segments.entry(found.segment).or_insert(at);
             }
         }
@@ -142,7 +142,7 @@ impl<'a> Log<'a> {
     pub fn messages(
         &self,
         until: u64,
-        told: &mut Checkup,
+        report: &mut IntegrityReport,
         mut each: impl FnMut(&Message<'_>),
     ) -> io::Result<()> {
         let end = self.end()?;
@@ -155,7 +155,7 @@ impl<'a> Log<'a> {
                     return Ok(());
                 }
                 if from < found.at {
-                    note(told, at, &format_args!("bytes {from} to {}", found.at));
+                    note(report, at, &format_args!("bytes {from} to {}", found.at));
                 }
                 if found.batch(&segment.bytes).is_some_and(|last| last >= end) {
                     return Ok(());
@@ -164,12 +164,12 @@ impl<'a> Log<'a> {
                     Ok(message) => message.iter().for_each(&mut each),
                     Err(error) => {
                         let error = corrupt(&error.to_string());
-                        told.note(None, "a file of the database", &error);
+                        report.note(None, "a file of the database", &error);
                     }
                 }
             }
             if !walk.ended && last != Some(number) && place(number, walk.place) < until {
-                note(told, at, &format_args!("bytes from {}", walk.place));
+                note(report, at, &format_args!("bytes from {}", walk.place));
             }
         }
         Ok(())
@@ -309,9 +309,9 @@ fn blob(path: &Path, id: &[u8], kind: u8) -> io::Result<Vec<u8>> {
     }
 }
 
-fn note(told: &mut Checkup, segment: u64, what: &dyn std::fmt::Display) {
+fn note(report: &mut IntegrityReport, segment: u64, what: &dyn std::fmt::Display) {
     let error = corrupt(&format!("the segment at byte {segment} of the log: {what}"));
-    told.note(None, "a place in the log", &error);
+    report.note(None, "a place in the log", &error);
 }
 
 #[cfg(test)]

@@ -5,16 +5,16 @@ use super::Sled;
 use std::ops::Range;
 
 /// How far apart segments are in the log.
-pub(in crate::store) const STEP: u64 = Sled::SEGMENT as u64;
+pub(super) const STEP: u64 = Sled::SEGMENT as u64;
 /// A segment begins with a checksum, its place in the log, and how far the log was whole then.
-pub(in crate::store) const HEADER: usize = 20;
+pub(super) const HEADER: usize = 20;
 /// Behind the last place at which a message may begin: none does in the last bytes.
 const LAST: usize = Sled::SEGMENT - 32 + 1;
 /// So many bytes of a segment are put through a checksum in search of a message, at most.
 const MAX_SEARCH: usize = 64 << 20;
 
 /// A message as it lies in a segment.
-pub(in crate::store) struct Found {
+pub(super) struct Found {
     pub kind: u8,
     /// The number of its segment.
     pub segment: u64,
@@ -79,14 +79,14 @@ impl Found {
 }
 
 /// A segment as it was read.
-pub(in crate::store) struct Segment {
+pub(super) struct Segment {
     pub bytes: Vec<u8>,
     /// Behind this there are only zeros.
     pub filled: usize,
 }
 
 /// The whole messages of a segment, each with the place where one should have begun.
-pub(in crate::store) struct Walk<'a> {
+pub(super) struct Walk<'a> {
     segment: &'a Segment,
     number: u64,
     pub place: usize,
@@ -123,7 +123,7 @@ impl Iterator for Walk<'_> {
 }
 
 /// The number of a segment, by its header, and how far the log was whole when it was begun.
-pub(in crate::store) fn header(bytes: &[u8; HEADER]) -> Option<(u64, u64)> {
+pub(super) fn header(bytes: &[u8; HEADER]) -> Option<(u64, u64)> {
     let (sum, rest) = bytes.split_first_chunk::<4>()?;
     let (place, stable) = rest.split_first_chunk::<8>()?;
     let [place, stable] = [*place, *stable.first_chunk()?].map(|number| {
@@ -136,14 +136,14 @@ pub(in crate::store) fn header(bytes: &[u8; HEADER]) -> Option<(u64, u64)> {
 }
 
 /// The first byte.
-pub(in crate::store) fn take(bytes: &mut &[u8]) -> Option<u8> {
+pub(super) fn take(bytes: &mut &[u8]) -> Option<u8> {
     let (first, rest) = bytes.split_first()?;
     *bytes = rest;
     Some(*first)
 }
 
 /// A number of one to nine bytes: small ones in one, then two and three, then by its length.
-pub(in crate::store) fn varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(super) fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let first = u64::from(take(bytes)?);
     match first {
         0..=240 => Some(first),

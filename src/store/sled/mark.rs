@@ -6,9 +6,14 @@
 //! once in a while, so a power cut may leave an older one; how old it may be, the store itself
 //! remembers: the last mark that was synced before a group is in that group (`Family::Marked`).
 
-use super::creation_lock::MAKING;
+use super::creation_lock::CREATING;
+use super::log_pages::{RECORD_IS_VALID, given};
+use super::log_reader::{Log, Message};
 use crate::store::StoreError;
-use crate::store::rows::corrupt;
+use crate::store::codec;
+use crate::store::header::Root;
+use crate::store::keys::Family;
+use crate::store::rows::{corrupt, ends_too_early};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -16,13 +21,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Its file.
-pub(in crate::store) const MARK: &str = "mark";
+pub(super) const MARK: &str = "mark";
 
 /// It is synced once in so many groups: a mark that is older than that is of another time.
 const SYNC_EVERY: u64 = 32;
 
 /// An open mark.
-pub(in crate::store) struct Mark {
+pub(super) struct Mark {
     pub file: File,
     /// What it says also after a power cut, at least.
     durable: AtomicU64,
@@ -85,14 +90,42 @@ fn options() -> OpenOptions {
     options
 }
 
+/// Refuses a finished store without its log or without a mark that can be read. Refuses also a log of
+/// which the database would cut off groups that were acknowledged and can be read: it takes damage near
+/// the end for the end.
+///
+/// # Errors
+/// [`StoreError::Corrupt`], [`StoreError::Io`] when its log cannot be read.
+pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
+    let Some(acknowledged) = of_finished(path)?.filter(|group| *group > 0) else {
+        return Ok(());
+    };
+    let log = Log::open(path).map_err(StoreError::Io)?;
+    let Some(cut) = log.cut().map_err(StoreError::Io)? else {
+        return Ok(());
+    };
+    if log.is_indexed(cut) {
+        return Err(corrupt("its log cannot be read up to where its index ends"));
+    }
+    let group = |message: &Message<'_>| {
+        let key = [Family::Root.byte()];
+        let row = given(message, &key, RECORD_IS_VALID)?;
+        let body = codec::check(&key, &row).ok()?.body;
+        let root: Root = codec::decode(row.get(body)?).ok()?;
+        Some(root.group)
+    };
+    let last = log.newest(cut, group).map_err(StoreError::Io)?;
+    ends_too_early(acknowledged, last.unwrap_or(0)).map_or(Ok(()), Err)
+}
+
 /// The last group that a finished store remembers as durable, without opening it; none when there is no
 /// finished store.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] when the mark or the log is missing, or the mark is not what was written.
-pub(in crate::store) fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
+fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
     // In this order: what is there without `making` is finished, and stays so.
-    if !path.exists() || path.join(MAKING).exists() {
+    if !path.exists() || path.join(CREATING).exists() {
         return Ok(None);
     }
     let log = path.join("db").exists();

@@ -8,26 +8,29 @@
 //! log looks to it like a crash, so the number of the last durable group is kept beside it.
 //! Nothing here knows what a row means.
 
-pub(super) mod creation_lock;
+mod creation_lock;
 mod flush_watchdog;
 mod log_pages;
 mod log_reader;
 mod log_segment;
-pub(super) mod mark;
-pub(super) mod read_only;
-pub(super) mod repair;
-pub(super) mod salvage;
+mod mark;
+mod read_only;
+mod repair;
 
-use self::creation_lock::{MAKING, Making};
-use self::flush_watchdog::Waker;
-use self::mark::{MARK, Mark};
-use self::read_only::at_rest;
-use self::repair::lock;
-use self::salvage::check_end;
+pub(super) use self::mark::acknowledged;
+pub use self::read_only::{open_for_inspection, open_read_only};
+pub(super) use self::repair::lock;
+pub use self::repair::{Repaired, dump_damaged, inspect_damaged, repair};
+
+use self::creation_lock::{CREATING, CreationLock};
+use self::flush_watchdog::FlushWatchdog;
+use self::mark::{MARK, Mark, check_end};
+use self::read_only::durable_snapshot;
+use crate::store::directory::{DIRECTORY, create_directories, keep_private};
 use crate::store::kv::{Kv, KvError, KvRow, Range};
 use crate::store::presence::Presence;
 use crate::store::rows::{Retention, Rows};
-use crate::store::write_batch::Stage;
+use crate::store::write_batch::WriteBatch;
 use crate::store::{MemoryStore, StoreError};
 use nix::fcntl::{Flock, FlockArg, PosixFadviseAdvice, posix_fadvise};
 use sled::IVec;
@@ -37,8 +40,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
-/// The directory of the database inside the state directory.
-pub(in crate::store) const DIRECTORY: &str = "store";
 /// The log is written in segments of so many bytes. What is written between two syncs must lie in
 /// two of them at most: of three, a power cut that keeps the last and loses the one before it
 /// leaves a log that sled refuses.
@@ -105,7 +106,7 @@ impl SledStore {
     pub fn exists(dir: &Path) -> bool {
         let path = dir.join(DIRECTORY);
         let there = path.join("db").exists() || path.join(MARK).exists();
-        there && !path.join(MAKING).exists()
+        there && !path.join(CREATING).exists()
     }
 }
 
@@ -148,16 +149,16 @@ pub struct Sled {
 /// that failed.
 struct Handle {
     db: Option<sled::Db>,
-    waker: Option<Waker>,
+    watchdog: Option<FlushWatchdog>,
 }
 
 impl Handle {
     fn of(config: &sled::Config) -> Result<Self, KvError> {
         let db = guard(|| config.open())?;
-        let waker = Waker::of(config.clone(), db.clone())?;
+        let watchdog = FlushWatchdog::of(config.clone(), db.clone())?;
         Ok(Self {
             db: Some(db),
-            waker: Some(waker),
+            watchdog: Some(watchdog),
         })
     }
 
@@ -170,7 +171,7 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         // First: the database is closed when its last handle is dropped.
-        self.waker = None;
+        self.watchdog = None;
         let db = self.db.take();
         // What it would have synced was not acknowledged.
         let _ = guard(|| {
@@ -194,10 +195,10 @@ impl Sled {
 
     /// The database in a directory, whatever is in it.
     pub(in crate::store) fn raw(path: &Path) -> Result<Self, StoreError> {
-        creation_lock::create_directories(path).map_err(StoreError::Io)?;
+        create_directories(path).map_err(StoreError::Io)?;
         let name = path.display().to_string();
         let db = database(path, SledOptions::default().cache_bytes, &name)?;
-        creation_lock::keep_private(path).map_err(StoreError::Io)?;
+        keep_private(path).map_err(StoreError::Io)?;
         let file = file(path, "db").map_err(StoreError::Io)?;
         let mark = Mark::fresh(path).map_err(StoreError::Io)?;
         let opened = Opened { db, file, mark };
@@ -240,8 +241,8 @@ impl Sled {
 impl Opened {
     fn open(dir: &Path, options: SledOptions, name: &str) -> Result<Self, StoreError> {
         let path = dir.join(DIRECTORY);
-        let created = creation_lock::create_directories(dir).map_err(StoreError::Io)?;
-        let making = Making::of(dir, &path, name)?;
+        let created = create_directories(dir).map_err(StoreError::Io)?;
+        let making = CreationLock::of(dir, &path, name)?;
         remove_unfinished(&path).map_err(StoreError::Io)?;
         // What a process that was killed had written may not be durable: an index is made of it,
         // and runs go on from it.
@@ -253,7 +254,7 @@ impl Opened {
             Mark::fresh(&path).map_err(StoreError::Io)?
         };
         let db = database(&path, options.cache_bytes, name)?;
-        creation_lock::keep_private(&path).map_err(StoreError::Io)?;
+        keep_private(&path).map_err(StoreError::Io)?;
         let file = file(&path, "db").map_err(StoreError::Io)?;
         let opened = Self { db, file, mark };
         if let Some(making) = making {
@@ -363,17 +364,17 @@ impl Kv for Sled {
         }
     }
 
-    fn apply(&self, stage: &Stage) -> Result<(), KvError> {
+    fn apply(&self, batch: &WriteBatch) -> Result<(), KvError> {
         self.with(|open| {
             guard(|| {
-                let mut batch = sled::Batch::default();
-                for (key, value) in stage.ops() {
+                let mut ops = sled::Batch::default();
+                for (key, value) in batch.ops() {
                     match value {
-                        Some(value) => batch.insert(key, value),
-                        None => batch.remove(key),
+                        Some(value) => ops.insert(key, value),
+                        None => ops.remove(key),
                     }
                 }
-                open.db.db()?.apply_batch(batch)
+                open.db.db()?.apply_batch(ops)
             })
         })
     }
@@ -391,10 +392,10 @@ impl Kv for Sled {
         })
     }
 
-    fn at_rest(&self) -> Option<MemoryStore> {
+    fn durable_snapshot(&self) -> Option<MemoryStore> {
         // Not while it is opened again, which may write before it fails.
         let _open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        at_rest(&self.dir.join(DIRECTORY))
+        durable_snapshot(&self.dir.join(DIRECTORY))
     }
 
     /// sled holds its file's lock until every handle of it is dropped: a reader that still has an

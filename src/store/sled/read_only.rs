@@ -3,15 +3,14 @@
 //! done where there is no room or no right to. What is not plain to see, whole and vouched for is left
 //! to the database, which finds out what is wrong. It writes nothing.
 
-use super::DIRECTORY;
 use super::log_pages::Pages;
 use super::log_reader::Log;
 use super::mark;
 use super::repair::lock;
-use super::salvage::VOUCH;
+use crate::store::directory::DIRECTORY;
 use crate::store::memory::Memory;
 use crate::store::rows::{Retention, Rows, corrupt};
-use crate::store::{Checkup, MemoryStore, SledStore, Store, StoreError};
+use crate::store::{MemoryStore, SledStore, Store, StoreError};
 use nix::fcntl::FlockArg;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,8 +25,8 @@ const LARGE: u64 = 1 << 30;
 ///
 /// # Errors
 /// As [`SledStore::open`], when it can neither be opened nor be read without that.
-pub fn open_to_look(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
-    if let Some(store) = glance(dir)? {
+pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
+    if let Some(store) = open_read_only(dir)? {
         return Ok(Arc::new(store));
     }
     match SledStore::open(dir) {
@@ -46,7 +45,7 @@ pub fn open_to_look(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
 ///
 /// # Errors
 /// [`StoreError::Locked`] when a process has it.
-pub fn glance(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
+pub fn open_read_only(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
     match seen(dir, SMALL) {
         Err(error @ StoreError::Locked { .. }) => Err(error),
         Err(_) => Ok(None),
@@ -56,7 +55,7 @@ pub fn glance(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
 
 /// What was acknowledged of a database that this process has, and that takes no writes; none when there
 /// is more on the disk, of which nobody knows whether it is durable.
-pub(in crate::store) fn at_rest(path: &Path) -> Option<MemoryStore> {
+pub(super) fn durable_snapshot(path: &Path) -> Option<MemoryStore> {
     let store = read(path, LARGE).ok().flatten()?;
     let last = store.root().ok()??.group;
     (mark::acknowledged(path).ok()? == last).then_some(store)
@@ -83,25 +82,17 @@ fn read(path: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
     let Some(acknowledged) = mark::acknowledged(path).ok().filter(|_| fits) else {
         return Ok(None);
     };
-    let mut told = Checkup::default();
     let mut log = Log::open(path).map_err(StoreError::Io)?;
-    log.find_lost(&mut told).map_err(StoreError::Io)?;
     let cut = log.cut().map_err(StoreError::Io)?;
     if cut.is_some_and(|cut| log.is_indexed(cut)) {
         return Ok(None);
     }
-    let mut pages = Pages::new(VOUCH);
-    let mut plain = true;
-    let until = cut.unwrap_or(u64::MAX);
-    log.messages(until, &mut told, |message| plain &= pages.take(message))
-        .map_err(StoreError::Io)?;
-    if !told.wrong.is_empty() {
-        let places = told.wrong.len();
-        return Err(corrupt(&format!(
-            "its log cannot be read in {places} places"
-        )));
+    let read = Pages::read(&mut log, cut.unwrap_or(u64::MAX));
+    let (pages, report) = read.map_err(StoreError::Io)?;
+    if let Some(issue) = report.issues.first() {
+        return Err(corrupt(&issue.error));
     }
-    match pages.whole().filter(|_| plain) {
+    match pages.whole() {
         Some(rows) => {
             let rows = Memory::of(rows, acknowledged);
             Rows::found(rows, Retention::default(), "the store")
@@ -118,11 +109,14 @@ mod tests {
     #[test]
     fn a_store_that_a_process_has_is_locked_and_one_without_anything_is_left_to_the_database() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(glance(dir.path()).unwrap().is_none());
+        assert!(open_read_only(dir.path()).unwrap().is_none());
         let store = alone(|| SledStore::open(dir.path())).unwrap();
-        assert!(matches!(glance(dir.path()), Err(StoreError::Locked { .. })));
+        assert!(matches!(
+            open_read_only(dir.path()),
+            Err(StoreError::Locked { .. })
+        ));
         drop(store);
-        let seen = alone(|| glance(dir.path())).unwrap();
+        let seen = alone(|| open_read_only(dir.path())).unwrap();
         assert_eq!(seen.unwrap().list(None, 10).unwrap(), []);
     }
 }

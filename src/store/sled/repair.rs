@@ -1,16 +1,21 @@
-//! Repairs a store on disk: lets `salvage` make a new store of what the damaged one's log comes to,
+//! Repairs a store on disk: makes a new store of what the damaged one's log comes to,
 //! and puts that in its place. The damaged one is kept beside it, as it was found; nothing is ever
 //! written to it.
 
+use super::Sled;
+use super::log_pages::Pages;
+use super::log_reader::Log;
 use super::mark;
-use super::salvage::{Salvaged, read_all, rebuild};
-use super::{DIRECTORY, Sled};
-use crate::store::kv::{Kv, prefixed};
+use crate::model::Name;
+use crate::store::codec;
+use crate::store::directory::{DIRECTORY, exchange};
+use crate::store::keys;
 use crate::store::memory::{Memory, MemoryStore};
+use crate::store::recover::{Recovered, rebuild};
 use crate::store::rows::{Retention, Rows, corrupt};
-use crate::store::{Checkup, StoreError};
+use crate::store::{IntegrityReport, StoreError};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
+use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::Pid;
 use std::fs::{self, File};
 use std::io;
@@ -22,7 +27,7 @@ const ALONE: FlockArg = FlockArg::LockExclusiveNonblock;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repaired {
     /// What is in the new store, and what is not.
-    pub salvaged: Salvaged,
+    pub recovered: Recovered,
     /// Where the damaged one is.
     pub old: PathBuf,
 }
@@ -37,9 +42,9 @@ pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
     // Held until the new store is in place.
     let _alone = lock(dir, &path, ALONE)?;
     let fresh = dir.join(format!("store.repaired-{}", Pid::this()));
-    let repaired = renew(&path, &fresh).and_then(|salvaged| {
+    let repaired = renew(&path, &fresh).and_then(|recovered| {
         let old = exchange(dir, &path, &fresh, "store.damaged").map_err(StoreError::Io)?;
-        Ok(Repaired { salvaged, old })
+        Ok(Repaired { recovered, old })
     });
     // What cannot be removed is in nobody's way.
     let _ = fs::remove_dir_all(&fresh);
@@ -51,21 +56,21 @@ pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
 ///
 /// # Errors
 /// As [`repair`].
-pub fn look(dir: &Path) -> Result<(MemoryStore, Checkup), StoreError> {
+pub fn inspect_damaged(dir: &Path) -> Result<(MemoryStore, IntegrityReport), StoreError> {
     let path = dir.join(DIRECTORY);
     let _alone = lock(dir, &path, ALONE)?;
-    let (rows, told) = read(&path)?;
+    let (rows, report) = read(&path)?;
     let whole = Memory::default();
-    let salvaged = rebuild(rows, mark::acknowledged(&path), &whole, told)?;
+    let recovered = rebuild(rows, mark::acknowledged(&path), &whole, report)?;
     let store = MemoryStore::recover(whole, Retention::default(), "the damaged store")?;
-    Ok((store, salvaged.wrong))
+    Ok((store, recovered.issues))
 }
 
 /// The rows of a store that does not open, as they were written, as far as they can be read.
 ///
 /// # Errors
 /// As [`repair`].
-pub fn written(dir: &Path) -> Result<MemoryStore, StoreError> {
+pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
     let path = dir.join(DIRECTORY);
     let _alone = lock(dir, &path, ALONE)?;
     let (rows, _) = read(&path)?;
@@ -91,50 +96,36 @@ pub(in crate::store) fn lock(
 }
 
 /// The rows that the log comes to, and what of it cannot be read.
-fn read(path: &Path) -> Result<(Memory, Checkup), StoreError> {
-    let mut told = Checkup::default();
-    let rows = read_all(path, &mut told).map_err(StoreError::Io)?;
-    if rows.range(prefixed(&[])).next().is_none() {
-        let what = String::from("nothing of it can be read");
-        return Err(StoreError::Corrupt { what });
+fn read(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
+    let pages = Log::open(path).and_then(|mut log| Pages::read(&mut log, u64::MAX));
+    let (pages, mut report) = pages.map_err(StoreError::Io)?;
+    let mut rows = pages.rows();
+    rows.retain(|key, value| {
+        // Indexes and padding are made anew.
+        let parsed = keys::parse(key).filter(|parsed| !parsed.family.has_no_value());
+        let Some(parsed) = parsed else {
+            return false;
+        };
+        let read = codec::check(key, value);
+        if let Err(error) = &read {
+            let run = parsed.run.as_deref().map(Name::from);
+            let error = corrupt(&format!("{parsed}: {error}"));
+            report.note(run.as_ref(), "a row", &error);
+        }
+        read.is_ok()
+    });
+    if rows.is_empty() {
+        return Err(corrupt("nothing of it can be read"));
     }
-    Ok((rows, told))
+    Ok((Memory::of(rows, 0), report))
 }
 
 /// Writes what the log comes to into a new database.
-fn renew(path: &Path, fresh: &Path) -> Result<Salvaged, StoreError> {
-    let (rows, told) = read(path)?;
+fn renew(path: &Path, fresh: &Path) -> Result<Recovered, StoreError> {
+    let (rows, report) = read(path)?;
     let _ = fs::remove_dir_all(fresh);
     let db = Sled::raw(fresh)?;
-    let salvaged = rebuild(rows, mark::acknowledged(path), &db, told)?;
+    let recovered = rebuild(rows, mark::acknowledged(path), &db, report)?;
     db.finish(fresh).map_err(StoreError::Io)?;
-    Ok(salvaged)
-}
-
-/// Puts each of two directories in the place of the other, in one step.
-pub(in crate::store) fn swap(one: &Path, other: &Path) -> io::Result<()> {
-    let how = RenameFlags::RENAME_EXCHANGE;
-    Ok(renameat2(AT_FDCWD, one, AT_FDCWD, other, how)?)
-}
-
-/// Puts the new store in its place, in one step; gives where the old one is, under this name and a
-/// number.
-pub(in crate::store) fn exchange(
-    dir: &Path,
-    path: &Path,
-    fresh: &Path,
-    name: &str,
-) -> io::Result<PathBuf> {
-    let mut number = 1_u32;
-    let old = loop {
-        let old = dir.join(format!("{name}-{number}"));
-        if !old.exists() {
-            break old;
-        }
-        number += 1;
-    };
-    swap(path, fresh)?;
-    fs::rename(fresh, &old)?;
-    File::open(dir)?.sync_all()?;
-    Ok(old)
+    Ok(recovered)
 }

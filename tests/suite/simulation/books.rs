@@ -11,8 +11,8 @@ use windlass::internals::machine::{
 use windlass::internals::model::{Name, Request};
 use windlass::internals::program::ProgramHash;
 use windlass::internals::store::{
-    Checkup, Commit, Committed, Journal, MemoryStore, Placement, ProgramSource, RunHeader, Store,
-    StoreError, StoredRun, StoredWorkflow, WholeRun,
+    Commit, Committed, ConsistentRun, IntegrityReport, Journal, MemoryStore, Placement,
+    ProgramSource, RunHeader, Store, StoreError, StoredRun, StoredWorkflow,
 };
 use windlass::internals::time::Timestamp;
 
@@ -186,28 +186,28 @@ impl Store for Disk {
         self.store.usable()
     }
 
-    fn openings(&self) -> u64 {
-        self.store.openings()
+    fn epoch(&self) -> u64 {
+        self.store.epoch()
     }
 
     fn seal_with(&self, key: Arc<dyn Sealer>) {
         self.store.seal_with(key);
     }
 
-    fn settle(&self, openings: u64) -> Result<(), StoreError> {
-        self.store.settle(openings)
+    fn wait_durable(&self, epoch: u64) -> Result<(), StoreError> {
+        self.store.wait_durable(epoch)
     }
 
-    fn at_rest(&self) -> Option<MemoryStore> {
-        self.store.at_rest()
+    fn durable_snapshot(&self) -> Option<MemoryStore> {
+        self.store.durable_snapshot()
     }
 
-    fn backup(&self, dir: &std::path::Path) -> Result<Checkup, StoreError> {
+    fn backup(&self, dir: &std::path::Path) -> Result<IntegrityReport, StoreError> {
         self.store.backup(dir)
     }
 
-    fn whole(&self, run: &str, iterations: usize) -> WholeRun {
-        self.store.whole(run, iterations)
+    fn consistent_read(&self, run: &str, iterations: usize) -> ConsistentRun {
+        self.store.consistent_read(run, iterations)
     }
 
     fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
@@ -279,13 +279,13 @@ impl Store for Disk {
         self.store.next_due_after(after)
     }
 
-    fn park(
+    fn set_quarantine(
         &self,
         run: &str,
         placement: Placement,
         reason: Option<&str>,
     ) -> Result<(), StoreError> {
-        self.store.park(run, placement, reason)
+        self.store.set_quarantine(run, placement, reason)
     }
 
     fn reopen(&self) -> Result<(), StoreError> {

@@ -117,7 +117,7 @@ impl Script {
             iterations: 3,
             events: 10,
             ended_loops: 2,
-            tidy_every: 3,
+            compact_every: 3,
         };
         Self {
             seed,

@@ -25,7 +25,7 @@ const KEEP: Retention = Retention {
     iterations: 20,
     events: 50,
     ended_loops: 3,
-    tidy_every: 8,
+    compact_every: 8,
 };
 
 fn sled(dir: &Path) -> Arc<dyn Store> {
@@ -328,7 +328,10 @@ fn a_wrong_revision_is_refused_and_the_others_stand(bench: &Bench) {
     let outcomes = store.commit(&group).unwrap();
     assert_eq!(outcomes.len(), 7);
     let twice = &outcomes[6];
-    assert!(matches!(twice, Err(StoreError::Unfit { .. })), "{twice:?}");
+    assert!(
+        matches!(twice, Err(StoreError::Rejected { .. })),
+        "{twice:?}"
+    );
     assert!(outcomes[0].is_ok() && outcomes[4].is_ok() && outcomes[5].is_ok());
     let conflict = |at: usize| match &outcomes[at] {
         Err(StoreError::Conflict {
@@ -366,7 +369,7 @@ fn a_commit_that_does_not_fit_leaves_nothing(bench: &Bench) {
         .iter()
         .map(|outcome| match outcome {
             Ok(_) => true,
-            Err(StoreError::Unfit { .. }) => false,
+            Err(StoreError::Rejected { .. }) => false,
             Err(other) => panic!("{other}"),
         })
         .collect();
@@ -927,7 +930,9 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     ok(store, at("a", 0, Placement::Runnable));
     ok(store, at("b", 0, Placement::Due(Timestamp(70))));
     for run in ["a", "b"] {
-        store.park(run, Placement::Resting, Some("why")).unwrap();
+        store
+            .set_quarantine(run, Placement::Resting, Some("why"))
+            .unwrap();
     }
     assert!(store.runnable().unwrap().is_empty());
     assert_eq!(store.next_due_at().unwrap(), None);
@@ -935,13 +940,15 @@ fn a_parked_run_is_in_no_index(bench: &Bench) {
     assert_eq!(header.labels["windlass.parked"], "why");
     assert_eq!((header.revision, header.placement), (1, Placement::Resting));
     // Back again, and it goes on from there.
-    store.park("a", Placement::Runnable, None).unwrap();
+    store
+        .set_quarantine("a", Placement::Runnable, None)
+        .unwrap();
     assert_eq!(store.runnable().unwrap(), ["a".into()]);
     assert_eq!(store.header("a").unwrap().labels.len(), 1);
     ok(store, at("a", 1, Placement::Due(Timestamp(90))));
     assert_eq!(store.next_due_at().unwrap(), Some(Timestamp(90)));
     assert_eq!(store.next_due_after(Timestamp(90)).unwrap(), None);
-    let unknown = store.park("c", Placement::Resting, None);
+    let unknown = store.set_quarantine("c", Placement::Resting, None);
     assert!(
         matches!(unknown, Err(StoreError::UnknownRun(_))),
         "{unknown:?}"

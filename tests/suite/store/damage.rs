@@ -13,7 +13,7 @@ use windlass::internals::expression::Value;
 use windlass::internals::machine::{Change, Happening, HistoryEvent, RunState};
 use windlass::internals::store::{
     MemoryStore, Placement, Retention, SledOptions, SledStore, Store, StoreError, StoredWorkflow,
-    glance, raw_record,
+    open_read_only, raw_record,
 };
 use windlass::internals::time::Timestamp;
 
@@ -69,7 +69,7 @@ pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
     let options = SledOptions {
         retention: Retention {
             events: 25,
-            tidy_every: 8,
+            compact_every: 8,
             ..Retention::default()
         },
         ..SledOptions::default()
@@ -248,7 +248,7 @@ fn answers(store: &dyn Store, expected: &[String], what: &str) -> Option<String>
 
 /// Looks at a damaged store, then opens it, and asks it everything.
 fn examine(place: &Path, expected: &[String], what: &str) -> (Verdict, String) {
-    if let Ok(Some(seen)) = glance(place) {
+    if let Ok(Some(seen)) = open_read_only(place) {
         answers(&seen, expected, what);
     }
     let store = match alone(|| SledStore::open(place)) {
@@ -460,14 +460,14 @@ fn a_row_that_is_nobodys_is_told() {
     let dir = tempfile::tempdir().unwrap();
     sample(dir.path(), false);
     let whole = open_again(dir.path()).check().unwrap();
-    assert_eq!(whole.wrong, []);
+    assert_eq!(whole.issues, []);
     let db = database(dir.path());
     db.insert(b"zz", b"noise").unwrap();
     db.flush().unwrap();
     drop(db);
     let found = open_again(dir.path()).check().unwrap();
-    assert_eq!(found.wrong.len(), 1, "{found:?}");
-    let told = &found.wrong[0].error;
+    assert_eq!(found.issues.len(), 1, "{found:?}");
+    let told = &found.issues[0].error;
     assert!(told.contains("an unknown record zz"), "{told}");
     assert_eq!(found.whole, whole.whole);
 }
@@ -559,7 +559,7 @@ fn every_row_is_told_as_it_lies_there() {
     let (mut bare, mut further) = (0, 0);
     for row in &all {
         assert_eq!(row.error, None, "{}", row.what);
-        let is_bare = ["due ", "runnable ", "fence"]
+        let is_bare = ["due ", "runnable ", "padding"]
             .iter()
             .any(|word| row.what.starts_with(word));
         let is_further = row.what.contains(", piece ");
@@ -582,7 +582,7 @@ fn every_row_is_told_as_it_lies_there() {
         ("header", "\"poll\""),
         ("snapshot", "RunState"),
         ("changes", "Line {"),
-        ("kept rows", "IterationRow"),
+        ("retained rows", "IterationRow"),
     ] {
         let records = records(what);
         assert!(!records.is_empty(), "{what}");

@@ -42,7 +42,7 @@ impl Writer {
         let options = SledOptions {
             retention: Retention {
                 events: 20,
-                tidy_every: 8,
+                compact_every: 8,
                 ..Retention::default()
             },
             ..SledOptions::default()
@@ -204,7 +204,7 @@ fn acknowledged_is_there(store: &SledStore, revisions: &[u64]) -> Result<(), Str
             return Err(format!("run {run} is at {revision}, not {least}"));
         }
     }
-    let wrong = store.check().map_err(|error| error.to_string())?.wrong;
+    let wrong = store.check().map_err(|error| error.to_string())?.issues;
     let wrong = wrong.first().map(|one| format!("{one:?}"));
     wrong.map_or(Ok(()), Err)
 }

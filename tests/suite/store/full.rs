@@ -113,7 +113,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
             let revision = stored.header.revision;
             assert!(revision >= acknowledged, "{revision} < {acknowledged}");
             let found = store.check().unwrap();
-            assert_eq!(found.wrong, [], "{kib} KiB");
+            assert_eq!(found.issues, [], "{kib} KiB");
             acknowledged = revision;
         }
         store.commit(&[commit("run-1", acknowledged)]).unwrap()[0]

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use windlass::internals::expression::Value;
 use windlass::internals::machine::{Change, Happening, HistoryEvent, RunState};
-use windlass::internals::store::{Placement, SledStore, Store, glance};
+use windlass::internals::store::{Placement, SledStore, Store, open_read_only};
 use windlass::internals::time::Timestamp;
 
 const DIR: &str = "WINDLASS_TEST_KILL_DIR";
@@ -128,7 +128,7 @@ fn who_only_looks_at_what_a_kill_left_sees_what_the_database_finds() {
         // A log that is small enough to be looked at.
         let dir = tempfile::tempdir().unwrap();
         write_and_kill(dir.path(), 1 + dice.roll(40));
-        let seen = glance(dir.path()).unwrap();
+        let seen = open_read_only(dir.path()).unwrap();
         let store = open_again(dir.path());
         if let Some(seen) = seen {
             let [seen, found] = [&seen as &dyn Store, &store].map(everything);

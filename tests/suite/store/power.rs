@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use windlass::internals::expression::Value;
 use windlass::internals::machine::{Change, Happening, HistoryEvent, RunState};
-use windlass::internals::store::{Placement, SledStore, Store, glance};
+use windlass::internals::store::{Placement, SledStore, Store, open_read_only};
 use windlass::internals::time::Timestamp;
 
 const DIR: &str = "WINDLASS_TEST_POWER_DIR";
@@ -130,7 +130,7 @@ fn crowd() {
 /// The store of a directory opens, and what was acknowledged is in it.
 fn verify(dir: &Path, acknowledged: &[u64], when: &str) {
     let seen = match SledStore::exists(dir) {
-        true => glance(dir).unwrap_or_else(|error| panic!("{when}: {error}")),
+        true => open_read_only(dir).unwrap_or_else(|error| panic!("{when}: {error}")),
         false => None,
     };
     // The panic of one that does not open is told with `when` by who asks.

@@ -24,7 +24,7 @@ fn header_after(number: u64, stable: u64) -> Vec<u8> {
 }
 
 /// Page and body of every message of a log of these segments.
-fn read(segments: &[Vec<u8>]) -> (Vec<(u64, Vec<u8>)>, Checkup) {
+fn read(segments: &[Vec<u8>]) -> (Vec<(u64, Vec<u8>)>, IntegrityReport) {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Vec::new();
     for segment in segments {
@@ -33,15 +33,15 @@ fn read(segments: &[Vec<u8>]) -> (Vec<(u64, Vec<u8>)>, Checkup) {
         log.resize(full, 0);
     }
     fs::write(dir.path().join("db"), log).unwrap();
-    let (mut told, mut out) = (Checkup::default(), Vec::new());
+    let (mut report, mut out) = (IntegrityReport::default(), Vec::new());
     let mut log = Log::open(dir.path()).unwrap();
     log.cut().unwrap();
-    log.find_lost(&mut told).unwrap();
-    log.messages(u64::MAX, &mut told, |message| {
+    log.find_lost(&mut report).unwrap();
+    log.messages(u64::MAX, &mut report, |message| {
         out.push((message.page, message.body.to_vec()));
     })
     .unwrap();
-    (out, told)
+    (out, report)
 }
 
 #[test]
@@ -50,9 +50,9 @@ fn damage_costs_the_message_it_hits() {
     let second = message(10, 0, 8, b"second");
     let third = message(10, 0, 9, b"third");
     let whole = [header(0), first, second, third, message(2, 0, 0, b"")].concat();
-    let (all, told) = read(std::slice::from_ref(&whole));
+    let (all, report) = read(std::slice::from_ref(&whole));
     assert_eq!(all.len(), 3);
-    assert_eq!(told.wrong, []);
+    assert_eq!(report.issues, []);
     for bit in 0..whole.len() * 8 {
         let mut bad = whole.clone();
         bad[bit / 8] ^= 1 << (bit % 8);
@@ -74,18 +74,18 @@ fn what_lies_between_two_whole_messages_is_told() {
     let to = from + three[1].len();
     let mut bad = [vec![header(0)], three.to_vec()].concat().concat();
     bad[from + 9] ^= 1;
-    let (found, told) = read(&[bad]);
+    let (found, report) = read(&[bad]);
     assert_eq!(found.len(), 2);
-    let told: Vec<&String> = told.wrong.iter().map(|wrong| &wrong.error).collect();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let report: Vec<&String> = report.issues.iter().map(|wrong| &wrong.error).collect();
+    assert_eq!(report.len(), 1, "{report:?}");
     assert!(
-        told[0].contains("segment at byte 0") && told[0].contains(&format!("{from} to {to}")),
-        "{told:?}"
+        report[0].contains("segment at byte 0") && report[0].contains(&format!("{from} to {to}")),
+        "{report:?}"
     );
 }
 
 /// A message of which the body lies in a file of its own.
-fn with_blob(change: impl FnOnce(&mut Vec<u8>)) -> (Option<Vec<u8>>, Checkup) {
+fn with_blob(change: impl FnOnce(&mut Vec<u8>)) -> (Option<Vec<u8>>, IntegrityReport) {
     with_blob_of(11, Kind::Link, change)
 }
 
@@ -93,7 +93,7 @@ fn with_blob_of(
     number: u8,
     kind: Kind,
     change: impl FnOnce(&mut Vec<u8>),
-) -> (Option<Vec<u8>>, Checkup) {
+) -> (Option<Vec<u8>>, IntegrityReport) {
     let dir = tempfile::tempdir().unwrap();
     let log = [header(0), message(number, 0, 7, &5_i64.to_le_bytes())].concat();
     fs::write(dir.path().join("db"), log).unwrap();
@@ -103,38 +103,41 @@ fn with_blob_of(
     let mut blob = [&sum[..], &body].concat();
     change(&mut blob);
     fs::write(dir.path().join("blobs/5"), blob).unwrap();
-    let (mut told, mut out) = (Checkup::default(), None);
+    let (mut report, mut out) = (IntegrityReport::default(), None);
     let log = Log::open(dir.path()).unwrap();
-    log.messages(u64::MAX, &mut told, |message| {
+    log.messages(u64::MAX, &mut report, |message| {
         assert_eq!(message.kind, kind);
         out = Some(message.body.to_vec());
     })
     .unwrap();
-    (out, told)
+    (out, report)
 }
 
 #[test]
 fn a_message_in_a_file_of_its_own_is_read_when_it_is_whole() {
     for (number, kind) in [(9, Kind::Node), (11, Kind::Link)] {
-        let (whole, told) = with_blob_of(number, kind, |_| {});
+        let (whole, report) = with_blob_of(number, kind, |_| {});
         assert_eq!(whole.as_deref(), Some(&b"long"[..]));
-        assert_eq!(told.wrong, []);
+        assert_eq!(report.issues, []);
     }
     for bit in 0..9 * 8 {
-        let (bad, told) = with_blob(|blob| blob[bit / 8] ^= 1 << (bit % 8));
+        let (bad, report) = with_blob(|blob| blob[bit / 8] ^= 1 << (bit % 8));
         assert_eq!(bad, None, "bit {bit}");
-        assert_eq!(told.wrong.len(), 1, "bit {bit}");
+        assert_eq!(report.issues.len(), 1, "bit {bit}");
     }
     // A whole one, of another kind.
-    let (bad, told) = with_blob(|blob| {
+    let (bad, report) = with_blob(|blob| {
         blob[4] = 9;
         let sum = crc32fast::hash(&blob[4..]).to_le_bytes();
         blob[..4].copy_from_slice(&sum);
     });
     assert_eq!(bad, None);
-    assert!(told.wrong[0].error.contains("it is another"), "{told:?}");
-    let (bad, told) = with_blob(|blob| blob.resize(3, 0));
-    assert_eq!((bad, told.wrong.len()), (None, 1));
+    assert!(
+        report.issues[0].error.contains("it is another"),
+        "{report:?}"
+    );
+    let (bad, report) = with_blob(|blob| blob.resize(3, 0));
+    assert_eq!((bad, report.issues.len()), (None, 1));
 }
 
 #[test]
@@ -153,22 +156,22 @@ fn a_file_that_is_longer_than_any_message_is_not_read() {
 
 #[test]
 fn a_whole_message_that_says_nothing_is_told() {
-    let told = |bodies: &[&[u8]]| {
+    let report = |bodies: &[&[u8]]| {
         let dir = tempfile::tempdir().unwrap();
         let mut log = header(0);
         bodies
             .iter()
             .for_each(|body| log.extend(message(8, 0, 7, body)));
         fs::write(dir.path().join("db"), log).unwrap();
-        let mut told = Checkup::default();
-        crate::store::sled::salvage::read_all(dir.path(), &mut told).unwrap();
-        let errors = told.wrong.into_iter().map(|wrong| wrong.error);
+        let mut log = Log::open(dir.path()).unwrap();
+        let (_, report) = crate::store::sled::log_pages::Pages::read(&mut log, u64::MAX).unwrap();
+        let errors = report.issues.into_iter().map(|wrong| wrong.error);
         errors.collect::<Vec<_>>()
     };
     // A page without rows, and bytes that are none.
     let empty = [0, 0, 0, 0, 0, 0, 0, 0];
-    assert_eq!(told(&[&empty]), [""; 0]);
-    let odd = told(&[&[9], &empty, &[8]]);
+    assert_eq!(report(&[&empty]), [""; 0]);
+    let odd = report(&[&[9], &empty, &[8]]);
     assert_eq!(odd.len(), 1, "{odd:?}");
     assert!(odd[0].contains("2 messages say nothing"), "{odd:?}");
 }
@@ -202,10 +205,10 @@ fn segments_are_read_in_the_order_of_the_log_and_old_ends_are_not() {
         message(2, 3, 0, b""),
     ]
     .concat();
-    let (found, told) = read(&[newer, older]);
+    let (found, report) = read(&[newer, older]);
     let bodies: Vec<&[u8]> = found.iter().map(|(_, body)| &body[..]).collect();
     assert_eq!(bodies, [&b"older"[..], b"newer"]);
-    assert_eq!(told.wrong, []);
+    assert_eq!(report.issues, []);
 }
 
 #[test]
@@ -338,7 +341,7 @@ fn what_a_message_is_comes_from_its_kind() {
     .unwrap();
     let mut found = Vec::new();
     let log = Log::open(dir.path()).unwrap();
-    log.messages(u64::MAX, &mut Checkup::default(), |message| {
+    log.messages(u64::MAX, &mut IntegrityReport::default(), |message| {
         found.push(message.kind)
     })
     .unwrap();

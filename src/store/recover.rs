@@ -1,36 +1,29 @@
-//! Takes what can be read out of a damaged store and makes a new one of it. The damaged one stays
-//! beside it, as it was found. A run is kept when its head and its whole journal can be read;
-//! rows that are only for looking at may be missing from it, and that is told. A run that may be
-//! older than it was stands still until someone asks for it: what it did since could be repeated.
+//! Makes a new store of what can be read of a damaged one. A run is kept when its header and its whole
+//! journal can be read. Rows that are only for looking at may be missing from it, and that is reported.
+//! A run that may be older than it was stands still until someone resumes it: what it did since could
+//! be done twice.
 
-use super::log_pages::{Pages, Vouch, given};
-use super::log_reader::{Log, Message};
-use super::mark;
+use super::codec;
+use super::commit::{Writer, index};
+use super::header::{Root, StoredHeader};
+use super::integrity::IntegrityReport;
+use super::journal::{Line, Order};
+use super::keys::{self, Family};
+use super::kv::{Kv, KvError, prefixed};
+use super::memory::Memory;
+use super::rows::{Meta, Retention, Rows, corrupt, decode_header, ends_too_early, older_mark};
+use super::write_batch::WriteBatch;
+use super::{Placement, QUARANTINE_LABEL, Store, StoreError};
 use crate::model::Name;
-use crate::store::codec;
-use crate::store::commit::{Writer, index};
-use crate::store::header::{Root, StoredHead};
-use crate::store::integrity::Checkup;
-use crate::store::journal::{Line, Order};
-use crate::store::keys::{self, Family};
-use crate::store::kv::{Kv, KvError, prefixed};
-use crate::store::memory::Memory;
-use crate::store::rows::{
-    Meta, Retention, Rows, corrupt, decode_header, ends_too_early, older_mark,
-};
-use crate::store::write_batch::Stage;
-use crate::store::{PARKED_LABEL, Placement, Store, StoreError};
 use std::collections::BTreeSet;
-use std::io;
 use std::ops::{Bound, ControlFlow};
-use std::path::Path;
 
-/// A stage with more than this is applied.
+/// A batch with more than this is applied.
 const FULL: usize = 1 << 20;
 
 /// What became of a damaged store.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Salvaged {
+pub struct Recovered {
     /// The runs that are in the new store.
     pub kept: Vec<Name>,
     /// The runs that are not.
@@ -38,95 +31,16 @@ pub struct Salvaged {
     /// Whether the runs that are kept may be older than they were, so that they stand still.
     pub older: bool,
     /// All that could not be read.
-    pub wrong: Checkup,
-}
-
-/// Whether a record was written under a key.
-pub(in crate::store) const VOUCH: Vouch = |key, value| codec::check(key, value).is_ok();
-
-/// Refuses a finished store without its log or a mark that can be read, and a database that would do away with groups that were acknowledged, and can be read, as
-/// soon as it is opened: damage near the end of its log looks to it like the end.
-///
-/// # Errors
-/// [`StoreError::Corrupt`], [`StoreError::Io`] when its log cannot be read.
-pub(in crate::store) fn check_end(path: &Path) -> Result<(), StoreError> {
-    let Some(acknowledged) = mark::of_finished(path)?.filter(|group| *group > 0) else {
-        return Ok(());
-    };
-    let log = Log::open(path).map_err(StoreError::Io)?;
-    let Some(cut) = log.cut().map_err(StoreError::Io)? else {
-        return Ok(());
-    };
-    if log.is_indexed(cut) {
-        return Err(corrupt("its log cannot be read up to where its index ends"));
-    }
-    let group = |message: &Message<'_>| {
-        let key = [Family::Root.byte()];
-        let row = given(message, &key, VOUCH)?;
-        let body = codec::check(&key, &row).ok()?.body;
-        let root: Root = codec::decode(row.get(body)?).ok()?;
-        Some(root.group)
-    };
-    let last = log.newest(cut, group).map_err(StoreError::Io)?;
-    ends_too_early(acknowledged, last.unwrap_or(0)).map_or(Ok(()), Err)
-}
-
-/// Every row that the log of a database comes to, checked.
-///
-/// # Errors
-/// When the log cannot be read at all.
-pub(in crate::store) fn read_all(path: &Path, told: &mut Checkup) -> io::Result<Memory> {
-    let mut pages = Pages::new(VOUCH);
-    let mut odd = 0_u64;
-    let mut log = Log::open(path)?;
-    log.find_lost(told)?;
-    log.messages(u64::MAX, told, |message| {
-        odd += u64::from(!pages.take(message))
-    })?;
-    if odd > 0 {
-        let error = corrupt(&format!("{odd} messages say nothing that is known"));
-        told.note(None, "the log", &error);
-    }
-    let found = Memory::default();
-    let mut stage = Stage::default();
-    for (key, value) in pages.rows() {
-        let Some(parsed) = keys::parse(&key) else {
-            continue;
-        };
-        // Indexes and fences are made anew.
-        if parsed.family.has_no_value() {
-            continue;
-        }
-        match codec::check(&key, &value) {
-            Ok(_) => stage.copy(&key, &value),
-            Err(error) => {
-                let run = parsed.run.as_deref().map(Name::from);
-                let error = corrupt(&format!("{parsed}: {error}"));
-                told.note(run.as_ref(), "a row", &error);
-            }
-        }
-        if stage.len() > FULL {
-            take_in(&found, &mut stage);
-        }
-    }
-    take_in(&found, &mut stage);
-    Ok(found)
-}
-
-/// A map in memory takes everything; there is no way back for it to remember.
-fn take_in(rows: &Memory, stage: &mut Stage) {
-    let _ = rows.apply(stage);
-    let _ = rows.sync(0);
-    stage.clear();
+    pub issues: IntegrityReport,
 }
 
 /// Writes what is whole into an empty database.
-pub(in crate::store) fn rebuild(
+pub(super) fn rebuild(
     rows: Memory,
     acknowledged: Result<u64, StoreError>,
     into: &impl Kv,
-    mut told: Checkup,
-) -> Result<Salvaged, StoreError> {
+    mut report: IntegrityReport,
+) -> Result<Recovered, StoreError> {
     let view = Rows::fresh(rows, Retention::default(), "the damaged store");
     if let (Ok(Some(_)), Err(error @ StoreError::Foreign { .. })) =
         (view.kv.get(&[Family::Meta.byte()]), view.root())
@@ -139,7 +53,7 @@ pub(in crate::store) fn rebuild(
     let last = found.map_or(0, |root| root.group);
     // The root vouches for every head, and the mark for the root; without a mark nobody knows whether
     // the log has its end.
-    let vouched = found.is_some_and(|root| view.heads_digest() == root.digest);
+    let is_whole = found.is_some_and(|root| view.headers_checksum() == root.checksum);
     let (mut ended, mut acknowledged) = (true, acknowledged);
     let marked = view.last_marked().unwrap_or(0);
     if let Some(error) = acknowledged
@@ -151,21 +65,21 @@ pub(in crate::store) fn rebuild(
     }
     if let Err(error) = &acknowledged {
         ended = false;
-        told.note(None, "the mark", error);
+        report.note(None, "the mark", error);
     }
     let acknowledged = acknowledged.unwrap_or(0);
     if let Some(error) = ends_too_early(acknowledged, last) {
         ended = false;
-        told.note(None, "the end of the log", &error);
+        report.note(None, "the end of the log", &error);
     }
-    let mut out = Salvaged {
-        older: !(vouched && ended),
-        wrong: told,
-        ..Salvaged::default()
+    let mut out = Recovered {
+        older: !(is_whole && ended),
+        issues: report,
+        ..Recovered::default()
     };
     let mut writer = Writer::new(Root {
         group: last.max(acknowledged),
-        digest: 0,
+        checksum: 0,
     });
     for run in view.all_runs() {
         if view.rebuild_run(&run, &mut writer, into, &mut out)? {
@@ -175,19 +89,19 @@ pub(in crate::store) fn rebuild(
         }
     }
     view.rebuild_shared(&mut writer, into, &mut out)?;
-    writer.stage_meta(&Meta::current())?;
+    writer.put_meta(&Meta::current())?;
     flush(&mut writer, into, 0)?;
     Ok(out)
 }
 
 fn flush(writer: &mut Writer, into: &impl Kv, above: usize) -> Result<(), KvError> {
-    if writer.stage.len() <= above {
+    if writer.batch.len() <= above {
         return Ok(());
     }
-    into.apply(&writer.stage)?;
+    into.apply(&writer.batch)?;
     into.flush()?;
     into.sync(writer.root.group)?;
-    writer.stage.clear();
+    writer.batch.clear();
     Ok(())
 }
 
@@ -200,7 +114,7 @@ impl Rows<Memory> {
 
     /// What the root's digest is when no head and no workflow is missing or older than it was; the
     /// indexes are what the heads say.
-    fn heads_digest(&self) -> u64 {
+    fn headers_checksum(&self) -> u64 {
         let mut root = Root::default();
         for (key, first) in self.records(prefixed(&[])).flatten() {
             let Some(parsed) = keys::parse(&key) else {
@@ -221,27 +135,29 @@ impl Rows<Memory> {
                 _ => {}
             }
         }
-        root.digest
+        root.checksum
     }
 
     /// Takes away what a run did after its head, when the head is an older one: it goes on from
     /// there, when it is asked to.
     fn cut_after_head(&self, run: &Name) {
-        let Ok(Some((head, _))) = self.stored_head(run) else {
+        let Ok(Some((head, _))) = self.stored_header(run) else {
             return;
         };
-        let mut stage = Stage::default();
+        let mut batch = WriteBatch::default();
         for family in [Family::Snapshot, Family::Changes] {
             let mut prefix = Vec::new();
             keys::of_run(&mut prefix, family, run);
             for (key, _) in self.rows(prefixed(&prefix)).flatten() {
                 let number = keys::parse(&key).and_then(|parsed| parsed.number);
                 if number.is_none_or(|number| number > head.header.revision) {
-                    stage.remove(|out| out.extend_from_slice(&key));
+                    batch.remove(|out| out.extend_from_slice(&key));
                 }
             }
         }
-        take_in(&self.kv, &mut stage);
+        // A map in memory takes everything.
+        let _ = self.kv.apply(&batch);
+        let _ = self.kv.sync(0);
     }
 
     /// Copies a run; false when it cannot go on from what is there.
@@ -250,22 +166,22 @@ impl Rows<Memory> {
         run: &Name,
         writer: &mut Writer,
         into: &impl Kv,
-        out: &mut Salvaged,
+        out: &mut Recovered,
     ) -> Result<bool, StoreError> {
         if out.older {
             self.cut_after_head(run);
         }
-        let read = self.load(run).and_then(|_| self.stored_head(run));
-        let mut head: StoredHead = match read {
+        let read = self.load(run).and_then(|_| self.stored_header(run));
+        let mut head: StoredHeader = match read {
             Ok(Some((head, _))) => head,
             Ok(None) => return Ok(false),
             Err(error) => {
-                out.wrong.note(Some(run), "its head or journal", &error);
+                out.issues.note(Some(run), "its head or journal", &error);
                 return Ok(false);
             }
         };
         if let Err(error) = self.program(head.header.program) {
-            out.wrong.note(Some(run), "its program", &error);
+            out.issues.note(Some(run), "its program", &error);
         }
         for (what, read) in [
             ("its loops", self.loops(run).map(drop)),
@@ -276,25 +192,25 @@ impl Rows<Memory> {
             ("its events", self.history(run, 0, usize::MAX).map(drop)),
         ] {
             if let Err(error) = read {
-                out.wrong.note(Some(run), what, &error);
+                out.issues.note(Some(run), what, &error);
             }
         }
         let Some((first, trimmed)) = self.readable_from(&head) else {
             return Ok(false);
         };
-        let sums = &mut head.sums;
-        if first > sums.first {
-            (sums.first, sums.trimmed) = (first, trimmed);
+        let bounds = &mut head.bounds;
+        if first > bounds.first {
+            (bounds.first, bounds.trimmed) = (first, trimmed);
         }
-        if self.kept(run, sums).is_err() {
-            (sums.kept, sums.kept_bytes) = (0, 0);
+        if self.retained_rows(run, bounds).is_err() {
+            (bounds.retained, bounds.retained_bytes) = (0, 0);
         }
-        let keep_rows = sums.kept_bytes > 0;
+        let keep_rows = bounds.retained_bytes > 0;
         let snapshot = head.header.snapshot;
         self.copy_whole(run, Family::Snapshot, writer, |number| {
             number == Some(snapshot)
         });
-        self.copy_whole(run, Family::Kept, writer, |_| keep_rows);
+        self.copy_whole(run, Family::Retained, writer, |_| keep_rows);
         self.copy_whole(run, Family::Changes, writer, |number| number >= Some(first));
         flush(writer, into, FULL)?;
         let ended = head.header.status.is_final();
@@ -302,14 +218,16 @@ impl Rows<Memory> {
             head.header.placement = Placement::Resting;
             let reason =
                 String::from("the store was repaired, and this run may be older than it was");
-            head.header.labels.insert(PARKED_LABEL.to_owned(), reason);
+            head.header
+                .labels
+                .insert(QUARANTINE_LABEL.to_owned(), reason);
         }
         let mut name = Vec::new();
         if index(head.header.placement, run, &mut name) {
             writer.root.add(codec::crc_of_key(&name));
-            writer.stage.put_key(|key| key.extend_from_slice(&name));
+            writer.batch.put_key(|key| key.extend_from_slice(&name));
         }
-        let put = writer.stage.put(
+        let put = writer.batch.put(
             |key| keys::of_run(key, Family::Header, run),
             |out| codec::encode(out, &head),
         );
@@ -321,10 +239,10 @@ impl Rows<Memory> {
 
     /// From which revision on the records of a run's commits can be read, and the last event before
     /// it; none when the run cannot be loaded from those.
-    fn readable_from(&self, head: &StoredHead) -> Option<(u64, u64)> {
+    fn readable_from(&self, head: &StoredHeader) -> Option<(u64, u64)> {
         let last = head.header.revision;
-        let (mut first, mut trimmed) = (last.saturating_add(1), head.sums.events);
-        let all = (head.sums.first, last);
+        let (mut first, mut trimmed) = (last.saturating_add(1), head.bounds.events);
+        let all = (head.bounds.first, last);
         let run = &head.header.id;
         // What cannot be read ends it, and was told of.
         let _ = self.walk(
@@ -359,7 +277,7 @@ impl Rows<Memory> {
 
     /// Copies a record with its further pieces.
     fn copy_record(&self, key: &[u8], first: &[u8], writer: &mut Writer) {
-        writer.stage.copy(key, first);
+        writer.batch.copy(key, first);
         let further = codec::check(key, first)
             .ok()
             .and_then(|piece| piece.further);
@@ -367,7 +285,7 @@ impl Rows<Memory> {
             let mut name = key.to_vec();
             keys::piece(&mut name, number);
             if let Ok(Some(piece)) = self.kv.get(&name) {
-                writer.stage.copy(&name, &piece);
+                writer.batch.copy(&name, &piece);
             }
         }
     }
@@ -377,7 +295,7 @@ impl Rows<Memory> {
         &self,
         writer: &mut Writer,
         into: &impl Kv,
-        out: &mut Salvaged,
+        out: &mut Recovered,
     ) -> Result<(), StoreError> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         for (key, first) in self.records(all).flatten() {
@@ -385,7 +303,7 @@ impl Rows<Memory> {
             let whole = self.value(&key, &first, |_| Ok(()));
             match (family, whole) {
                 (Some(Family::Program | Family::Workflow), Err(error)) => {
-                    out.wrong.note(None, "a program or workflow", &error);
+                    out.issues.note(None, "a program or workflow", &error);
                 }
                 (Some(family @ (Family::Program | Family::Workflow)), Ok(())) => {
                     self.copy_record(&key, &first, writer);

@@ -1,0 +1,89 @@
+//! Where stores lie in a state directory: how their directories are made, put in the place of another,
+//! and removed when they were never finished. It knows no database.
+
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use nix::unistd::Pid;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The directory of the database inside the state directory.
+pub(super) const DIRECTORY: &str = "store";
+
+/// Whoever makes a directory of a store may use it, and nobody else.
+const PRIVATE: u32 = 0o700;
+
+/// What the directory of a new store is called before it is put in its place, before the number of
+/// the process.
+const FRESH: &str = "store.new-";
+/// Where this process makes a store that is to be put into a state directory. What is left of one by a
+/// process that is gone is removed by the next one that opens the store there.
+pub(super) fn fresh_store(dir: &Path) -> PathBuf {
+    dir.join(format!("{FRESH}{}", Pid::this()))
+}
+
+/// Creates the directories that are missing on the way to `path`, for this user alone; gives those it
+/// created.
+pub(super) fn create_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let missing: Vec<PathBuf> = path
+        .ancestors()
+        .take_while(|directory| *directory != Path::new("") && !directory.exists())
+        .map(Path::to_path_buf)
+        .collect();
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(PRIVATE).create(path)?;
+    Ok(missing)
+}
+
+/// Lets those use the files of a database who may use its directory, and nobody else: the database
+/// makes files as the process makes all of them.
+pub(super) fn keep_private(path: &Path) -> io::Result<()> {
+    let most = fs::metadata(path)?.mode();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let mode = entry.metadata()?.mode();
+        if mode & !most & 0o777 != 0 {
+            fs::set_permissions(entry.path(), Permissions::from_mode(mode & most & 0o777))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes stores that were never finished: this process's, and those of processes that are gone.
+pub(super) fn sweep(dir: &Path, own: &Path) {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let Some(process) = name.and_then(|name| name.strip_prefix(FRESH)) else {
+            continue;
+        };
+        if path == own || !Path::new("/proc").join(process).exists() {
+            // What cannot be removed is in nobody's way.
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Puts each of two directories in the place of the other, in one step.
+pub(super) fn swap(one: &Path, other: &Path) -> io::Result<()> {
+    let how = RenameFlags::RENAME_EXCHANGE;
+    Ok(renameat2(AT_FDCWD, one, AT_FDCWD, other, how)?)
+}
+
+/// Puts the new store in its place, in one step; gives where the old one is, under this name and a
+/// number.
+pub(super) fn exchange(dir: &Path, path: &Path, fresh: &Path, name: &str) -> io::Result<PathBuf> {
+    let mut number = 1_u32;
+    let old = loop {
+        let old = dir.join(format!("{name}-{number}"));
+        if !old.exists() {
+            break old;
+        }
+        number += 1;
+    };
+    swap(path, fresh)?;
+    fs::rename(fresh, &old)?;
+    File::open(dir)?.sync_all()?;
+    Ok(old)
+}
