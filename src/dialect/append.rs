@@ -1,6 +1,7 @@
 //! `appendFile` in all formats: how long each file is after the run's last append is a variable of
 //! the run, so that it is part of the checkpoint. It never looks at a file.
 
+use super::builder::{call, object, text};
 use super::reader::Reader;
 use crate::expression::{Condition, ParseError, Syntax, Template, Value};
 use crate::hir::{Assignment, Call};
@@ -61,31 +62,22 @@ pub(super) fn unknown(variable: &str, path: &Template) -> Result<Condition, Pars
 /// Remembers how long a file is, before the first append to it: what is there is kept for good.
 /// Another spelling of a file that is known is measured too, which changes nothing.
 pub(super) fn measure(variable: &str, path: &Template, span: Span) -> Result<Call, ParseError> {
-    let members = vec![
-        (text("path"), path.clone()),
-        (text("measure"), Template::constant(Value::Bool(true))),
-        (text("files"), files(variable)?),
-    ];
+    let inputs = object([
+        ("path", path.clone()),
+        ("measure", Template::constant(Value::Bool(true))),
+        ("files", files(variable)?),
+    ]);
     Ok(Call {
-        executor: Name::from(EXECUTOR),
-        inputs: Template::object(members),
-        attempt_timeout: None,
         then: vec![measured(variable, span)?],
+        ..call(EXECUTOR, inputs)
     })
 }
 
 /// Puts the files that the run wrote anew in the place of the old ones.
 pub(super) fn put(variable: &str) -> Result<Call, ParseError> {
-    let members = vec![
-        (text("put"), Template::constant(Value::Bool(true))),
-        (text("files"), files(variable)?),
-    ];
-    Ok(Call {
-        executor: Name::from(EXECUTOR),
-        inputs: Template::object(members),
-        attempt_timeout: None,
-        then: Vec::new(),
-    })
+    let put = Template::constant(Value::Bool(true));
+    let inputs = object([("put", put), ("files", files(variable)?)]);
+    Ok(call(EXECUTOR, inputs))
 }
 
 /// The files that a run writes anew, each with the one where its rows are until the run has
@@ -120,13 +112,9 @@ pub(super) fn remember(variable: &str, span: Span) -> Result<Assignment, ParseEr
     let in_order = Template::call("equals", vec![jinja(&last)?, knew])?;
     let told = jinja("{{ result.get('files') }}")?;
     let all = Template::call("union", vec![files(variable)?, told])?;
-    let fault = Template::call("int", vec![Template::constant(Value::text(AT_ONCE))])?;
+    let fault = Template::call("int", vec![text(AT_ONCE)])?;
     let value = Template::call("if", vec![in_order, all, fault])?;
     Ok(set(variable, value, span))
-}
-
-fn text(text: &str) -> Template {
-    Template::constant(Value::text(text))
 }
 
 fn jinja(text: &str) -> Result<Template, ParseError> {

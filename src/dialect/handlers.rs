@@ -11,12 +11,7 @@ impl Reader<'_> {
             "for example {}: {{ processor: {{ url: \"http://127.0.0.1:8080/process\" }} }}",
             entry.key
         );
-        let Some(entries) = entry.value.entries() else {
-            let what = format!("`{}`", entry.key);
-            self.wrong_type(&entry.value, &what, "a map", hint);
-            return Vec::new();
-        };
-        entries
+        self.map(entry, &hint)
             .iter()
             .filter_map(|entry| self.handler_entry(entry, &hint))
             .collect()

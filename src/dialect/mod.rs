@@ -2,6 +2,7 @@
 //! the program, the machine or another dialect. This file only tells them apart.
 
 mod append;
+mod builder;
 mod canvas;
 mod checks;
 mod duration;
@@ -16,9 +17,9 @@ mod words;
 pub use append::replacements;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
-use crate::expression::sharing;
+use crate::expression::{TableFormat, sharing};
 use crate::hir::Workflow;
-use crate::model::Dialect;
+use crate::model::{Dialect, Status};
 use crate::source::{self, Bundle, Node, Span};
 use std::time::Duration;
 
@@ -237,6 +238,16 @@ fn looks_like(node: &Node) -> Option<Dialect> {
     let loom = node.get("actions").is_some() || node.get("type").is_some();
     loom.then_some(Dialect::Loom)
 }
+
+/// What a run may end as where an action ends it.
+const ENDS: [(&str, Status); 3] = [
+    ("Succeeded", Status::Succeeded),
+    ("Failed", Status::Failed),
+    ("Cancelled", Status::Cancelled),
+];
+
+/// The formats of a table.
+const TABLES: [(&str, TableFormat); 2] = [("CSV", TableFormat::Csv), ("HTML", TableFormat::Html)];
 
 /// A file's name without directories and ending.
 fn stem(path: &str) -> String {

@@ -1,7 +1,7 @@
 //! What every dialect needs to read a tree: maps whose unknown keys are reported, templates and
 //! conditions whose mistakes get a place inside their text. It never stops at the first mistake.
 
-use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean, nearest};
 use crate::expression::{Condition, ParseError, Reference, Syntax, Template, Value, is_full};
 use crate::hir::Script;
 use crate::model::Name;
@@ -103,6 +103,66 @@ impl<'a> Reader<'a> {
             self.wrong_type(&entry.value, &format!("`{}`", entry.key), "text", hint);
         }
         text
+    }
+
+    /// What a word of a file stands for; `wrong` is said of one that stands for nothing.
+    pub fn choice<T: Copy>(
+        &mut self,
+        entry: &Entry,
+        known: &[(&str, T)],
+        wrong: impl FnOnce(&str) -> String,
+    ) -> Option<T> {
+        self.choice_as("unknown-value", entry, known, wrong)
+    }
+
+    /// The same with a code of its own.
+    pub fn choice_as<T: Copy>(
+        &mut self,
+        code: &'static str,
+        entry: &Entry,
+        known: &[(&str, T)],
+        wrong: impl FnOnce(&str) -> String,
+    ) -> Option<T> {
+        let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+        let hint = words.join(", ");
+        let text = self.text(entry, &hint)?;
+        let found = known
+            .iter()
+            .find(|(word, _)| word.eq_ignore_ascii_case(text));
+        if found.is_none() {
+            let hint = did_you_mean(text, words).unwrap_or(hint);
+            self.error(code, entry.value.span, wrong(text), hint);
+        }
+        found.map(|(_, meant)| *meant)
+    }
+
+    /// The items of a list.
+    pub fn list<'n>(&mut self, entry: &'n Entry, hint: &str) -> Option<&'n [Node]> {
+        if let Kind::Array(items) = &entry.value.kind {
+            return Some(items);
+        }
+        self.wrong_type(&entry.value, &format!("`{}`", entry.key), "a list", hint);
+        None
+    }
+
+    /// The items of a list that may be left out, or null.
+    pub fn items<'n>(&mut self, entry: Option<&'n Entry>, hint: &str) -> Option<&'n [Node]> {
+        let entry = entry.filter(|entry| !matches!(entry.value.kind, Kind::Null));
+        self.list(entry?, hint)
+    }
+
+    /// Whether a value is a template that has to be computed.
+    pub fn is_computed(&mut self, node: &Node) -> bool {
+        node.as_str().is_some() && self.template(node).as_constant().is_none()
+    }
+
+    /// The entries of a map; none of what is no map.
+    pub fn map<'n>(&mut self, entry: &'n Entry, hint: &str) -> &'n [Entry] {
+        let entries = entry.value.entries();
+        if entries.is_none() {
+            self.wrong_type(&entry.value, &format!("`{}`", entry.key), "a map", hint);
+        }
+        entries.unwrap_or_default()
     }
 
     /// The map of a node.

@@ -3,7 +3,6 @@
 use super::Canvas;
 use super::node::{Body, Reading, open};
 use super::tree::{Agent, Ports, Shell, Socket, Text, What};
-use crate::diagnostic::nearest;
 use crate::dialect::checks;
 use crate::dialect::reader::{Fields, constant, keep};
 use crate::expression::{Object, PortKind, Template, Value};
@@ -62,13 +61,11 @@ const SHELL_OUTPUTS: [(&str, PortKind); 3] = [
 impl Canvas<'_> {
     pub(super) fn agent(&mut self, node: &mut Reading<'_>) -> Body {
         let hint = "runner: openai, or the name of a command under `runners`";
-        let runner = node.data.need(&mut self.reader, "runner", node.span, hint);
-        let runner = runner.and_then(|entry| self.reader.text(entry, hint));
-        let prompt = node
-            .data
-            .need(&mut self.reader, "prompt", node.span, PROMPT);
+        let runner = node.data.need(self, "runner", node.span, hint);
+        let runner = runner.and_then(|entry| self.text(entry, hint));
+        let prompt = node.data.need(self, "prompt", node.span, PROMPT);
         let prompt = prompt.and_then(|entry| self.template_text(entry, PROMPT));
-        let session = node.data.some(&mut self.reader, "session");
+        let session = node.data.some(self, "session");
         let asks = session.is_some_and(|entry| self.flag(entry));
         let mut options = Vec::new();
         if runner == Some(OPENAI) {
@@ -78,8 +75,7 @@ impl Canvas<'_> {
                     node.id
                 );
                 let hint = "sessions are those of runners; leave `session` out";
-                self.reader
-                    .error("no-session", entry.value.span, what, hint);
+                self.error("no-session", entry.value.span, what, hint);
             }
             options = self.renamed(&mut node.data, &OPTIONS);
         }
@@ -103,22 +99,20 @@ impl Canvas<'_> {
     pub(super) fn shell(&mut self, node: &mut Reading<'_>) -> Body {
         let script = node.data.get("script");
         let commands = node.data.get("commands");
-        let cwd = node.data.some(&mut self.reader, "cwd");
+        let cwd = node.data.some(self, "cwd");
         let cwd = cwd.and_then(|entry| self.template_text(entry, "cwd: build"));
-        let fails = node.data.some(&mut self.reader, "failOnError");
+        let fails = node.data.some(self, "failOnError");
         let fails = fails.map(|entry| self.flag(entry));
         let script = match (script, commands) {
             (Some(script), None) => self.template_text(script, SCRIPT),
             (None, Some(commands)) => self.commands(commands),
             (Some(_), Some(commands)) => {
                 let what = format!("`{}` has either `script` or `commands`", node.id);
-                self.reader
-                    .error("conflict", commands.key_span, what, SCRIPT);
+                self.error("conflict", commands.key_span, what, SCRIPT);
                 None
             }
             (None, None) => {
-                node.data
-                    .need(&mut self.reader, "script", node.span, SCRIPT);
+                node.data.need(self, "script", node.span, SCRIPT);
                 None
             }
         };
@@ -138,7 +132,7 @@ impl Canvas<'_> {
         let items = match &entry.value.kind {
             Kind::Array(items) if !items.is_empty() => items,
             _ => {
-                self.reader.wrong_type(
+                self.wrong_type(
                     &entry.value,
                     "`commands`",
                     "a list of at least one command",
@@ -154,7 +148,7 @@ impl Canvas<'_> {
         let mut lines = vec![Template::constant("set -e".into())];
         for item in items {
             if item.as_str().is_none() {
-                self.reader.wrong_type(item, "a command", "text", SCRIPT);
+                self.wrong_type(item, "a command", "text", SCRIPT);
                 continue;
             }
             let line = self.rendered(item);
@@ -167,28 +161,19 @@ impl Canvas<'_> {
     }
 
     pub(super) fn function(&mut self, node: &mut Reading<'_>) -> Body {
-        let languages = ["lua", "python"];
-        let hint = "language: lua, or python";
-        let language = match node.data.some(&mut self.reader, "language") {
+        let languages = ["lua", "python"].map(|word| (word, word));
+        let language = match node.data.some(self, "language") {
             None => Some("lua"),
-            Some(entry) => self.reader.text(entry, hint).and_then(|text| {
-                let found = languages.into_iter().find(|known| *known == text);
-                if found.is_none() {
-                    let what = format!("a function is not written in `{text}`");
-                    let hint = nearest(text, languages)
-                        .map_or_else(|| hint.to_owned(), |near| format!("did you mean `{near}`?"));
-                    self.reader
-                        .error("unknown-value", entry.value.span, what, hint);
-                }
-                found
+            Some(entry) => self.choice(entry, &languages, |text| {
+                format!("a function is not written in `{text}`")
             }),
         };
         let hint = "code: return { sum = inputs.a + inputs.b }";
-        let code = node.data.need(&mut self.reader, "code", node.span, hint);
-        let code = code.and_then(|entry| Some((entry, self.reader.text(entry, hint)?)));
+        let code = node.data.need(self, "code", node.span, hint);
+        let code = code.and_then(|entry| Some((entry, self.text(entry, hint)?)));
         if let (Some(language), Some((entry, text))) = (language, code) {
-            checks::data_in_code(&mut self.reader, language, "inputs", &entry.value, false);
-            let script = self.reader.script(language, &entry.value, text);
+            checks::data_in_code(self, language, "inputs", &entry.value, false);
+            let script = self.script(language, &entry.value, text);
             // A file that is named twice is read twice.
             keep(&mut self.whole.scripts, script);
         }
@@ -210,7 +195,7 @@ impl Canvas<'_> {
         let inputs = self.renamed(&mut node.data, &HTTP);
         let url = inputs.iter().any(|(key, _)| *key == "uri");
         if !url {
-            node.data.need(&mut self.reader, "url", node.span, hint);
+            node.data.need(self, "url", node.span, hint);
         }
         let mut outputs = node.outputs.take().unwrap_or_default();
         self.also(&mut outputs, &HTTP_OUTPUTS, node);
@@ -224,7 +209,7 @@ impl Canvas<'_> {
         let hint = "for example value: 3";
         let entry = node.data.get("value");
         if entry.is_none() {
-            node.data.need(&mut self.reader, "value", node.span, hint);
+            node.data.need(self, "value", node.span, hint);
         }
         let outputs = node
             .outputs
@@ -246,8 +231,7 @@ impl Canvas<'_> {
                     }
                     Err(mistake) => {
                         let hint = "change the value, or the type of the output";
-                        self.reader
-                            .error("type-mismatch", entry.value.span, mistake, hint);
+                        self.error("type-mismatch", entry.value.span, mistake, hint);
                     }
                 }
             }
@@ -261,7 +245,7 @@ impl Canvas<'_> {
 
     /// Text that is rendered.
     pub(super) fn template_text(&mut self, entry: &Entry, hint: &str) -> Option<Text> {
-        self.reader.text(entry, hint)?;
+        self.text(entry, hint)?;
         Some(self.rendered(&entry.value))
     }
 
@@ -273,17 +257,17 @@ impl Canvas<'_> {
     ) -> Vec<(&'static str, Text)> {
         let mut found: Vec<(&'static str, Text)> = Vec::new();
         for (key, name) in names {
-            let Some(entry) = data.some(&mut self.reader, key) else {
+            let Some(entry) = data.some(self, key) else {
                 continue;
             };
             if found.iter().any(|(known, _)| known == name) {
                 let what = format!("`{key}` repeats what another key says");
                 let hint = "leave one of them out";
-                self.reader.error("conflict", entry.key_span, what, hint);
+                self.error("conflict", entry.key_span, what, hint);
                 continue;
             }
             if *name == "authentication" {
-                checks::authentication(&mut self.reader, &entry.value);
+                checks::authentication(self, &entry.value);
             }
             found.push((name, self.rendered(&entry.value)));
         }

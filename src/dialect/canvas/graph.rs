@@ -42,7 +42,7 @@ impl Canvas<'_> {
     /// A workflow with its nodes and edges.
     pub(super) fn graph(&mut self, node: &source::Node, what: &str) -> Option<Graph> {
         let hint = "a map with nodes and edges";
-        let mut fields = self.reader.fields(node, what, hint)?;
+        let mut fields = self.fields(node, what, hint)?;
         fields.allow(&[
             "dialect",
             "id",
@@ -56,39 +56,36 @@ impl Canvas<'_> {
             "updatedAt",
             "tags",
         ]);
-        let name = fields.some(&mut self.reader, "name");
+        let name = fields.some(self, "name");
         if let Some(entry) = name
-            && let Some(name) = self.reader.text(entry, "for example name: code-review")
+            && let Some(name) = self.text(entry, "for example name: code-review")
             && self.whole.depth == 0
         {
             self.whole.name = Name::from(name);
         }
-        if let Some(entry) = fields.some(&mut self.reader, "runners") {
-            let runners = self.reader.handlers(entry);
+        if let Some(entry) = fields.some(self, "runners") {
+            let runners = self.handlers(entry);
             self.whole.runners.extend(runners);
         }
         let mut graph = Graph::at(node.span);
-        if let Some(entry) = fields.need(&mut self.reader, "nodes", node.span, NODES) {
+        if let Some(entry) = fields.need(self, "nodes", node.span, NODES) {
             self.nodes(entry, &mut graph);
         }
         if let Some(entry) = fields.get("edges") {
             self.edges(entry, &mut graph);
         }
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         self.refuse_circles(&mut graph);
         Some(graph)
     }
 
     fn nodes(&mut self, entry: &Entry, graph: &mut Graph) {
-        let Kind::Array(items) = &entry.value.kind else {
-            self.reader
-                .wrong_type(&entry.value, "`nodes`", "a list", NODES);
+        let Some(items) = self.list(entry, NODES) else {
             return;
         };
         if items.is_empty() {
             let what = "there is no node in `nodes`";
-            self.reader
-                .error("empty-workflow", entry.key_span, what, NODES);
+            self.error("empty-workflow", entry.key_span, what, NODES);
         }
         let mut seen: HashMap<String, Span> = HashMap::new();
         for item in items {
@@ -96,7 +93,7 @@ impl Canvas<'_> {
             if self.whole.nodes > MAX_NODES {
                 let what = format!("a workflow has {MAX_NODES} nodes at most");
                 let hint = "nodes of inner workflows count as often as they are used";
-                self.reader.error("too-many-nodes", item.span, what, hint);
+                self.error("too-many-nodes", item.span, what, hint);
                 return;
             }
             let Some(node) = self.node(item) else {
@@ -106,7 +103,7 @@ impl Canvas<'_> {
                 let line = first.line;
                 let what = format!("a node `{}` exists already, at line {line}", node.id);
                 let hint = "ids are compared without case, and each is there once";
-                self.reader.error("duplicate-name", node.span, what, hint);
+                self.error("duplicate-name", node.span, what, hint);
                 continue;
             }
             graph.nodes.push(node);
@@ -116,14 +113,8 @@ impl Canvas<'_> {
     // ── edges ───────────────────────────────────────────────────────────────────────────────
 
     fn edges(&mut self, entry: &Entry, graph: &mut Graph) {
-        let items = match &entry.value.kind {
-            Kind::Array(items) => items,
-            Kind::Null => return,
-            _ => {
-                self.reader
-                    .wrong_type(&entry.value, "`edges`", "a list", EDGE);
-                return;
-            }
+        let Some(items) = self.items(Some(entry), EDGE) else {
+            return;
         };
         let index: HashMap<Name, usize> = graph
             .nodes
@@ -134,7 +125,7 @@ impl Canvas<'_> {
         let mut fed: HashMap<(usize, Name), Span> = HashMap::new();
         let mut edges = Vec::with_capacity(items.len());
         for item in items {
-            let Some(mut fields) = self.reader.fields(item, "an edge", EDGE) else {
+            let Some(mut fields) = self.fields(item, "an edge", EDGE) else {
                 continue;
             };
             fields.allow(&DRAWING);
@@ -142,7 +133,7 @@ impl Canvas<'_> {
             let to = self.end(&mut fields, "target", item.span, graph, &index);
             let output = self.handle(&mut fields, "sourceHandle", Side::Output);
             let input = self.handle(&mut fields, "targetHandle", Side::Input);
-            fields.finish(&mut self.reader);
+            fields.finish(self);
             let (Some((from, span)), Some((to, _))) = (from, to) else {
                 continue;
             };
@@ -164,7 +155,7 @@ impl Canvas<'_> {
                         );
                         let hint =
                             "an input has one value: give the other edge an input of its own";
-                        self.reader.error("two-values", input.1, what, hint);
+                        self.error("two-values", input.1, what, hint);
                         continue;
                     }
                     self.must_fit(graph, (from, &output.0), (to, &input.0), input.1);
@@ -173,7 +164,7 @@ impl Canvas<'_> {
                 (None, None) => None,
                 _ => {
                     let what = "an edge names both its ports, or none of them";
-                    self.reader.error("missing-key", span, what, EDGE);
+                    self.error("missing-key", span, what, EDGE);
                     continue;
                 }
             };
@@ -196,8 +187,8 @@ impl Canvas<'_> {
         graph: &Graph,
         index: &HashMap<Name, usize>,
     ) -> Option<(usize, Span)> {
-        let entry = fields.need(&mut self.reader, key, span, EDGE)?;
-        let id = self.reader.text(entry, EDGE)?;
+        let entry = fields.need(self, key, span, EDGE)?;
+        let id = self.text(entry, EDGE)?;
         let found = index.get(id).copied();
         if found.is_none() {
             self.unknown_node(graph, id, entry.value.span);
@@ -216,15 +207,14 @@ impl Canvas<'_> {
         let Some(entry) = given.filter(|entry| !matches!(entry.value.kind, Kind::Null)) else {
             return Ok(None);
         };
-        let text = self.reader.text(entry, EDGE).ok_or(Refused)?;
+        let text = self.text(entry, EDGE).ok_or(Refused)?;
         let name = match text.split_once(':') {
             None => text,
             Some((word, name)) if word == side.word() => name,
             Some(_) => {
                 let word = side.word();
                 let what = format!("`{key}` names an {word}, as `{word}:name`");
-                self.reader
-                    .error("bad-handle", entry.value.span, what, EDGE);
+                self.error("bad-handle", entry.value.span, what, EDGE);
                 return Err(Refused);
             }
         };
@@ -234,7 +224,7 @@ impl Canvas<'_> {
     pub(super) fn unknown_node(&mut self, graph: &Graph, id: &str, span: Span) {
         let known = graph.nodes.iter().map(|node| &*node.id);
         let what = format!("there is no node `{id}` here");
-        self.reader.error_with("unknown-node", span, what, || {
+        self.error_with("unknown-node", span, what, || {
             nearest(id, known.clone()).map_or_else(
                 || {
                     format!(
@@ -273,7 +263,7 @@ impl Canvas<'_> {
             }
             None => format!("its {word}s are: {}", listed(&known)),
         };
-        self.reader.error("unknown-port", span, what, hint);
+        self.error("unknown-port", span, what, hint);
         None
     }
 
@@ -299,7 +289,7 @@ impl Canvas<'_> {
             && let Err(mistake) = target.port.accept(value)
         {
             let hint = "change the constant, or the type of the input";
-            self.reader.error("type-mismatch", span, mistake, hint);
+            self.error("type-mismatch", span, mistake, hint);
             return;
         }
         let kind = from.outputs.kind(output);
@@ -310,7 +300,7 @@ impl Canvas<'_> {
                 from.id, target.port.shown
             );
             let hint = "give both the same type, or put a function between them";
-            self.reader.error("type-mismatch", span, what, hint);
+            self.error("type-mismatch", span, what, hint);
         }
     }
 
@@ -336,8 +326,7 @@ impl Canvas<'_> {
             .max();
         let what = format!("the edges lead round in a circle: {}", names.join(" → "));
         let hint = "a graph has no circles: put these nodes into a node of type loop";
-        self.reader
-            .error("cycle", span.unwrap_or(graph.span), what, hint);
+        self.error("cycle", span.unwrap_or(graph.span), what, hint);
         graph.connect(Vec::new());
     }
 
@@ -356,8 +345,7 @@ impl Canvas<'_> {
         let hint = "inlineWorkflow: { nodes: […], edges: […] }, or workflowRef: inner.yaml";
         if self.whole.depth >= MAX_DEPTH {
             let what = format!("inner workflows lie deeper than {MAX_DEPTH} in each other");
-            self.reader
-                .error("too-deep", span, what, "put the nodes side by side");
+            self.error("too-deep", span, what, "put the nodes side by side");
             return None;
         }
         self.whole.depth += 1;
@@ -367,12 +355,12 @@ impl Canvas<'_> {
             (None, Some(inline)) => self.graph(&inline.value, &what),
             (Some(_), Some(inline)) => {
                 let what = format!("`{id}` has either `workflowRef` or `inlineWorkflow`");
-                self.reader.error("conflict", inline.key_span, what, hint);
+                self.error("conflict", inline.key_span, what, hint);
                 None
             }
             (None, None) => {
                 let what = format!("`{id}` has no inner workflow");
-                self.reader.error("missing-key", span, what, hint);
+                self.error("missing-key", span, what, hint);
                 None
             }
         };
@@ -382,14 +370,14 @@ impl Canvas<'_> {
 
     fn named(&mut self, entry: &Entry, what: &str) -> Option<Graph> {
         let hint = "a path from this file's folder: inner.yaml, parts/inner.yaml";
-        let path = self.reader.text(entry, hint)?;
+        let path = self.text(entry, hint)?;
         let span = entry.value.span;
         let bundle = self.bundle;
         let found = bundle.beside(span.file, path);
         let found = found.and_then(|path| bundle.named(&path));
         let Some((index, file)) = found.and_then(|index| Some((index, bundle.file(index)?))) else {
             let what = format!("`{path}` is not among the files of this workflow");
-            self.reader.error(MISSING_FILE, span, what, hint);
+            self.error(MISSING_FILE, span, what, hint);
             return None;
         };
         if let Some(at) = self.whole.chain.iter().position(|file| *file == index) {
@@ -399,7 +387,7 @@ impl Canvas<'_> {
             let names: Vec<&str> = names.collect();
             let what = format!("workflows contain each other: {}", names.join(" → "));
             let hint = "a workflow cannot be inside of itself: repeat with a node of type loop";
-            self.reader.error("workflow-cycle", span, what, hint);
+            self.error("workflow-cycle", span, what, hint);
             return None;
         }
         let node = match self.whole.parsed.get(&index) {
@@ -407,7 +395,7 @@ impl Canvas<'_> {
             None => {
                 let (node, mistakes) = source::parse(bundle, index);
                 let mistakes = mistakes.into_iter().map(Diagnostic::from);
-                self.reader.diagnostics.extend(mistakes);
+                self.diagnostics.extend(mistakes);
                 let node = node.map(Rc::new);
                 self.whole.parsed.insert(index, node.clone());
                 node

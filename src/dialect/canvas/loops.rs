@@ -40,14 +40,13 @@ impl Canvas<'_> {
     pub(super) fn map(&mut self, node: &mut Reading<'_>) -> Body {
         let count = self.count(&mut node.data);
         let hint = "over: items, an input of this node that takes a list";
-        let over = node.data.need(&mut self.reader, "over", node.span, hint);
+        let over = node.data.need(self, "over", node.span, hint);
         let over = over.and_then(|entry| self.over(entry, node, hint));
         let concurrency = self.concurrency(&mut node.data);
         if let Some(entry) = node.data.get("continueWhile") {
             let what = "the items of a map run side by side: none waits for the one before it";
             let hint = "use a node of type loop, or breakWhen";
-            self.reader
-                .error("no-condition", entry.key_span, what, hint);
+            self.error("no-condition", entry.key_span, what, hint);
         }
         let over = over.map_or_else(|| Name::from(""), Name::from);
         self.repeated(node, count, None, None, Some((over, concurrency)))
@@ -80,7 +79,7 @@ impl Canvas<'_> {
             Some(_) => None,
             None => self.continue_while(node, &inner),
         };
-        let leave = node.data.some(&mut self.reader, "breakWhen");
+        let leave = node.data.some(self, "breakWhen");
         let leave = leave.and_then(|entry| self.test(entry, &inner));
         let around = Around {
             id: node.id.clone(),
@@ -111,7 +110,7 @@ impl Canvas<'_> {
     // ── limits ──────────────────────────────────────────────────────────────────────────────
 
     fn count(&mut self, data: &mut Fields<'_>) -> Option<Text> {
-        let entry = data.some(&mut self.reader, "maxIterations")?;
+        let entry = data.some(self, "maxIterations")?;
         let value = &entry.value;
         let hint = "how many iterations at most: a whole number from 1, or a template";
         match value.kind {
@@ -120,25 +119,23 @@ impl Canvas<'_> {
                 let wanted = u64::try_from(count).unwrap_or(0);
                 if wanted == 0 {
                     let what = format!("a loop cannot have {count} iterations at most");
-                    self.reader.error("out-of-range", value.span, what, hint);
+                    self.error("out-of-range", value.span, what, hint);
                 } else if wanted > cap {
                     let what = format!("{count} iterations are more than the cap of {cap}");
                     let hint = "lower it, or raise the cap with --max-count (WINDLASS_MAX_COUNT)";
-                    self.reader.error("over-cap", value.span, what, hint);
+                    self.error("over-cap", value.span, what, hint);
                 }
                 Some(self.rendered(value))
             }
             Kind::String(_) => {
                 let text = self.rendered(value);
                 if text.template.as_constant().is_some() {
-                    self.reader
-                        .wrong_type(value, "`maxIterations`", "a whole number", hint);
+                    self.wrong_type(value, "`maxIterations`", "a whole number", hint);
                 }
                 Some(text)
             }
             _ => {
-                self.reader
-                    .wrong_type(value, "`maxIterations`", "a whole number", hint);
+                self.wrong_type(value, "`maxIterations`", "a whole number", hint);
                 None
             }
         }
@@ -157,13 +154,12 @@ impl Canvas<'_> {
                     format_duration(self.whole.max_timeout)
                 );
                 let hint = "lower it, or raise the cap with --max-timeout (WINDLASS_MAX_TIMEOUT)";
-                self.reader.error("over-cap", entry.value.span, what, hint);
+                self.error("over-cap", entry.value.span, what, hint);
             }
             Some(known) if known.is_zero() => {
                 let what = "a loop with no time at all never runs";
                 let hint = "give at least PT1S";
-                self.reader
-                    .error("out-of-range", entry.value.span, what, hint);
+                self.error("out-of-range", entry.value.span, what, hint);
             }
             _ => {}
         }
@@ -171,27 +167,26 @@ impl Canvas<'_> {
     }
 
     fn over<'n>(&mut self, entry: &'n Entry, node: &Reading<'_>, hint: &str) -> Option<&'n str> {
-        let name = self.reader.text(entry, hint)?;
+        let name = self.text(entry, hint)?;
         let inputs: &[Socket] = node.inputs.as_deref().unwrap_or_default();
         let span = entry.value.span;
         let Some(socket) = inputs.iter().find(|socket| *socket.port.name == *name) else {
             let what = format!("`{}` has no input `{name}`", node.id);
             let hint = nearest(name, inputs.iter().map(|socket| &*socket.port.name))
                 .map_or_else(|| hint.to_owned(), |near| format!("did you mean `{near}`?"));
-            self.reader.error("unknown-port", span, what, hint);
+            self.error("unknown-port", span, what, hint);
             return None;
         };
         if !matches!(socket.port.kind, PortKind::Json | PortKind::Any) {
             let kind = socket.port.kind.as_str();
             let what = format!("{} is a {kind}: it never is a list", socket.port.shown);
-            self.reader
-                .error("type-mismatch", span, what, "give it the type json");
+            self.error("type-mismatch", span, what, "give it the type json");
         }
         Some(name)
     }
 
     fn concurrency(&mut self, data: &mut Fields<'_>) -> u32 {
-        let Some(entry) = data.some(&mut self.reader, "concurrency") else {
+        let Some(entry) = data.some(self, "concurrency") else {
             return CONCURRENCY;
         };
         let given = match entry.value.kind {
@@ -204,11 +199,11 @@ impl Canvas<'_> {
             match value.kind {
                 Kind::Int(given) => {
                     let what = format!("{given} items at a time are none, or too many");
-                    self.reader.error("out-of-range", value.span, what, hint);
+                    self.error("out-of-range", value.span, what, hint);
                 }
                 _ => {
                     let what = "`concurrency`";
-                    self.reader.wrong_type(value, what, "a whole number", hint);
+                    self.wrong_type(value, what, "a whole number", hint);
                 }
             }
             CONCURRENCY
@@ -220,10 +215,8 @@ impl Canvas<'_> {
     fn continue_while(&mut self, node: &mut Reading<'_>, inner: &Graph) -> Option<Test> {
         let entry = match node.data.get("breakWhen") {
             // A loop that is left by a break needs no other condition.
-            Some(_) => node.data.some(&mut self.reader, "continueWhile"),
-            None => node
-                .data
-                .need(&mut self.reader, "continueWhile", node.span, TEST),
+            Some(_) => node.data.some(self, "continueWhile"),
+            None => node.data.need(self, "continueWhile", node.span, TEST),
         };
         self.test(entry?, inner)
     }
@@ -231,17 +224,17 @@ impl Canvas<'_> {
     /// `{output: node.port, operator, value}`.
     fn test(&mut self, entry: &Entry, inner: &Graph) -> Option<Test> {
         let what = format!("`{}`", entry.key);
-        let mut fields = self.reader.fields(&entry.value, &what, TEST)?;
-        let output = fields.need(&mut self.reader, "output", entry.key_span, TEST);
-        let operator = fields.need(&mut self.reader, "operator", entry.key_span, TEST);
+        let mut fields = self.fields(&entry.value, &what, TEST)?;
+        let output = fields.need(self, "output", entry.key_span, TEST);
+        let operator = fields.need(self, "operator", entry.key_span, TEST);
         let value = fields.get("value");
         if value.is_none() {
-            fields.need(&mut self.reader, "value", entry.key_span, TEST);
+            fields.need(self, "value", entry.key_span, TEST);
         }
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         let comparison = operator.and_then(|operator| self.comparison(operator));
         let (output, value) = (output?, value?);
-        let text = self.reader.text(output, TEST)?;
+        let text = self.text(output, TEST)?;
         let at = self.place(text, output.value.span, inner)?;
         let comparison = comparison?;
         let kind = inner
@@ -251,8 +244,7 @@ impl Canvas<'_> {
         if comparison.orders() && kind == PortKind::Boolean {
             let what = format!("`{text}` is true or false, which have no order");
             let hint = "compare it with == or !=";
-            self.reader
-                .error("type-mismatch", entry.value.span, what, hint);
+            self.error("type-mismatch", entry.value.span, what, hint);
             return None;
         }
         let given = constant(&value.value);
@@ -267,8 +259,7 @@ impl Canvas<'_> {
                 given.to_json()
             );
             let hint = "compare it with a value of its type";
-            self.reader
-                .error("type-mismatch", value.value.span, what, hint);
+            self.error("type-mismatch", value.value.span, what, hint);
             return None;
         };
         Some(Test {
@@ -281,16 +272,8 @@ impl Canvas<'_> {
     }
 
     fn comparison(&mut self, entry: &Entry) -> Option<Comparison> {
-        let signs = Comparison::ALL.map(Comparison::as_str).join(" ");
-        let hint = format!("one of {signs}");
-        let text = self.reader.text(entry, &hint)?;
-        let found = Comparison::ALL.into_iter().find(|one| one.as_str() == text);
-        if found.is_none() {
-            let what = format!("`{text}` compares nothing");
-            self.reader
-                .error("unknown-value", entry.value.span, what, hint);
-        }
-        found
+        let known = Comparison::ALL.map(|one| (one.as_str(), one));
+        self.choice(entry, &known, |text| format!("`{text}` compares nothing"))
     }
 
     /// The output that `node.port` names.
@@ -311,7 +294,7 @@ impl Canvas<'_> {
             }
             (None, None) => {
                 let what = format!("`{text}` names no output of an inner node");
-                self.reader.error(
+                self.error(
                     "unknown-port",
                     span,
                     what,

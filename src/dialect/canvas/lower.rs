@@ -4,6 +4,7 @@ use super::lower_node::read_codes;
 use super::scope::Scope;
 use super::tree::{Graph, Socket, What};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::dialect::builder::step;
 use crate::expression::{Condition, Port, PortKind, Template, Value, Wire};
 use crate::hir::{After, DagStep, Step, StepKind};
 use crate::model::{Input, InputKind, Link, LinkKind, Name, Status};
@@ -104,17 +105,11 @@ impl Lowerer<'_> {
             let timeout = timeout.map(|text| scope.text(text, self.diagnostics));
             let leave = around.leave.as_ref().filter(|(at, _)| *at == index);
             let step = Step {
-                name: node.step.clone(),
-                label: Name::from(node.kind),
                 title: node.title.clone(),
-                anonymous: false,
-                kind: made.kind,
                 output: made.output,
-                retry: None,
                 timeout,
                 break_when: leave.map(|(_, when)| when.clone()),
-                continue_when: None,
-                span: node.span,
+                ..step(node.step.clone(), node.kind, made.kind, node.span)
             };
             let after = predecessors(graph, index);
             steps.push(DagStep { step, after });

@@ -5,9 +5,10 @@ use super::lower::{Around, Given, Lowerer, Made, Mapped};
 use super::lower_node::result;
 use super::scope::{Scope, object};
 use super::tree::{LoopNode, Mapping, Node, Origin, Place, Test, When};
-use crate::expression::{Condition, Syntax, Template, Value, Wire};
+use crate::dialect::builder::{expression, looped};
+use crate::expression::{Condition, Template, Value, Wire};
 use crate::hir::{Block, ForEach, Keep, Loop, StepKind};
-use crate::model::{LinkKind, Name, OnLimit, Take, Test as Looks};
+use crate::model::{LinkKind, Name, OnLimit, Take};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 impl Lowerer<'_> {
@@ -63,27 +64,20 @@ impl Lowerer<'_> {
         let (delay, timeout) = (timed(&repeated.delay), timed(&repeated.timeout));
         let go_on = repeated.go_on.as_ref();
         let stop_when = go_on.and_then(|test| self.condition(repeated, test));
+        let negated = stop_when.is_some();
+        let stop_when = stop_when.map_or_else(Condition::never, Condition::negated);
+        let count = count.unwrap_or_else(|| Template::constant(1_i64.into()));
+        let count = Template::wire(Wire::Checked(checks, count));
+        // The outputs are those of the last iteration that succeeded; the history has a warning
+        // when the limit is reached, and the loop's `status` says so.
         let spec = Loop {
-            name: None,
-            test: Looks::After,
-            negated: stop_when.is_some(),
-            stop_when: stop_when.map_or_else(Condition::never, Condition::negated),
+            negated,
             condition_text: go_on.map(|test| test.text.clone()).unwrap_or_default(),
-            count: Template::wire(Wire::Checked(
-                checks,
-                count.unwrap_or_else(|| Template::constant(1_i64.into())),
-            )),
             timeout,
             delay,
-            // The outputs are those of the last iteration that succeeded; the history has a
-            // warning, and the loop's `status` says so.
-            on_limit: OnLimit::Continue,
             on_timeout: OnLimit::Fail,
-            test_when_spent: true,
-            survives_failure: false,
             keep: kept(repeated),
-            pages: None,
-            body,
+            ..looped(stop_when, count, body)
         };
         Made {
             kind: StepKind::Loop(Box::new(spec)),
@@ -269,8 +263,9 @@ fn of_loop(node: &Node, repeated: &LoopNode) -> Template {
         |target, _| result().part("kept").part(target),
         |name| match name {
             "iteration_count" => result().part("iterations"),
-            _ => jinja(
-                "{{ 'limit' if result.reason == 'count' else 'done' if result.reason == 'condition' else result.reason }}",
+            _ => expression(
+                "'limit' if result.reason == 'count' else 'done' if result.reason == 'condition' \
+                 else result.reason",
             ),
         },
     )
@@ -333,9 +328,4 @@ fn given(
         (name.clone(), Template::wire(port))
     });
     object(members)
-}
-
-/// A template of our own.
-fn jinja(text: &str) -> Template {
-    Template::parse(text, Syntax::Jinja).unwrap_or_else(|_| Template::constant(Value::Null))
 }

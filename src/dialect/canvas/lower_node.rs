@@ -6,9 +6,10 @@ use super::lower::{Around, Given, Lowerer, Made};
 use super::scope::{ITERATION, Scope, identifier, object};
 use super::tree::{Agent, Graph, Node, Ports, Shell, Socket, Text, What};
 use crate::diagnostic::Diagnostic;
+use crate::dialect::builder;
 use crate::dialect::reader::name_of;
 use crate::expression::{Port, Template, Wire};
-use crate::hir::{Block, Call, StepKind};
+use crate::hir::{Block, StepKind};
 use crate::model::{LinkKind, Name};
 use std::collections::BTreeSet;
 
@@ -250,12 +251,8 @@ fn call(
     inputs: impl Iterator<Item = (Name, Template)>,
 ) -> StepKind {
     let checks = scope.own.iter().map(|(_, value)| value.clone()).collect();
-    StepKind::Call(Call {
-        executor: Name::from(executor),
-        inputs: Template::wire(Wire::Checked(checks, object(inputs))),
-        attempt_timeout: None,
-        then: Vec::new(),
-    })
+    let inputs = Template::wire(Wire::Checked(checks, object(inputs)));
+    StepKind::Call(builder::call(executor, inputs))
 }
 
 /// What a node's executor gave.

@@ -9,7 +9,7 @@ use crate::diagnostic::nearest;
 use crate::dialect::reader::Fields;
 use crate::expression::{Port, PortKind};
 use crate::model::{Name, Take};
-use crate::source::{Entry, Kind, Node, Span};
+use crate::source::{Entry, Node, Span};
 use std::collections::HashMap;
 
 const INPUT: &str = "for example { source: { type: outer, name: task }, target: { node: coder, \
@@ -42,7 +42,7 @@ impl Canvas<'_> {
         around: &Around<'_>,
         inputs: &Ports,
     ) -> Vec<Mapping> {
-        let Some(items) = self.list(data, "inputMappings", INPUT) else {
+        let Some(items) = self.items(data.get("inputMappings"), INPUT) else {
             return Vec::new();
         };
         let mut mappings = Vec::new();
@@ -73,7 +73,7 @@ impl Canvas<'_> {
                     node.map_or("", |node| &node.id)
                 );
                 let hint = "an input has one value: remove the edge or the mapping";
-                self.reader.error("two-values", span, what, hint);
+                self.error("two-values", span, what, hint);
             }
             if free {
                 mappings.push(mapping);
@@ -101,7 +101,7 @@ impl Canvas<'_> {
             to.port, before.line
         );
         let hint = "let one hold in the `first` iteration and the other in `subsequent` ones";
-        self.reader.error("two-values", span, what, hint);
+        self.error("two-values", span, what, hint);
     }
 
     fn input_mapping(
@@ -110,12 +110,12 @@ impl Canvas<'_> {
         around: &Around<'_>,
         inputs: &Ports,
     ) -> Option<(Mapping, Span)> {
-        let mut fields = self.reader.fields(node, "an input mapping", INPUT)?;
+        let mut fields = self.fields(node, "an input mapping", INPUT)?;
         fields.allow(&["id", "label", "description"]);
-        let source = fields.need(&mut self.reader, "source", node.span, INPUT);
-        let target = fields.need(&mut self.reader, "target", node.span, INPUT);
-        let when = fields.some(&mut self.reader, "iterations");
-        fields.finish(&mut self.reader);
+        let source = fields.need(self, "source", node.span, INPUT);
+        let target = fields.need(self, "target", node.span, INPUT);
+        let when = fields.some(self, "iterations");
+        fields.finish(self);
         let target = target.and_then(|entry| self.inner_port(entry, around, Side::Input));
         let when_span = when.map(|entry| entry.value.span);
         let when = when.map_or(Some(When::All), |entry| self.when(entry));
@@ -126,7 +126,7 @@ impl Canvas<'_> {
         if let (Origin::Previous(_), When::First, Some(span)) = (&from, when, when_span) {
             let what = "there is no iteration before the first: this is always null";
             let hint = "iterations: subsequent";
-            self.reader.warning("always-null", span, what, hint);
+            self.warning("always-null", span, what, hint);
         }
         if let Some(target) = around.port(&to, Side::Input)
             && !kind.may_become(target.port.kind)
@@ -137,22 +137,16 @@ impl Canvas<'_> {
                 target.port.shown
             );
             let hint = "give both the same type";
-            self.reader
-                .error("type-mismatch", entry.value.span, what, hint);
+            self.error("type-mismatch", entry.value.span, what, hint);
         }
         Some((Mapping { from, to, when }, span))
     }
 
     fn when(&mut self, entry: &Entry) -> Option<When> {
-        let hint = "first, subsequent or all";
-        let text = self.reader.text(entry, hint)?;
-        let found = When::ALL.into_iter().find(|when| when.as_str() == text);
-        if found.is_none() {
-            let what = format!("`{text}` says nothing about iterations");
-            self.reader
-                .error("unknown-value", entry.value.span, what, hint);
-        }
-        found
+        let known = When::ALL.map(|when| (when.as_str(), when));
+        self.choice(entry, &known, |text| {
+            format!("`{text}` says nothing about iterations")
+        })
     }
 
     /// Where a value comes from, and of which type it is.
@@ -164,25 +158,24 @@ impl Canvas<'_> {
     ) -> Option<(Origin, PortKind)> {
         let hint = "{ type: outer, name: task }, { type: previous, node: review, output: feedback } \
                     or { type: builtin, name: iteration_count }";
-        let mut fields = self.reader.fields(&entry.value, "`source`", hint)?;
-        let kind = fields.need(&mut self.reader, "type", entry.key_span, hint)?;
-        match self.reader.text(kind, hint)? {
+        let mut fields = self.fields(&entry.value, "`source`", hint)?;
+        let kind = fields.need(self, "type", entry.key_span, hint)?;
+        match self.text(kind, hint)? {
             "outer" => {
-                let name = fields.need(&mut self.reader, "name", entry.key_span, hint);
-                fields.finish(&mut self.reader);
+                let name = fields.need(self, "name", entry.key_span, hint);
+                fields.finish(self);
                 let name = name?;
-                let text = self.reader.text(name, hint)?;
+                let text = self.text(name, hint)?;
                 self.outer(around, inputs, text, name.value.span)
             }
             "previous" => {
-                let id = fields.need(&mut self.reader, "node", entry.key_span, hint);
-                let output = fields.need(&mut self.reader, "output", entry.key_span, hint);
-                fields.finish(&mut self.reader);
+                let id = fields.need(self, "node", entry.key_span, hint);
+                let output = fields.need(self, "output", entry.key_span, hint);
+                fields.finish(self);
                 if around.map {
                     let what = "the items of a map run side by side: there is no iteration before";
                     let hint = "use a node of type loop";
-                    self.reader
-                        .error("no-previous", kind.value.span, what, hint);
+                    self.error("no-previous", kind.value.span, what, hint);
                     return None;
                 }
                 let (place, _) = self.at(id?, output?, around, Side::Output)?;
@@ -192,23 +185,21 @@ impl Canvas<'_> {
                 Some((Origin::Previous(place), kind))
             }
             "builtin" => {
-                let name = fields.need(&mut self.reader, "name", entry.key_span, hint);
-                fields.finish(&mut self.reader);
+                let name = fields.need(self, "name", entry.key_span, hint);
+                fields.finish(self);
                 let name = name?;
-                let text = self.reader.text(name, hint)?;
+                let text = self.text(name, hint)?;
                 if text != "iteration_count" {
                     let what = format!("there is no builtin `{text}` on the way in");
                     let hint = "the only one is iteration_count";
-                    self.reader
-                        .error("unknown-value", name.value.span, what, hint);
+                    self.error("unknown-value", name.value.span, what, hint);
                     return None;
                 }
                 Some((Origin::Iteration, PortKind::Number))
             }
             other => {
                 let what = format!("`{other}` is no source of a mapping");
-                self.reader
-                    .error("unknown-value", kind.value.span, what, hint);
+                self.error("unknown-value", kind.value.span, what, hint);
                 None
             }
         }
@@ -227,7 +218,7 @@ impl Canvas<'_> {
                 || format!("declare it: inputs: [{{ name: {name}, type: any }}]"),
                 |near| format!("did you mean `{near}`?"),
             );
-            self.reader.error("unknown-port", span, what, hint);
+            self.error("unknown-port", span, what, hint);
             return None;
         }
         // Of a map, the input it goes over is the item.
@@ -250,10 +241,10 @@ impl Canvas<'_> {
             Side::Output => "{ node: review, output: approved }",
         };
         let what = format!("`{}`", entry.key);
-        let mut fields = self.reader.fields(&entry.value, &what, hint)?;
-        let id = fields.need(&mut self.reader, "node", entry.key_span, hint);
-        let port = fields.need(&mut self.reader, side.word(), entry.key_span, hint);
-        fields.finish(&mut self.reader);
+        let mut fields = self.fields(&entry.value, &what, hint)?;
+        let id = fields.need(self, "node", entry.key_span, hint);
+        let port = fields.need(self, side.word(), entry.key_span, hint);
+        fields.finish(self);
         self.at(id?, port?, around, side)
     }
 
@@ -264,8 +255,8 @@ impl Canvas<'_> {
         around: &Around<'_>,
         side: Side,
     ) -> Option<(Place, Span)> {
-        let text = self.reader.text(id, "the id of an inner node")?;
-        let name = self.reader.text(port, "the name of a port")?;
+        let text = self.text(id, "the id of an inner node")?;
+        let name = self.text(port, "the name of a port")?;
         let Some(node) = around.inner.find(text) else {
             self.unknown_node(around.inner, text, id.value.span);
             return None;
@@ -283,7 +274,7 @@ impl Canvas<'_> {
         around: &Around<'_>,
         declared: Option<Vec<Socket>>,
     ) -> (Vec<Outcome>, Ports) {
-        let items = self.list(data, "outputMappings", OUTPUT);
+        let items = self.items(data.get("outputMappings"), OUTPUT);
         let any = declared.is_none();
         let mut outputs = Ports::of(declared.unwrap_or_default());
         let mut results: Vec<Outcome> = Vec::new();
@@ -295,7 +286,7 @@ impl Canvas<'_> {
             if let Some(twice) = results.iter().find(|other| other.target == *target) {
                 let what = format!("two mappings lead to output `{}`", twice.target);
                 let hint = "give one of them another target";
-                self.reader.error("two-values", span, what, hint);
+                self.error("two-values", span, what, hint);
                 continue;
             }
             match outputs.find(target) {
@@ -306,7 +297,7 @@ impl Canvas<'_> {
                         socket.port.shown
                     );
                     let hint = "give both the same type";
-                    self.reader.error("type-mismatch", span, what, hint);
+                    self.error("type-mismatch", span, what, hint);
                 }
                 Some(socket) if result.take == Take::All && is_single(&socket.port) => {
                     let what = format!(
@@ -314,7 +305,7 @@ impl Canvas<'_> {
                         socket.port.shown
                     );
                     let hint = "give it the type json, or take: last";
-                    self.reader.error("type-mismatch", span, what, hint);
+                    self.error("type-mismatch", span, what, hint);
                 }
                 Some(_) => {}
                 None if any => {
@@ -329,7 +320,7 @@ impl Canvas<'_> {
                         || format!("declare it: outputs: [{{ name: {target}, type: any }}]"),
                         |near| format!("did you mean `{near}`?"),
                     );
-                    self.reader.error("unknown-port", span, what, hint);
+                    self.error("unknown-port", span, what, hint);
                     continue;
                 }
             }
@@ -340,8 +331,7 @@ impl Canvas<'_> {
             let built_in = BUILT_IN.iter().any(|(known, _)| *known == &**name);
             if !built_in && !results.iter().any(|result| result.target == *name) {
                 let what = format!("nothing leads to {}: it is always null", socket.port.shown);
-                self.reader
-                    .warning("always-null", socket.span, what, OUTPUT);
+                self.warning("always-null", socket.span, what, OUTPUT);
             }
         }
         for (name, kind) in BUILT_IN {
@@ -359,16 +349,16 @@ impl Canvas<'_> {
         node: &Node,
         around: &Around<'_>,
     ) -> Option<(Outcome, PortKind, Span)> {
-        let mut fields = self.reader.fields(node, "an output mapping", OUTPUT)?;
+        let mut fields = self.fields(node, "an output mapping", OUTPUT)?;
         fields.allow(&["id", "label", "description"]);
-        let source = fields.need(&mut self.reader, "source", node.span, OUTPUT);
-        let target = fields.need(&mut self.reader, "target", node.span, OUTPUT);
-        let take = fields.some(&mut self.reader, "take");
-        fields.finish(&mut self.reader);
+        let source = fields.need(self, "source", node.span, OUTPUT);
+        let target = fields.need(self, "target", node.span, OUTPUT);
+        let take = fields.some(self, "take");
+        fields.finish(self);
         let take = take.map_or(Some(Take::Last), |entry| self.take(entry));
         let source = source.and_then(|entry| self.result(entry, around));
         let target = target?;
-        let text = self.reader.text(target, "the name of an output")?;
+        let text = self.text(target, "the name of an output")?;
         let (from, built_in, kind) = source?;
         let take = take?;
         let kind = match take {
@@ -385,18 +375,12 @@ impl Canvas<'_> {
     }
 
     fn take(&mut self, entry: &Entry) -> Option<Take> {
-        let hint = "last, first or all";
-        match self.reader.text(entry, hint)? {
-            "last" => Some(Take::Last),
-            "first" => Some(Take::First),
-            "all" => Some(Take::All),
-            other => {
-                let what = format!("`{other}` takes nothing");
-                self.reader
-                    .error("unknown-value", entry.value.span, what, hint);
-                None
-            }
-        }
+        let known = [
+            ("last", Take::Last),
+            ("first", Take::First),
+            ("all", Take::All),
+        ];
+        self.choice(entry, &known, |text| format!("`{text}` takes nothing"))
     }
 
     /// `{node, output}` or `{type: builtin, name}`.
@@ -409,51 +393,27 @@ impl Canvas<'_> {
             "{ node: review, output: approved }, or { type: builtin, name: iteration_count }";
         let kind = entry.value.get("type").and_then(Node::as_str);
         if kind != Some("builtin") {
-            let mut fields = self.reader.fields(&entry.value, "`source`", hint)?;
+            let mut fields = self.fields(&entry.value, "`source`", hint)?;
             // `inner` is what it is anyway.
             fields.allow(&["type"]);
-            let id = fields.need(&mut self.reader, "node", entry.key_span, hint);
-            let port = fields.need(&mut self.reader, "output", entry.key_span, hint);
-            fields.finish(&mut self.reader);
+            let id = fields.need(self, "node", entry.key_span, hint);
+            let port = fields.need(self, "output", entry.key_span, hint);
+            fields.finish(self);
             let (place, _) = self.at(id?, port?, around, Side::Output)?;
             let kind = around
                 .port(&place, Side::Output)
                 .map_or(PortKind::Any, |socket| socket.port.kind);
             return Some((Some(place), "", kind));
         }
-        let mut fields = self.reader.fields(&entry.value, "`source`", hint)?;
+        let mut fields = self.fields(&entry.value, "`source`", hint)?;
         fields.allow(&["type"]);
-        let name = fields.need(&mut self.reader, "name", entry.key_span, hint);
-        fields.finish(&mut self.reader);
-        let name = name?;
-        let text = self.reader.text(name, hint)?;
-        let found = BUILT_IN.into_iter().find(|(known, _)| *known == text);
-        let Some((known, kind)) = found else {
-            let what = format!("there is no builtin `{text}`");
-            let hint = "iteration_count, or status";
-            self.reader
-                .error("unknown-value", name.value.span, what, hint);
-            return None;
-        };
+        let name = fields.need(self, "name", entry.key_span, hint);
+        fields.finish(self);
+        let known = BUILT_IN.map(|known| (known.0, known));
+        let (known, kind) = self.choice(name?, &known, |text| {
+            format!("there is no builtin `{text}`")
+        })?;
         Some((None, known, kind))
-    }
-
-    fn list<'n>(
-        &mut self,
-        data: &mut Fields<'n>,
-        key: &'static str,
-        hint: &str,
-    ) -> Option<&'n [Node]> {
-        let entry = data.get(key)?;
-        match &entry.value.kind {
-            Kind::Array(items) => Some(items),
-            Kind::Null => None,
-            _ => {
-                self.reader
-                    .wrong_type(&entry.value, &format!("`{key}`"), "a list", hint);
-                None
-            }
-        }
     }
 }
 

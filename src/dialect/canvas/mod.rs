@@ -25,13 +25,14 @@ mod tree;
 pub(super) use files::references;
 
 use super::reader::Reader;
-use super::{Caps, stem};
+use super::{Caps, builder, stem};
 use crate::diagnostic::Diagnostics;
 use crate::expression::Syntax;
-use crate::hir::{Block, Outputs, Script, Workflow};
-use crate::model::{Dialect, Handler, Name, Places};
+use crate::hir::{Block, Script, Workflow};
+use crate::model::{Dialect, Handler, Name};
 use crate::source::{Bundle, Node, SourceFile};
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -68,24 +69,12 @@ pub(super) fn read(
     names::name(&mut graph);
     let lowered = lower::lower(&graph, diagnostics);
     Workflow {
-        name: whole.name,
-        dialect: Dialect::Canvas,
         inputs: lowered.inputs,
-        variables: Vec::new(),
-        places: Places::default(),
-        types: Vec::new(),
-        parameters: Vec::new(),
-        trigger: None,
-        schedule: None,
         body: Block::Dag(lowered.steps),
-        at_success: None,
-        secure: Vec::new(),
-        outputs: Outputs::Actions,
         handlers: whole.runners,
         links: lowered.links,
-        environment: Vec::new(),
         scripts: whole.scripts,
-        span: node.span,
+        ..builder::workflow(&whole.name, Dialect::Canvas, node.span)
     }
 }
 
@@ -94,6 +83,20 @@ struct Canvas<'a> {
     reader: Reader<'a>,
     bundle: &'a Bundle,
     whole: &'a mut Whole,
+}
+
+impl<'a> Deref for Canvas<'a> {
+    type Target = Reader<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.reader
+    }
+}
+
+impl DerefMut for Canvas<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.reader
+    }
 }
 
 /// What is known of the whole workflow.

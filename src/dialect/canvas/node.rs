@@ -3,7 +3,6 @@
 use super::Canvas;
 use super::port::Side;
 use super::tree::{Node, Ports, Socket, Text, What};
-use crate::diagnostic::nearest;
 use crate::dialect::reader::Fields;
 use crate::expression::PortKind;
 use crate::model::Name;
@@ -71,18 +70,17 @@ impl Canvas<'_> {
     /// Reads one node; none for one that has no id.
     pub(super) fn node(&mut self, node: &source::Node) -> Option<Node> {
         let hint = "for example { id: coder, type: agent, data: { runner: claude-code, … } }";
-        let mut fields = self.reader.fields(node, "a node", hint)?;
+        let mut fields = self.fields(node, "a node", hint)?;
         fields.allow(&DRAWING);
-        let id = fields.need(&mut self.reader, "id", node.span, hint);
-        let kind = fields.need(&mut self.reader, "type", node.span, &types());
-        let data = fields.some(&mut self.reader, "data");
-        fields.finish(&mut self.reader);
+        let id = fields.need(self, "id", node.span, hint);
+        let kind = fields.need(self, "type", node.span, &types());
+        let data = fields.some(self, "data");
+        fields.finish(self);
         let id = id?;
         let span = id.value.span;
-        let id = Name::from(self.reader.text(id, "text, such as coder")?);
+        let id = Name::from(self.text(id, "text, such as coder")?);
         if id.trim().is_empty() {
-            self.reader
-                .error("missing-value", span, "this node's id is empty", hint);
+            self.error("missing-value", span, "this node's id is empty", hint);
             return None;
         }
         let kind = kind.and_then(|entry| self.kind(entry));
@@ -98,18 +96,12 @@ impl Canvas<'_> {
             kind: "unknown",
             title: None,
             span,
-            inputs: Ports {
-                list: Vec::new(),
-                open: true,
-            },
-            outputs: Ports {
-                list: Vec::new(),
-                open: true,
-            },
+            inputs: open(None),
+            outputs: open(None),
             timeout: None,
             what: What::Unknown,
         };
-        let (Some(kind), Some(mut data)) = (kind, self.reader.fields(data, &what, hint)) else {
+        let (Some(kind), Some(mut data)) = (kind, self.fields(data, &what, hint)) else {
             return Some(unknown(id));
         };
         data.allow(&[
@@ -138,7 +130,7 @@ impl Canvas<'_> {
             outputs,
         };
         let body = self.body(&mut reading, kind);
-        reading.data.finish(&mut self.reader);
+        reading.data.finish(self);
         Some(Node {
             step: id.clone(),
             id,
@@ -153,16 +145,10 @@ impl Canvas<'_> {
     }
 
     fn kind(&mut self, entry: &Entry) -> Option<&'static str> {
-        let text = self.reader.text(entry, &types())?;
-        let found = TYPES.into_iter().find(|kind| *kind == text);
-        if found.is_none() {
-            let what = format!("`{text}` is no type of node");
-            let hint =
-                nearest(text, TYPES).map_or_else(types, |near| format!("did you mean `{near}`?"));
-            self.reader
-                .error("unknown-type", entry.value.span, what, hint);
-        }
-        found
+        let known = TYPES.map(|kind| (kind, kind));
+        self.choice_as("unknown-type", entry, &known, |text| {
+            format!("`{text}` is no type of node")
+        })
     }
 
     /// `label`; and `nodeType`, which may repeat the type and nothing else.
@@ -173,8 +159,7 @@ impl Canvas<'_> {
         {
             let what = format!("`{id}` is of type {kind}, and its `nodeType` says {text}");
             let hint = "the `type` beside the id counts: make them the same";
-            self.reader
-                .warning("type-differs", entry.value.span, what, hint);
+            self.warning("type-differs", entry.value.span, what, hint);
         }
         let entry = data.get("label")?;
         let title = entry.value.as_str().map(str::trim)?;
@@ -252,17 +237,17 @@ impl Canvas<'_> {
 
     /// A value whose strings are templates.
     pub(super) fn rendered(&mut self, node: &source::Node) -> Text {
-        let before = std::mem::take(&mut self.reader.mentions);
-        let template = self.reader.template(node);
-        let mentions = std::mem::replace(&mut self.reader.mentions, before);
+        let before = std::mem::take(&mut self.mentions);
+        let template = self.template(node);
+        let mentions = std::mem::replace(&mut self.mentions, before);
         Text { template, mentions }
     }
 
     pub(super) fn duration(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<Text> {
-        let entry = fields.some(&mut self.reader, key)?;
-        let before = std::mem::take(&mut self.reader.mentions);
+        let entry = fields.some(self, key)?;
+        let before = std::mem::take(&mut self.mentions);
         let duration = self.reader.duration(entry);
-        let mentions = std::mem::replace(&mut self.reader.mentions, before);
+        let mentions = std::mem::replace(&mut self.mentions, before);
         Some(Text {
             template: duration?.template,
             mentions,

@@ -3,11 +3,13 @@
 
 use super::Canvas;
 use super::tree::Socket;
-use crate::diagnostic::nearest;
 use crate::dialect::reader::{Fields, constant};
 use crate::expression::{Extract, Port, PortKind, Value};
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node, Span};
+
+/// How a way to extract a value is read.
+type Parse = fn(&str) -> Result<Extract, String>;
 
 const HINT: &str = "for example inputs: [{ name: task, type: string, required: true }]";
 
@@ -42,16 +44,7 @@ impl Canvas<'_> {
         side: Side,
         id: &Name,
     ) -> Option<Vec<Socket>> {
-        let entry = fields.get(side.key())?;
-        let items = match &entry.value.kind {
-            Kind::Array(items) => items,
-            Kind::Null => return None,
-            _ => {
-                let what = format!("`{}`", entry.key);
-                self.reader.wrong_type(&entry.value, &what, "a list", HINT);
-                return None;
-            }
-        };
+        let items = self.items(fields.get(side.key()), HINT)?;
         let mut sockets: Vec<Socket> = Vec::with_capacity(items.len());
         for item in items {
             let Some(socket) = self.socket(item, side, id) else {
@@ -61,7 +54,7 @@ impl Canvas<'_> {
             if sockets.iter().any(|other| other.port.name == *name) {
                 let what = format!("`{id}` has two {}s `{name}`", side.word());
                 let hint = "give one of them another name";
-                self.reader.error("duplicate-name", socket.span, what, hint);
+                self.error("duplicate-name", socket.span, what, hint);
                 continue;
             }
             sockets.push(socket);
@@ -71,23 +64,22 @@ impl Canvas<'_> {
 
     fn socket(&mut self, node: &Node, side: Side, id: &Name) -> Option<Socket> {
         let what = format!("an {} of `{id}`", side.word());
-        let mut fields = self.reader.fields(node, &what, HINT)?;
+        let mut fields = self.fields(node, &what, HINT)?;
         fields.allow(&["label", "description", "id"]);
-        let name = fields.need(&mut self.reader, "name", node.span, HINT);
-        let kind = fields.some(&mut self.reader, "type");
-        let required = fields.some(&mut self.reader, "required");
+        let name = fields.need(self, "name", node.span, HINT);
+        let kind = fields.some(self, "type");
+        let required = fields.some(self, "required");
         let default = fields.get("default");
         let extract = match side {
-            Side::Output => fields.some(&mut self.reader, "extract"),
+            Side::Output => fields.some(self, "extract"),
             Side::Input => None,
         };
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         let name = name?;
-        let text = self.reader.text(name, HINT)?;
+        let text = self.text(name, HINT)?;
         if text.is_empty() {
             let what = format!("{what} has no name");
-            self.reader
-                .error("missing-value", name.value.span, what, HINT);
+            self.error("missing-value", name.value.span, what, HINT);
             return None;
         }
         let kind = kind.map_or(PortKind::Any, |kind| self.port_kind(kind));
@@ -135,22 +127,9 @@ impl Canvas<'_> {
     }
 
     fn port_kind(&mut self, entry: &Entry) -> PortKind {
-        let words = PortKind::ALL.map(PortKind::as_str);
-        let all = words.join(", ");
-        let Some(text) = self.reader.text(entry, &all) else {
-            return PortKind::Any;
-        };
-        let found = PortKind::ALL.into_iter().find(|kind| kind.as_str() == text);
-        found.unwrap_or_else(|| {
-            let what = format!("`{text}` is no type of port");
-            let hint = nearest(text, words).map_or_else(
-                || format!("types are {all}"),
-                |near| format!("did you mean `{near}`?"),
-            );
-            self.reader
-                .error("unknown-value", entry.value.span, what, hint);
-            PortKind::Any
-        })
+        let known = PortKind::ALL.map(|kind| (kind.as_str(), kind));
+        let found = self.choice(entry, &known, |text| format!("`{text}` is no type of port"));
+        found.unwrap_or(PortKind::Any)
     }
 
     fn port_default(&mut self, entry: &Entry, port: &Port) -> Option<Value> {
@@ -163,7 +142,7 @@ impl Canvas<'_> {
             let what = format!("the default of {}", port.shown);
             let wanted = format!("of type {}", port.kind.as_str());
             let hint = "change the default or the type";
-            self.reader.wrong_type(&entry.value, &what, &wanted, hint);
+            self.wrong_type(&entry.value, &what, &wanted, hint);
         }
         converted
     }
@@ -173,8 +152,7 @@ impl Canvas<'_> {
         let Kind::Bool(flag) = entry.value.kind else {
             let what = format!("`{}`", entry.key);
             let hint = format!("{}: true, or leave it out", entry.key);
-            self.reader
-                .wrong_type(&entry.value, &what, "true or false", hint);
+            self.wrong_type(&entry.value, &what, "true or false", hint);
             return false;
         };
         flag
@@ -184,33 +162,32 @@ impl Canvas<'_> {
     fn extract(&mut self, entry: &Entry, port: &Port) -> Option<Extract> {
         let hint = "extract: { type: regex, pattern: \"version (\\\\S+)\" }, or { type: json, path: $.items[0].name }";
         let what = format!("`extract` of {}", port.shown);
-        let mut fields = self.reader.fields(&entry.value, &what, hint)?;
-        let kind = fields.need(&mut self.reader, "type", entry.key_span, hint);
-        let kind = kind.and_then(|kind| Some((self.reader.text(kind, hint)?, kind)));
-        let how = match kind {
-            Some(("regex", _)) => fields
-                .need(&mut self.reader, "pattern", entry.key_span, hint)
-                .map(|how| (how, Extract::regex as fn(&str) -> Result<Extract, String>)),
-            Some(("json", _)) => fields
-                .need(&mut self.reader, "path", entry.key_span, hint)
-                .map(|how| (how, Extract::path as fn(&str) -> Result<Extract, String>)),
-            Some((other, kind)) => {
-                let what = format!("`{other}` is no way to extract a value");
-                self.reader
-                    .error("unknown-value", kind.value.span, what, hint);
-                fields.allow(&["pattern", "path"]);
-                None
-            }
-            None => None,
-        };
-        fields.finish(&mut self.reader);
+        let mut fields = self.fields(&entry.value, &what, hint)?;
+        let kind = fields.need(self, "type", entry.key_span, hint);
+        let known: [(&str, (&str, Parse)); 2] = [
+            ("regex", ("pattern", Extract::regex)),
+            ("json", ("path", Extract::path)),
+        ];
+        let kind = kind.and_then(|kind| {
+            self.choice(kind, &known, |text| {
+                format!("`{text}` is no way to extract a value")
+            })
+        });
+        let how = kind.and_then(|(key, parse)| {
+            let how = fields.need(self, key, entry.key_span, hint)?;
+            Some((how, parse))
+        });
+        if how.is_none() {
+            fields.allow(&["pattern", "path"]);
+        }
+        fields.finish(self);
         let (how, parse) = how?;
-        let text = self.reader.text(how, hint)?;
+        let text = self.text(how, hint)?;
         match parse(text) {
             Ok(extract) => Some(extract),
             Err(mistake) => {
                 let what = format!("`{}` of {}: {mistake}", how.key, port.shown);
-                self.reader.error("bad-extract", how.value.span, what, hint);
+                self.error("bad-extract", how.value.span, what, hint);
                 None
             }
         }

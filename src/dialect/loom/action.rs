@@ -3,12 +3,13 @@
 use super::Loom;
 use super::block::Placed;
 use crate::diagnostic::{did_you_mean, nearest};
+use crate::dialect::builder::step;
 use crate::dialect::reader::{Fields, constant};
 use crate::dialect::words::action_type;
 use crate::expression::{Condition, Template};
-use crate::hir::{RetryPolicy, Secure, Step, StepKind};
+use crate::hir::{RetryPolicy, Secure, StepKind};
 use crate::model::{Name, Secured};
-use crate::source::{Entry, Kind, Node, Span};
+use crate::source::{Entry, Node, Span};
 
 /// The types, as they are shown.
 pub(super) const TYPES: [&str; 30] = [
@@ -88,31 +89,18 @@ impl Loom<'_> {
         span: Span,
         anonymous: bool,
     ) -> Placed {
-        let mut placed = Placed {
-            step: Step {
-                name: name.clone(),
-                label: Name::from("nothing"),
-                title: None,
-                anonymous,
-                kind: StepKind::Nothing,
-                output: None,
-                retry: None,
-                timeout: None,
-                break_when: None,
-                continue_when: None,
-                span,
-            },
-            after: None,
-        };
+        let mut step = step(name.clone(), "nothing", StepKind::Nothing, span);
+        step.anonymous = anonymous;
+        let mut placed = Placed { step, after: None };
         let hint = "an action is a map with a `type`, such as { type: http, inputs: { … } }";
         let what = format!("the action `{name}`");
-        let Some(mut fields) = self.reader.fields(node, &what, hint) else {
+        let Some(mut fields) = self.fields(node, &what, hint) else {
             return placed;
         };
-        let kind = fields.need(&mut self.reader, "type", span, &TYPES.join(", "));
-        let kind = kind
-            .and_then(|entry| Some((self.reader.text(entry, "for example type: http")?, entry)));
-        if let Some(after) = fields.some(&mut self.reader, "runAfter") {
+        let kind = fields.need(self, "type", span, &TYPES.join(", "));
+        let kind =
+            kind.and_then(|entry| Some((self.text(entry, "for example type: http")?, entry)));
+        if let Some(after) = fields.some(self, "runAfter") {
             placed.after = Some(self.run_after(after));
         }
         let Some((text, entry)) = kind else {
@@ -122,13 +110,13 @@ impl Loom<'_> {
             return placed;
         };
         placed.step.label = Name::from(label);
-        if let Some(entry) = fields.some(&mut self.reader, "break_when") {
-            placed.step.break_when = self.reader.condition(entry);
+        if let Some(entry) = fields.some(self, "break_when") {
+            placed.step.break_when = self.condition(entry);
         }
-        if let Some(entry) = fields.some(&mut self.reader, "continue_when") {
-            placed.step.continue_when = self.reader.condition(entry);
+        if let Some(entry) = fields.some(self, "continue_when") {
+            placed.step.continue_when = self.condition(entry);
         }
-        if let Some(entry) = fields.some(&mut self.reader, "retry") {
+        if let Some(entry) = fields.some(self, "retry") {
             placed.step.retry = self.retry_policy(entry);
         }
         fields.allow(&[
@@ -143,13 +131,13 @@ impl Loom<'_> {
             let configuration = fields.get("runtimeConfiguration");
             self.secure_data(configuration, &name);
             self.pagination(configuration);
-        } else if let Some(entry) = fields.some(&mut self.reader, "secure") {
+        } else if let Some(entry) = fields.some(self, "secure") {
             self.secures(entry, &name);
         }
         let mut act = Act { fields, name, span };
         let body = self.body(&mut act, label);
         self.common(&mut act, label);
-        act.fields.finish(&mut self.reader);
+        act.fields.finish(self);
         placed.step.kind = body.kind;
         placed.step.timeout = body.timeout;
         placed.step.output = body.output;
@@ -173,28 +161,21 @@ impl Loom<'_> {
             .or_else(|| did_you_mean(text, known.iter().copied()))
             .unwrap_or_else(|| format!("types are {}", known.join(", ")));
         let what = format!("`{text}` is no type of action");
-        self.reader
-            .error("unknown-type", entry.value.span, what, hint);
+        self.error("unknown-type", entry.value.span, what, hint);
         node.get_any_case("actions")
             .and_then(|_| nearest(text, known))
     }
 
     /// `runtimeConfiguration.secureData`: `{properties: [inputs, outputs]}`.
     fn secure_data(&mut self, configuration: Option<&Entry>, name: &Name) {
-        let member = |entry: &'_ Entry, key: &str| {
-            let entries = entry.value.entries().unwrap_or_default().iter();
-            let mut found = entries.filter(|entry| entry.key.eq_ignore_ascii_case(key));
-            found.next().cloned()
-        };
         let Some(data) = configuration.and_then(|entry| member(entry, "secureData")) else {
             return;
         };
-        match member(&data, "properties") {
-            Some(properties) => self.secures(&properties, name),
+        match member(data, "properties") {
+            Some(properties) => self.secures(properties, name),
             None => {
                 let what = "`secureData` does not say what is secure";
-                self.reader
-                    .error("missing-key", data.key_span, what, SECURE_DATA);
+                self.error("missing-key", data.key_span, what, SECURE_DATA);
             }
         }
     }
@@ -202,9 +183,8 @@ impl Loom<'_> {
     /// What of an action nobody is to see: a list of `inputs` and `outputs`.
     fn secures(&mut self, entry: &Entry, name: &Name) {
         let hint = if self.azure() { SECURE_DATA } else { SECURE };
-        let Kind::Array(items) = &entry.value.kind else {
-            let what = format!("`{}`", entry.key);
-            return self.reader.wrong_type(&entry.value, &what, "a list", hint);
+        let Some(items) = self.list(entry, hint) else {
+            return;
         };
         let mut secured = Secured::default();
         for item in items {
@@ -220,7 +200,7 @@ impl Loom<'_> {
                         entry.key
                     );
                     let hint = near.unwrap_or_else(|| hint.to_owned());
-                    self.reader.error("wrong-value", item.span, what, hint);
+                    self.error("wrong-value", item.span, what, hint);
                 }
             }
         }
@@ -234,17 +214,10 @@ impl Loom<'_> {
     /// Azure reads the pages behind the first one by itself; here they would be missing without a
     /// word.
     fn pagination(&mut self, configuration: Option<&Entry>) {
-        let policy = configuration.and_then(|entry| {
-            let entries = entry.value.entries().unwrap_or_default().iter();
-            let mut entries =
-                entries.filter(|entry| entry.key.eq_ignore_ascii_case("paginationPolicy"));
-            entries.next()
-        });
-        if let Some(policy) = policy {
+        if let Some(policy) = configuration.and_then(|entry| member(entry, "paginationPolicy")) {
             let what = "`paginationPolicy` is not supported: the action gives the first page only";
             let hint = "put it into an Until that goes on with the link to the next page";
-            self.reader
-                .warning("not-supported", policy.key_span, what, hint);
+            self.warning("not-supported", policy.key_span, what, hint);
         }
     }
 
@@ -254,13 +227,12 @@ impl Loom<'_> {
             return;
         }
         if let Some(entry) = act.fields.get("name")
-            && let Some(text) = self.reader.text(entry, "the action's name")
+            && let Some(text) = self.text(entry, "the action's name")
             && !text.eq_ignore_ascii_case(&act.name)
         {
             let what = format!("this action is called `{}`, not `{text}`", act.name);
             let hint = "expressions use the key; rename it, or remove `name`";
-            self.reader
-                .warning("name-differs", entry.value.span, what, hint);
+            self.warning("name-differs", entry.value.span, what, hint);
         }
     }
 
@@ -292,7 +264,7 @@ impl Loom<'_> {
 
     /// `timeout` beside the type: for the whole step, all its attempts included.
     pub(super) fn step_timeout(&mut self, act: &mut Act<'_>) -> Option<Template> {
-        let entry = act.fields.some(&mut self.reader, "timeout")?;
+        let entry = act.fields.some(self, "timeout")?;
         Some(self.duration(entry)?.template)
     }
 
@@ -305,15 +277,21 @@ impl Loom<'_> {
             "condition"
         };
         let hint = "for example condition: \"@equals(variables('status'), 'done')\"";
-        let entry = act.fields.need(&mut self.reader, key, act.span, hint)?;
+        let entry = act.fields.need(self, key, act.span, hint)?;
         self.conditions.insert(act.name.clone(), entry.value.span);
-        let condition = self.reader.condition(entry)?;
+        let condition = self.condition(entry)?;
         let text = entry
             .value
             .as_str()
             .map_or_else(|| constant(&entry.value).to_json(), str::to_owned);
         Some((condition, text))
     }
+}
+
+/// A member of a map of a definition.
+pub(super) fn member<'n>(entry: &'n Entry, key: &str) -> Option<&'n Entry> {
+    let mut entries = entry.value.entries()?.iter();
+    entries.find(|entry| entry.key.eq_ignore_ascii_case(key))
 }
 
 #[cfg(test)]

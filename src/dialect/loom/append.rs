@@ -4,6 +4,7 @@
 use super::Loom;
 use super::action::{Act, Body};
 use crate::dialect::append::{self, LOOM_FILES as FILES};
+use crate::dialect::builder::{call, only, step, text, when};
 use crate::dialect::reader::Fields;
 use crate::expression::{ParseError, Syntax, Template, Value};
 use crate::hir::{Block, Call, Step, StepKind, Workflow};
@@ -13,22 +14,19 @@ const HINT: &str = "for example inputs: { path: rows.jsonl, rows: \"@body('fetch
 
 impl Loom<'_> {
     pub(super) fn append_file(&mut self, act: &mut Act<'_>) -> Body {
-        let mut inner = act
-            .fields
-            .some(&mut self.reader, "inputs")
-            .and_then(|entry| {
-                let what = format!("`inputs` of `{}`", act.name);
-                self.reader.fields(&entry.value, &what, HINT)
-            });
+        let mut inner = act.fields.some(self, "inputs").and_then(|entry| {
+            let what = format!("`inputs` of `{}`", act.name);
+            self.fields(&entry.value, &what, HINT)
+        });
         let fields = match &mut inner {
             Some(fields) => fields,
             None => &mut act.fields,
         };
         let members = self.append_inputs(fields, act.span);
         let (append, replace) = (fields.get("append"), fields.get("replace"));
-        let replaces = append::replaces(&mut self.reader, append, replace);
+        let replaces = append::replaces(self, append, replace);
         if let Some(fields) = inner {
-            fields.finish(&mut self.reader);
+            fields.finish(self);
         }
         let Some(members) = members else {
             return StepKind::Nothing.into();
@@ -38,8 +36,7 @@ impl Loom<'_> {
         match self.lowered(act, members, replaces) {
             Ok(body) => body,
             Err(error) => {
-                self.reader
-                    .error("bad-expression", act.span, error.message, HINT);
+                self.error("bad-expression", act.span, error.message, HINT);
                 StepKind::Nothing.into()
             }
         }
@@ -51,25 +48,25 @@ impl Loom<'_> {
         fields: &mut Fields<'_>,
         span: crate::source::Span,
     ) -> Option<Vec<(Template, Template)>> {
-        let path = fields.need(&mut self.reader, "path", span, HINT);
+        let path = fields.need(self, "path", span, HINT);
         let data = ["row", "rows", "text"].map(|key| fields.get(key));
         let mut given = data.into_iter().flatten();
         let (first, second) = (given.next(), given.next());
         if let Some(second) = second {
             let what = format!("`{}` and another kind of rows", second.key);
             let hint = "give one of row, rows and text";
-            self.reader.error("conflict", second.key_span, what, hint);
+            self.error("conflict", second.key_span, what, hint);
         }
         let Some(first) = first else {
             let what = "there is nothing to append";
-            self.reader.error("missing-key", span, what, HINT);
+            self.error("missing-key", span, what, HINT);
             return None;
         };
-        let path = self.reader.template(&path?.value);
+        let path = self.template(&path?.value);
         let key = Template::constant(Value::text(first.key.as_str()));
         Some(vec![
             (text("path"), path),
-            (key, self.reader.template(&first.value)),
+            (key, self.template(&first.value)),
         ])
     }
 
@@ -91,17 +88,13 @@ impl Loom<'_> {
         }
         members.push((text("files"), append::files(FILES)?));
         let call = StepKind::Call(Call {
-            executor: Name::from(append::EXECUTOR),
-            inputs: Template::object(members),
-            attempt_timeout: None,
             then: vec![append::remember(FILES, act.span)?],
+            ..call(append::EXECUTOR, Template::object(members))
         });
         let (false, Some(path)) = (replaces, path) else {
             return Ok(Body {
-                kind: call,
-                retry: None,
-                timeout: None,
                 output: Some(output),
+                ..call.into()
             });
         };
         let measure = StepKind::Call(append::measure(FILES, &path, act.span)?);
@@ -109,22 +102,14 @@ impl Loom<'_> {
         let unknown = self.hidden(
             act,
             "first",
-            StepKind::If {
-                arms: vec![(
-                    append::unknown(FILES, &path)?,
-                    Block::Sequence(vec![measure]),
-                )],
-                otherwise: Block::Sequence(Vec::new()),
-            },
+            when(append::unknown(FILES, &path)?, only(measure)),
         );
         let mut last = self.hidden(act, "append", call);
         last.output = Some(output);
         let record = format!("@outputs('{}.append')", act.name.replace('\'', "''"));
         Ok(Body {
-            kind: StepKind::Block(Block::Sequence(vec![unknown, last])),
-            retry: None,
-            timeout: None,
             output: Some(wdl(&record)?),
+            ..StepKind::Block(Block::Sequence(vec![unknown, last])).into()
         })
     }
 
@@ -133,17 +118,8 @@ impl Loom<'_> {
         let name = Name::from(format!("{}.{name}", act.name));
         self.declare(&name, act.span);
         Step {
-            name,
-            label: Name::from("appendFile"),
-            title: None,
             anonymous: true,
-            kind,
-            output: None,
-            retry: None,
-            timeout: None,
-            break_when: None,
-            continue_when: None,
-            span: act.span,
+            ..step(name, append::EXECUTOR, kind, act.span)
         }
     }
 
@@ -158,8 +134,4 @@ impl Loom<'_> {
             workflow.variables.push((Name::from(FILES), none));
         }
     }
-}
-
-fn text(text: &str) -> Template {
-    Template::constant(Value::text(text))
 }

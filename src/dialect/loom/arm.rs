@@ -14,8 +14,7 @@ impl Loom<'_> {
         let Some(Kind::Array(resources)) = node.get("resources").map(|node| &node.kind) else {
             let span = node.get("resources").map_or(node.span, |node| node.span);
             let hint = "an ARM template holds a list of resources";
-            self.reader
-                .error("wrong-type", span, "`resources` is no list", hint);
+            self.error("wrong-type", span, "`resources` is no list", hint);
             return None;
         };
         let workflows: Vec<&Node> = resources
@@ -29,13 +28,13 @@ impl Loom<'_> {
         match workflows.as_slice() {
             [] => {
                 let what = "this ARM template holds no workflow";
-                self.reader.error("no-workflow", node.span, what, hint);
+                self.error("no-workflow", node.span, what, hint);
                 None
             }
             [only] => Some(self.resource(only, &Deployment::of(node, file))),
             [_, second, ..] => {
                 let what = "this ARM template holds several workflows";
-                self.reader.error("no-workflow", second.span, what, hint);
+                self.error("no-workflow", second.span, what, hint);
                 None
             }
         }
@@ -115,7 +114,7 @@ impl Loom<'_> {
                 let what = format!("the deployment expression `{raw}` has no value here");
                 let hint = "only [parameters('x')] with a default or a value from --parameters, \
                             and [variables('x')], are supported: deploy it and export the definition";
-                self.reader.error("arm-expression", node.span, what, hint);
+                self.error("arm-expression", node.span, what, hint);
                 Node {
                     span: node.span,
                     kind: Kind::Null,

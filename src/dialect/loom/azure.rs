@@ -2,6 +2,7 @@
 //! loom.md, "What a file may be"; Logic Apps reference, "Workflow Definition Language schema").
 
 use super::Loom;
+use super::action::member;
 use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::constant;
 use crate::expression::{Template, Value};
@@ -48,7 +49,7 @@ impl Loom<'_> {
         let what = "the definition";
         let hint = "a map with `$schema`, `triggers` and `actions`";
         let definition = found.definition;
-        let Some(mut fields) = self.reader.fields(definition, what, hint) else {
+        let Some(mut fields) = self.fields(definition, what, hint) else {
             return;
         };
         fields.allow(&[
@@ -76,13 +77,13 @@ impl Loom<'_> {
         match fields.get("actions") {
             Some(entry) => workflow.body = self.actions(entry),
             None => {
-                fields.need(&mut self.reader, "actions", definition.span, hint);
+                fields.need(self, "actions", definition.span, hint);
             }
         }
         if let Some(entry) = fields.get("outputs") {
             self.definition_outputs(entry, workflow);
         }
-        fields.finish(&mut self.reader);
+        fields.finish(self);
     }
 
     /// `outputs: {name: {type, value}}`.
@@ -95,7 +96,7 @@ impl Loom<'_> {
             .map(|entry| {
                 let name = Template::constant(Value::text(entry.key.as_str()));
                 let value = entry.value.get_any_case("value").unwrap_or(&entry.value);
-                (name, self.reader.template(value))
+                (name, self.template(value))
             })
             .collect();
         if !members.is_empty() {
@@ -130,8 +131,7 @@ impl Loom<'_> {
                      {{ \"{}\": {{ \"value\": … }} }}",
                     entry.key
                 );
-                self.reader
-                    .error("missing-parameter", entry.key_span, what, hint);
+                self.error("missing-parameter", entry.key_span, what, hint);
                 // It is there all the same, for those that refer to it.
                 found.push((Name::from(entry.key.as_str()), Value::Null));
                 continue;
@@ -153,8 +153,7 @@ impl Loom<'_> {
                     let names = entries.iter().map(|entry| entry.key.as_str());
                     let hint = did_you_mean(&given.key, names)
                         .unwrap_or_else(|| String::from("the value is not used"));
-                    self.reader
-                        .warning("unknown-parameter", given.key_span, what, hint);
+                    self.warning("unknown-parameter", given.key_span, what, hint);
                 }
             }
         }
@@ -177,15 +176,14 @@ impl Loom<'_> {
         let what = format!("the parameter `{}`", declared.key);
         if !fits {
             let hint = "the value must be of the declared type";
-            self.reader.wrong_type(value, &what, wanted, hint);
+            self.wrong_type(value, &what, wanted, hint);
         }
         if is_secure(declared) && !matches!(value.kind, Kind::Null) {
             let what = format!(
                 "{what} is hidden from every view, but the store keeps the file that has its value"
             );
             let hint = "leave it out and write @secret('NAME') where it is used";
-            self.reader
-                .warning("secure-value", declared.key_span, what, hint);
+            self.warning("secure-value", declared.key_span, what, hint);
         }
         let Some(Kind::Array(allowed)) = declared
             .value
@@ -202,47 +200,37 @@ impl Loom<'_> {
                 .collect();
             let hint = format!("allowed are: {}", shown.join(", "));
             let what = format!("{what} cannot be {}", given.to_json());
-            self.reader.error("not-allowed", value.span, what, hint);
+            self.error("not-allowed", value.span, what, hint);
         }
     }
 
     /// The first trigger; a run begins as if it had fired.
     fn trigger(&mut self, entry: &Entry) -> Option<Trigger> {
         let hint = "for example triggers: { manual: { type: Request, kind: Http } }";
-        if entry.value.entries().is_none() {
-            self.reader
-                .wrong_type(&entry.value, "`triggers`", "a map", hint);
-        }
-        let entries = entry.value.entries().unwrap_or_default();
+        let entries = self.map(entry, hint);
         if let Some(second) = entries.get(1) {
             let what = "only the first trigger starts runs";
             let hint = "the input is taken as what the first trigger delivers";
-            self.reader
-                .warning("second-trigger", second.key_span, what, hint);
+            self.warning("second-trigger", second.key_span, what, hint);
         }
         let first = entries.first()?;
         let what = format!("the trigger `{}`", first.key);
-        let mut fields = self.reader.fields(&first.value, &what, hint)?;
-        let kind = fields.need(&mut self.reader, "type", first.key_span, hint);
-        let label = kind.and_then(|entry| self.reader.text(entry, hint));
+        let mut fields = self.fields(&first.value, &what, hint)?;
+        let kind = fields.need(self, "type", first.key_span, hint);
+        let label = kind.and_then(|entry| self.text(entry, hint));
         if let Some(split) = fields.get("splitOn") {
             let what = "`splitOn` starts a run for each item in Azure; here one run gets the whole \
                         body, and no others are started";
             let hint = "put the actions into a Foreach over the list, or start a run for each item";
-            self.reader
-                .warning("not-supported", split.key_span, what, hint);
+            self.warning("not-supported", split.key_span, what, hint);
         }
         if let Some(configuration) = fields.get("runtimeConfiguration")
-            && let Some(entries) = configuration.value.entries()
-            && let Some(data) = entries
-                .iter()
-                .find(|entry| entry.key.eq_ignore_ascii_case("secureData"))
+            && let Some(data) = member(configuration, "secureData")
         {
             let what = "`secureData` of a trigger hides nothing here: its input lies readable in \
                         the store";
             let hint = "declare a parameter of type `securestring` for what nobody is to see";
-            self.reader
-                .warning("not-supported", data.key_span, what, hint);
+            self.warning("not-supported", data.key_span, what, hint);
         }
         let is_recurrence = label?.eq_ignore_ascii_case("Recurrence");
         let schedule = fields

@@ -4,6 +4,7 @@
 
 use super::Loom;
 use crate::diagnostic::nearest;
+use crate::dialect::builder::{nothing, only};
 use crate::hir::{After, Block, DagStep, Step};
 use crate::model::{Name, Status};
 use crate::source::{Entry, Kind, Node, Span};
@@ -23,9 +24,8 @@ impl Loom<'_> {
         if let Kind::Array(_) = entry.value.kind {
             let what = format!("`{}` is a list", entry.key);
             let hint = "actions are a map from names to actions: { name: { type: … } }";
-            self.reader
-                .error("wrong-type", entry.value.span, what, hint);
-            return Block::Sequence(Vec::new());
+            self.error("wrong-type", entry.value.span, what, hint);
+            return nothing();
         }
         let empty = match &entry.value.kind {
             Kind::Null => true,
@@ -34,23 +34,17 @@ impl Loom<'_> {
         };
         if empty {
             let what = format!("`{}` holds no action", entry.key);
-            self.reader
-                .error("empty-body", entry.key_span, what, ACTIONS);
-            return Block::Sequence(Vec::new());
+            self.error("empty-body", entry.key_span, what, ACTIONS);
+            return nothing();
         }
-        let placed = self.placed(&entry.value, &entry.key);
+        let placed = self.placed(entry);
         self.order(placed)
     }
 
     /// The actions of a map, in their written order.
-    pub(super) fn placed(&mut self, node: &Node, key: &str) -> Vec<Placed> {
-        let Some(entries) = node.entries() else {
-            let what = format!("`{key}`");
-            self.reader.wrong_type(node, &what, "a map", ACTIONS);
-            return Vec::new();
-        };
+    pub(super) fn placed(&mut self, entry: &Entry) -> Vec<Placed> {
+        let entries = self.map(entry, ACTIONS).iter();
         entries
-            .iter()
             .map(|entry| {
                 let name = Name::from(entry.key.as_str());
                 self.declare(&name, entry.key_span);
@@ -63,8 +57,7 @@ impl Loom<'_> {
     pub(super) fn declare(&mut self, name: &Name, span: Span) {
         if name.trim().is_empty() {
             let hint = "give the action a name before the colon";
-            self.reader
-                .error("empty-name", span, "an action has no name", hint);
+            self.error("empty-name", span, "an action has no name", hint);
         }
         let first = self
             .names
@@ -78,7 +71,7 @@ impl Loom<'_> {
                  line {}, column {}",
                 first.line, first.column
             );
-            self.reader.error("duplicate-name", span, what, hint);
+            self.error("duplicate-name", span, what, hint);
         }
     }
 
@@ -87,14 +80,14 @@ impl Loom<'_> {
         if entry.value.get("type").is_none() {
             let what = format!("`{}`", entry.key);
             let hint = "either one action with its `type`, or { actions: { … } }";
-            let Some(mut fields) = self.reader.fields(&entry.value, &what, hint) else {
-                return Block::Sequence(Vec::new());
+            let Some(mut fields) = self.fields(&entry.value, &what, hint) else {
+                return nothing();
             };
-            let actions = fields.need(&mut self.reader, "actions", entry.key_span, hint);
-            fields.finish(&mut self.reader);
-            return actions.map_or(Block::Sequence(Vec::new()), |entry| self.actions(entry));
+            let actions = fields.need(self, "actions", entry.key_span, hint);
+            fields.finish(self);
+            return actions.map_or(nothing(), |entry| self.actions(entry));
         }
-        Block::Sequence(vec![self.bare(&entry.value, made, entry.key_span)])
+        only(self.bare(&entry.value, made, entry.key_span))
     }
 
     /// An action without a key: it may bring its own name, else gets the made one.
@@ -143,7 +136,7 @@ impl Loom<'_> {
             let what = format!("the order goes in a circle: {}", names.join(" → "));
             let span = cycle.first().map(|(_, span)| *span).unwrap_or_default();
             let hint = "remove one of these runAfter entries";
-            self.reader.error("cycle", span, what, hint);
+            self.error("cycle", span, what, hint);
         }
         self.concurrent = true;
         Block::Dag(
@@ -177,8 +170,7 @@ impl Loom<'_> {
                 "in the written order: runAfter: {{ {before}: [Succeeded] }}; at once: \
                  runAfter: {{}}"
             );
-            self.reader
-                .error("mixed-order", placed.step.span, what, hint);
+            self.error("mixed-order", placed.step.span, what, hint);
         }
     }
 
@@ -206,19 +198,14 @@ impl Loom<'_> {
     /// `runAfter: {name: [statuses]}`.
     pub(super) fn run_after(&mut self, entry: &Entry) -> Vec<After> {
         let hint = "for example runAfter: { check: [Succeeded] }";
-        let Some(entries) = entry.value.entries() else {
-            self.reader
-                .wrong_type(&entry.value, "`runAfter`", "a map", hint);
-            return Vec::new();
-        };
         let mut after: Vec<After> = Vec::new();
-        for entry in entries {
+        for entry in self.map(entry, hint) {
             let statuses = match &entry.value.kind {
                 Kind::Array(items) => items.iter().filter_map(|item| self.status(item)).collect(),
                 Kind::String(_) => self.status(&entry.value).into_iter().collect(),
                 _ => {
                     let what = format!("what `{}` must have ended in", entry.key);
-                    self.reader.wrong_type(&entry.value, &what, "a list", hint);
+                    self.wrong_type(&entry.value, &what, "a list", hint);
                     Vec::new()
                 }
             };
@@ -249,7 +236,7 @@ impl Loom<'_> {
                 || known.join(", "),
                 |near| format!("did you mean `{near}`?"),
             );
-            self.reader.error("unknown-status", node.span, what, hint);
+            self.error("unknown-status", node.span, what, hint);
         }
         status
     }

@@ -3,9 +3,9 @@
 
 use super::Loom;
 use super::action::{Act, Body};
-use crate::expression::{Template, Value};
-use crate::hir::{Call, StepKind};
-use crate::model::Name;
+use crate::dialect::builder::{call, object, text};
+use crate::expression::Template;
+use crate::hir::StepKind;
 use crate::source::{Entry, Node};
 
 /// The types whose work is done by something outside the definition.
@@ -41,7 +41,6 @@ impl Loom<'_> {
             operation => format!("{connector}/{operation}"),
         };
         let given = node.and_then(Node::entries).unwrap_or_default();
-        let text = |text: &str| Template::constant(Value::text(text));
         let mut members = vec![
             (text("connector"), text(&connector)),
             (text("operation"), text(&operation)),
@@ -49,7 +48,7 @@ impl Loom<'_> {
         for Entry { key, value, .. } in given {
             // Where the connection is does not matter to a handler, and is often not known here.
             if !matches!(key.as_str(), "host" | "retryPolicy") {
-                members.push((text(key), self.reader.template(value)));
+                members.push((text(key), self.template(value)));
             }
         }
         let retry = given
@@ -57,19 +56,14 @@ impl Loom<'_> {
             .find(|entry| entry.key == "retryPolicy")
             .and_then(|entry| self.retry_policy(entry));
         let timeout = self.azure_limit(act);
+        let inputs = object([
+            ("connectorType", text(&exact)),
+            ("input", Template::object(members)),
+        ]);
         Body {
-            kind: StepKind::Call(Call {
-                executor: Name::from("connector"),
-                inputs: Template::object(vec![
-                    (text("connectorType"), text(&exact)),
-                    (text("input"), Template::object(members)),
-                ]),
-                attempt_timeout: None,
-                then: Vec::new(),
-            }),
             retry,
             timeout,
-            output: None,
+            ..StepKind::Call(call("connector", inputs)).into()
         }
     }
 }

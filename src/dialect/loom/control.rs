@@ -3,6 +3,7 @@
 use super::Loom;
 use super::action::{Act, Body};
 use super::effect::option;
+use crate::dialect::builder::nothing;
 use crate::dialect::reader::constant;
 use crate::expression::{Template, Value};
 use crate::hir::{Block, ForEach, StepKind};
@@ -12,27 +13,22 @@ use crate::source::{Entry, Kind};
 /// The most iterations or branches of a foreach that run at one time.
 const MAX_CONCURRENCY: i64 = 10_000;
 
-fn nothing() -> Block {
-    Block::Sequence(Vec::new())
-}
-
 impl Loom<'_> {
     /// The body of a container.
     pub(super) fn body_actions(&mut self, act: &mut Act<'_>) -> Block {
         let hint = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
         let entry = act.fields.get("actions");
         if entry.is_none() {
-            act.fields.need(&mut self.reader, "actions", act.span, hint);
+            act.fields.need(self, "actions", act.span, hint);
         }
         entry.map_or(nothing(), |entry| self.actions(entry))
     }
 
     pub(super) fn scope(&mut self, act: &mut Act<'_>) -> Body {
+        let kind = StepKind::Block(self.body_actions(act));
         Body {
-            kind: StepKind::Block(self.body_actions(act)),
-            retry: None,
             timeout: self.step_timeout(act),
-            output: None,
+            ..kind.into()
         }
     }
 
@@ -43,7 +39,7 @@ impl Loom<'_> {
             Some(entry) if entry.value.entries().is_some_and(<[Entry]>::is_empty) => nothing(),
             _ => self.body_actions(act),
         };
-        let otherwise = match act.fields.some(&mut self.reader, "else") {
+        let otherwise = match act.fields.some(self, "else") {
             Some(entry) => self.else_actions(entry, &act.name),
             None => nothing(),
         };
@@ -53,10 +49,8 @@ impl Loom<'_> {
             otherwise,
         });
         Body {
-            kind,
-            retry: None,
             timeout,
-            output: None,
+            ..kind.into()
         }
     }
 
@@ -81,43 +75,36 @@ impl Loom<'_> {
         let hint = "for example on: \"@body('check').status\"";
         let on = act
             .fields
-            .need(&mut self.reader, key, act.span, hint)
-            .map(|entry| self.reader.template(&entry.value));
+            .need(self, key, act.span, hint)
+            .map(|entry| self.template(&entry.value));
         let hint = "for example cases: { done: { actions: { … } } }";
-        let cases = act.fields.need(&mut self.reader, "cases", act.span, hint);
+        let cases = act.fields.need(self, "cases", act.span, hint);
         let mut found: Vec<(Value, Block)> = Vec::new();
         if let Some(cases) = cases {
-            let entries = cases.value.entries();
-            if entries.is_none() {
-                self.reader
-                    .wrong_type(&cases.value, "`cases`", "a map", hint);
-            }
-            for entry in entries.unwrap_or_default() {
+            for entry in self.map(cases, hint) {
                 let made = format!("{}.{}", act.name, entry.key);
                 let (value, block) = self.case(entry, &made);
                 if found.iter().any(|(other, _)| *other == value) {
                     let what = format!("the case {} is there twice", value.to_json());
                     let hint = "only the first could ever be taken: remove one";
-                    self.reader
-                        .error("duplicate-case", entry.key_span, what, hint);
+                    self.error("duplicate-case", entry.key_span, what, hint);
                 }
                 found.push((value, block));
             }
         }
-        let default = match act.fields.some(&mut self.reader, "default") {
+        let default = match act.fields.some(self, "default") {
             Some(entry) => self.else_actions(entry, &Name::from(format!("{}.default", act.name))),
             None => nothing(),
         };
         let timeout = self.step_timeout(act);
+        let kind = on.map_or(StepKind::Nothing, |on| StepKind::Switch {
+            on,
+            cases: found,
+            default,
+        });
         Body {
-            kind: on.map_or(StepKind::Nothing, |on| StepKind::Switch {
-                on,
-                cases: found,
-                default,
-            }),
-            retry: None,
             timeout,
-            output: None,
+            ..kind.into()
         }
     }
 
@@ -130,15 +117,14 @@ impl Loom<'_> {
             return (value, self.action_or_actions(entry, made));
         }
         let what = format!("the case `{}`", entry.key);
-        let Some(mut fields) = self.reader.fields(&entry.value, &what, "a map") else {
+        let Some(mut fields) = self.fields(&entry.value, &what, "a map") else {
             return (Value::Null, nothing());
         };
         let value = match fields.get("case") {
             Some(case) => match case.value.kind {
                 Kind::Array(_) | Kind::Object(_) | Kind::Null => {
                     let hint = "one value to compare with";
-                    self.reader
-                        .wrong_type(&case.value, "`case`", "text or a number", hint);
+                    self.wrong_type(&case.value, "`case`", "text or a number", hint);
                     Value::Null
                 }
                 _ => constant(&case.value),
@@ -150,21 +136,16 @@ impl Loom<'_> {
             Some(actions) => self.actions(actions),
             None => nothing(),
         };
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         (value, actions)
     }
 
     pub(super) fn parallel(&mut self, act: &mut Act<'_>) -> Body {
         self.concurrent = true;
         let mut branches: Vec<(Name, Block)> = Vec::new();
-        if let Some(entry) = act.fields.some(&mut self.reader, "branches") {
+        if let Some(entry) = act.fields.some(self, "branches") {
             let hint = "for example branches: { left: { actions: { … } } }";
-            let entries = entry.value.entries();
-            if entries.is_none() {
-                self.reader
-                    .wrong_type(&entry.value, "`branches`", "a map", hint);
-            }
-            for entry in entries.unwrap_or_default() {
+            for entry in self.map(entry, hint) {
                 let made = format!("{}.{}", act.name, entry.key);
                 let block = self.action_or_actions(entry, &made);
                 branches.push((Name::from(entry.key.as_str()), block));
@@ -172,14 +153,14 @@ impl Loom<'_> {
             if let Some(actions) = act.fields.get("actions") {
                 let what = "`parallel` has either `branches` or `actions`";
                 let hint = "move the actions into a branch";
-                self.reader.error("conflict", actions.key_span, what, hint);
+                self.error("conflict", actions.key_span, what, hint);
             }
         } else if let Some(entry) = act.fields.get("actions") {
-            for placed in self.placed(&entry.value, &entry.key) {
+            for placed in self.placed(entry) {
                 if let Some(after) = placed.after.iter().flatten().next() {
                     let what = "all actions of `parallel` start at once";
                     let hint = "use a scope for an order, or branches with several actions";
-                    self.reader.error("conflict", after.span, what, hint);
+                    self.error("conflict", after.span, what, hint);
                 }
                 branches.push((placed.step.name.clone(), Block::Sequence(vec![placed.step])));
             }
@@ -187,16 +168,15 @@ impl Loom<'_> {
         if branches.is_empty() {
             let what = format!("`{}` has no branch", act.name);
             let hint = "give branches: { left: { actions: { … } }, … }, or actions";
-            self.reader.error("empty-body", act.span, what, hint);
+            self.error("empty-body", act.span, what, hint);
         }
+        let kind = StepKind::Parallel {
+            branches,
+            apart: false,
+        };
         Body {
-            kind: StepKind::Parallel {
-                branches,
-                apart: false,
-            },
-            retry: None,
             timeout: self.step_timeout(act),
-            output: None,
+            ..kind.into()
         }
     }
 
@@ -205,40 +185,30 @@ impl Loom<'_> {
         let hint = "the items: for example foreach: \"@body('fetch').items\"";
         let items = act
             .fields
-            .need(&mut self.reader, "foreach", act.span, hint)
+            .need(self, "foreach", act.span, hint)
             .map(|entry| {
-                let not_a_list = match &entry.value.kind {
-                    Kind::Array(_) => false,
-                    Kind::String(_) => self.reader.template(&entry.value).as_constant().is_some(),
-                    _ => true,
-                };
-                if not_a_list {
-                    self.reader.wrong_type(
-                        &entry.value,
-                        "`foreach`",
-                        "a list or an expression",
-                        hint,
-                    );
+                let list = matches!(entry.value.kind, Kind::Array(_));
+                if !list && !self.is_computed(&entry.value) {
+                    self.wrong_type(&entry.value, "`foreach`", "a list or an expression", hint);
                 }
-                self.reader.template(&entry.value)
+                self.template(&entry.value)
             });
         let concurrency = self.concurrency(act);
         self.foreach_depth += 1;
         let body = self.body_actions(act);
         self.foreach_depth -= 1;
         let timeout = self.step_timeout(act);
+        let kind = items.map_or(StepKind::Nothing, |items: Template| {
+            StepKind::ForEach(Box::new(ForEach {
+                items,
+                concurrency,
+                survives_failure: self.azure(),
+                body,
+            }))
+        });
         Body {
-            kind: items.map_or(StepKind::Nothing, |items: Template| {
-                StepKind::ForEach(Box::new(ForEach {
-                    items,
-                    concurrency,
-                    survives_failure: self.azure(),
-                    body,
-                }))
-            }),
-            retry: None,
             timeout,
-            output: None,
+            ..kind.into()
         }
     }
 
@@ -249,21 +219,20 @@ impl Loom<'_> {
             let concurrency = entry.value.get_any_case("concurrency")?;
             concurrency.get_any_case("repetitions")
         });
-        let own = act.fields.some(&mut self.reader, "concurrency");
+        let own = act.fields.some(self, "concurrency");
         let given = own.map(|entry| &entry.value).or(repetitions);
         if let Some(node) = given {
-            return match self.reader.whole(node) {
+            return match self.whole(node) {
                 Some(count @ 1..=MAX_CONCURRENCY) => u32::try_from(count).unwrap_or(1),
                 Some(_) => {
                     let what = "this many at a time is not possible";
                     let hint = format!("from 1 to {MAX_CONCURRENCY}");
-                    self.reader.error("out-of-range", node.span, what, hint);
+                    self.error("out-of-range", node.span, what, hint);
                     1
                 }
                 None => {
                     let hint = "how many items at a time: for example concurrency: 5";
-                    self.reader
-                        .wrong_type(node, "`concurrency`", "a whole number", hint);
+                    self.wrong_type(node, "`concurrency`", "a whole number", hint);
                     1
                 }
             };

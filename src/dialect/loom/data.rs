@@ -3,9 +3,10 @@
 
 use super::Loom;
 use super::action::Act;
-use crate::diagnostic::did_you_mean;
+use crate::dialect::TABLES;
+use crate::dialect::builder::text;
 use crate::dialect::reader::{Fields, constant};
-use crate::expression::{TableFormat, Template, Value};
+use crate::expression::Template;
 use crate::hir::StepKind;
 use crate::source::{Entry, Kind, Span};
 
@@ -13,11 +14,11 @@ impl Loom<'_> {
     /// The operation of this name.
     pub(super) fn data(&mut self, act: &mut Act<'_>, label: &str) -> StepKind {
         let hint = example(label);
-        let Some(entry) = act.fields.need(&mut self.reader, "inputs", act.span, hint) else {
+        let Some(entry) = act.fields.need(self, "inputs", act.span, hint) else {
             return StepKind::Nothing;
         };
         let what = format!("`inputs` of `{}`", act.name);
-        let Some(mut fields) = self.reader.fields(&entry.value, &what, hint) else {
+        let Some(mut fields) = self.fields(&entry.value, &what, hint) else {
             return StepKind::Nothing;
         };
         let at = entry.key_span;
@@ -28,31 +29,26 @@ impl Loom<'_> {
             "query" => self.query(&mut fields, at, hint),
             _ => self.table(&mut fields, at, hint),
         };
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         template.map_or(StepKind::Nothing, |template| self.computed(template))
     }
 
     /// A computed value as an action's output: Azure shows it as its body.
     fn computed(&self, template: Template) -> StepKind {
         StepKind::Compose(if self.azure() {
-            let body = Template::constant(Value::text("body"));
-            Template::object(vec![(body, template)])
+            Template::object(vec![(text("body"), template)])
         } else {
             template
         })
     }
 
     fn from(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
-        let entry = fields.need(&mut self.reader, "from", at, hint)?;
-        let template = self.reader.template(&entry.value);
-        let wrong = match entry.value.kind {
-            Kind::Array(_) => false,
-            Kind::String(_) => template.as_constant().is_some(),
-            _ => true,
-        };
-        if wrong {
+        let entry = fields.need(self, "from", at, hint)?;
+        let template = self.template(&entry.value);
+        let list = matches!(entry.value.kind, Kind::Array(_));
+        if !list && !self.is_computed(&entry.value) {
             let wanted = "a list or an expression";
-            self.reader.wrong_type(&entry.value, "`from`", wanted, hint);
+            self.wrong_type(&entry.value, "`from`", wanted, hint);
         }
         Some(template)
     }
@@ -66,20 +62,20 @@ impl Loom<'_> {
         make: fn(Template, Template) -> Template,
     ) -> Option<Template> {
         let from = self.from(fields, at, hint);
-        let other = fields.need(&mut self.reader, key, at, hint)?;
-        Some(make(from?, self.reader.template(&other.value)))
+        let other = fields.need(self, key, at, hint)?;
+        Some(make(from?, self.template(&other.value)))
     }
 
     fn query(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
         let from = self.from(fields, at, hint);
-        let entry = fields.need(&mut self.reader, "where", at, hint)?;
-        let when = self.reader.condition(entry)?;
+        let entry = fields.need(self, "where", at, hint)?;
+        let when = self.condition(entry)?;
         Some(Template::query(from?, when))
     }
 
     fn parse_json(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
-        let content = fields.need(&mut self.reader, "content", at, hint)?;
-        let content = self.reader.template(&content.value);
+        let content = fields.need(self, "content", at, hint)?;
+        let content = self.template(&content.value);
         let schema = fields.get("schema");
         let value = schema.map(|entry| constant(&entry.value));
         match (Template::parse_json(content, value.as_ref()), schema) {
@@ -87,16 +83,14 @@ impl Loom<'_> {
             // Azure takes schemas that are none.
             (Err(mistake), Some(schema)) if self.azure() => {
                 let hint = "the content is not checked";
-                self.reader
-                    .warning("bad-schema", schema.value.span, mistake, hint);
+                self.warning("bad-schema", schema.value.span, mistake, hint);
                 let content = fields.get("content")?;
-                let content = self.reader.template(&content.value);
+                let content = self.template(&content.value);
                 Template::parse_json(content, None).ok()
             }
             (Err(mistake), Some(schema)) => {
                 let hint = "the schema is JSON Schema: { type: object, properties: { … } }";
-                self.reader
-                    .error("bad-schema", schema.value.span, mistake, hint);
+                self.error("bad-schema", schema.value.span, mistake, hint);
                 None
             }
             (Err(_), None) => None,
@@ -105,24 +99,12 @@ impl Loom<'_> {
 
     fn table(&mut self, fields: &mut Fields<'_>, at: Span, hint: &str) -> Option<Template> {
         let from = self.from(fields, at, hint);
-        let format = fields
-            .need(&mut self.reader, "format", at, hint)
-            .and_then(|entry| {
-                let text = self.reader.text(entry, "CSV or HTML")?;
-                let format = match text.to_ascii_lowercase().as_str() {
-                    "csv" => Some(TableFormat::Csv),
-                    "html" => Some(TableFormat::Html),
-                    _ => None,
-                };
-                if format.is_none() {
-                    let what = format!("`{text}` is no format of a table");
-                    let span = entry.value.span;
-                    self.reader
-                        .error("unknown-value", span, what, "CSV or HTML");
-                }
-                format
-            });
-        let columns = match fields.some(&mut self.reader, "columns") {
+        let format = fields.need(self, "format", at, hint).and_then(|entry| {
+            self.choice(entry, &TABLES, |text| {
+                format!("`{text}` is no format of a table")
+            })
+        });
+        let columns = match fields.some(self, "columns") {
             Some(entry) => Some(self.columns(entry)?),
             None => None,
         };
@@ -131,21 +113,14 @@ impl Loom<'_> {
 
     fn columns(&mut self, entry: &Entry) -> Option<Vec<(Template, Template)>> {
         let hint = "for example columns: [{ header: Name, value: \"@item().name\" }]";
-        let Kind::Array(items) = &entry.value.kind else {
-            self.reader
-                .wrong_type(&entry.value, "`columns`", "a list", hint);
-            return None;
-        };
         let mut columns = Vec::new();
-        for item in items {
-            let mut fields = self.reader.fields(item, "a column", hint)?;
+        for item in self.list(entry, hint)? {
+            let mut fields = self.fields(item, "a column", hint)?;
             let header = fields.get("header");
-            let value = fields.need(&mut self.reader, "value", item.span, hint);
-            fields.finish(&mut self.reader);
-            let header = header.map_or(Template::constant(Value::text("")), |entry| {
-                self.reader.template(&entry.value)
-            });
-            columns.push((header, self.reader.template(&value?.value)));
+            let value = fields.need(self, "value", item.span, hint);
+            fields.finish(self);
+            let header = header.map_or(text(""), |entry| self.template(&entry.value));
+            columns.push((header, self.template(&value?.value)));
         }
         Some(columns)
     }
@@ -177,36 +152,28 @@ impl Loom<'_> {
                 ],
             ),
         ];
-        let names = KINDS.map(|(kind, ..)| kind);
-        let hint = names.join(", ");
-        let Some(kind) = act.fields.need(&mut self.reader, "kind", act.span, &hint) else {
-            return StepKind::Nothing;
-        };
+        let known = KINDS.map(|kind| (kind.0, kind));
+        let hint = KINDS.map(|(kind, ..)| kind).join(", ");
+        let kind = act.fields.need(self, "kind", act.span, &hint);
         let inputs = act.fields.get("inputs");
-        let Some(text) = self.reader.text(kind, &hint) else {
-            return StepKind::Nothing;
-        };
-        let found = KINDS
-            .iter()
-            .find(|(known, ..)| known.eq_ignore_ascii_case(text));
-        let Some((_, function, keys)) = found else {
-            let what = format!("`{text}` is no kind of expression action");
-            let hint = did_you_mean(text, names).unwrap_or(hint);
-            self.reader
-                .error("unknown-value", kind.value.span, what, hint);
+        let kind = kind.and_then(|kind| {
+            self.choice(kind, &known, |text| {
+                format!("`{text}` is no kind of expression action")
+            })
+        });
+        let Some((_, function, keys)) = kind else {
             return StepKind::Nothing;
         };
         let arguments: Vec<Template> = keys
             .iter()
             .filter_map(|key| inputs?.value.get(key))
-            .map(|node| self.reader.template(node))
+            .map(|node| self.template(node))
             .collect();
         match Template::call(function, arguments) {
             Ok(template) => self.computed(template),
             Err(error) => {
                 let hint = format!("it takes {}", keys.join(", "));
-                self.reader
-                    .error("missing-key", act.span, error.message, hint);
+                self.error("missing-key", act.span, error.message, hint);
                 StepKind::Nothing
             }
         }

@@ -4,8 +4,9 @@
 use super::Loom;
 use super::action::{Act, Body};
 use crate::diagnostic::nearest;
-use crate::dialect::checks;
+use crate::dialect::builder::{call, text};
 use crate::dialect::reader::Fields;
+use crate::dialect::{ENDS, checks};
 use crate::expression::{Template, Value};
 use crate::hir::{Call, RetryPolicy, StepKind, Wait};
 use crate::model::{MODEL_OPTIONS, Name, Status};
@@ -55,8 +56,7 @@ impl<'n> Inputs<'n> {
         let beside = act.fields.get(key);
         if let (Some(_), Some(beside)) = (under, beside) {
             let what = format!("`{key}` is in `inputs` and beside it");
-            loom.reader
-                .error("conflict", beside.key_span, what, "keep one of the two");
+            loom.error("conflict", beside.key_span, what, "keep one of the two");
         }
         under.or(beside)
     }
@@ -69,14 +69,14 @@ impl<'n> Inputs<'n> {
         key: &'static str,
     ) -> Option<&'n Entry> {
         let entry = self.get(act, loom, key)?;
-        let template = loom.reader.template(&entry.value);
-        self.members.push((name(key), template));
+        let template = loom.template(&entry.value);
+        self.members.push((text(key), template));
         Some(entry)
     }
 
     fn finish(self, loom: &mut Loom<'_>) -> Template {
         if let Some(fields) = self.under {
-            fields.finish(&mut loom.reader);
+            fields.finish(loom);
         }
         Template::object(self.members)
     }
@@ -90,17 +90,13 @@ pub(super) fn option(act: &mut Act<'_>, name: &str) -> bool {
     options.any(|option| option.trim().eq_ignore_ascii_case(name))
 }
 
-fn name(text: &str) -> Template {
-    Template::constant(Value::text(text))
-}
-
 impl Loom<'_> {
     fn inputs<'n>(&mut self, act: &mut Act<'n>, hint: &str) -> Inputs<'n> {
         let what = format!("`inputs` of `{}`", act.name);
         let under = act
             .fields
-            .some(&mut self.reader, "inputs")
-            .and_then(|entry| self.reader.fields(&entry.value, &what, hint));
+            .some(self, "inputs")
+            .and_then(|entry| self.fields(&entry.value, &what, hint));
         Inputs {
             under,
             members: Vec::new(),
@@ -109,15 +105,13 @@ impl Loom<'_> {
 
     fn missing_input(&mut self, act: &Act<'_>, key: &str, hint: &str) {
         let what = format!("`{}` needs `{key}`", act.name);
-        self.reader.error("missing-key", act.span, what, hint);
+        self.error("missing-key", act.span, what, hint);
     }
 
     fn call(executor: &str, inputs: Template, attempt_timeout: Option<Template>) -> StepKind {
         StepKind::Call(Call {
-            executor: Name::from(executor),
-            inputs,
             attempt_timeout,
-            then: Vec::new(),
+            ..call(executor, inputs)
         })
     }
 
@@ -131,8 +125,7 @@ impl Loom<'_> {
         let entry = inputs.get(act, self, "timeout")?;
         if matches!(entry.value.kind, Kind::Null) {
             let hint = "durations look like PT30S, PT5M, PT1H30M or P1D";
-            self.reader
-                .wrong_type(&entry.value, "`timeout`", "a duration", hint);
+            self.wrong_type(&entry.value, "`timeout`", "a duration", hint);
             return None;
         }
         Some(self.duration(entry)?.template)
@@ -155,21 +148,17 @@ impl Loom<'_> {
         }
         for key in ["headers", "queries"] {
             if let Some(entry) = inputs.pass(act, self, key) {
-                let wrong = match &entry.value.kind {
-                    Kind::Object(_) | Kind::Null => false,
-                    Kind::String(_) => self.reader.template(&entry.value).as_constant().is_some(),
-                    _ => true,
-                };
-                if wrong {
+                let map = matches!(entry.value.kind, Kind::Object(_) | Kind::Null);
+                if !map && !self.is_computed(&entry.value) {
                     let hint = "for example { accept: application/json }";
                     let what = format!("`{key}`");
-                    self.reader.wrong_type(&entry.value, &what, "a map", hint);
+                    self.wrong_type(&entry.value, &what, "a map", hint);
                 }
             }
         }
         inputs.pass(act, self, "body");
         if let Some(entry) = inputs.pass(act, self, "authentication") {
-            checks::authentication(&mut self.reader, &entry.value);
+            checks::authentication(self, &entry.value);
         }
         self.asynchronous(act, &mut inputs);
         let retry = self.retry_in_inputs(act, &mut inputs);
@@ -177,10 +166,9 @@ impl Loom<'_> {
         let step_timeout = self.azure_limit(act);
         let inputs = inputs.finish(self);
         Body {
-            kind: Self::call("http", inputs, timeout),
             retry,
             timeout: step_timeout,
-            output: None,
+            ..Self::call("http", inputs, timeout).into()
         }
     }
 
@@ -192,7 +180,7 @@ impl Loom<'_> {
         }
         if self.azure() && !option(act, "DisableAsyncPattern") {
             let on = Template::constant(Value::Bool(true));
-            inputs.members.push((name("asyncPattern"), on));
+            inputs.members.push((text("asyncPattern"), on));
         }
     }
 
@@ -214,11 +202,11 @@ impl Loom<'_> {
 
     /// Azure's `limit: {timeout}` on an action.
     pub(super) fn azure_limit(&mut self, act: &mut Act<'_>) -> Option<Template> {
-        let entry = act.fields.some(&mut self.reader, "limit")?;
+        let entry = act.fields.some(self, "limit")?;
         let hint = "for example limit: { timeout: PT30S }";
-        let mut fields = self.reader.fields(&entry.value, "`limit`", hint)?;
-        let timeout = fields.some(&mut self.reader, "timeout");
-        fields.finish(&mut self.reader);
+        let mut fields = self.fields(&entry.value, "`limit`", hint)?;
+        let timeout = fields.some(self, "timeout");
+        fields.finish(self);
         Some(self.duration(timeout?)?.template)
     }
 
@@ -226,7 +214,7 @@ impl Loom<'_> {
         let hint = METHODS.join(", ");
         match &entry.value.kind {
             Kind::String(_) => {
-                let template = self.reader.template(&entry.value);
+                let template = self.template(&entry.value);
                 let Some(text) = template.as_constant().and_then(Value::as_str) else {
                     return;
                 };
@@ -234,13 +222,10 @@ impl Loom<'_> {
                     let what = format!("`{text}` is no HTTP method");
                     let hint = nearest(text, METHODS)
                         .map_or(hint, |near| format!("did you mean `{near}`?"));
-                    self.reader
-                        .error("unknown-value", entry.value.span, what, hint);
+                    self.error("unknown-value", entry.value.span, what, hint);
                 }
             }
-            _ => self
-                .reader
-                .wrong_type(&entry.value, "`method`", "text", hint),
+            _ => self.wrong_type(&entry.value, "`method`", "text", hint),
         }
     }
 
@@ -248,7 +233,7 @@ impl Loom<'_> {
         let hint = "for example https://example.org/status, or an expression that gives text";
         match &entry.value.kind {
             Kind::String(text) => {
-                let template = self.reader.template(&entry.value);
+                let template = self.template(&entry.value);
                 let computed = template.as_constant().is_none();
                 let schemes = ["http://", "https://"];
                 let begins = schemes.iter().any(|scheme| {
@@ -258,56 +243,50 @@ impl Loom<'_> {
                 });
                 if !computed && !begins {
                     let what = format!("`{}` begins with neither http:// nor https://", text.text);
-                    self.reader.warning("bad-uri", entry.value.span, what, hint);
+                    self.warning("bad-uri", entry.value.span, what, hint);
                 }
             }
             // What a deployment could not give is reported already.
             Kind::Null if self.azure() => {}
-            _ => self.reader.wrong_type(&entry.value, "`uri`", "text", hint),
+            _ => self.wrong_type(&entry.value, "`uri`", "text", hint),
         }
     }
 
     pub(super) fn shell(&mut self, act: &mut Act<'_>) -> Body {
         let hint = "either run: \"text for sh\", or command: [program, argument]";
         let mut inputs = self.inputs(act, hint);
-        self.reader.in_shell = true;
+        self.in_shell = true;
         let run = inputs.pass(act, self, "run");
         let command = inputs.pass(act, self, "command");
         match (run, command) {
             (None, None) => self.missing_input(act, "run", hint),
             (Some(_), Some(command)) => {
                 let what = "`shell` has either `run` or `command`";
-                self.reader.error("conflict", command.key_span, what, hint);
+                self.error("conflict", command.key_span, what, hint);
             }
             (Some(run), None) => {
                 let template = match run.value.as_str() {
-                    Some(_) => self.reader.template(&run.value),
+                    Some(_) => self.template(&run.value),
                     None => {
-                        self.reader.wrong_type(&run.value, "`run`", "text", hint);
+                        self.wrong_type(&run.value, "`run`", "text", hint);
                         Template::constant(Value::Null)
                     }
                 };
                 if template.as_constant().is_none() {
                     let what = "data is rendered into the text of a command";
                     let hint = checks::DATA_IN_COMMAND;
-                    self.reader
-                        .warning("data-in-command", run.value.span, what, hint);
+                    self.warning("data-in-command", run.value.span, what, hint);
                 }
             }
             (None, Some(command)) => {
-                let wrong = match &command.value.kind {
-                    Kind::Array(items) => items.is_empty(),
-                    Kind::String(_) => self.reader.template(&command.value).as_constant().is_some(),
-                    _ => true,
-                };
-                if wrong {
+                let words = matches!(&command.value.kind, Kind::Array(items) if !items.is_empty());
+                if !words && !self.is_computed(&command.value) {
                     let hint = "for example command: [cp, from.txt, to.txt]; text for sh is `run`";
-                    self.reader
-                        .wrong_type(&command.value, "`command`", "a list", hint);
+                    self.wrong_type(&command.value, "`command`", "a list", hint);
                 }
             }
         }
-        self.reader.in_shell = false;
+        self.in_shell = false;
         for key in ["env", "cwd", "stdin"] {
             inputs.pass(act, self, key);
         }
@@ -321,16 +300,10 @@ impl Loom<'_> {
 
     /// `check: false`: whoever reads the exit code takes care of a command that failed.
     fn check_flag(&mut self, entry: &Entry) {
-        let computed = |loom: &mut Self| loom.reader.template(&entry.value).as_constant().is_none();
-        let fits = match &entry.value.kind {
-            Kind::Bool(_) => true,
-            Kind::String(_) => computed(self),
-            _ => false,
-        };
-        if !fits {
+        let flag = matches!(entry.value.kind, Kind::Bool(_));
+        if !flag && !self.is_computed(&entry.value) {
             let hint = "check: false lets a command fail: read its `exitCode`";
-            self.reader
-                .wrong_type(&entry.value, "`check`", "true or false", hint);
+            self.wrong_type(&entry.value, "`check`", "true or false", hint);
         }
     }
 
@@ -343,51 +316,51 @@ impl Loom<'_> {
             "actorType"
         };
         let hint = format!("for example inputs: {{ {key}: processor, input: \"@item()\" }}");
-        let timeout = act.fields.some(&mut self.reader, "timeout");
+        let timeout = act.fields.some(self, "timeout");
         let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
         let beside = act.fields.get(key).filter(|_| !self.azure());
         let input = act.fields.get("input").filter(|_| !self.azure());
         let under = match beside {
-            None => act.fields.need(&mut self.reader, "inputs", act.span, &hint),
-            Some(_) => act.fields.some(&mut self.reader, "inputs"),
+            None => act.fields.need(self, "inputs", act.span, &hint),
+            Some(_) => act.fields.some(self, "inputs"),
         };
         let mut members = Vec::new();
         if let Some(entry) = under {
             let what = format!("`inputs` of `{}`", act.name);
-            if let Some(mut fields) = self.reader.fields(&entry.value, &what, &hint) {
+            if let Some(mut fields) = self.fields(&entry.value, &what, &hint) {
                 let kind = match beside {
-                    None => fields.need(&mut self.reader, key, entry.key_span, &hint),
+                    None => fields.need(self, key, entry.key_span, &hint),
                     Some(_) => fields.get(key),
                 };
-                kind.and_then(|kind| self.reader.text(kind, &hint));
+                kind.and_then(|kind| self.text(kind, &hint));
                 for (key, beside) in [(key, beside), ("input", input)] {
                     if let (Some(_), Some(beside)) = (fields.get(key), beside) {
                         let what = format!("`{key}` is in `inputs` and beside it");
                         let hint = "keep one of the two";
-                        self.reader.error("conflict", beside.key_span, what, hint);
+                        self.error("conflict", beside.key_span, what, hint);
                     }
                 }
             }
             members.extend(entry.value.entries().unwrap_or_default());
         }
-        beside.and_then(|kind| self.reader.text(kind, &hint));
+        beside.and_then(|kind| self.text(kind, &hint));
         members.extend([beside, input].into_iter().flatten());
         let members = members
             .into_iter()
-            .map(|entry| (name(&entry.key), self.reader.template(&entry.value)));
+            .map(|entry| (text(&entry.key), self.template(&entry.value)));
         let inputs = Template::object(members.collect());
         Self::call(label, inputs, timeout).into()
     }
 
     pub(super) fn ai(&mut self, act: &mut Act<'_>) -> Body {
         let hint = "for example inputs: { prompt: \"…\" }";
-        let timeout = act.fields.some(&mut self.reader, "timeout");
+        let timeout = act.fields.some(self, "timeout");
         let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
-        let Some(entry) = act.fields.need(&mut self.reader, "inputs", act.span, hint) else {
+        let Some(entry) = act.fields.need(self, "inputs", act.span, hint) else {
             return StepKind::Nothing.into();
         };
         let what = format!("`inputs` of `{}`", act.name);
-        if let Some(mut fields) = self.reader.fields(&entry.value, &what, hint) {
+        if let Some(mut fields) = self.fields(&entry.value, &what, hint) {
             fields.allow(&AI);
             fields.allow(&MODEL_OPTIONS);
             let asks = ["prompt", "messages"].map(|key| fields.get(key).is_some());
@@ -397,18 +370,18 @@ impl Loom<'_> {
             if !asks.contains(&true) && !slip {
                 self.missing_input(act, "prompt", "give `prompt` or `messages`");
             }
-            fields.finish(&mut self.reader);
+            fields.finish(self);
         }
-        let inputs = self.reader.template(&entry.value);
+        let inputs = self.template(&entry.value);
         Self::call("ai", inputs, timeout).into()
     }
 
     pub(super) fn compose(&mut self, act: &mut Act<'_>) -> StepKind {
         let hint = "the value: for example inputs: \"@body('fetch').items\"";
         match act.fields.get("inputs") {
-            Some(entry) => StepKind::Compose(self.reader.template(&entry.value)),
+            Some(entry) => StepKind::Compose(self.template(&entry.value)),
             None => {
-                act.fields.need(&mut self.reader, "inputs", act.span, hint);
+                act.fields.need(self, "inputs", act.span, hint);
                 StepKind::Nothing
             }
         }
@@ -422,7 +395,7 @@ impl Loom<'_> {
         if inputs.get(act, self, "statusCode").is_none() {
             inputs
                 .members
-                .push((name("statusCode"), Template::constant(200_i64.into())));
+                .push((text("statusCode"), Template::constant(200_i64.into())));
         }
         for key in ["statusCode", "headers", "body"] {
             inputs.pass(act, self, key);
@@ -460,7 +433,7 @@ impl Loom<'_> {
             }
             _ => {
                 let what = "`wait` has either `interval` or `until`";
-                self.reader.error("conflict", act.span, what, hint);
+                self.error("conflict", act.span, what, hint);
                 StepKind::Nothing
             }
         };
@@ -475,9 +448,9 @@ impl Loom<'_> {
         if !self.azure() || !unit.eq_ignore_ascii_case("month") {
             return None;
         }
-        let count = self.reader.template(count);
+        let count = self.template(count);
         let now = Template::call("utcNow", Vec::new()).ok()?;
-        let due = Template::call("addToTime", vec![now, count, name("Month")]).ok()?;
+        let due = Template::call("addToTime", vec![now, count, text("Month")]).ok()?;
         Some(StepKind::Wait(Wait::Until(due)))
     }
 
@@ -497,14 +470,14 @@ impl Loom<'_> {
             .unwrap_or(&entry.value);
         let hint = "an instant such as 2026-11-20T14:00:00Z, or an expression that gives one";
         if node.as_str().is_none() {
-            self.reader.wrong_type(node, "`until`", "an instant", hint);
+            self.wrong_type(node, "`until`", "an instant", hint);
             return StepKind::Nothing;
         }
-        let template = self.reader.template(node);
+        let template = self.template(node);
         let known = template.as_constant().and_then(Value::as_str);
         if known.is_some_and(|text| chrono::DateTime::parse_from_rfc3339(text).is_err()) {
             let what = format!("`{}` is no instant", known.unwrap_or_default());
-            self.reader.error("bad-timestamp", node.span, what, hint);
+            self.error("bad-timestamp", node.span, what, hint);
         }
         StepKind::Wait(Wait::Until(template))
     }
@@ -528,29 +501,25 @@ impl Loom<'_> {
             }
         };
         Body {
-            kind,
-            retry: None,
             timeout,
-            output: None,
+            ..kind.into()
         }
     }
 
     /// A signal is found by its name alone, so that is the same in every run of the workflow.
     fn signal_name(&mut self, entry: &Entry, hint: &str) -> StepKind {
-        let Some(text) = self.reader.text(entry, hint) else {
+        let Some(text) = self.text(entry, hint) else {
             return StepKind::Nothing;
         };
-        if self.reader.template(&entry.value).as_constant().is_none() {
+        if self.template(&entry.value).as_constant().is_none() {
             let what = "a signal's name cannot be an expression";
             let hint = "give a fixed name, and tell cases apart by what the signal carries";
-            self.reader
-                .error("computed-name", entry.value.span, what, hint);
+            self.error("computed-name", entry.value.span, what, hint);
             return StepKind::Nothing;
         }
         if text.is_empty() {
             let what = "a signal has a name";
-            self.reader
-                .error("empty-name", entry.value.span, what, hint);
+            self.error("empty-name", entry.value.span, what, hint);
             return StepKind::Nothing;
         }
         StepKind::AwaitSignal(Name::from(text))
@@ -562,7 +531,7 @@ impl Loom<'_> {
         let status = inputs.get(act, self, "runStatus");
         let error = inputs
             .get(act, self, "runError")
-            .map(|entry| self.reader.template(&entry.value));
+            .map(|entry| self.template(&entry.value));
         inputs.finish(self);
         let status = match status {
             Some(entry) => self.run_status(entry),
@@ -575,21 +544,9 @@ impl Loom<'_> {
     }
 
     fn run_status(&mut self, entry: &Entry) -> Status {
-        let known = ["Succeeded", "Failed", "Cancelled"];
-        let hint = known.join(", ");
-        let Some(text) = self.reader.text(entry, &hint) else {
-            return Status::Failed;
-        };
-        match Status::parse(text) {
-            Some(status @ (Status::Succeeded | Status::Failed | Status::Cancelled)) => status,
-            _ => {
-                let what = format!("a run cannot end as `{text}`");
-                let hint =
-                    nearest(text, known).map_or(hint, |near| format!("did you mean `{near}`?"));
-                self.reader
-                    .error("unknown-status", entry.value.span, what, hint);
-                Status::Failed
-            }
-        }
+        self.choice_as("unknown-status", entry, &ENDS, |text| {
+            format!("a run cannot end as `{text}`")
+        })
+        .unwrap_or(Status::Failed)
     }
 }

@@ -64,7 +64,7 @@ impl Loom<'_> {
     fn unreachable(&mut self, step: &Step, end: &Step) {
         let what = format!("`{}` never runs: `{}` ends the run", step.name, end.name);
         let hint = "remove it, or put the terminate action behind a condition";
-        self.reader.warning("unreachable", step.span, what, hint);
+        self.warning("unreachable", step.span, what, hint);
     }
 
     fn lint_loop(&mut self, step: &Step, spec: &Loop, everywhere: &BTreeMap<String, usize>) {
@@ -172,8 +172,7 @@ impl Loom<'_> {
         if let Some(polled) = spec.body.steps().find(polls) {
             let what = format!("`{}` polls `{}` without a pause", step.name, polled.name);
             let hint = format!("give `{}` a delay: for example delay: PT10S", step.name);
-            self.reader
-                .warning("poll-without-delay", polled.span, what, hint);
+            self.warning("poll-without-delay", polled.span, what, hint);
         }
     }
 }

@@ -29,8 +29,9 @@ use crate::diagnostic::Diagnostics;
 use crate::expression::{Syntax, Template};
 use crate::hir::{Secure, Workflow};
 use crate::model::{Dialect, InputKind, Name};
-use crate::source::{Entry, Node, SourceFile, Span};
+use crate::source::{Node, SourceFile, Span};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 /// Reads a file as loom or azure. `parameters` is the tree of a file with the values of a
@@ -72,7 +73,7 @@ pub(super) fn read(
     workflow.types = std::mem::take(&mut loom.types);
     workflow.secure = std::mem::take(&mut loom.secure);
     workflow.environment = loom.check_names(&workflow, node);
-    if !loom.reader.diagnostics.has_errors() {
+    if !loom.diagnostics.has_errors() {
         loom.lint(&workflow);
     }
     workflow
@@ -117,12 +118,21 @@ struct Loom<'a> {
     foreach_depth: usize,
 }
 
-impl Loom<'_> {
-    /// A duration in any of its forms.
-    fn duration(&mut self, entry: &Entry) -> Option<super::duration::Span> {
-        self.reader.duration(entry)
-    }
+impl<'a> Deref for Loom<'a> {
+    type Target = Reader<'a>;
 
+    fn deref(&self) -> &Self::Target {
+        &self.reader
+    }
+}
+
+impl DerefMut for Loom<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.reader
+    }
+}
+
+impl Loom<'_> {
     fn azure(&self) -> bool {
         self.dialect == Dialect::Azure
     }

@@ -34,7 +34,7 @@ const ROOTS: [&str; 13] = [
 impl Loom<'_> {
     /// Checks everything that expressions mention; gives what they read of the environment.
     pub(super) fn check_names(&mut self, workflow: &Workflow, node: &Node) -> Vec<EnvironmentRead> {
-        let mentions = std::mem::take(&mut self.reader.mentions);
+        let mentions = std::mem::take(&mut self.mentions);
         let actions: Vec<Name> = self.names.values().map(|(name, _)| name.clone()).collect();
         let inputs: Vec<Name> = workflow
             .inputs
@@ -52,13 +52,13 @@ impl Loom<'_> {
         for (name, span) in std::mem::take(&mut self.assigned) {
             self.may_be_set(&name, span, &variables);
         }
-        let reads = environment::reads(&mut self.reader, &mentions, node);
+        let reads = environment::reads(self, &mentions, node);
         if let Some(read) = reads.first()
             && self.is_set("env")
         {
             let what = "`env` is the environment, and a variable of this file is called so too";
             let hint = "give the variable another name";
-            self.reader.error("conflict", read.span, what, hint);
+            self.error("conflict", read.span, what, hint);
         }
         let mut seen: BTreeSet<(Span, Reference)> = BTreeSet::new();
         for mention in mentions {
@@ -120,7 +120,7 @@ impl Loom<'_> {
             return;
         }
         let message = format!("there is no {what} `{name}`");
-        self.reader.error_with(code, span, message, || {
+        self.error_with(code, span, message, || {
             did_you_mean(name, known).unwrap_or_else(|| {
                 if known.is_empty() {
                     format!("this file has no {what}")
@@ -138,28 +138,28 @@ impl Loom<'_> {
         }
         let message = format!("nothing here is called `{name}`");
         let own = variables.iter().map(|name| &**name);
-        let near = match self.reader.diagnostics.is_full() {
+        let near = match self.diagnostics.is_full() {
             true => None,
             false => did_you_mean(name, ROOTS.into_iter().chain(own)),
         };
         let hint = near.unwrap_or_else(|| {
             format!("templates read {}, and variables by name", ROOTS.join(", "))
         });
-        self.reader.warning("unknown-name", span, message, hint);
+        self.warning("unknown-name", span, message, hint);
     }
 
     fn may_be_set(&mut self, name: &str, span: Span, known: &[Name]) {
         if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             return;
         }
-        let near = match self.reader.diagnostics.is_full() {
+        let near = match self.diagnostics.is_full() {
             true => None,
             false => did_you_mean(name, known),
         };
         if self.azure() {
             let message = format!("no InitializeVariable makes the variable `{name}`");
             let hint = near.unwrap_or_else(|| String::from("initialize it before it is used"));
-            self.reader.error("unknown-variable", span, message, hint);
+            self.error("unknown-variable", span, message, hint);
         } else {
             let message = format!("nothing in this file sets the variable `{name}`");
             let of_a_loop = loop_variable(name).filter(|_| !self.loops.is_empty());
@@ -169,7 +169,7 @@ impl Loom<'_> {
             let hint = near.unwrap_or_else(|| {
                 String::from("give it a value under `variables`, or set it with setVariable")
             });
-            self.reader.warning("unset-variable", span, message, hint);
+            self.warning("unset-variable", span, message, hint);
         }
     }
 }

@@ -20,28 +20,27 @@ const DAYS: [&str; 7] = [
 impl Loom<'_> {
     /// `{frequency, interval, startTime, endTime, timeZone, schedule: {hours, minutes, weekDays}}`.
     pub(super) fn recurrence(&mut self, entry: &Entry) -> Option<Recurrence> {
-        let mut fields = self.reader.fields(&entry.value, "`recurrence`", HINT)?;
-        let frequency = fields.need(&mut self.reader, "frequency", entry.key_span, HINT);
+        let mut fields = self.fields(&entry.value, "`recurrence`", HINT)?;
+        let frequency = fields.need(self, "frequency", entry.key_span, HINT);
         let interval = fields.get("interval");
         let start = fields.get("startTime");
         let end = fields.get("endTime");
         let zone = fields.get("timeZone");
         let schedule = fields.get("schedule");
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         let frequency = self.frequency(frequency?)?;
-        let interval = match interval.map(|entry| (self.reader.whole(&entry.value), entry)) {
+        let interval = match interval.map(|entry| (self.whole(&entry.value), entry)) {
             None => 1,
             Some((Some(interval @ 1..=1_000_000), _)) => u32::try_from(interval).ok()?,
             Some((_, entry)) => {
                 let wanted = "a whole number from 1";
-                self.reader
-                    .wrong_type(&entry.value, "`interval`", wanted, HINT);
+                self.wrong_type(&entry.value, "`interval`", wanted, HINT);
                 return None;
             }
         };
         let start = start.and_then(|entry| self.instant(entry));
         let end = end.and_then(|entry| self.instant(entry));
-        let zone = zone.and_then(|entry| self.reader.text(entry, "a time zone"));
+        let zone = zone.and_then(|entry| self.text(entry, "a time zone"));
         let part = |key: &str, most: i64| {
             let node = schedule.and_then(|entry| entry.value.get_any_case(key));
             numbers(node, most)
@@ -60,29 +59,21 @@ impl Loom<'_> {
     }
 
     fn frequency(&mut self, entry: &Entry) -> Option<Frequency> {
-        let text = self.reader.text(entry, HINT)?;
-        let found = Frequency::parse(text);
-        if found.is_none() {
-            let what = format!("`{text}` is no frequency");
-            let known = "Second, Minute, Hour, Day, Week or Month";
-            let hint = did_you_mean(text, ["Second", "Minute", "Hour", "Day", "Week", "Month"])
-                .unwrap_or_else(|| known.to_owned());
-            self.reader
-                .error("unknown-value", entry.value.span, what, hint);
-        }
-        found
+        let known = ["Second", "Minute", "Hour", "Day", "Week", "Month"];
+        let known = known.map(|word| (word, word));
+        let word = self.choice(entry, &known, |text| format!("`{text}` is no frequency"))?;
+        Frequency::parse(word)
     }
 
     /// With `Z` or an offset it is UTC, else local to the time zone.
     fn instant(&mut self, entry: &Entry) -> Option<NaiveDateTime> {
         let hint = "for example 2026-11-20T08:00:00Z";
-        let text = self.reader.text(entry, hint)?;
+        let text = self.text(entry, hint)?;
         let exact = chrono::DateTime::parse_from_rfc3339(text).map(|at| at.naive_utc());
         let found = exact.or_else(|_| text.parse::<NaiveDateTime>());
         if found.is_err() {
             let what = format!("`{text}` is no instant");
-            self.reader
-                .error("bad-timestamp", entry.value.span, what, hint);
+            self.error("bad-timestamp", entry.value.span, what, hint);
         }
         found.ok()
     }
@@ -100,7 +91,7 @@ impl Loom<'_> {
                 None => {
                     let what = format!("`{text}` is no day of the week");
                     let hint = did_you_mean(text, DAYS).unwrap_or_else(|| DAYS.join(", "));
-                    self.reader.error("unknown-value", item.span, what, hint);
+                    self.error("unknown-value", item.span, what, hint);
                 }
             }
         }

@@ -4,9 +4,10 @@
 use super::Loom;
 use super::action::{Act, Body};
 use crate::diagnostic::nearest;
+use crate::dialect::builder::only;
 use crate::dialect::reader::Fields;
 use crate::expression::Template;
-use crate::hir::{RetryPolicy, StepKind};
+use crate::hir::{RetryPolicy, Step, StepKind};
 use crate::model::{Backoff, Name, RetryOn, fault_kind};
 use crate::source::{Entry, Kind, Node};
 use std::time::Duration;
@@ -53,10 +54,10 @@ impl Loom<'_> {
     /// retry's own.
     pub(super) fn retry(&mut self, act: &mut Act<'_>) -> Body {
         let hint = "the action to repeat: for example action: { type: http, inputs: { … } }";
-        let inner = act.fields.need(&mut self.reader, "action", act.span, hint);
+        let inner = act.fields.need(self, "action", act.span, hint);
         let policy = act
             .fields
-            .need(&mut self.reader, "retryPolicy", act.span, EXAMPLE)
+            .need(self, "retryPolicy", act.span, EXAMPLE)
             .and_then(|entry| self.retry_policy(entry));
         let timeout = self.step_timeout(act);
         let Some(inner) = inner else {
@@ -70,54 +71,41 @@ impl Loom<'_> {
             {
                 let what = format!("the action of a `retry` has no `{key}` of its own");
                 let hint = "put it on the retry action, or remove one of the two";
-                self.reader.error("conflict", entry.key_span, what, hint);
+                self.error("conflict", entry.key_span, what, hint);
             }
         }
         let made = format!("{}.action", act.name);
         let step = self.bare(&inner.value, &made, inner.key_span);
         // The wrapper repeats the whole step, so that its own break_when and timeout stay inside.
+        let step = Step {
+            anonymous: true,
+            ..step
+        };
         Body {
-            kind: StepKind::Block(crate::hir::Block::Sequence(vec![crate::hir::Step {
-                anonymous: true,
-                ..step
-            }])),
             retry: policy,
             timeout,
-            output: None,
+            ..StepKind::Block(only(step)).into()
         }
     }
 
     /// A policy; none when it says `none` or is wrong.
     pub(super) fn retry_policy(&mut self, entry: &Entry) -> Option<RetryPolicy> {
         let what = format!("`{}`", entry.key);
-        let mut fields = self.reader.fields(&entry.value, &what, EXAMPLE)?;
-        let kind = fields.some(&mut self.reader, "type");
+        let mut fields = self.fields(&entry.value, &what, EXAMPLE)?;
+        let kind = fields.some(self, "type");
         let count = self.retry_count(&mut fields);
         let interval = self.policy_wait(&mut fields, &["interval"]);
         let max = self.policy_wait(&mut fields, &["maxInterval", "maximumInterval"]);
         let min = self.policy_wait(&mut fields, &["minimumInterval", "minInterval"]);
         let on = fields
-            .some(&mut self.reader, "on")
+            .some(self, "on")
             .map(|entry| self.retry_on(entry))
             .unwrap_or_default();
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         let kind = match kind {
-            Some(entry) => {
-                let text = self.reader.text(entry, "none, fixed or exponential")?;
-                let found = TYPES
-                    .into_iter()
-                    .find(|known| known.eq_ignore_ascii_case(text));
-                if found.is_none() {
-                    let what = format!("`{text}` is no type of retry policy");
-                    let hint = nearest(text, TYPES).map_or_else(
-                        || TYPES.join(", "),
-                        |near| format!("did you mean `{near}`?"),
-                    );
-                    self.reader
-                        .error("unknown-value", entry.value.span, what, hint);
-                }
-                found?
-            }
+            Some(entry) => self.choice(entry, &TYPES.map(|word| (word, word)), |text| {
+                format!("`{text}` is no type of retry policy")
+            })?,
             None => "exponential",
         };
         let seconds = Duration::from_secs;
@@ -143,8 +131,7 @@ impl Loom<'_> {
         {
             let what = "the shortest wait of this policy is longer than the longest";
             let hint = "minimumInterval must not be above maxInterval";
-            self.reader
-                .error("out-of-range", entry.value.span, what, hint);
+            self.error("out-of-range", entry.value.span, what, hint);
         }
         let default = if self.azure() { 4_i64 } else { 3 };
         Some(RetryPolicy {
@@ -156,23 +143,20 @@ impl Loom<'_> {
     }
 
     fn retry_count(&mut self, fields: &mut Fields<'_>) -> Option<Template> {
-        let entry = fields.some(&mut self.reader, "count")?;
+        let entry = fields.some(self, "count")?;
         let hint = "how many retries at most: a whole number from 0, or an expression";
-        if let Some(count) = self.reader.whole(&entry.value) {
+        if let Some(count) = self.whole(&entry.value) {
             if count < 0 {
                 let what = format!("{count} retries are not possible");
-                self.reader
-                    .error("out-of-range", entry.value.span, what, hint);
+                self.error("out-of-range", entry.value.span, what, hint);
             }
             return Some(Template::constant(count.into()));
         }
-        let template = self.reader.template(&entry.value);
+        let template = self.template(&entry.value);
         let computed = template.as_constant().is_none();
         match entry.value.kind {
             Kind::String(_) if computed => {}
-            _ => self
-                .reader
-                .wrong_type(&entry.value, "`count`", "a whole number", hint),
+            _ => self.wrong_type(&entry.value, "`count`", "a whole number", hint),
         }
         Some(template)
     }
@@ -181,7 +165,7 @@ impl Loom<'_> {
     fn policy_wait(&mut self, fields: &mut Fields<'_>, keys: &[&'static str]) -> Option<Duration> {
         let mut found = None;
         for key in keys {
-            let Some(entry) = fields.some(&mut self.reader, key) else {
+            let Some(entry) = fields.some(self, key) else {
                 continue;
             };
             let Some(duration) = self.duration(entry) else {
@@ -190,8 +174,7 @@ impl Loom<'_> {
             if duration.known.is_none() {
                 let what = format!("`{key}` of a retry policy cannot be an expression");
                 let hint = "write a duration, such as PT5S";
-                self.reader
-                    .error("not-constant", entry.value.span, what, hint);
+                self.error("not-constant", entry.value.span, what, hint);
             }
             found = duration.known;
         }
@@ -204,7 +187,7 @@ impl Loom<'_> {
             Kind::Array(items) => items.iter().filter_map(|item| self.on(item)).collect(),
             Kind::String(_) | Kind::Int(_) => self.on(&entry.value).into_iter().collect(),
             _ => {
-                self.reader.wrong_type(&entry.value, "`on`", "a list", hint);
+                self.wrong_type(&entry.value, "`on`", "a list", hint);
                 Vec::new()
             }
         }
@@ -217,7 +200,7 @@ impl Loom<'_> {
         if known.is_none() {
             let what = format!("{code} is no status code");
             let hint = "status codes are from 100 to 599";
-            self.reader.error("out-of-range", node.span, what, hint);
+            self.error("out-of-range", node.span, what, hint);
         }
         known.map(RetryOn::Code)
     }
@@ -238,7 +221,7 @@ impl Loom<'_> {
                     if known.is_none() {
                         let what = format!("`{text}` is no class of status codes");
                         let hint = "classes are 1xx, 2xx, 3xx, 4xx and 5xx";
-                        self.reader.error("out-of-range", node.span, what, hint);
+                        self.error("out-of-range", node.span, what, hint);
                     }
                     return known.map(RetryOn::Class);
                 }
@@ -247,12 +230,12 @@ impl Loom<'_> {
                     match nearest(&text, KINDS) {
                         Some(near) => {
                             let hint = format!("did you mean `{near}`?");
-                            self.reader.error("unknown-kind", node.span, what, hint);
+                            self.error("unknown-kind", node.span, what, hint);
                         }
                         // A handler or a stub may make one.
                         None => {
                             let hint = format!("its own are: {}", KINDS.join(", "));
-                            self.reader.warning("unknown-kind", node.span, what, hint);
+                            self.warning("unknown-kind", node.span, what, hint);
                         }
                     }
                 }
@@ -260,8 +243,7 @@ impl Loom<'_> {
             }
             Kind::Int(code) => self.code(*code, node),
             _ => {
-                self.reader
-                    .wrong_type(node, "what to retry on", "text", hint);
+                self.wrong_type(node, "what to retry on", "text", hint);
                 None
             }
         }

@@ -34,7 +34,7 @@ impl Loom<'_> {
             _ => AssignOp::Set,
         };
         let hint = format!("for example {{ type: {label}, name: status, value: done }}");
-        let under = act.fields.some(&mut self.reader, "inputs");
+        let under = act.fields.some(self, "inputs");
         if let Some(entry) = under
             && label == "initializeVariable"
             && entry.value.get_any_case("variables").is_some()
@@ -42,14 +42,14 @@ impl Loom<'_> {
             return self.initialize(act, &entry.value);
         }
         let what = format!("`inputs` of `{}`", act.name);
-        let mut inputs = under.and_then(|entry| self.reader.fields(&entry.value, &what, &hint));
+        let mut inputs = under.and_then(|entry| self.fields(&entry.value, &what, &hint));
         let fields = match &mut inputs {
             Some(fields) => fields,
             None if under.is_some() => return StepKind::Nothing,
             None => &mut act.fields,
         };
-        let variable = fields.need(&mut self.reader, "name", act.span, &hint);
-        let variable = variable.and_then(|entry| Some((self.reader.text(entry, &hint)?, entry)));
+        let variable = fields.need(self, "name", act.span, &hint);
+        let variable = variable.and_then(|entry| Some((self.text(entry, &hint)?, entry)));
         let value = fields.get("value");
         let default = match op {
             AssignOp::Increment | AssignOp::Decrement => Some(Value::Int(1)),
@@ -57,10 +57,10 @@ impl Loom<'_> {
             _ => None,
         };
         let template = match (value, default) {
-            (Some(entry), _) => Some(self.reader.template(&entry.value)),
+            (Some(entry), _) => Some(self.template(&entry.value)),
             (None, Some(default)) => Some(Template::constant(default)),
             (None, None) => {
-                fields.need(&mut self.reader, "value", act.span, &hint);
+                fields.need(self, "value", act.span, &hint);
                 None
             }
         };
@@ -72,7 +72,7 @@ impl Loom<'_> {
             self.typed(variable, declared);
         }
         if let Some(fields) = inputs {
-            fields.finish(&mut self.reader);
+            fields.finish(self);
         }
         let (Some((variable, entry)), Some(value)) = (variable, template) else {
             return StepKind::Nothing;
@@ -96,19 +96,11 @@ impl Loom<'_> {
 
     /// Azure's declared type: from then on the variable takes nothing else.
     fn typed(&mut self, variable: &str, declared: &Entry) {
-        let hint = "string, integer, float, boolean, array or object";
-        let Some(text) = self.reader.text(declared, hint) else {
-            return;
-        };
-        let same = |(name, _): &&(&str, InputKind)| name.eq_ignore_ascii_case(text);
-        match TYPES.iter().find(same) {
-            Some((_, kind)) if self.azure() => self.types.push((Name::from(variable), *kind)),
-            Some(_) => {}
-            None => {
-                let what = format!("no variable has the type `{text}`");
-                let at = declared.value.span;
-                self.reader.error("unknown-type", at, what, hint);
-            }
+        let kind = self.choice_as("unknown-type", declared, &TYPES, |text| {
+            format!("no variable has the type `{text}`")
+        });
+        if let Some(kind) = kind.filter(|_| self.azure()) {
+            self.types.push((Name::from(variable), kind));
         }
     }
 
@@ -120,24 +112,24 @@ impl Loom<'_> {
         let items = match list.map(|node| (&node.kind, node)) {
             Some((Kind::Array(items), _)) => items.as_slice(),
             Some((_, node)) => {
-                self.reader.wrong_type(node, "`variables`", "a list", hint);
+                self.wrong_type(node, "`variables`", "a list", hint);
                 &[]
             }
             None => &[],
         };
         for item in items {
-            let Some(mut fields) = self.reader.fields(item, "a variable", hint) else {
+            let Some(mut fields) = self.fields(item, "a variable", hint) else {
                 continue;
             };
-            let name = fields.need(&mut self.reader, "name", item.span, hint);
-            let name = name.and_then(|entry| self.reader.text(entry, hint));
+            let name = fields.need(self, "name", item.span, hint);
+            let name = name.and_then(|entry| self.text(entry, hint));
             let declared = fields.get("type");
             fields.allow(&["description"]);
             let value = match fields.get("value") {
-                Some(entry) => self.reader.template(&entry.value),
+                Some(entry) => self.template(&entry.value),
                 None => Template::constant(Value::Null),
             };
-            fields.finish(&mut self.reader);
+            fields.finish(self);
             let Some(name) = name else { continue };
             if let Some(declared) = declared {
                 self.typed(name, declared);
@@ -152,7 +144,7 @@ impl Loom<'_> {
         }
         if assignments.is_empty() {
             let what = format!("`{}` initializes nothing", act.name);
-            self.reader.error("empty-body", act.span, what, hint);
+            self.error("empty-body", act.span, what, hint);
         }
         StepKind::Assign(Assign {
             assignments,

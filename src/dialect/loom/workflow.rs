@@ -2,11 +2,11 @@
 //! and handlers.
 
 use super::Loom;
-use crate::diagnostic::nearest;
+use crate::dialect::builder;
 use crate::dialect::reader::{Fields, constant};
 use crate::expression::{Template, Value};
-use crate::hir::{Block, Outputs, Workflow};
-use crate::model::{Input, InputKind, Name, Place, Places};
+use crate::hir::{Outputs, Step, Workflow};
+use crate::model::{Input, InputKind, Name, Place};
 use crate::source::{Entry, Kind, Node};
 
 const KINDS: [(&str, InputKind); 11] = [
@@ -31,26 +31,7 @@ impl Loom<'_> {
         parameters: Option<&Node>,
         stem: &str,
     ) -> Workflow {
-        let mut workflow = Workflow {
-            name: Name::from(stem),
-            dialect: self.dialect,
-            inputs: Vec::new(),
-            variables: Vec::new(),
-            places: Places::default(),
-            types: Vec::new(),
-            parameters: Vec::new(),
-            trigger: None,
-            schedule: None,
-            body: Block::Sequence(Vec::new()),
-            at_success: None,
-            secure: Vec::new(),
-            outputs: Outputs::Actions,
-            handlers: Vec::new(),
-            links: Vec::new(),
-            environment: Vec::new(),
-            scripts: Vec::new(),
-            span: node.span,
-        };
+        let mut workflow = builder::workflow(stem, self.dialect, node.span);
         if self.azure() {
             self.definition(node, parameters, &mut workflow);
             return workflow;
@@ -60,11 +41,11 @@ impl Loom<'_> {
             self.one_action(node, &mut workflow);
             return workflow;
         }
-        let Some(mut fields) = self.reader.fields(node, "the workflow", "a map") else {
+        let Some(mut fields) = self.fields(node, "the workflow", "a map") else {
             return workflow;
         };
-        self.whole(&mut fields, node, &mut workflow);
-        fields.finish(&mut self.reader);
+        self.keys(&mut fields, node, &mut workflow);
+        fields.finish(self);
         workflow
     }
 
@@ -76,57 +57,52 @@ impl Loom<'_> {
             workflow.name = Name::from(name);
         }
         // The made name is the type, which its author sees in the outputs.
-        workflow.body = Block::Sequence(vec![crate::hir::Step {
+        workflow.body = builder::only(Step {
             anonymous: false,
             ..step
-        }]);
+        });
     }
 
-    fn whole(&mut self, fields: &mut Fields<'_>, node: &Node, workflow: &mut Workflow) {
+    fn keys(&mut self, fields: &mut Fields<'_>, node: &Node, workflow: &mut Workflow) {
         fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
-        if let Some(entry) = fields.some(&mut self.reader, "name")
-            && let Some(name) = self.reader.text(entry, "for example name: nightly-sync")
+        if let Some(entry) = fields.some(self, "name")
+            && let Some(name) = self.text(entry, "for example name: nightly-sync")
         {
             workflow.name = Name::from(name);
         }
-        if let Some(entry) = fields.some(&mut self.reader, "limits") {
+        if let Some(entry) = fields.some(self, "limits") {
             let (count, timeout) = (self.count.clone(), self.timeout.clone());
             (self.count, self.timeout) = self.limit(entry, count, timeout);
         }
-        if let Some(entry) = fields.some(&mut self.reader, "schedule") {
+        if let Some(entry) = fields.some(self, "schedule") {
             workflow.schedule = self.schedule(entry);
         }
-        if let Some(entry) = fields.some(&mut self.reader, "inputs") {
+        if let Some(entry) = fields.some(self, "inputs") {
             workflow.inputs = self.workflow_inputs(entry);
         }
-        if let Some(entry) = fields.some(&mut self.reader, "variables") {
+        if let Some(entry) = fields.some(self, "variables") {
             workflow.variables = self.workflow_variables(entry);
             workflow.places.variables = places(entry);
         }
-        if let Some(entry) = fields.some(&mut self.reader, "handlers") {
-            workflow.handlers = self.reader.handlers(entry);
+        if let Some(entry) = fields.some(self, "handlers") {
+            workflow.handlers = self.handlers(entry);
         }
         let hint = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
         match fields.get("actions") {
             Some(entry) => workflow.body = self.actions(entry),
             None => {
-                fields.need(&mut self.reader, "actions", node.span, hint);
+                fields.need(self, "actions", node.span, hint);
             }
         }
-        if let Some(entry) = fields.some(&mut self.reader, "outputs") {
-            workflow.outputs = Outputs::Template(self.reader.template(&entry.value));
+        if let Some(entry) = fields.some(self, "outputs") {
+            workflow.outputs = Outputs::Template(self.template(&entry.value));
             workflow.places.outputs = places(entry);
         }
     }
 
     fn workflow_inputs(&mut self, entry: &Entry) -> Vec<Input> {
         let hint = "for example inputs: { job: { type: string, default: nightly } }";
-        let Some(entries) = entry.value.entries() else {
-            self.reader
-                .wrong_type(&entry.value, "`inputs`", "a map", hint);
-            return Vec::new();
-        };
-        entries
+        self.map(entry, hint)
             .iter()
             .map(|entry| {
                 let (kind, default) = match &entry.value.kind {
@@ -134,7 +110,7 @@ impl Loom<'_> {
                     Kind::Object(_) => self.input(entry, hint),
                     _ => {
                         let what = format!("the input `{}`", entry.key);
-                        self.reader.wrong_type(&entry.value, &what, "a map", hint);
+                        self.wrong_type(&entry.value, &what, "a map", hint);
                         (InputKind::Any, None)
                     }
                 };
@@ -149,43 +125,26 @@ impl Loom<'_> {
     }
 
     fn input(&mut self, entry: &Entry, hint: &str) -> (InputKind, Option<Value>) {
-        let what = format!("the input `{}`", entry.key);
-        let Some(mut fields) = self.reader.fields(&entry.value, &what, hint) else {
+        let name = &entry.key;
+        let what = format!("the input `{name}`");
+        let Some(mut fields) = self.fields(&entry.value, &what, hint) else {
             return (InputKind::Any, None);
         };
-        let mut kind = InputKind::Any;
-        if let Some(entry) = fields.some(&mut self.reader, "type")
-            && let Some(text) = self.reader.text(entry, "string, integer, number, …")
-        {
-            let known = KINDS.map(|(name, _)| name);
-            match KINDS
-                .iter()
-                .find(|(name, _)| name.eq_ignore_ascii_case(text))
-            {
-                Some((_, found)) => kind = *found,
-                None => {
-                    let what = format!("`{text}` is no type of input");
-                    let hint = nearest(text, known).map_or_else(
-                        || String::from("any, string, integer, number, boolean, array, object"),
-                        |near| format!("did you mean `{near}`?"),
-                    );
-                    self.reader
-                        .error("unknown-value", entry.value.span, what, hint);
-                }
-            }
-        }
+        let kind = fields.some(self, "type").and_then(|entry| {
+            self.choice(entry, &KINDS, |text| {
+                format!("`{text}` is no type of input")
+            })
+        });
+        let kind = kind.unwrap_or(InputKind::Any);
         let default = fields
             .get("default")
             .map(|entry| (constant(&entry.value), entry));
         if let Some((value, entry)) = &default
             && !fits(value, kind)
         {
-            let what = format!(
-                "the default of `{}`",
-                what.trim_start_matches("the input `").trim_end_matches('`')
-            );
+            let what = format!("the default of `{name}`");
             let wanted = format!("of type {}", word(kind));
-            self.reader.wrong_type(
+            self.wrong_type(
                 &entry.value,
                 &what,
                 &wanted,
@@ -193,21 +152,16 @@ impl Loom<'_> {
             );
         }
         fields.allow(&["description", "required"]);
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         (kind, default.map(|(value, _)| value))
     }
 
     fn workflow_variables(&mut self, entry: &Entry) -> Vec<(Name, Template)> {
         let hint = "for example variables: { status: pending, page: 1 }";
-        let Some(entries) = entry.value.entries() else {
-            self.reader
-                .wrong_type(&entry.value, "`variables`", "a map", hint);
-            return Vec::new();
-        };
-        entries
+        self.map(entry, hint)
             .iter()
             .map(|entry| {
-                let template = self.reader.template(&entry.value);
+                let template = self.template(&entry.value);
                 (Name::from(entry.key.as_str()), template)
             })
             .collect()

@@ -1,16 +1,16 @@
 //! Nodes with `uses` or `action`: which executor does it, and what of its answer counts.
 
-use super::make::{given, jinja, text};
-use super::node::{Made, Sink};
+use super::builder::{expression, given, only, text};
+use super::node::{Built, Sink};
 use super::plain::PLAIN;
 use super::script::Language;
-use super::{Place, Tea, evaluate, make};
+use super::{Place, Tea, builder, evaluate};
 use crate::diagnostic::nearest;
 use crate::dialect::append::{self, TEA_FILES as FILES};
 use crate::dialect::checks;
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
-use crate::hir::{Assignment, Block, StepKind};
+use crate::hir::{Assignment, StepKind};
 use crate::model::Name;
 use crate::source::{Entry, Kind};
 
@@ -58,11 +58,11 @@ impl<'n> Tea<'_, 'n> {
         entry: &'n Entry,
         fields: &mut Fields<'n>,
         place: &Place,
-    ) -> Option<Made> {
+    ) -> Option<Built> {
         let with = fields.get("with");
-        let timeout = fields.some(&mut self.reader, "timeout");
+        let timeout = fields.some(self, "timeout");
         let sink = self.sink(fields);
-        let name = canonical(self.reader.text(entry, "for example uses: llm.call")?);
+        let name = canonical(self.text(entry, "for example uses: llm.call")?);
         match &*name {
             "retry.loop" => self.retry_loop(entry, with, &sink, place),
             "reflection.loop" => self.reflection_loop(entry, with, &sink, place),
@@ -80,7 +80,7 @@ impl<'n> Tea<'_, 'n> {
         timeout: Option<&'n Entry>,
         sink: &Sink,
         place: &Place,
-    ) -> Option<Made> {
+    ) -> Option<Built> {
         let with = self.arguments(with)?;
         if !action_names().any(|known| known == name) {
             let what = format!("Unknown action '{name}'");
@@ -95,14 +95,14 @@ impl<'n> Tea<'_, 'n> {
         then.extend(self.keep(sink, &invocation.value, place));
         let path = invocation.inputs.part_of("path").cloned();
         let replaces = invocation.inputs.part_of("replace").is_some();
-        let call = make::call(&invocation.executor, invocation.inputs, timeout, then);
+        let call = builder::call(&invocation.executor, invocation.inputs, timeout, then);
         if name == append::EXECUTOR && !replaces {
             return self.measured(call, invocation.value, &path?, place);
         }
         let output = (invocation.value != given()).then_some(invocation.value);
-        Some(Made {
+        Some(Built {
             output,
-            ..Made::new(name, call)
+            ..Built::new(name, call)
         })
     }
 
@@ -113,22 +113,17 @@ impl<'n> Tea<'_, 'n> {
         value: Template,
         path: &Template,
         place: &Place,
-    ) -> Option<Made> {
+    ) -> Option<Built> {
         let measure = StepKind::Call(append::measure(FILES, path, place.span).ok()?);
-        let measure = make::helper(self.part(place, "measure"), append::EXECUTOR, measure);
-        let arms = vec![(
-            append::unknown(FILES, path).ok()?,
-            Block::Sequence(vec![measure]),
-        )];
-        let otherwise = Block::Sequence(Vec::new());
-        let first = StepKind::If { arms, otherwise };
-        let first = make::helper(self.part(place, "first"), append::EXECUTOR, first);
-        let last = make::helper(self.part(place, "append"), append::EXECUTOR, call);
-        let last = make::recording(last, &value);
-        let output = Some(make::output_of(&last.name));
-        Some(Made {
+        let measure = builder::hidden(self.part(place, "measure"), append::EXECUTOR, measure);
+        let first = builder::when(append::unknown(FILES, path).ok()?, only(measure));
+        let first = builder::hidden(self.part(place, "first"), append::EXECUTOR, first);
+        let last = builder::hidden(self.part(place, "append"), append::EXECUTOR, call);
+        let last = builder::recording(last, &value);
+        let output = Some(builder::output_of(&last.name));
+        Some(Built {
             output,
-            ..Made::new(append::EXECUTOR, make::block(vec![first, last]))
+            ..Built::new(append::EXECUTOR, builder::block(vec![first, last]))
         })
     }
 
@@ -150,22 +145,17 @@ impl<'n> Tea<'_, 'n> {
             None => format!("give {} under `with`", alternatives(keys)),
         };
         let what = format!("`{name}` needs {}", alternatives(keys));
-        self.reader
-            .error("missing-key", named.value.span, what, hint);
+        self.error("missing-key", named.value.span, what, hint);
     }
 
     /// The entries of a map of arguments.
     pub(super) fn arguments(&mut self, with: Option<&'n Entry>) -> Option<Vec<&'n Entry>> {
-        match with.map(|with| (&with.value.kind, with)) {
-            None | Some((Kind::Null, _)) => Some(Vec::new()),
-            Some((Kind::Object(entries), _)) => Some(entries.iter().collect()),
-            Some((_, with)) => {
-                let what = format!("`{}`", with.key);
-                let hint = "for example with: { prompt: \"…\" }";
-                self.reader.wrong_type(&with.value, &what, "a map", hint);
-                None
-            }
-        }
+        let with = with.filter(|with| !matches!(with.value.kind, Kind::Null));
+        let Some(with) = with else {
+            return Some(Vec::new());
+        };
+        let entries = self.map(with, "for example with: { prompt: \"…\" }");
+        with.value.entries().map(|_| entries.iter().collect())
     }
 
     /// The call that an action is, one of [`action_names`]. `entry` is where it is named, `with`
@@ -199,7 +189,7 @@ impl<'n> Tea<'_, 'n> {
     fn append(&mut self, entry: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
         let (append, replace) = (find("append"), find("replace"));
-        let replaces = append::replaces(&mut self.reader, append, replace);
+        let replaces = append::replaces(self, append, replace);
         self.replaces |= replaces;
         let with = with.iter().copied();
         let with = with.filter(|entry| !matches!(&*entry.key, "append" | "replace"));
@@ -226,7 +216,7 @@ impl<'n> Tea<'_, 'n> {
     ) -> Vec<(Template, Template)> {
         let mut inputs: Vec<(Template, Template)> = Vec::with_capacity(with.len() + 1);
         for argument in with {
-            let value = self.reader.template(&argument.value);
+            let value = self.template(&argument.value);
             self.check(name, argument, &value);
             inputs.push((text(&argument.key), value));
         }
@@ -253,7 +243,7 @@ impl<'n> Tea<'_, 'n> {
                 }
                 for key in ["entities", "relationships", "source_text"] {
                     if !has(key) {
-                        let from = jinja(&format!("{{{{ state.get('{key}') }}}}"));
+                        let from = expression(&format!("state.get('{key}')"));
                         inputs.push((text(key), from));
                     }
                 }
@@ -269,11 +259,10 @@ impl<'n> Tea<'_, 'n> {
             ("shell", "run") if !value.references().is_empty() => {
                 let what = "data is rendered into the text of a command";
                 let span = argument.value.span;
-                self.reader
-                    .warning("data-in-command", span, what, checks::DATA_IN_COMMAND);
+                self.warning("data-in-command", span, what, checks::DATA_IN_COMMAND);
             }
             ("http" | "http.get" | "http.post", "authentication") => {
-                checks::authentication(&mut self.reader, &argument.value);
+                checks::authentication(self, &argument.value);
             }
             _ => {}
         }
@@ -285,8 +274,8 @@ impl<'n> Tea<'_, 'n> {
         let kind = find("evaluator_type").or(find("type"));
         let data = find("data");
         let data = match data {
-            Some(entry) => self.reader.template(&entry.value),
-            None => jinja("{{ state.get('reflection_output', state.get('output')) }}"),
+            Some(entry) => self.template(&entry.value),
+            None => expression("state.get('reflection_output', state.get('output'))"),
         };
         let success = |value: Template| {
             let yes = Template::constant(Value::Bool(true));
@@ -296,8 +285,7 @@ impl<'n> Tea<'_, 'n> {
             let Some(run) = find("run") else {
                 let message = "reflection.evaluate: a custom evaluator needs `run`";
                 let hint = "for example run: \"return len(output) > 0\"";
-                self.reader
-                    .error("missing-key", named.value.span, message, hint);
+                self.error("missing-key", named.value.span, message, hint);
                 return None;
             };
             let language: Language = self.language(find("language"))?;
@@ -317,7 +305,7 @@ impl<'n> Tea<'_, 'n> {
         inputs.push((text("data"), data));
         if find("evaluator_type").is_none() {
             let word = match kind {
-                Some(kind) => self.reader.template(&kind.value),
+                Some(kind) => self.template(&kind.value),
                 None => text("schema"),
             };
             inputs.push((text("evaluator_type"), word));
@@ -349,14 +337,14 @@ impl<'n> Tea<'_, 'n> {
                     continue;
                 }
             };
-            let value = self.reader.template(&entry.value);
+            let value = self.template(&entry.value);
             self.check(name, entry, &value);
             inputs.push((text(key), value));
         }
         if !has_url {
             let what = format!("`{}` needs `url`", place.shown());
             let hint = "for example with: { url: \"https://example.org/status\" }";
-            self.reader.error("missing-key", place.span, what, hint);
+            self.error("missing-key", place.span, what, hint);
         }
         inputs
     }

@@ -1,18 +1,14 @@
 //! `reflection.correct` by itself (AC8): an action, code or a prompt that corrects data. It never
 //! fails: what went wrong is in its result.
 
-use super::action::{action_names, canonical};
-use super::make::{
-    FAULT, assign, forget_fault, helper, jinja, object, output_of, replace, script_state, set,
-    state,
-};
-use super::node::{Made, Sink};
-use super::retry_loop::sequence;
-use super::worker::{Role, Worker, reflected, value_of};
-use super::{Place, Tea, make};
+use super::action::canonical;
+use super::builder::{expressions, forget_fault, hidden, output_of, replace, set, state};
+use super::node::{Built, Sink};
+use super::worker::Worker;
+use super::{Place, Tea, builder};
+use crate::dialect::builder::{expression, object};
 use crate::expression::{Template, Value};
 use crate::hir::StepKind;
-use crate::model::Name;
 use crate::source::Entry;
 
 /// The result, until the state is what it was before.
@@ -26,19 +22,19 @@ impl<'n> Tea<'_, 'n> {
         with: Option<&'n Entry>,
         sink: &Sink,
         place: &Place,
-    ) -> Option<Made> {
+    ) -> Option<Built> {
         let with = self.arguments(with)?;
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
         let or_else = |tea: &mut Self, key: &str, absent: &str| match find(key) {
-            Some(entry) => tea.reader.template(&entry.value),
-            None => jinja(absent),
+            Some(entry) => tea.template(&entry.value),
+            None => expression(absent),
         };
         let data = or_else(
             self,
             "data",
-            "{{ state.get('reflection_output', state.get('output')) }}",
+            "state.get('reflection_output', state.get('output'))",
         );
-        let errors = or_else(self, "errors", "{{ state.get('reflection_errors', []) }}");
+        let errors = or_else(self, "errors", "state.get('reflection_errors', [])");
         let worker = self.the_corrector(named, &with, place)?;
 
         let span = place.span;
@@ -48,41 +44,35 @@ impl<'n> Tea<'_, 'n> {
             set("reflection_output", data, span),
             set("reflection_errors", errors, span),
         ];
-        let good = object(vec![
-            ("corrected_output", worker.value.clone()),
+        let value = worker.value.clone();
+        let good = object([
+            ("corrected_output", value.clone()),
             ("success", Template::constant(Value::Bool(true))),
         ]);
         let then = vec![set(RESULT, good, span)];
-        let call = make::call(&worker.executor, worker.inputs, worker.timeout, then);
-        let correct = helper(self.part(place, "corrector"), &worker.label, call);
-        let correct = make::recording(correct, &worker.value);
-        let bad = object(vec![
-            ("corrected_output", jinja("{{ state.reflection_output }}")),
-            ("success", Template::constant(Value::Bool(false))),
-            ("error", jinja("{{ state._windlass_fault.message }}")),
+        let correct = worker.step(self.part(place, "corrector"), &value, then);
+        let bad = expressions(&[
+            ("corrected_output", "state.reflection_output"),
+            ("success", "false"),
+            ("error", "state._windlass_fault.message"),
         ]);
         let failed = vec![set(RESULT, bad, span), forget_fault(span)];
-        let handled = self.part(place, "corrector_failed");
-        let tried = StepKind::Catch {
-            body: sequence(correct),
-            error: Name::from(FAULT),
-            handler: sequence(helper(handled, "assign", assign(failed, None))),
-        };
+        let handler = vec![self.assigned(place, "corrector_failed", failed)];
         let result = self.part(place, "result");
         let value = output_of(&result.name);
-        let of_state = jinja(&format!("{{{{ state.{RESULT} }}}}"));
+        let of_state = expression(&format!("state.{RESULT}"));
         let mut back = vec![replace(saved, span)];
         back.extend(self.keep(sink, &value, place));
         let steps = vec![
-            helper(before, "compose", StepKind::Compose(state())),
-            helper(self.part(place, "begin"), "assign", assign(seen, None)),
-            helper(self.part(place, "correction"), "catch", tried),
-            helper(result, "compose", StepKind::Compose(of_state)),
-            helper(self.part(place, "output"), "assign", assign(back, None)),
+            hidden(before, "compose", StepKind::Compose(state())),
+            self.assigned(place, "begin", seen),
+            self.caught(place, "correction", correct, handler),
+            hidden(result, "compose", StepKind::Compose(of_state)),
+            self.assigned(place, "output", back),
         ];
-        Some(Made {
+        Some(Built {
             output: Some(value),
-            ..Made::new("reflection.correct", make::block(steps))
+            ..Built::new("reflection.correct", builder::block(steps))
         })
     }
 
@@ -102,50 +92,25 @@ impl<'n> Tea<'_, 'n> {
         let action = find("corrector_action");
         if let Some(run) = find("run").filter(|_| action.is_none()) {
             let language = self.language(find("language"))?;
-            return Some(Worker {
-                executor: Name::from(language.executor()),
-                label: Name::from("run"),
-                inputs: self.code(language, &run.value, reflected(script_state()))?,
-                timeout: None,
-                value: value_of(language),
-                then: Vec::new(),
-                is_llm: false,
-            });
+            return self.code_worker(language, run);
         }
         let (name, entry) = match (action, find("prompt")) {
             (Some(action), _) => {
-                let name = canonical(self.reader.text(action, "an action's name")?);
+                let name = canonical(self.text(action, "an action's name")?);
                 (name, action)
             }
             (None, Some(prompt)) => (String::from("llm.call"), prompt),
             (None, None) => {
                 let message = "reflection.correct needs `corrector_action`, `run` or `prompt`";
-                self.reader
-                    .error("missing-key", named.value.span, message, HINT);
+                self.error("missing-key", named.value.span, message, HINT);
                 return None;
             }
         };
-        if !action_names().any(|known| known == name) {
-            let role = Role::Corrector.word();
-            let message = format!("reflection.correct: Unknown {role} action: {name}");
-            self.unknown(
-                "unknown-action",
-                message,
-                entry.value.span,
-                &name,
-                action_names(),
-            );
-            return None;
-        }
-        let invocation = self.invocation(&name, entry, &arguments, place)?;
+        let what = "reflection.correct: Unknown corrector";
+        let worker = self.action_worker(what, name, entry, &arguments, place)?;
         Some(Worker {
-            executor: invocation.executor,
-            label: Name::from(name),
-            inputs: invocation.inputs,
-            timeout: None,
-            value: invocation.value,
             then: Vec::new(),
-            is_llm: false,
+            ..worker
         })
     }
 }

@@ -1,17 +1,14 @@
 //! Evaluators: by a JSON Schema, by a model, by code. What they say is `{valid, score, errors,
 //! suggestions}`, whatever the code behind them gave (AC2 to AC4, AC7).
 
-use super::make::{
-    FAULT, assign, forget_fault, helper, jinja, object, set, state, text, with_result,
-};
+use super::builder::{forget_fault, hidden, set, state, with_result};
 use super::reflection::EVALUATION;
-use super::retry_loop::sequence;
 use super::script::Language;
 use super::worker::{reflected, value_of};
-use super::{Place, Tea, make};
+use super::{Place, Tea, builder};
+use crate::dialect::builder::{expression, jinja, object, text};
 use crate::expression::{Template, Value};
-use crate::hir::{Step, StepKind};
-use crate::model::Name;
+use crate::hir::Step;
 use crate::source::Entry;
 
 const HINT: &str = "for example evaluator: { type: schema, schema: { type: object } }";
@@ -48,25 +45,24 @@ const NORMAL: &str = "{{ \
 
 impl<'n> Tea<'_, 'n> {
     /// Reads the evaluator of a loop.
-    pub(super) fn evaluator(&mut self, entry: &'n Entry, place: &Place) -> Option<Evaluator> {
-        let mut fields = self.reader.fields(&entry.value, "`evaluator`", HINT)?;
-        let kind = fields.some(&mut self.reader, "type");
-        let run = fields.some(&mut self.reader, "run");
-        let language = fields.some(&mut self.reader, "language");
-        let timeout = fields.some(&mut self.reader, "timeout");
+    pub(super) fn evaluator(&mut self, entry: &'n Entry) -> Option<Evaluator> {
+        let mut fields = self.fields(&entry.value, "`evaluator`", HINT)?;
+        let kind = fields.some(self, "type");
+        let run = fields.some(self, "run");
+        let language = fields.some(self, "language");
+        let timeout = fields.some(self, "timeout");
         let word = match kind {
-            Some(kind) => self.reader.text(kind, "schema, llm or custom")?,
+            Some(kind) => self.text(kind, "schema, llm or custom")?,
             None => "schema",
         };
         if word == "custom" {
             let Some(run) = run else {
                 let message = "a custom evaluator needs `run`";
                 let hint = "for example run: \"return len(output) > 0\"";
-                self.reader
-                    .error("missing-key", entry.key_span, message, hint);
+                self.error("missing-key", entry.key_span, message, hint);
                 return None;
             };
-            fields.finish(&mut self.reader);
+            fields.finish(self);
             let language = self.language(language)?;
             let timeout = timeout.and_then(|timeout| self.seconds(timeout));
             let data = jinja("{{ state.reflection_output }}");
@@ -86,13 +82,11 @@ impl<'n> Tea<'_, 'n> {
         let with: Vec<&'n Entry> = fields.rest().collect();
         if word == "schema" && !with.iter().any(|entry| entry.key == "schema") {
             let message = "a schema evaluator needs `schema`";
-            self.reader
-                .error("missing-key", entry.key_span, message, HINT);
+            self.error("missing-key", entry.key_span, message, HINT);
             return None;
         }
         let mut inputs = self.inputs_of("reflection.evaluate", &with);
         inputs.push((text("evaluator_type"), text(word)));
-        let _ = place;
         Some(Evaluator::Call {
             inputs,
             text_is_json: word == "schema",
@@ -121,10 +115,10 @@ impl<'n> Tea<'_, 'n> {
             Evaluator::Call { inputs, .. } => {
                 let mut inputs = inputs;
                 inputs.push((text("data"), jinja("{{ state.reflection_output }}")));
-                let then = vec![set(EVALUATION, make::given(), span)];
+                let then = vec![set(EVALUATION, builder::given(), span)];
                 let inputs = Template::object(inputs);
-                let call = make::call("reflection.evaluate", inputs, None, then);
-                let given = make::given();
+                let call = builder::call("reflection.evaluate", inputs, None, then);
+                let given = builder::given();
                 ("reflection.evaluate", call, given, "Evaluation failed: ")
             }
             Evaluator::Custom {
@@ -134,29 +128,20 @@ impl<'n> Tea<'_, 'n> {
             } => {
                 let value = normal(language);
                 let then = vec![set(EVALUATION, value.clone(), span)];
-                let call = make::call(language.executor(), inputs, timeout, then);
+                let call = builder::call(language.executor(), inputs, timeout, then);
                 ("run", call, value, "Custom evaluator error: ")
             }
         };
-        let error = object(vec![
+        let message = "[{'message': result ~ state._windlass_fault.message}]";
+        let error = object([
             ("valid", Template::constant(Value::Bool(false))),
             ("score", Template::constant(Value::Float(0.0))),
-            (
-                "errors",
-                with_result(
-                    &text(failed),
-                    jinja("{{ [{'message': result ~ state._windlass_fault.message}] }}"),
-                ),
-            ),
+            ("errors", with_result(&text(failed), expression(message))),
         ]);
         let failed = vec![set(EVALUATION, error, span), forget_fault(span)];
-        let handled = self.part(place, "evaluator_failed");
-        let tried = StepKind::Catch {
-            body: sequence(make::recording(helper(judge, label, call), &value)),
-            error: Name::from(FAULT),
-            handler: sequence(helper(handled, "assign", assign(failed, None))),
-        };
-        Some(vec![helper(self.part(place, "evaluation"), "catch", tried)])
+        let handler = vec![self.assigned(place, "evaluator_failed", failed)];
+        let judge = builder::recording(hidden(judge, label, call), &value);
+        Some(vec![self.caught(place, "evaluation", judge, handler)])
     }
 }
 

@@ -3,9 +3,9 @@
 //! Each branch works on a copy of the state, and nothing of it is merged: the joining node gets the
 //! states that the branches came to, as `parallel_results`.
 
-use super::make::{given, helper, state};
+use super::builder::{given, hidden, only, state};
 use super::{Place, Tea};
-use crate::hir::{Block, Edge, Step, StepKind};
+use crate::hir::{Edge, Step, StepKind};
 use crate::model::Name;
 use crate::source::{Kind, Node, Span};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +69,7 @@ impl<'n> Tea<'_, 'n> {
             let Some(join) = known else {
                 let what = format!("which node joins what '{from}' starts is not said");
                 let hint = "for example { from: a, to: b, type: parallel, fan_in: join }";
-                self.reader.error("fan-in-undefined", span, what, hint);
+                self.error("fan-in-undefined", span, what, hint);
                 continue;
             };
             let join = Name::from(join);
@@ -79,7 +79,7 @@ impl<'n> Tea<'_, 'n> {
             if known.is_some() {
                 let what = format!("`{join}` joins the branches of more than one node");
                 let hint = "parallel_results are those of one: give each its own joining node";
-                self.reader.error("fan-in-shared", span, what, hint);
+                self.error("fan-in-shared", span, what, hint);
             }
             fans.push(Fan {
                 from: owner,
@@ -119,8 +119,7 @@ impl<'n> Tea<'_, 'n> {
                     fan.from
                 );
                 let hint = "a branch has its own nodes up to the node that joins them";
-                self.reader
-                    .error("fan-out-overlap", fan.place.span, what, hint);
+                self.error("fan-out-overlap", fan.place.span, what, hint);
                 return;
             }
             taken.extend(inside.iter().cloned());
@@ -161,9 +160,9 @@ impl<'n> Tea<'_, 'n> {
             // What a branch gives is the state that it came to.
             let branch = Step {
                 output: Some(state()),
-                ..helper(inside, "branch", StepKind::Block(body))
+                ..hidden(inside, "branch", StepKind::Block(body))
             };
-            (target, Block::Sequence(vec![branch]))
+            (target, only(branch))
         });
         let fork = StepKind::Parallel {
             branches: branches.collect(),
@@ -171,7 +170,7 @@ impl<'n> Tea<'_, 'n> {
         };
         Step {
             output: Some(given()),
-            ..helper(fan.place.clone(), "parallel", fork)
+            ..hidden(fan.place.clone(), "parallel", fork)
         }
     }
 }

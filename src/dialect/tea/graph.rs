@@ -2,7 +2,8 @@
 //! comes back is a plain sequence.
 
 use super::fan::{Wired, Wish};
-use super::{Place, Tea, make};
+use super::{Place, Tea, builder};
+use crate::dialect::builder::nothing;
 use crate::expression::Condition;
 use crate::hir::{Block, Edge, Graph, Node as GraphNode, Step, StepKind};
 use crate::model::Name;
@@ -27,10 +28,8 @@ impl<'n> Tea<'_, 'n> {
         max_steps: u32,
     ) -> Block {
         let hint = "for example nodes: [{ name: step, run: \"return {'done': True}\" }]";
-        let Kind::Array(list) = &nodes.value.kind else {
-            self.reader
-                .wrong_type(&nodes.value, "`nodes`", "a list of nodes", hint);
-            return Block::Sequence(Vec::new());
+        let Some(list) = self.list(nodes, hint) else {
+            return nothing();
         };
         let places = self.declare(list, owner);
         let mut wishes = BTreeMap::new();
@@ -41,15 +40,14 @@ impl<'n> Tea<'_, 'n> {
         let mut steps = self.steps_and_edges(list, &places, edges.clone());
         self.fold_all(fans, &mut steps, max_steps);
         let Some(entry) = self.entry(&mut steps, first, &edges, owner) else {
-            return Block::Sequence(Vec::new());
+            return nothing();
         };
         let (steps, lost) = reachable(steps, &entry);
         for (step, _) in lost {
             if !self.correctors.contains(&*step.name) {
                 let what = format!("nothing leads to the node `{}`", step.name);
                 let hint = "it never runs; an edge or `goto` to it is missing";
-                self.reader
-                    .warning("unreachable-node", step.span, what, hint);
+                self.warning("unreachable-node", step.span, what, hint);
             }
         }
         in_order(steps, &entry, max_steps)
@@ -62,23 +60,23 @@ impl<'n> Tea<'_, 'n> {
                 let hint = "a node is a map with a name: { name: step, run: \"…\" }";
                 let Some(named) = node.get("name") else {
                     let what = "a node needs `name`";
-                    self.reader.error("missing-key", node.span, what, hint);
+                    self.error("missing-key", node.span, what, hint);
                     return None;
                 };
                 let Some(name) = named.as_str() else {
-                    self.reader.wrong_type(named, "`name`", "text", hint);
+                    self.wrong_type(named, "`name`", "text", hint);
                     return None;
                 };
                 let lower = name.to_lowercase();
                 if self.used.contains(&lower) {
                     let what = format!("there is a node named '{name}' already");
                     let hint = "names are compared without case; give this one another";
-                    self.reader.error("duplicate-node", named.span, what, hint);
+                    self.error("duplicate-node", named.span, what, hint);
                     return None;
                 }
                 if name == START || name == END {
                     let what = format!("'{name}' is no name for a node");
-                    self.reader.error(
+                    self.error(
                         "bad-name",
                         named.span,
                         what,
@@ -125,16 +123,7 @@ impl<'n> Tea<'_, 'n> {
     /// `edges`, checked.
     fn edges(&mut self, entry: Option<&'n Entry>, wishes: &mut BTreeMap<String, Wish>) -> Edges {
         let mut edges = Edges::new();
-        let Some(entry) = entry else { return edges };
-        let list = match &entry.value.kind {
-            Kind::Null => return edges,
-            Kind::Array(list) => list,
-            _ => {
-                self.reader
-                    .wrong_type(&entry.value, "`edges`", "a list of edges", EDGE);
-                return edges;
-            }
-        };
+        let list = self.items(entry, EDGE).unwrap_or_default();
         for edge in list {
             if let Some((from, edge)) = self.edge(edge, wishes) {
                 edges.entry(from.to_owned()).or_default().push(edge);
@@ -148,18 +137,18 @@ impl<'n> Tea<'_, 'n> {
         node: &'n Node,
         wishes: &mut BTreeMap<String, Wish>,
     ) -> Option<(&'n str, Edge)> {
-        let mut fields = self.reader.fields(node, "an edge", EDGE)?;
-        let from = fields.need(&mut self.reader, "from", node.span, EDGE);
-        let to = fields.need(&mut self.reader, "to", node.span, EDGE);
-        let condition = fields.some(&mut self.reader, "condition");
-        let when = fields.some(&mut self.reader, "when");
+        let mut fields = self.fields(node, "an edge", EDGE)?;
+        let from = fields.need(self, "from", node.span, EDGE);
+        let to = fields.need(self, "to", node.span, EDGE);
+        let condition = fields.some(self, "condition");
+        let when = fields.some(self, "when");
         fields.allow(&["description", "metadata", "label"]);
-        let kind = fields.some(&mut self.reader, "type");
-        let fan_in = fields.some(&mut self.reader, "fan_in");
+        let kind = fields.some(self, "type");
+        let fan_in = fields.some(self, "fan_in");
         if let Some(kind) = kind {
             let known = ["simple", "conditional", "parallel"];
             let hint = "simple, conditional or parallel";
-            let word = self.reader.text(kind, hint).unwrap_or("simple");
+            let word = self.text(kind, hint).unwrap_or("simple");
             if !known.contains(&word) {
                 let what = format!("`{word}` is no type of edge");
                 self.unknown("unknown-type", what, kind.value.span, word, known);
@@ -176,11 +165,11 @@ impl<'n> Tea<'_, 'n> {
             let named = fan_in.and_then(|entry| entry.value.as_str());
             wish.fan_in = named.map(str::to_owned).or(wish.fan_in.take());
         }
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         let when = self.edge_condition(condition, when);
         let from = from.and_then(|from| self.from(from));
         let to = to.and_then(|to| {
-            let name = self.reader.text(to, "a node's name, or __end__")?;
+            let name = self.text(to, "a node's name, or __end__")?;
             self.target("edge-to-undefined", name, to.value.span)
         });
         let edge = Edge {
@@ -192,7 +181,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     fn from(&mut self, entry: &'n Entry) -> Option<&'n str> {
-        let name = self.reader.text(entry, "a node's name, or __start__")?;
+        let name = self.text(entry, "a node's name, or __start__")?;
         if name == START || self.nodes.iter().any(|(known, _)| *known == name) {
             return Some(name);
         }
@@ -238,7 +227,7 @@ impl<'n> Tea<'_, 'n> {
                 let span = when.map_or(condition.key_span, |when| when.key_span);
                 let what = "an edge has either `condition` or `when`";
                 let hint = "beside `condition`, `when` is true or false";
-                self.reader.error("conflict", span, what, hint);
+                self.error("conflict", span, what, hint);
                 false
             }
         };
@@ -267,22 +256,20 @@ impl<'n> Tea<'_, 'n> {
             Kind::Array(rules) => {
                 let mut edges = Vec::new();
                 for rule in rules {
-                    let Some(mut fields) = self.reader.fields(rule, "a rule of `goto`", GOTO)
-                    else {
+                    let Some(mut fields) = self.fields(rule, "a rule of `goto`", GOTO) else {
                         continue;
                     };
-                    let when = fields.some(&mut self.reader, "if");
-                    let to = fields.need(&mut self.reader, "to", rule.span, GOTO);
-                    fields.finish(&mut self.reader);
+                    let when = fields.some(self, "if");
+                    let to = fields.need(self, "to", rule.span, GOTO);
+                    fields.finish(self);
                     let when = when.and_then(|when| self.goto_condition(when));
-                    let to = to.filter(|to| self.reader.text(to, GOTO).is_some());
+                    let to = to.filter(|to| self.text(to, GOTO).is_some());
                     edges.extend(to.and_then(|to| target(self, &to.value, when)));
                 }
                 edges
             }
             _ => {
-                self.reader
-                    .wrong_type(&entry.value, "`goto`", "a name or a list", GOTO);
+                self.wrong_type(&entry.value, "`goto`", "a name or a list", GOTO);
                 Vec::new()
             }
         }
@@ -295,9 +282,9 @@ impl<'n> Tea<'_, 'n> {
         if !entry.value.as_str().is_some_and(is_template) {
             return self.condition(entry);
         }
-        let text = self.reader.template(&entry.value);
+        let text = self.template(&entry.value);
         let word = "{{ (result | string | trim | lower) not in ['', 'false', '0', 'no', 'none'] }}";
-        let word = make::with_result(&text, make::jinja(word));
+        let word = builder::with_result(&text, builder::jinja(word));
         Condition::from_template(word).ok()
     }
 
@@ -317,7 +304,7 @@ impl<'n> Tea<'_, 'n> {
                 let span = several.first().map_or_else(Span::default, |edge| edge.span);
                 let place = self.place(START, owner, span, false);
                 let name = place.name.clone();
-                let choice = make::helper(place, "start", StepKind::Nothing);
+                let choice = builder::hidden(place, "start", StepKind::Nothing);
                 steps.insert(0, (choice, several.to_vec()));
                 Some(name)
             }

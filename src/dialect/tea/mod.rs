@@ -5,12 +5,12 @@
 //! are called here; nothing of this format runs by itself.
 
 mod action;
+mod builder;
 mod constants;
 mod correct;
 mod evaluate;
 mod fan;
 mod graph;
-mod make;
 mod node;
 mod plain;
 mod reflection;
@@ -31,6 +31,7 @@ use crate::hir::{Script, Workflow};
 use crate::model::{Dialect, Name};
 use crate::source::{Bundle, Entry, Kind, Node, SourceFile, Span};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 
 /// Reads a file as tea. The workflow means something only when no error was reported.
 pub(super) fn read(
@@ -96,6 +97,20 @@ struct Tea<'d, 'n> {
     scripts: Vec<Script>,
     /// Whether anything writes a file anew.
     replaces: bool,
+}
+
+impl<'d> Deref for Tea<'d, '_> {
+    type Target = Reader<'d>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.reader
+    }
+}
+
+impl DerefMut for Tea<'_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.reader
+    }
 }
 
 /// Where a step stands.
@@ -164,8 +179,7 @@ impl<'n> Tea<'_, 'n> {
             Kind::Null | Kind::Float(_) | Kind::Array(_) | Kind::Object(_) => {
                 let what = format!("`{}`", entry.key);
                 let hint = "for example \"state.count < 3\"";
-                self.reader
-                    .wrong_type(&entry.value, &what, "a condition", hint);
+                self.wrong_type(&entry.value, &what, "a condition", hint);
                 None
             }
         }
@@ -177,7 +191,7 @@ impl<'n> Tea<'_, 'n> {
         if u64::try_from(count).is_ok_and(|count| count > cap) {
             let what = format!("{count} iterations are more than the cap of {cap}");
             let hint = "lower it, or raise the cap with --max-count (WINDLASS_MAX_COUNT)";
-            self.reader.error("over-cap", entry.value.span, what, hint);
+            self.error("over-cap", entry.value.span, what, hint);
         }
     }
 
@@ -190,7 +204,7 @@ impl<'n> Tea<'_, 'n> {
         name: &str,
         known: impl IntoIterator<Item = &'k str>,
     ) {
-        self.reader.error_with(code, span, message, || {
+        self.error_with(code, span, message, || {
             let known: Vec<&str> = known.into_iter().collect();
             did_you_mean(name, known.iter().copied())
                 .unwrap_or_else(|| format!("known are: {}", listed(&known)))

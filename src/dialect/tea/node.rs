@@ -1,7 +1,7 @@
 //! One node: which of its forms it has, and what becomes of its result.
 
-use super::make::{merge, set, step, with_result};
-use super::{MAX_STEPS, Place, Tea, make};
+use super::builder::{merge, set, step, with_result};
+use super::{MAX_STEPS, Place, Tea, builder};
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
 use crate::hir::{Assignment, Step, StepKind};
@@ -34,14 +34,14 @@ pub(super) enum Sink {
 }
 
 /// What a node does.
-pub(super) struct Made {
+pub(super) struct Built {
     pub label: Name,
     pub kind: StepKind,
     /// What its record holds, where that is not what the executor gave.
     pub output: Option<Template>,
 }
 
-impl Made {
+impl Built {
     pub fn new(label: &str, kind: StepKind) -> Self {
         Self {
             label: Name::from(label),
@@ -58,11 +58,11 @@ impl<'n> Tea<'_, 'n> {
         if self.used.len() > MAX_STEPS {
             let message = format!("the nodes come to more than {MAX_STEPS} steps");
             let hint = "a loop does the same many times";
-            self.reader.error("too-large", place.span, message, hint);
+            self.error("too-large", place.span, message, hint);
             return nothing();
         }
         let what = format!("the node `{}`", place.shown());
-        let Some(mut fields) = self.reader.fields(node, &what, NODE) else {
+        let Some(mut fields) = self.fields(node, &what, NODE) else {
             return nothing();
         };
         fields.allow(&["name", "description", "metadata", "goto", "fan_in"]);
@@ -87,7 +87,7 @@ impl<'n> Tea<'_, 'n> {
             }
         }
         let made = self.form(&mut fields, place);
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         let Some(made) = made else { return nothing() };
         Step {
             output: made.output,
@@ -95,38 +95,37 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    fn form(&mut self, fields: &mut Fields<'n>, place: &Place) -> Option<Made> {
-        if let Some(entry) = fields.some(&mut self.reader, "type") {
-            let kind = self.reader.text(entry, "while_loop, or no `type` at all")?;
+    fn form(&mut self, fields: &mut Fields<'n>, place: &Place) -> Option<Built> {
+        if let Some(entry) = fields.some(self, "type") {
+            let kind = self.text(entry, "while_loop, or no `type` at all")?;
             if kind == "while_loop" {
                 return Some(self.while_loop(fields, place));
             }
             if UNSUPPORTED_TYPES.contains(&kind) {
                 let what = format!("nodes of type `{kind}` are not supported");
                 let hint = "a node has `run`, `uses`, or `type: while_loop`";
-                self.reader
-                    .error("not-supported", entry.value.span, what, hint);
+                self.error("not-supported", entry.value.span, what, hint);
                 return None;
             }
             self.ignored(entry, "only `while_loop` is a type of its own");
         }
-        let run = fields.some(&mut self.reader, "run");
-        let script = fields.some(&mut self.reader, "script");
-        let uses = fields.some(&mut self.reader, "uses");
-        let action = fields.some(&mut self.reader, "action");
-        let steps = fields.some(&mut self.reader, "steps");
+        let run = fields.some(self, "run");
+        let script = fields.some(self, "script");
+        let uses = fields.some(self, "uses");
+        let action = fields.some(self, "action");
+        let steps = fields.some(self, "steps");
         let forms = [run, script, uses, action, steps];
         let mut forms = forms.into_iter().flatten();
         let first = forms.next();
         if let Some(second) = forms.next() {
             let what = format!("`{}` has more than one thing to do", place.shown());
             let hint = "keep one of `run`, `uses`, `action` and `steps`";
-            self.reader.error("conflict", second.key_span, what, hint);
+            self.error("conflict", second.key_span, what, hint);
             return None;
         }
         let Some(entry) = first else {
             fields.allow(&["with", "output", "output_key", "language", "timeout"]);
-            return Some(Made::new("node", StepKind::Nothing));
+            return Some(Built::new("node", StepKind::Nothing));
         };
         match entry.key.as_str() {
             "run" | "script" => self.run(entry, fields, place),
@@ -136,14 +135,10 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// Nodes in a node: one after the other, as one.
-    fn steps(&mut self, entry: &'n Entry, place: &Place) -> Option<Made> {
-        let Kind::Array(nodes) = &entry.value.kind else {
-            self.reader
-                .wrong_type(&entry.value, "`steps`", "a list of nodes", NODE);
-            return None;
-        };
-        let steps = self.inner(nodes, place, "step");
-        Some(Made::new("steps", make::block(steps)))
+    fn steps(&mut self, entry: &'n Entry, place: &Place) -> Option<Built> {
+        let steps = self.list(entry, NODE)?;
+        let steps = self.inner(steps, place, "step");
+        Some(Built::new("steps", builder::block(steps)))
     }
 
     /// Nodes inside of a node, in their order. Those without a name get one from their index.
@@ -163,8 +158,8 @@ impl<'n> Tea<'_, 'n> {
 
     /// `output` or `output_key`.
     pub(super) fn sink(&mut self, fields: &mut Fields<'n>) -> Sink {
-        let output = fields.some(&mut self.reader, "output");
-        let key = fields.some(&mut self.reader, "output_key");
+        let output = fields.some(self, "output");
+        let key = fields.some(self, "output_key");
         let Some(entry) = output.or(key) else {
             return Sink::Merge;
         };
@@ -172,9 +167,9 @@ impl<'n> Tea<'_, 'n> {
             Kind::String(text) => Sink::Key(Name::from(text.text.as_str())),
             Kind::Object(entries) => {
                 let pairs = entries.iter().map(|entry| {
-                    let template = self.reader.template(&entry.value);
+                    let template = self.template(&entry.value);
                     // None becomes empty text (spec: tea-observed.md, "Conditions").
-                    let empty = make::text("");
+                    let empty = builder::text("");
                     let template = match template.as_constant() {
                         Some(Value::Null) => empty,
                         Some(_) => template,
@@ -188,8 +183,7 @@ impl<'n> Tea<'_, 'n> {
             _ => {
                 let hint =
                     "a key of the state: output: answer; or output: { answer: \"{{ result.x }}\" }";
-                self.reader
-                    .wrong_type(&entry.value, "`output`", "a key or a map", hint);
+                self.wrong_type(&entry.value, "`output`", "a key or a map", hint);
                 Sink::Merge
             }
         }
@@ -202,14 +196,14 @@ impl<'n> Tea<'_, 'n> {
             Sink::Merge if place.in_body => vec![merge(value.clone(), span)],
             Sink::Merge => {
                 let whole = "{{ result if result is mapping else {'result': result} }}";
-                vec![merge(with_result(value, make::jinja(whole)), span)]
+                vec![merge(with_result(value, builder::jinja(whole)), span)]
             }
             Sink::Key(key) => vec![set(key, value.clone(), span)],
             // All of them see the state as it was.
             Sink::Map(members) => {
                 let members = members.iter().map(|(key, template)| {
                     let template = with_result(value, template.clone());
-                    (make::text(key), template)
+                    (builder::text(key), template)
                 });
                 vec![merge(Template::object(members.collect()), span)]
             }
@@ -223,10 +217,10 @@ impl<'n> Tea<'_, 'n> {
             Kind::Float(seconds) if seconds >= 0.0 => {
                 Some(Template::constant(Value::Float(seconds)))
             }
-            Kind::String(_) => Some(self.reader.duration(entry)?.template),
+            Kind::String(_) => Some(self.duration(entry)?.template),
             _ => {
                 let what = format!("`{}`", entry.key);
-                self.reader.wrong_type(
+                self.wrong_type(
                     &entry.value,
                     &what,
                     "a time",

@@ -1,12 +1,13 @@
 //! Actions of the Loom format, by their own names, that are no call of an executor: what they
 //! compute goes into the state as any other result.
 
-use super::make::{assign, helper, output_of};
-use super::node::{Made, Sink};
-use super::{Place, Tea, make};
-use crate::expression::{TableFormat, Template, Value};
+use super::builder::{assign, hidden, output_of};
+use super::node::{Built, Sink};
+use super::{Place, Tea, builder};
+use crate::dialect::{ENDS, TABLES};
+use crate::expression::{Template, Value};
 use crate::hir::{Assignment, StepKind, Wait};
-use crate::model::{AssignOp, Name, Status};
+use crate::model::{AssignOp, Name};
 use crate::source::{Entry, Kind};
 
 /// What is done here.
@@ -37,7 +38,7 @@ impl<'n> Tea<'_, 'n> {
         with: Option<&'n Entry>,
         sink: &Sink,
         place: &Place,
-    ) -> Option<Made> {
+    ) -> Option<Built> {
         let with = self.arguments(with)?;
         let mut with = Arguments {
             with,
@@ -55,7 +56,7 @@ impl<'n> Tea<'_, 'n> {
                 Some(assign(then, Some(value)))
             }
         };
-        Some(Made::new(name, made?))
+        Some(Built::new(name, made?))
     }
 
     fn argument(&mut self, with: &mut Arguments<'n>, key: &str, hint: &str) -> Option<&'n Entry> {
@@ -63,7 +64,7 @@ impl<'n> Tea<'_, 'n> {
         if found.is_none() && !with.missing {
             let what = format!("`{}` needs `{key}`", with.shown());
             let span = with.named.value.span;
-            self.reader.error("missing-key", span, what, hint);
+            self.error("missing-key", span, what, hint);
             with.missing = true;
         }
         found
@@ -72,7 +73,7 @@ impl<'n> Tea<'_, 'n> {
     fn waits(&mut self, with: &mut Arguments<'n>) -> Option<StepKind> {
         let hint = "for example with: { seconds: 5 }";
         if let Some(until) = with.find("until") {
-            let until = self.reader.template(&until.value);
+            let until = self.template(&until.value);
             return Some(StepKind::Wait(Wait::Until(until)));
         }
         let interval = with.find("interval");
@@ -81,38 +82,33 @@ impl<'n> Tea<'_, 'n> {
             None => self.argument(with, "seconds", hint)?,
         };
         let time = match entry.value.kind {
-            Kind::Object(_) => self.reader.duration(entry)?.template,
+            Kind::Object(_) => self.duration(entry)?.template,
             _ => self.seconds(entry)?,
         };
         Some(StepKind::Wait(Wait::For(time)))
     }
 
     fn terminates(&mut self, with: &mut Arguments<'n>) -> Option<StepKind> {
-        let known = ["Succeeded", "Failed", "Cancelled"];
         let hint = "for example with: { runStatus: Failed, runError: { message: no } }";
         let error = with.find("runError");
-        let error = error.map(|entry| self.reader.template(&entry.value));
+        let error = error.map(|entry| self.template(&entry.value));
         let entry = self.argument(with, "runStatus", hint)?;
-        let text = self.reader.text(entry, hint)?;
-        let status = Status::parse(text).filter(|status| known.contains(&status.as_str()));
-        if status.is_none() {
-            let what = format!("a run cannot end as `{text}`");
-            self.unknown("unknown-status", what, entry.value.span, text, known);
-        }
-        let status = status?;
+        let status = self.choice_as("unknown-status", entry, &ENDS, |text| {
+            format!("a run cannot end as `{text}`")
+        })?;
         Some(StepKind::Terminate { status, error })
     }
 
     fn awaits(&mut self, with: &mut Arguments<'n>, sink: &Sink, place: &Place) -> Option<StepKind> {
         let hint = "for example with: { signal: approved }";
         let entry = self.argument(with, "signal", hint)?;
-        let signal = Name::from(self.reader.text(entry, hint)?);
+        let signal = Name::from(self.text(entry, hint)?);
         let inner = self.part(place, "signal");
         let then = self.keep(sink, &output_of(&inner.name), place);
         let after = self.part(place, "output");
-        Some(make::block(vec![
-            helper(inner, "waitForSignal", StepKind::AwaitSignal(signal)),
-            helper(after, "assign", assign(then, None)),
+        Some(builder::block(vec![
+            hidden(inner, "waitForSignal", StepKind::AwaitSignal(signal)),
+            hidden(after, "assign", assign(then, None)),
         ]))
     }
 
@@ -127,9 +123,9 @@ impl<'n> Tea<'_, 'n> {
             _ => (AssignOp::Set, None),
         };
         let entry = self.argument(with, "name", hint)?;
-        let variable = Name::from(self.reader.text(entry, hint)?);
+        let variable = Name::from(self.text(entry, hint)?);
         let value = match (with.find("value"), absent) {
-            (Some(value), _) => self.reader.template(&value.value),
+            (Some(value), _) => self.template(&value.value),
             (None, Some(absent)) => Template::constant(absent),
             (None, None) => {
                 self.argument(with, "value", hint)?;
@@ -153,12 +149,12 @@ impl<'n> Tea<'_, 'n> {
                 Some(entry) => entry,
                 None => self.argument(with, "value", hint)?,
             };
-            return Some(self.reader.template(&entry.value));
+            return Some(self.template(&entry.value));
         }
         if name == "parseJson" {
             let hint = "for example with: { content: \"{{ state.text }}\" }";
             let content = self.argument(with, "content", hint)?;
-            let content = self.reader.template(&content.value);
+            let content = self.template(&content.value);
             let schema = with.find("schema");
             let value = schema.map(|entry| crate::dialect::reader::constant(&entry.value));
             return match Template::parse_json(content, value.as_ref()) {
@@ -166,18 +162,18 @@ impl<'n> Tea<'_, 'n> {
                 Err(mistake) => {
                     let span = schema.map_or(with.named.value.span, |entry| entry.value.span);
                     let hint = "the schema is JSON Schema: { type: object, properties: { … } }";
-                    self.reader.error("bad-schema", span, mistake, hint);
+                    self.error("bad-schema", span, mistake, hint);
                     None
                 }
             };
         }
         let hint = "for example with: { from: \"{{ state.items }}\", … }; an element is `item`";
         let from = self.argument(with, "from", hint)?;
-        let from = self.reader.template(&from.value);
+        let from = self.template(&from.value);
         match name {
             "select" => {
                 let each = self.argument(with, "select", hint)?;
-                Some(Template::select(from, self.reader.template(&each.value)))
+                Some(Template::select(from, self.template(&each.value)))
             }
             "query" => {
                 let when = self.argument(with, "where", hint)?;
@@ -185,20 +181,13 @@ impl<'n> Tea<'_, 'n> {
             }
             "join" => {
                 let between = self.argument(with, "joinWith", hint)?;
-                Some(Template::join(from, self.reader.template(&between.value)))
+                Some(Template::join(from, self.template(&between.value)))
             }
             _ => {
                 let entry = self.argument(with, "format", hint)?;
-                let format = match self.reader.text(entry, "CSV or HTML")? {
-                    text if text.eq_ignore_ascii_case("csv") => TableFormat::Csv,
-                    text if text.eq_ignore_ascii_case("html") => TableFormat::Html,
-                    text => {
-                        let what = format!("`{text}` is no format of a table");
-                        let span = entry.value.span;
-                        self.unknown("unknown-value", what, span, text, ["CSV", "HTML"]);
-                        return None;
-                    }
-                };
+                let format = self.choice(entry, &TABLES, |text| {
+                    format!("`{text}` is no format of a table")
+                })?;
                 Some(Template::table(from, format, None))
             }
         }

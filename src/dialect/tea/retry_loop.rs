@@ -5,15 +5,16 @@
 //! retries are n + 1 iterations. The four variables lie in the state while it runs.
 
 use super::action::action_names;
-use super::make::{
-    FAULT, assign, condition, forget_fault, helper, jinja, merge, output_of, recording, replace,
-    set, state, text, with_result,
+use super::builder::{
+    assign, condition, forget_fault, hidden, merge, output_of, recording, replace, set, set_all,
+    state, with_result,
 };
-use super::node::{Made, Sink};
-use super::{Place, Tea, make};
+use super::node::{Built, Sink};
+use super::{Place, Tea};
+use crate::dialect::builder::{self, expression, jinja, only, text};
 use crate::expression::{Condition, Template, Value};
 use crate::hir::{Block, Loop, Step, StepKind, Wait};
-use crate::model::{Name, OnLimit, Test};
+use crate::model::Name;
 use crate::source::{Entry, Kind};
 
 const HINT: &str =
@@ -31,21 +32,19 @@ impl<'n> Tea<'_, 'n> {
         with: Option<&'n Entry>,
         sink: &Sink,
         place: &Place,
-    ) -> Option<Made> {
+    ) -> Option<Built> {
         let Some(with) = with else {
             self.required(named, "'validate' parameter is required");
             self.required(named, "'correct' parameter is required");
             return None;
         };
-        let mut fields = self
-            .reader
-            .fields(&with.value, "`with` of retry.loop", HINT)?;
-        let validate = fields.some(&mut self.reader, "validate");
+        let mut fields = self.fields(&with.value, "`with` of retry.loop", HINT)?;
+        let validate = fields.some(self, "validate");
         let arguments = fields.get("validate_args");
-        let correct = fields.some(&mut self.reader, "correct");
+        let correct = fields.some(self, "correct");
         let retries = fields.get("max_retries");
-        let delay = fields.some(&mut self.reader, "retry_delay");
-        fields.finish(&mut self.reader);
+        let delay = fields.some(self, "retry_delay");
+        fields.finish(self);
 
         let retries = self.max_retries(retries, place);
         let delay = delay.and_then(|delay| self.seconds(delay));
@@ -60,55 +59,39 @@ impl<'n> Tea<'_, 'n> {
         let correction = self.correction(correct, place);
         let (retries, validation, correction) = (retries?, validation?, correction?);
 
-        let mut body = Vec::new();
-        body.push(self.correct_again(correction, delay, place)?);
+        let mut body = vec![self.correct_again(correction, delay, place)?];
         body.extend(validation);
-        let count = retries.count;
         let looped = self.part(place, "loop");
         let spec = Loop {
             name: Some(place.name.clone()),
-            test: Test::After,
-            stop_when: condition(VALID)?,
             condition_text: String::from("state._retry_result.valid"),
-            negated: false,
-            count,
-            timeout: None,
-            delay: None,
-            on_limit: OnLimit::Continue,
-            on_timeout: OnLimit::Continue,
-            test_when_spent: true,
-            survives_failure: false,
-            keep: Vec::new(),
-            pages: None,
-            body: Block::Sequence(body),
+            ..builder::looped(condition(VALID)?, retries.count, Block::Sequence(body))
         };
-        let looped = helper(looped, "retry.loop", StepKind::Loop(Box::new(spec)));
+        let looped = hidden(looped, "retry.loop", StepKind::Loop(Box::new(spec)));
 
         let mut steps = retries.before;
         let kept = self.keep_from(sink, place);
         steps.extend(kept.before);
         steps.push(looped);
-        let exhausted = format!("{{{{ not {VALID} and not ({CORRECTION_FAILED}) }}}}");
-        let fields =
-            format!("{{{{ {{'valid': false}} if {CORRECTION_FAILED} else state._retry_result }}}}");
+        let exhausted = format!("not {VALID} and not ({CORRECTION_FAILED})");
+        let fields = format!("{{'valid': false}} if {CORRECTION_FAILED} else state._retry_result");
         let span = place.span;
         let last = vec![
-            set("_retry_exhausted", jinja(&exhausted), span),
-            merge(jinja(&fields), span),
+            set("_retry_exhausted", expression(&exhausted), span),
+            merge(expression(&fields), span),
         ];
-        steps.push(helper(kept.result, "assign", assign(last, kept.whole)));
+        steps.push(hidden(kept.result, "assign", assign(last, kept.whole)));
         steps.extend(kept.after);
-        Some(Made {
+        Some(Built {
             // The parts of the loop are of no interest to who looks at the run.
-            output: Some(jinja("{{ state.get('_retry_result') }}")),
-            ..Made::new("retry.loop", make::block(steps))
+            output: Some(expression("state.get('_retry_result')")),
+            ..Built::new("retry.loop", super::builder::block(steps))
         })
     }
 
     fn required(&mut self, named: &Entry, what: &str) {
         let message = format!("retry.loop: {what}");
-        self.reader
-            .error("missing-key", named.value.span, message, HINT);
+        self.error("missing-key", named.value.span, message, HINT);
     }
 
     /// How many iterations: one more than there are retries.
@@ -129,14 +112,14 @@ impl<'n> Tea<'_, 'n> {
                 known(count)
             }
             Kind::String(_) => {
-                let template = self.reader.template(&entry.value);
+                let template = self.template(&entry.value);
                 if template.as_constant().is_some() {
                     return self.bad_retries(entry);
                 }
                 let computed = self.part(place, "max");
                 let value = output_of(&computed.name);
                 let guard = self.part(place, "bounds");
-                let wrong = "{{ not (result is integer and result >= 0) }}";
+                let wrong = expression("not (result is integer and result >= 0)");
                 let message =
                     "retry.loop: max_retries must be a non-negative integer, got {{ result }}";
                 let raised = self.part(place, "refused");
@@ -144,16 +127,13 @@ impl<'n> Tea<'_, 'n> {
                     kind: Name::from("input"),
                     message: with_result(&value, jinja(message)),
                 };
-                let wrong = Condition::from_template(with_result(&value, jinja(wrong))).ok()?;
-                let refuse = StepKind::If {
-                    arms: vec![(wrong, sequence(helper(raised, "raise", raise)))],
-                    otherwise: Block::Sequence(Vec::new()),
-                };
+                let wrong = Condition::from_template(with_result(&value, wrong)).ok()?;
+                let refuse = builder::when(wrong, only(hidden(raised, "raise", raise)));
                 Some(Retries {
-                    count: with_result(&value, jinja("{{ result + 1 }}")),
+                    count: with_result(&value, expression("result + 1")),
                     before: vec![
-                        helper(computed, "compose", StepKind::Compose(template)),
-                        helper(guard, "if", refuse),
+                        hidden(computed, "compose", StepKind::Compose(template)),
+                        hidden(guard, "if", refuse),
                     ],
                 })
             }
@@ -164,8 +144,7 @@ impl<'n> Tea<'_, 'n> {
     fn bad_retries<T>(&mut self, entry: &Entry) -> Option<T> {
         let got = crate::dialect::reader::constant(&entry.value).to_json();
         let message = format!("retry.loop: max_retries must be a non-negative integer, got {got}");
-        self.reader
-            .error("out-of-range", entry.value.span, message, HINT);
+        self.error("out-of-range", entry.value.span, message, HINT);
         None
     }
 
@@ -177,7 +156,7 @@ impl<'n> Tea<'_, 'n> {
         place: &Place,
     ) -> Option<Vec<Step>> {
         let validate = validate?;
-        let name = super::action::canonical(self.reader.text(validate, HINT)?);
+        let name = super::action::canonical(self.text(validate, HINT)?);
         if !action_names().any(|known| known == name) {
             let message = format!("retry.loop: Unknown validation action: {name}");
             let span = validate.value.span;
@@ -189,30 +168,25 @@ impl<'n> Tea<'_, 'n> {
         let invocation = self.invocation(&name, validate, &arguments, &inner)?;
         let value = invocation.value;
         let then = vec![set("_retry_result", value.clone(), span)];
-        let call = make::call(&invocation.executor, invocation.inputs, None, then);
-        let failed = "{{ {'valid': false, 'errors': \
-                      [{'message': state._windlass_fault.message, 'type': 'validation_error'}]} }}";
+        let call = super::builder::call(&invocation.executor, invocation.inputs, None, then);
+        let inner = recording(hidden(inner, &name, call), &value);
+        let failed = "{'valid': false, 'errors': \
+                      [{'message': state._windlass_fault.message, 'type': 'validation_error'}]}";
         let failed = vec![
-            set("_retry_result", jinja(failed), span),
+            set("_retry_result", expression(failed), span),
             forget_fault(span),
         ];
-        let handled = self.part(place, "validation_failed");
-        let tried = StepKind::Catch {
-            body: sequence(recording(helper(inner, &name, call), &value)),
-            error: Name::from(FAULT),
-            handler: sequence(helper(handled, "assign", assign(failed, None))),
-        };
-        let tried = helper(self.part(place, "validation"), "catch", tried);
-        let errors = format!("{{{{ [] if {VALID} else state._retry_result.get('errors', []) }}}}");
-        let errors = vec![set("_retry_errors", jinja(&errors), span)];
-        let seen = helper(self.part(place, "errors"), "assign", assign(errors, None));
-        Some(vec![tried, seen])
+        let handler = vec![self.assigned(place, "validation_failed", failed)];
+        let tried = self.caught(place, "validation", inner, handler);
+        let errors = format!("[] if {VALID} else state._retry_result.get('errors', [])");
+        let errors = set_all(&[("_retry_errors", &errors)], span);
+        Some(vec![tried, self.assigned(place, "errors", errors)])
     }
 
     /// The corrector's node, as it stands, without its edges.
     fn correction(&mut self, correct: Option<&'n Entry>, place: &Place) -> Option<Step> {
         let correct = correct?;
-        let name = self.reader.text(correct, HINT)?;
+        let name = self.text(correct, HINT)?;
         let found = self.nodes.iter().find(|(known, _)| *known == name).copied();
         let span = correct.value.span;
         let Some((name, node)) = found else {
@@ -224,7 +198,7 @@ impl<'n> Tea<'_, 'n> {
         if self.correcting.contains(&name) {
             let message = format!("retry.loop: '{name}' corrects itself without end");
             let hint = "the corrector may not contain the loop that it corrects for";
-            self.reader.error("corrector-cycle", span, message, hint);
+            self.error("corrector-cycle", span, message, hint);
             return None;
         }
         self.copies += 1;
@@ -232,7 +206,7 @@ impl<'n> Tea<'_, 'n> {
             let message = format!("retry.loop: more than {MAX_COPIES} copies of correctors");
             let hint =
                 "each loop has its corrector inside of it: correctors of correctors multiply";
-            self.reader.error("too-large", span, message, hint);
+            self.error("too-large", span, message, hint);
             return None;
         }
         self.correctors.insert(name);
@@ -256,58 +230,38 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<Step> {
         let span = place.span;
         let name = corrector.title.as_ref().unwrap_or(&corrector.name).clone();
+        let result = "{'valid': false, 'errors': state._retry_errors, \
+                      'correction_error': state._windlass_fault.message}";
+        let errors = "state._retry_errors + [{'message': \"Correction node '\" ~ result ~ \
+                      \"' failed: \" ~ state._windlass_fault.message, \
+                      'type': 'correction_error'}]";
+        let errors = with_result(&text(&name), expression(errors));
         let failed = vec![
-            set(
-                "_retry_result",
-                jinja(
-                    "{{ {'valid': false, 'errors': state._retry_errors, \
-                     'correction_error': state._windlass_fault.message} }}",
-                ),
-                span,
-            ),
-            set(
-                "_retry_errors",
-                with_result(
-                    &text(&name),
-                    jinja(
-                        "{{ state._retry_errors + [{'message': \"Correction node '\" ~ result ~ \
-                         \"' failed: \" ~ state._windlass_fault.message, \
-                         'type': 'correction_error'}] }}",
-                    ),
-                ),
-                span,
-            ),
+            set("_retry_result", expression(result), span),
+            set("_retry_errors", errors, span),
             forget_fault(span),
         ];
-        let handled = helper(
-            self.part(place, "correction_failed"),
-            "assign",
-            assign(failed, None),
-        );
-        let tried = StepKind::Catch {
-            body: sequence(corrector),
-            error: Name::from(FAULT),
-            handler: sequence(handled),
-        };
+        let handler = vec![self.assigned(place, "correction_failed", failed)];
         let tried = Step {
             break_when: Some(condition(CORRECTION_FAILED)?),
-            ..helper(self.part(place, "correction"), "catch", tried)
+            ..self.caught(place, "correction", corrector, handler)
         };
         let mut steps = vec![tried];
         let none = Value::Int(0);
         if let Some(delay) = delay.filter(|delay| delay.as_constant() != Some(&none)) {
             let wait = StepKind::Wait(Wait::For(delay));
-            steps.push(helper(self.part(place, "delay"), "wait", wait));
+            steps.push(hidden(self.part(place, "delay"), "wait", wait));
         }
-        let again = StepKind::If {
-            arms: vec![(condition("loop.index > 0")?, Block::Sequence(steps))],
-            otherwise: Block::Sequence(Vec::new()),
-        };
-        let again = helper(self.part(place, "again"), "if", again);
-        let count = vec![set("_retry_count", jinja("{{ loop.index }}"), span)];
-        let count = helper(self.part(place, "count"), "assign", assign(count, None));
+        let again = builder::when(condition("loop.index > 0")?, Block::Sequence(steps));
+        let again = hidden(self.part(place, "again"), "if", again);
+        let count = set_all(&[("_retry_count", "loop.index")], span);
+        let count = self.assigned(place, "count", count);
         let both = self.part(place, "begin");
-        Some(helper(both, "block", make::block(vec![again, count])))
+        Some(hidden(
+            both,
+            "block",
+            super::builder::block(vec![again, count]),
+        ))
     }
 
     /// How a node that works on the state itself comes to its result: it merges, or all of it
@@ -323,14 +277,13 @@ impl<'n> Tea<'_, 'n> {
             };
         }
         let before = self.part(place, "before");
-        let after = self.part(place, "output");
         let mut back = vec![replace(output_of(&before.name), place.span)];
         back.extend(self.keep(sink, &output_of(&result.name), place));
         Kept {
-            before: Some(helper(before, "compose", StepKind::Compose(state()))),
+            before: Some(hidden(before, "compose", StepKind::Compose(state()))),
             result,
             whole: Some(state()),
-            after: Some(helper(after, "assign", assign(back, None))),
+            after: Some(self.assigned(place, "output", back)),
         }
     }
 }
@@ -351,8 +304,4 @@ pub(super) struct Kept {
     pub whole: Option<Template>,
     /// Brings the state back and adds the result.
     pub after: Option<Step>,
-}
-
-pub(super) fn sequence(step: Step) -> Block {
-    Block::Sequence(vec![step])
 }

@@ -114,8 +114,7 @@ impl Tea<'_, '_> {
                         Some(to) if entry.key == "$ref" && is_remote(to) => {
                             let what = format!("`{to}` would have to be fetched");
                             let hint = "put the schema into a file beside the workflow";
-                            self.reader
-                                .error("remote-schema", entry.value.span, what, hint);
+                            self.error("remote-schema", entry.value.span, what, hint);
                         }
                         _ => self.check_schema(&entry.value),
                     }

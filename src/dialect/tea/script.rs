@@ -1,8 +1,8 @@
 //! Code in a node: `run`. What the languages get and what is made of what they give.
 
-use super::make::{given, jinja, merge, object, replace, script_state};
-use super::node::{Made, Sink};
-use super::{Place, Tea, make};
+use super::builder::{given, jinja, merge, object, replace, script_state};
+use super::node::{Built, Sink};
+use super::{Place, Tea, builder};
 use crate::dialect::checks;
 use crate::dialect::reader::{Fields, keep};
 use crate::expression::{Template, Wire};
@@ -10,7 +10,11 @@ use crate::hir::Assignment;
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node};
 
-const LANGUAGES: [&str; 3] = ["python", "lua", "prolog"];
+const LANGUAGES: [(&str, Language); 3] = [
+    ("python", Language::Python),
+    ("lua", Language::Lua),
+    ("prolog", Language::Prolog),
+];
 
 /// The language of a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,30 +41,30 @@ impl<'n> Tea<'_, 'n> {
         entry: &'n Entry,
         fields: &mut Fields<'n>,
         place: &Place,
-    ) -> Option<Made> {
-        let beside = fields.some(&mut self.reader, "language");
-        let timeout = fields.some(&mut self.reader, "timeout");
+    ) -> Option<Built> {
+        let beside = fields.some(self, "language");
+        let timeout = fields.some(self, "timeout");
         fields.allow(&["with"]);
         let sink = self.sink(fields);
         let (language, code) = match &entry.value.kind {
             Kind::String(_) => (beside, &entry.value),
             Kind::Object(_) => {
                 let hint = "for example run: { type: lua, code: \"return {n = 1}\" }";
-                let mut inner = self.reader.fields(&entry.value, "`run`", hint)?;
-                let kind = inner.some(&mut self.reader, "type");
+                let mut inner = self.fields(&entry.value, "`run`", hint)?;
+                let kind = inner.some(self, "type");
                 if kind.and_then(|kind| kind.value.as_str()) == Some("expression") {
                     return self.expression(&mut inner, &sink, place);
                 }
-                let code = inner.need(&mut self.reader, "code", entry.key_span, hint);
-                let own = inner.some(&mut self.reader, "timeout");
-                inner.finish(&mut self.reader);
+                let code = inner.need(self, "code", entry.key_span, hint);
+                let own = inner.some(self, "timeout");
+                inner.finish(self);
                 let timeout = own.or(timeout);
                 let (language, code) = (self.language(kind.or(beside))?, &code?.value);
                 return self.script(language, code, timeout, &sink, place);
             }
             _ => {
                 let hint = "code as text, or { type: lua, code: … }";
-                self.reader.wrong_type(&entry.value, "`run`", "code", hint);
+                self.wrong_type(&entry.value, "`run`", "code", hint);
                 return None;
             }
         };
@@ -73,16 +77,9 @@ impl<'n> Tea<'_, 'n> {
         let Some(entry) = entry else {
             return Some(Language::Python);
         };
-        match self.reader.text(entry, "python, lua or prolog")? {
-            "python" => Some(Language::Python),
-            "lua" => Some(Language::Lua),
-            "prolog" => Some(Language::Prolog),
-            other => {
-                let what = format!("`{other}` is no language of scripts");
-                self.unknown("unknown-language", what, entry.value.span, other, LANGUAGES);
-                None
-            }
-        }
+        self.choice_as("unknown-language", entry, &LANGUAGES, |text| {
+            format!("`{text}` is no language of scripts")
+        })
     }
 
     fn script(
@@ -92,7 +89,7 @@ impl<'n> Tea<'_, 'n> {
         timeout: Option<&Entry>,
         sink: &Sink,
         place: &Place,
-    ) -> Option<Made> {
+    ) -> Option<Built> {
         let inputs = self.code(language, code, vec![("state", script_state())])?;
         let timeout = timeout.and_then(|entry| self.seconds(entry));
         let value = value_of_script();
@@ -108,11 +105,11 @@ impl<'n> Tea<'_, 'n> {
             }
             Sink::Key(_) | Sink::Map(_) => then.extend(self.keep(sink, &value, place)),
         }
-        Some(Made {
+        Some(Built {
             output: Some(value),
-            ..Made::new(
+            ..Built::new(
                 "run",
-                make::call(language.executor(), inputs, timeout, then),
+                builder::call(language.executor(), inputs, timeout, then),
             )
         })
     }
@@ -127,29 +124,29 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<Template> {
         let Some(text) = code.as_str() else {
             let hint = "code as text, in a block after `|`";
-            self.reader.wrong_type(code, "the code", "text", hint);
+            self.wrong_type(code, "the code", "text", hint);
             return None;
         };
         self.remember(language, code, text);
         let template = match language {
             Language::Python => {
                 self.comments(code, text);
-                self.reader.template(code)
+                self.template(code)
             }
-            Language::Lua | Language::Prolog => make::text(text),
+            Language::Lua | Language::Prolog => builder::text(text),
         };
         let is_template = language == Language::Python;
         let executor = language.executor();
-        checks::data_in_code(&mut self.reader, executor, "state", code, is_template);
+        checks::data_in_code(self, executor, "state", code, is_template);
         let mut globals = globals;
         let variables = Template::wire(Wire::Root(Name::from("variables")));
         globals.push(("variables", variables));
         if let Some(branches) = &self.joining {
-            globals.push(("parallel_results", make::output_of(branches)));
+            globals.push(("parallel_results", builder::output_of(branches)));
         }
         let mut members = vec![("code", template), ("globals", object(globals))];
         if language == Language::Python {
-            members.push(("live", make::text("state")));
+            members.push(("live", builder::text("state")));
         }
         Some(object(members))
     }
@@ -176,22 +173,22 @@ impl<'n> Tea<'_, 'n> {
             let span = self.reader.place(code, start, length + 2);
             let what = "`{# … #}` is a comment of Jinja: it is left out of this code";
             let hint = "for a comment of Python write `# …`; for the letters, {{ '{#' }}";
-            self.reader.warning("jinja-comment", span, what, hint);
+            self.warning("jinja-comment", span, what, hint);
         }
     }
 
     /// `run: {type: expression, value}`: a template's value.
-    fn expression(&mut self, inner: &mut Fields<'n>, sink: &Sink, place: &Place) -> Option<Made> {
+    fn expression(&mut self, inner: &mut Fields<'n>, sink: &Sink, place: &Place) -> Option<Built> {
         let hint = "for example run: { type: expression, value: \"{{ state.n + 1 }}\" }";
-        let value = inner.need(&mut self.reader, "value", place.span, hint)?;
+        let value = inner.need(self, "value", place.span, hint)?;
         let own = self.sink(inner);
         let sink = match own {
             Sink::Merge => sink,
             ref own => own,
         };
-        let value = self.reader.template(&value.value);
-        let kind = make::assign(self.keep(sink, &value, place), Some(value));
-        Some(Made::new("expression", kind))
+        let value = self.template(&value.value);
+        let kind = builder::assign(self.keep(sink, &value, place), Some(value));
+        Some(Built::new("expression", kind))
     }
 }
 

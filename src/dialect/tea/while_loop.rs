@@ -1,11 +1,12 @@
 //! `type: while_loop` (story TEA-PY-003).
 
-use super::node::Made;
+use super::node::Built;
 use super::{Place, Tea};
+use crate::dialect::builder::looped;
 use crate::dialect::reader::Fields;
 use crate::expression::{Condition, Template, Value};
 use crate::hir::{Block, Loop, Step, StepKind};
-use crate::model::{OnLimit, Test};
+use crate::model::Test;
 use crate::source::{Entry, Kind, Node, Span};
 
 /// The most iterations a while_loop may ask for (AC-9).
@@ -13,7 +14,7 @@ const MAX_ITERATIONS: i64 = 1000;
 
 impl<'n> Tea<'_, 'n> {
     /// Reads a while_loop. What is wrong with it is said in TEA's words.
-    pub(super) fn while_loop(&mut self, fields: &mut Fields<'n>, place: &Place) -> Made {
+    pub(super) fn while_loop(&mut self, fields: &mut Fields<'n>, place: &Place) -> Built {
         let condition = fields.get("condition");
         let count = fields.get("max_iterations");
         let body = fields.get("body");
@@ -26,31 +27,22 @@ impl<'n> Tea<'_, 'n> {
         let count = self.max_iterations(count, place);
         let body = self.loop_body(body, place);
         let (Some((condition, text)), Some(count)) = (condition, count) else {
-            return Made::new("while_loop", StepKind::Nothing);
+            return Built::new("while_loop", StepKind::Nothing);
         };
+        let count = Template::constant(Value::Int(count));
         let spec = Loop {
-            name: None,
             test: Test::Before,
-            stop_when: condition.negated(),
             condition_text: text,
             negated: true,
-            count: Template::constant(Value::Int(count)),
-            timeout: None,
-            delay: None,
-            on_limit: OnLimit::Continue,
-            on_timeout: OnLimit::Continue,
             test_when_spent: false,
-            survives_failure: false,
-            keep: Vec::new(),
-            pages: None,
-            body: Block::Sequence(body),
+            ..looped(condition.negated(), count, Block::Sequence(body))
         };
-        Made::new("while_loop", StepKind::Loop(Box::new(spec)))
+        Built::new("while_loop", StepKind::Loop(Box::new(spec)))
     }
 
     fn requires(&mut self, place: &Place, span: Span, what: &str, hint: &str) {
         let message = format!("while_loop node '{}' requires {what}", place.shown());
-        self.reader.error("missing-key", span, message, hint);
+        self.error("missing-key", span, message, hint);
     }
 
     /// The condition and how it is written.
@@ -91,8 +83,7 @@ impl<'n> Tea<'_, 'n> {
                      1-{MAX_ITERATIONS}, got {got}",
                     place.shown()
                 );
-                self.reader
-                    .error("out-of-range", entry.value.span, message, hint);
+                self.error("out-of-range", entry.value.span, message, hint);
                 return None;
             }
         };
@@ -111,8 +102,7 @@ impl<'n> Tea<'_, 'n> {
             }
             Some(_) => {
                 if let Some(entry) = entry {
-                    self.reader
-                        .wrong_type(&entry.value, "`body`", "a list of nodes", hint);
+                    self.wrong_type(&entry.value, "`body`", "a list of nodes", hint);
                 }
                 return Vec::new();
             }
@@ -134,7 +124,7 @@ impl<'n> Tea<'_, 'n> {
                     place.shown()
                 );
                 let hint = "make one loop of the two, or put the inner one into a node of its own";
-                self.reader.error("nested-loop", node.span, message, hint);
+                self.error("nested-loop", node.span, message, hint);
             }
             if let Some(Kind::Array(steps)) = node.get("steps").map(|steps| &steps.kind) {
                 self.refuse_nested(steps, place);

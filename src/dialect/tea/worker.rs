@@ -2,11 +2,12 @@
 //! return its value or set `result` (spec: tea.md, "reflection.loop").
 
 use super::action::{action_names, canonical};
-use super::make::{given, jinja, replace, script_state};
+use super::builder::{call, given, hidden, recording, replace, script_state};
 use super::script::Language;
 use super::{Place, Tea};
+use crate::dialect::builder::expression;
 use crate::expression::Template;
-use crate::hir::Assignment;
+use crate::hir::{Assignment, Step};
 use crate::model::Name;
 use crate::source::Entry;
 
@@ -46,56 +47,64 @@ impl<'n> Tea<'_, 'n> {
         let what = format!("`{}`", entry.key);
         let hint =
             "for example { action: llm.call, prompt: \"…\" } or { run: \"return {'n': 1}\" }";
-        let mut fields = self.reader.fields(&entry.value, &what, hint)?;
-        let action = fields.some(&mut self.reader, "action");
-        let uses = fields.some(&mut self.reader, "uses");
+        let mut fields = self.fields(&entry.value, &what, hint)?;
+        let action = fields.some(self, "action");
+        let uses = fields.some(self, "uses");
         if let Some(action) = action.or(uses) {
             // What stands beside the action are its arguments.
             let with: Vec<&'n Entry> = fields.rest().collect();
-            return self.action_worker(role, action, &with, hint, place);
+            let name = canonical(self.text(action, hint)?);
+            let what = format!("reflection.loop: Unknown {}", role.word());
+            return self.action_worker(&what, name, action, &with, place);
         }
-        let run = fields.some(&mut self.reader, "run");
-        let language = fields.some(&mut self.reader, "language");
+        let run = fields.some(self, "run");
+        let language = fields.some(self, "language");
         let Some(run) = run else {
             let role = role.word();
             let message = format!("reflection.loop: the {role} needs either `action` or `run`");
-            self.reader
-                .error("missing-key", entry.key_span, message, hint);
+            self.error("missing-key", entry.key_span, message, hint);
             return None;
         };
-        let timeout = fields.some(&mut self.reader, "timeout");
+        let timeout = fields.some(self, "timeout");
         let timeout = timeout.and_then(|timeout| self.seconds(timeout));
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         let language = self.language(language)?;
-        let inputs = self.code(language, &run.value, reflected(script_state()))?;
+        Some(Worker {
+            timeout,
+            then: live(language, place),
+            ..self.code_worker(language, run)?
+        })
+    }
+
+    /// Code that sees what is reflected on.
+    pub(super) fn code_worker(&mut self, language: Language, run: &'n Entry) -> Option<Worker> {
         Some(Worker {
             executor: Name::from(language.executor()),
             label: Name::from("run"),
-            inputs,
-            timeout,
+            inputs: self.code(language, &run.value, reflected(script_state()))?,
+            timeout: None,
             value: value_of(language),
-            then: live(language, place),
+            then: Vec::new(),
             is_llm: false,
         })
     }
 
-    fn action_worker(
+    /// A call of the action of this name; `what` is in need of it.
+    pub(super) fn action_worker(
         &mut self,
-        role: Role,
-        action: &'n Entry,
+        what: &str,
+        name: String,
+        entry: &'n Entry,
         with: &[&'n Entry],
-        hint: &str,
         place: &Place,
     ) -> Option<Worker> {
-        let name = canonical(self.reader.text(action, hint)?);
         if !action_names().any(|known| known == name) {
-            let role = role.word();
-            let message = format!("reflection.loop: Unknown {role} action: {name}");
-            let span = action.value.span;
+            let message = format!("{what} action: {name}");
+            let span = entry.value.span;
             self.unknown("unknown-action", message, span, &name, action_names());
             return None;
         }
-        let invocation = self.invocation(&name, action, with, place)?;
+        let invocation = self.invocation(&name, entry, with, place)?;
         Some(Worker {
             executor: invocation.executor,
             is_llm: name == "llm.call",
@@ -108,22 +117,31 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
+impl Worker {
+    /// Its call as a step; `then` is what becomes of the value.
+    pub(super) fn step(self, place: Place, value: &Template, then: Vec<Assignment>) -> Step {
+        let then = self.then.into_iter().chain(then).collect();
+        let call = call(&self.executor, self.inputs, self.timeout, then);
+        recording(hidden(place, &self.label, call), value)
+    }
+}
+
 /// What inline code sees.
 pub(super) fn reflected(state: Template) -> Vec<(&'static str, Template)> {
     vec![
         ("state", state),
-        ("output", jinja("{{ state.get('output') }}")),
+        ("output", expression("state.get('output')")),
         (
             "reflection_output",
-            jinja("{{ state.get('reflection_output') }}"),
+            expression("state.get('reflection_output')"),
         ),
         (
             "reflection_errors",
-            jinja("{{ state.get('reflection_errors', []) }}"),
+            expression("state.get('reflection_errors', [])"),
         ),
         (
             "reflection_iteration",
-            jinja("{{ state.get('reflection_iteration', 0) }}"),
+            expression("state.get('reflection_iteration', 0)"),
         ),
     ]
 }
@@ -131,16 +149,16 @@ pub(super) fn reflected(state: Template) -> Vec<(&'static str, Template)> {
 /// The value of inline code: what it returned, else its `result`, else a changed `output`.
 pub(super) fn value_of(language: Language) -> Template {
     match language {
-        Language::Python => jinja(
-            "{{ result.result if (result.returned or 'result' in result.locals) \
-             else result.locals.get('output') }}",
+        Language::Python => expression(
+            "result.result if (result.returned or 'result' in result.locals) \
+             else result.locals.get('output')",
         ),
         Language::Lua | Language::Prolog => given().part("result"),
     }
 }
 
 /// Python works on the live state.
-pub(super) fn live(language: Language, place: &Place) -> Vec<Assignment> {
+fn live(language: Language, place: &Place) -> Vec<Assignment> {
     match language {
         Language::Python => {
             let state = given().part("state");

@@ -2,11 +2,12 @@
 
 use super::Tea;
 use crate::dialect::append;
+use crate::dialect::builder;
 use crate::dialect::environment;
 use crate::dialect::reader::constant;
 use crate::expression::{Object, Template, Value};
-use crate::hir::{Block, Outputs, Workflow};
-use crate::model::{Dialect, Name, Places};
+use crate::hir::{Outputs, Workflow};
+use crate::model::{Dialect, Name};
 use crate::source::{Entry, Kind, Node};
 
 /// Keys that change what a run gives, and that Windlass does not know.
@@ -25,35 +26,19 @@ impl<'n> Tea<'_, 'n> {
     /// Reads the whole file.
     pub(super) fn workflow(&mut self, node: &'n Node, stem: &str) -> Workflow {
         let mut workflow = Workflow {
-            name: Name::from(stem),
-            dialect: Dialect::Tea,
-            inputs: Vec::new(),
-            variables: Vec::new(),
-            places: Places::default(),
-            types: Vec::new(),
-            parameters: Vec::new(),
-            trigger: None,
-            schedule: None,
-            body: Block::Sequence(Vec::new()),
-            at_success: None,
-            secure: Vec::new(),
             outputs: Outputs::State,
-            handlers: Vec::new(),
-            links: Vec::new(),
-            environment: Vec::new(),
-            scripts: Vec::new(),
-            span: node.span,
+            ..builder::workflow(stem, Dialect::Tea, node.span)
         };
-        let Some(mut fields) = self.reader.fields(node, "the workflow", "a map") else {
+        let Some(mut fields) = self.fields(node, "the workflow", "a map") else {
             return workflow;
         };
         fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
-        if let Some(entry) = fields.some(&mut self.reader, "name")
-            && let Some(name) = self.reader.text(entry, "for example name: agent")
+        if let Some(entry) = fields.some(self, "name")
+            && let Some(name) = self.text(entry, "for example name: agent")
         {
             workflow.name = Name::from(name);
         }
-        if let Some(entry) = fields.some(&mut self.reader, "initial_state") {
+        if let Some(entry) = fields.some(self, "initial_state") {
             let hint = "for example initial_state: { count: 0 }";
             let state = self.constants(entry, hint);
             let pairs = state.into_iter();
@@ -62,7 +47,7 @@ impl<'n> Tea<'_, 'n> {
                 .collect();
         }
         for key in ["variables", "data", "settings"] {
-            let entry = fields.some(&mut self.reader, key);
+            let entry = fields.some(self, key);
             let hint = format!("for example {key}: {{ limit: 3 }}");
             let map = entry.map(|entry| self.constants(entry, &hint));
             let value = Value::object(map.unwrap_or_default());
@@ -71,14 +56,14 @@ impl<'n> Tea<'_, 'n> {
         let max_steps = fields
             .get("settings")
             .map_or(MAX_STEPS, |entry| self.settings(entry));
-        if let Some(entry) = fields.some(&mut self.reader, "handlers") {
-            workflow.handlers = self.reader.handlers(entry);
+        if let Some(entry) = fields.some(self, "handlers") {
+            workflow.handlers = self.handlers(entry);
         }
         if let Some(config) = fields.get("config") {
             self.config(config);
         }
         for (key, argument) in EXTRACTION {
-            if let Some(entry) = fields.some(&mut self.reader, key) {
+            if let Some(entry) = fields.some(self, key) {
                 self.extraction.push((argument, constant(&entry.value)));
             }
         }
@@ -88,21 +73,21 @@ impl<'n> Tea<'_, 'n> {
             }
         }
         let nodes = fields.need(
-            &mut self.reader,
+            self,
             "nodes",
             node.span,
             "for example nodes: [{ name: step, run: \"return {'done': True}\" }]",
         );
         let edges = fields.get("edges");
-        fields.finish(&mut self.reader);
+        fields.finish(self);
         if let Some(nodes) = nodes {
             workflow.body = self.nodes(nodes, edges, &workflow.name, max_steps);
         }
         if self.replaces {
             workflow.at_success = append::put(append::TEA_FILES).ok();
         }
-        let mentions = std::mem::take(&mut self.reader.mentions);
-        workflow.environment = environment::reads(&mut self.reader, &mentions, node);
+        let mentions = std::mem::take(&mut self.mentions);
+        workflow.environment = environment::reads(self, &mentions, node);
         workflow.scripts = std::mem::take(&mut self.scripts);
         workflow
     }
@@ -119,15 +104,13 @@ impl<'n> Tea<'_, 'n> {
         }
         let what = format!("`{}` is not supported", entry.key);
         let hint = "it would change what a run gives, so it is not ignored; remove it";
-        self.reader
-            .error("not-supported", entry.key_span, what, hint);
+        self.error("not-supported", entry.key_span, what, hint);
     }
 
     /// What is accepted and means nothing here.
     pub(super) fn ignored(&mut self, entry: &Entry, why: &str) {
         let what = format!("`{}` is ignored", entry.key);
-        self.reader
-            .warning("ignored-key", entry.key_span, what, why);
+        self.warning("ignored-key", entry.key_span, what, why);
     }
 
     fn config(&mut self, config: &Entry) {
@@ -141,13 +124,10 @@ impl<'n> Tea<'_, 'n> {
     }
 
     fn constants(&mut self, entry: &Entry, hint: &str) -> Object {
-        match (&entry.value.kind, constant(&entry.value)) {
-            (Kind::Object(_), Value::Object(map)) => std::sync::Arc::unwrap_or_clone(map),
-            _ => {
-                let what = format!("`{}`", entry.key);
-                self.reader.wrong_type(&entry.value, &what, "a map", hint);
-                Object::new()
-            }
+        self.map(entry, hint);
+        match constant(&entry.value) {
+            Value::Object(map) => std::sync::Arc::unwrap_or_clone(map),
+            _ => Object::new(),
         }
     }
 
@@ -157,7 +137,7 @@ impl<'n> Tea<'_, 'n> {
         let find = |key: &str| entries.iter().find(|entry| entry.key == key);
         if let Some(llm) = find("llm") {
             for entry in llm.value.entries().unwrap_or_default() {
-                let template = self.reader.template(&entry.value);
+                let template = self.template(&entry.value);
                 self.llm.push((Name::from(entry.key.as_str()), template));
             }
         }
@@ -170,8 +150,7 @@ impl<'n> Tea<'_, 'n> {
         };
         if steps.is_none() {
             let what = "`max_steps` must be a whole number from 1";
-            self.reader
-                .error("out-of-range", entry.value.span, what, SETTINGS);
+            self.error("out-of-range", entry.value.span, what, SETTINGS);
         }
         steps.unwrap_or(MAX_STEPS)
     }

@@ -1,6 +1,8 @@
 //! Pieces of `hir` that the readers of this format put together. Nothing here reads a file.
 
-use super::Place;
+use super::{Place, Tea};
+use crate::dialect::builder;
+pub(super) use crate::dialect::builder::{expression, jinja, object, only, text, when};
 use crate::expression::{Condition, Syntax, Template, Value, Wire};
 use crate::hir::{Assign, Assignment, Block, Call, Step, StepKind};
 use crate::model::{AssignOp, Name, WHOLE_STATE};
@@ -9,22 +11,11 @@ use crate::source::Span;
 /// The variable of a fault while it is handled; gone when the state is seen again.
 pub(super) const FAULT: &str = "_windlass_fault";
 
-/// A template of the format's own.
-pub(super) fn jinja(text: &str) -> Template {
-    let template = Template::parse(text, Syntax::Jinja);
-    debug_assert!(template.is_ok(), "{text}: {template:?}");
-    template.unwrap_or_else(|_| Template::constant(Value::Null))
-}
-
 /// A condition of the format's own.
 pub(super) fn condition(text: &str) -> Option<Condition> {
     let condition = Condition::parse(text, Syntax::Jinja);
     debug_assert!(condition.is_ok(), "{text}: {condition:?}");
     condition.ok()
-}
-
-pub(super) fn text(text: &str) -> Template {
-    Template::constant(Value::text(text))
 }
 
 /// The whole state.
@@ -62,11 +53,6 @@ pub(super) fn with_result(value: &Template, body: Template) -> Template {
     Template::wire(Wire::Scoped(outer.into(), body))
 }
 
-pub(super) fn object(members: Vec<(&str, Template)>) -> Template {
-    let members = members.into_iter().map(|(name, value)| (text(name), value));
-    Template::object(members.collect())
-}
-
 pub(super) fn assignment(variable: &str, op: AssignOp, value: Template, span: Span) -> Assignment {
     Assignment {
         variable: Name::from(variable),
@@ -88,10 +74,27 @@ pub(super) fn replace(value: Template, span: Span) -> Assignment {
     assignment("", AssignOp::ReplaceAll, value, span)
 }
 
-/// The fault is no variable any more.
-pub(super) fn forget_fault(span: Span) -> Assignment {
-    let names = Template::constant(Value::array(vec![Value::text(FAULT)]));
+/// A variable is none any more.
+pub(super) fn remove(variable: &str, span: Span) -> Assignment {
+    let names = Template::constant(Value::array(vec![Value::text(variable)]));
     assignment("", AssignOp::RemoveAll, names, span)
+}
+
+pub(super) fn forget_fault(span: Span) -> Assignment {
+    remove(FAULT, span)
+}
+
+/// Variables, each with the value of an expression.
+pub(super) fn set_all(variables: &[(&str, &str)], span: Span) -> Vec<Assignment> {
+    let all = variables.iter();
+    all.map(|(name, text)| set(name, expression(text), span))
+        .collect()
+}
+
+/// A map, each member with the value of an expression.
+pub(super) fn expressions(members: &[(&str, &str)]) -> Template {
+    let members = members.iter();
+    object(members.map(|(name, text)| (*name, expression(text))))
 }
 
 pub(super) fn assign(assignments: Vec<Assignment>, output: Option<Template>) -> StepKind {
@@ -108,10 +111,9 @@ pub(super) fn call(
     then: Vec<Assignment>,
 ) -> StepKind {
     StepKind::Call(Call {
-        executor: Name::from(executor),
-        inputs,
         attempt_timeout,
         then,
+        ..builder::call(executor, inputs)
     })
 }
 
@@ -121,7 +123,7 @@ pub(super) fn block(steps: Vec<Step>) -> StepKind {
 }
 
 /// A step that nobody named but this format.
-pub(super) fn helper(place: Place, label: &str, kind: StepKind) -> Step {
+pub(super) fn hidden(place: Place, label: &str, kind: StepKind) -> Step {
     Step {
         anonymous: true,
         ..step(place, label, kind)
@@ -137,22 +139,30 @@ pub(super) fn recording(step: Step, value: &Template) -> Step {
 
 pub(super) fn step(place: Place, label: &str, kind: StepKind) -> Step {
     Step {
-        name: place.name,
-        label: Name::from(label),
         title: place.title,
-        anonymous: false,
-        kind,
-        output: None,
-        retry: None,
-        timeout: None,
-        break_when: None,
-        continue_when: None,
-        span: place.span,
+        ..builder::step(place.name, label, kind, place.span)
     }
 }
 
-/// A list with `result` at its end.
-pub(super) fn with_before(list: Template) -> Template {
-    let names: [(Name, Template); 1] = [(Name::from("_list"), list)];
-    Template::wire(Wire::Scoped(names.into(), jinja("{{ _list + [result] }}")))
+impl Tea<'_, '_> {
+    /// A part of a node that only assigns.
+    pub(super) fn assigned(&mut self, of: &Place, part: &str, then: Vec<Assignment>) -> Step {
+        hidden(self.part(of, part), "assign", assign(then, None))
+    }
+
+    /// A part of a node whose fault is handled by further steps.
+    pub(super) fn caught(
+        &mut self,
+        of: &Place,
+        part: &str,
+        step: Step,
+        handler: Vec<Step>,
+    ) -> Step {
+        let tried = StepKind::Catch {
+            body: only(step),
+            error: Name::from(FAULT),
+            handler: Block::Sequence(handler),
+        };
+        hidden(self.part(of, part), "catch", tried)
+    }
 }
