@@ -24,10 +24,8 @@ use std::time::Duration;
 /// So often a file that another process writes to is tried again.
 const TRIES: u32 = 100;
 
-/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The executor of `appendFile`.
 #[derive(Default)]
 pub(super) struct AppendFile {
     /// Who appended last to each file in this process, by the file's canonical path. It is held
@@ -40,7 +38,6 @@ struct Last {
     length: u64,
 }
 
-/// What one attempt does.
 struct Job {
     path: PathBuf,
     /// The engine's state directory: its store is no sink.
@@ -49,9 +46,7 @@ struct Job {
     /// How long files were when the run last committed an append, by their canonical paths; and
     /// the canonical paths of those that are called by other ones.
     files: Object,
-    /// Only say how long the file is.
     measure: bool,
-    /// The file is written anew.
     replace: bool,
     data: Vec<u8>,
     rows: usize,
@@ -78,7 +73,6 @@ impl Executor for AppendFile {
     }
 }
 
-/// What a request asks for.
 enum Work {
     Append(Job),
     /// Put what was written anew in the place of the files, at the end of a run that succeeds.
@@ -195,7 +189,6 @@ impl Job {
         Ok(self.output(&target, &real, length))
     }
 
-    /// Where it writes.
     fn place(&self, told: &impl Fn(io::Error) -> Fault) -> Result<Place, Fault> {
         if !self.replace {
             return Ok(Place {
@@ -361,7 +354,6 @@ impl Job {
     }
 }
 
-/// Where an append writes.
 struct Place {
     path: PathBuf,
     /// The file that this replaces, when it is not the file itself.
@@ -375,7 +367,6 @@ fn run(last: &Last) -> &str {
     run_of(&last.key)
 }
 
-/// The run that an idempotency key is of.
 fn run_of(key: &str) -> &str {
     key.split_once('/').map_or(key, |(run, _)| run)
 }
@@ -414,7 +405,6 @@ fn write(file: &mut File, from: u64, data: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// The bytes to append and how many rows they are.
 fn data(inputs: Inputs<'_>) -> Result<(Vec<u8>, usize), Fault> {
     let line = |value: &Value| {
         let mut line = value.to_json();

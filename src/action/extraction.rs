@@ -31,15 +31,14 @@ const OWN: [&str; 12] = [
     "system",
 ];
 
+const REQUIRED: &str = "missing_required_field";
 const FACT_CHECKER: &str = "You are a fact-checker. Answer with ONLY 'yes' or 'no'.";
 
-/// The executor of `validate.extraction`.
 pub(super) struct Extraction {
     prolog: Arc<Prolog>,
     ai: Arc<Ai>,
 }
 
-/// What is validated.
 struct Extracted<'a> {
     entities: &'a [Value],
     relationships: &'a [Value],
@@ -224,18 +223,47 @@ fn error_of(kind: &str, message: &str) -> Value {
 }
 
 /// The names in a list of the schema.
-fn names(schema: Option<&Value>, key: &str) -> Vec<String> {
-    let names = schema
-        .and_then(|schema| schema.get(key))
-        .and_then(Value::as_array);
-    let names = names.map_or(&[][..], Vec::as_slice).iter();
-    names
-        .filter_map(|name| name.as_str().map(str::to_owned))
-        .collect()
+fn names<'s>(schema: Option<&'s Value>, key: &str) -> Vec<&'s str> {
+    let names = schema.and_then(|schema| schema.get(key)?.as_array());
+    let names = names.into_iter().flatten();
+    names.filter_map(Value::as_str).collect()
 }
 
 fn lacks(item: &Value, field: &str) -> bool {
     item.get(field).is_none_or(Value::is_null)
+}
+
+/// The fields in a list of the schema that an item does not have.
+fn lacking<'s>(
+    item: &Value,
+    schema: Option<&'s Value>,
+    key: &str,
+) -> impl Iterator<Item = &'s str> {
+    let fields = names(schema, key).into_iter();
+    fields.filter(|field| lacks(item, field))
+}
+
+fn missing(
+    kind: &str,
+    what: &str,
+    item: &Value,
+    path: String,
+    field: &str,
+    message: String,
+) -> Value {
+    Value::from_pairs([
+        ("type", Value::text(kind)),
+        ("path", Value::text(path)),
+        (what, item.clone()),
+        ("expected", Value::text(field)),
+        ("actual", Value::Null),
+        ("message", Value::text(message)),
+    ])
+}
+
+/// Text as it is, anything else as Python writes it.
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| repr_of(value), str::to_owned)
 }
 
 /// The first layer: required fields and known types.
@@ -243,82 +271,53 @@ fn structure(extracted: &Extracted<'_>, schema: &Value) -> Result<Vec<Value>, Fa
     let schema = Inputs::from_value("schema", schema)?;
     let (entities, relationships) = (schema.get("entities"), schema.get("relationships"));
     let mut errors = Vec::new();
-    let missing =
-        |kind: &str, path: String, what: &str, item: &Value, field: &str, message: String| {
-            Value::from_pairs([
-                ("type", Value::text(kind)),
-                ("path", Value::text(path)),
-                (what, item.clone()),
-                ("expected", Value::text(field)),
-                ("actual", Value::Null),
-                ("message", Value::text(message)),
-            ])
-        };
-    for (index, entity) in extracted.entities.iter().enumerate() {
-        for field in names(entities, "required_fields") {
-            if lacks(entity, &field) {
-                let path = format!("entities[{index}].{field}");
-                let message = format!("Entity missing required field '{field}'");
-                let kind = "missing_required_field";
-                errors.push(missing(kind, path, "entity", entity, &field, message));
-            }
+    for (index, item) in extracted.entities.iter().enumerate() {
+        let place = format!("entities[{index}]");
+        for field in lacking(item, entities, "required_fields") {
+            let message = format!("Entity missing required field '{field}'");
+            let path = format!("{place}.{field}");
+            errors.push(missing(REQUIRED, "entity", item, path, field, message));
         }
     }
     let types = names(relationships, "types");
-    for (index, relationship) in extracted.relationships.iter().enumerate() {
-        for field in names(relationships, "required_fields") {
-            if lacks(relationship, &field) {
-                let path = format!("relationships[{index}].{field}");
-                let message = format!("Relationship missing required field '{field}'");
-                let kind = "missing_required_field";
-                errors.push(missing(
-                    kind,
-                    path,
-                    "relationship",
-                    relationship,
-                    &field,
-                    message,
-                ));
-            }
+    let requirements = relationships.and_then(|schema| schema.get("type_requirements"));
+    for (index, item) in extracted.relationships.iter().enumerate() {
+        let place = format!("relationships[{index}]");
+        for field in lacking(item, relationships, "required_fields") {
+            let message = format!("Relationship missing required field '{field}'");
+            let path = format!("{place}.{field}");
+            errors.push(missing(
+                REQUIRED,
+                "relationship",
+                item,
+                path,
+                field,
+                message,
+            ));
         }
-        let kind = relationship.get("type").unwrap_or(&Value::Null);
-        let named = kind.as_str().unwrap_or_default();
+        let kind = item.get("type").unwrap_or(&Value::Null);
         if !types.is_empty() && !types.iter().any(|known| kind.as_str() == Some(known)) {
-            let expected = Value::array(
-                types
-                    .iter()
-                    .map(|name| Value::text(name.as_str()))
-                    .collect(),
-            );
-            let shown = kind.as_str().map_or_else(|| repr_of(kind), str::to_owned);
+            let expected = types.iter().map(|name| Value::text(*name)).collect();
+            let expected = Value::array(expected);
             let message = format!(
-                "Invalid relationship type '{shown}', expected one of {}",
+                "Invalid relationship type '{}', expected one of {}",
+                shown(kind),
                 repr_of(&expected)
             );
             errors.push(Value::from_pairs([
                 ("type", Value::text("invalid_relationship_type")),
-                ("path", Value::text(format!("relationships[{index}].type"))),
-                ("relationship", relationship.clone()),
+                ("path", Value::text(format!("{place}.type"))),
+                ("relationship", item.clone()),
                 ("expected", expected),
                 ("actual", kind.clone()),
                 ("message", Value::text(message)),
             ]));
         }
-        let required = relationships.and_then(|schema| schema.get("type_requirements"));
-        for field in names(required, named) {
-            if lacks(relationship, &field) {
-                let path = format!("relationships[{index}].{field}");
-                let message = format!("Relationship type '{named}' requires field '{field}'");
-                let kind = "missing_type_specific_field";
-                errors.push(missing(
-                    kind,
-                    path,
-                    "relationship",
-                    relationship,
-                    &field,
-                    message,
-                ));
-            }
+        let kind = kind.as_str().unwrap_or_default();
+        for field in lacking(item, requirements, kind) {
+            let message = format!("Relationship type '{kind}' requires field '{field}'");
+            let (kind, path) = ("missing_type_specific_field", format!("{place}.{field}"));
+            errors.push(missing(kind, "relationship", item, path, field, message));
         }
     }
     Ok(errors)
@@ -388,7 +387,6 @@ fn violation(found: &Value) -> Value {
     let part = |index: usize| found.as_array().and_then(|parts| parts.get(index)).cloned();
     let kind = part(0).unwrap_or_else(|| found.clone());
     let context = part(1).unwrap_or_default();
-    let shown = |value: &Value| value.as_str().map_or_else(|| repr_of(value), str::to_owned);
     let message = format!(
         "Constraint violation: {}({})",
         shown(&kind),
@@ -433,7 +431,6 @@ fn applies(condition: Option<&str>, item: &Value) -> Result<bool, Fault> {
 /// A question with the item's fields where it names them. Nothing of the data is looked at again.
 fn filled(written: &str, item: &Value, source_text: &Value) -> Result<String, Fault> {
     let names = Regex::new(r"\{\{\s*(\w+)\s*\}\}").map_err(|error| invalid(error.to_string()))?;
-    let shown = |value: &Value| value.as_str().map_or_else(|| repr_of(value), str::to_owned);
     let question = names.replace_all(written, |found: &regex::Captures<'_>| {
         let name = found.get(1).map_or("", |name| name.as_str());
         match (item.get(name), name) {

@@ -8,7 +8,6 @@ use crate::model::{Policy, Request};
 /// The executors that ask models.
 const ASK_MODELS: [&str; 3] = ["ai", "reflection.evaluate", "validate.extraction"];
 
-/// Why the request is denied, if it is.
 pub(super) fn denied(policy: Policy, request: &Request) -> Option<String> {
     if policy == Policy::TRUSTED || !ASK_MODELS.contains(&&*request.executor) {
         return None;

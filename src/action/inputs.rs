@@ -4,7 +4,6 @@
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 
-/// A fault about inputs.
 pub(super) fn invalid(message: impl Into<String>) -> Fault {
     Fault::new(fault_kind::INPUT, message)
 }
@@ -21,7 +20,6 @@ impl<'a> Inputs<'a> {
         Self::from_value("inputs", &request.inputs)
     }
 
-    /// A map inside the inputs.
     pub(super) fn from_value(key: &str, value: &'a Value) -> Result<Self, Fault> {
         match value {
             Value::Object(map) => Ok(Self { map }),
@@ -29,12 +27,10 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// What lies under a key.
     pub(super) fn get(self, key: &str) -> Option<&'a Value> {
         self.map.get(key).filter(|value| !value.is_null())
     }
 
-    /// The text under a key.
     pub(super) fn text(self, key: &str) -> Result<Option<&'a str>, Fault> {
         self.get(key)
             .map(|value| {
@@ -45,7 +41,6 @@ impl<'a> Inputs<'a> {
             .transpose()
     }
 
-    /// The text under a key that must be there.
     pub(super) fn required_text(self, key: &str) -> Result<&'a str, Fault> {
         self.text(key)?
             .ok_or_else(|| invalid(format!("`{key}` is missing")))
@@ -59,12 +54,10 @@ impl<'a> Inputs<'a> {
         Ok(Self::from_value(key, value)?.all().collect())
     }
 
-    /// All members.
     pub(super) fn all(self) -> impl Iterator<Item = (&'a str, &'a Value)> {
         self.map.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// The inputs without one key, as a value.
     pub(super) fn without(self, key: &str) -> Value {
         let rest = self.map.iter().filter(|(name, _)| ***name != *key);
         Value::object(
@@ -88,7 +81,6 @@ pub(super) fn scalar(key: &str, value: &Value) -> Result<Option<String>, Fault> 
     }
 }
 
-/// The fault for a value of the wrong kind.
 pub(super) fn mismatch(key: &str, wanted: &str, value: &Value) -> Fault {
     invalid(format!("`{key}` must be {wanted}, not {}", value.kind()))
 }

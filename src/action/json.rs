@@ -6,11 +6,6 @@ use crate::model::{Fault, fault_kind};
 
 /// The value that a text is; none when it is no JSON, or a lone number that is kept exactly as text
 /// only.
-///
-/// # Errors
-/// `too_large`: its values would take too much memory, or it nests deeper than anything that is
-/// read. Less than that, but more than an action may give, is found when the action has given it.
-/// `inexact`: something in it would not be what it says; its output is the text.
 pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
     weighed(text.as_bytes(), what)?;
     match Value::from_json(text) {
@@ -28,9 +23,6 @@ pub(super) fn parsed(text: &str, what: &str) -> Result<Option<Value>, Fault> {
 }
 
 /// Refuses JSON of which a value would be another than it says.
-///
-/// # Errors
-/// `inexact`.
 pub(super) fn exact(text: &[u8], what: &str) -> Result<(), Fault> {
     match inexact_json(text) {
         Some(told) => {
@@ -43,9 +35,6 @@ pub(super) fn exact(text: &[u8], what: &str) -> Result<(), Fault> {
 
 /// Refuses JSON whose values would take too much memory, before it is read. Text that is no JSON
 /// may be as long as it likes: nothing is made of it.
-///
-/// # Errors
-/// `too_large`.
 pub(super) fn weighed(text: &[u8], what: &str) -> Result<(), Fault> {
     match too_heavy_json(text) {
         Some(told) => {

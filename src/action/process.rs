@@ -19,7 +19,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
 
-/// Most bytes of standard output.
 const MAX_STDOUT: usize = 16 << 20;
 
 /// Bytes of standard error that are kept: the last ones.
@@ -28,9 +27,7 @@ const MAX_STDERR: usize = 1 << 20;
 /// How long processes that a command left in the background may still hold its pipes.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A command to run.
 pub(super) struct Spec {
-    /// The program and its arguments.
     pub(super) argv: Vec<String>,
     /// Changes to the engine's environment, of which secrets are no part; none removes a variable.
     pub(super) env: Vec<(String, Option<String>)>,
@@ -59,7 +56,6 @@ impl Spec {
     }
 }
 
-/// A command that ended.
 pub(super) struct Finished {
     /// Its exit code; 128 and the signal's number when a signal killed it, as shells have it.
     pub(super) code: i32,
@@ -107,34 +103,19 @@ impl Finished {
     }
 }
 
-/// The first 200 characters.
 fn excerpt(line: &str) -> String {
     line.chars().take(200).collect()
 }
 
-/// Why a command gave nothing.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProcessError {
     /// Nothing could be started with these words.
     #[error("{reason}")]
-    Unusable {
-        /// What is wrong.
-        reason: String,
-    },
-    /// It could not be started.
+    Unusable { reason: String },
     #[error("cannot start `{program}`: {reason}")]
-    Start {
-        /// The first word.
-        program: String,
-        /// The system's reason.
-        reason: String,
-    },
-    /// It wrote too much.
+    Start { program: String, reason: String },
     #[error("more than {} MiB on standard output", limit >> 20)]
-    TooLarge {
-        /// How many bytes are taken.
-        limit: usize,
-    },
+    TooLarge { limit: usize },
     /// Its end could not be waited for.
     #[error("lost sight of the process: {0}")]
     Broken(#[source] io::Error),
@@ -202,11 +183,9 @@ impl Processes {
     }
 }
 
-/// A command that was started.
 pub(super) struct Running {
     /// Dropped before the child, so while its id is still its own.
     group: Group,
-    /// The process, with its pipes.
     pub(super) child: Child,
 }
 

@@ -34,7 +34,6 @@ const OWN: [&str; 12] = [
     "errors",
 ];
 
-/// The executor of `reflection.evaluate`.
 pub(super) struct Evaluate {
     ai: Arc<Ai>,
 }
@@ -172,7 +171,6 @@ fn text_of(value: &Value) -> String {
         .map_or_else(|| value.to_json(), str::to_owned)
 }
 
-/// The evaluation that a model's answer is.
 fn judgement(answer: &str) -> Result<Value, Fault> {
     let refused = |why: &str| {
         let short: String = answer.chars().take(200).collect();

@@ -291,12 +291,6 @@ impl Registry {
     }
 
     /// One attempt of one action. Dropping the future cuts it.
-    ///
-    /// # Errors
-    /// The executor's fault; `timeout` when the attempt took longer than the request, or else the
-    /// executor, allows; `input` when there is no such executor; `handler` when it panicked;
-    /// `too_large` when what it gave is too large or nests too deep to be stored; `secret` when one that the action
-    /// names is not there.
     pub async fn execute(&self, request: &Request) -> Result<Value, Fault> {
         match secure::revealed(request) {
             None => self.opened(request, Vec::new()).await,

@@ -26,7 +26,6 @@ const VARIABLE: &str = "WINDLASS_SECRET_";
 /// The variable with the token of the server's API.
 const TOKEN: &str = "WINDLASS_TOKEN";
 
-/// The largest secret, in bytes.
 const MAX_SECRET: u64 = 64 * 1024;
 
 /// From so many bytes on a secret is also found inside of Base64: less leaves too few letters that
@@ -163,15 +162,10 @@ fn read(path: &Path) -> Result<Option<String>, String> {
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
     sources: SecretSources,
-    /// By the action's name.
     uses: Arc<BTreeMap<Name, Vec<Name>>>,
-    /// What guests may name.
     for_guests: Arc<Vec<String>>,
-    /// Its actions are a guest's.
     of_guest: bool,
-    /// Which variables of the environment may be read.
     readable: Arc<Vec<String>>,
-    /// All of them may be.
     free: bool,
 }
 
@@ -251,9 +245,6 @@ impl Secrets {
 
     /// The request with the secrets that its action names, and what masks all of the program's;
     /// none when the program has none.
-    ///
-    /// # Errors
-    /// `secret`: one that the action names is not there; `denied`: a guest may not name it.
     pub fn open(&self, request: &Request) -> Result<Option<Opened>, Fault> {
         if self.uses.is_empty() {
             return Ok(None);
@@ -329,7 +320,6 @@ pub struct Opened {
 /// Finds secrets in what comes back.
 #[derive(Debug)]
 pub struct Mask {
-    /// None when there is nothing to find.
     found: Option<Regex>,
 }
 
@@ -354,7 +344,6 @@ impl Mask {
         }
     }
 
-    /// What hides everything.
     pub fn everything() -> Self {
         Self {
             found: Some(everything()),

@@ -32,7 +32,6 @@ impl Stubs {
         self.stubs.insert(name.to_lowercase(), stub);
     }
 
-    /// Whether there is one for this handler or this action.
     pub(super) fn know(&self, handler: &str, action: &str) -> bool {
         self.stub(handler, action).is_some()
     }

@@ -61,7 +61,6 @@ impl Warden {
         }
     }
 
-    /// The group has ended.
     pub(super) fn forget(&self, group: i32) {
         let mut state = self.lock();
         state.groups.remove(&group);

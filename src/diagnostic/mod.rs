@@ -8,7 +8,6 @@ pub use terminal::{TerminalText, drives_terminals, visible};
 
 use crate::source::{Bundle, Mistake, Span};
 
-/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The file is refused.
@@ -17,18 +16,13 @@ pub enum Severity {
     Warning,
 }
 
-/// One mistake of an author.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Error or warning.
     pub severity: Severity,
     /// A stable, documented code in kebab case, such as `unknown-type`.
     pub code: &'static str,
-    /// What is wrong, in one line.
     pub message: String,
-    /// Where.
     pub span: Span,
-    /// What to do.
     pub hint: Option<String>,
 }
 
@@ -44,7 +38,6 @@ impl Diagnostic {
         }
     }
 
-    /// Something that looks wrong in a file that runs.
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,
@@ -55,7 +48,6 @@ impl Diagnostic {
         }
     }
 
-    /// The same with advice.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -110,7 +102,6 @@ impl From<Mistake> for Diagnostic {
 /// How many diagnostics of one file are kept: more help nobody.
 const MAX_KEPT: usize = 200;
 
-/// All that is wrong with a workflow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
@@ -172,25 +163,21 @@ impl Diagnostics {
         self.items.len() >= MAX_KEPT
     }
 
-    /// Whether the file must be refused.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.errors
     }
 
-    /// Whether there is nothing to say.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// All of them, by place.
     #[must_use]
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut items: Vec<&Diagnostic> = self.items.iter().collect();

@@ -8,7 +8,6 @@ use crate::hir::{Assignment, Call};
 use crate::model::{AssignOp, Name};
 use crate::source::{Entry, Kind, Span};
 
-/// The executor.
 pub(super) const EXECUTOR: &str = "appendFile";
 
 /// The variables that remember files, of all formats.

@@ -2,7 +2,6 @@
 //! into, and how an HTTP call authenticates itself. Reports; it never changes anything.
 
 use super::reader::{Reader, name_of};
-use crate::diagnostic::nearest;
 use crate::expression::{Reference, Syntax, Template};
 use crate::source::{Kind, Node};
 
@@ -111,11 +110,8 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     let hint = "for example authentication: { type: Bearer, token: \"${secret:API_TOKEN}\" }";
     let azure = reader.syntax == Syntax::Azure;
     let computed = |reader: &mut Reader<'_>, node: &Node| {
-        let text = node.as_str();
-        text.is_some_and(|text| {
-            Template::parse(text, reader.syntax)
-                .is_ok_and(|template| template.as_constant().is_none())
-        })
+        let template = Template::parse(node.as_str().unwrap_or_default(), reader.syntax);
+        template.is_ok_and(|template| template.as_constant().is_none())
     };
     if matches!(node.kind, Kind::Null) || computed(reader, node) {
         return;
@@ -129,33 +125,23 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     if computed(reader, &kind.value) {
         return;
     }
-    let Some(word) = reader.text(kind, hint) else {
+    let word = kind.value.as_str().unwrap_or_default();
+    let is = |known: &str| known.eq_ignore_ascii_case(word);
+    if azure && OF_AZURE.iter().any(|known| is(known)) {
+        let what = format!("authentication of type `{word}` is not supported");
+        let hint = "the action fails when it runs: use Basic, Bearer or Raw";
+        return reader.warning("not-supported", kind.value.span, what, hint);
+    }
+    let known = AUTHENTICATION.map(|known| (known.0, known));
+    let Some((name, keys)) = reader.choice(kind, &known, |word| {
+        format!("`{word}` is no type of authentication")
+    }) else {
         return;
     };
-    let known = AUTHENTICATION.iter();
-    let known = { known }.find(|(name, _)| name.eq_ignore_ascii_case(word));
-    let Some((name, keys)) = known else {
-        let what = format!("`{word}` is no type of authentication");
-        if azure
-            && OF_AZURE
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(word))
-        {
-            let what = format!("authentication of type `{word}` is not supported");
-            let hint = "the action fails when it runs: use Basic, Bearer or Raw";
-            return reader.warning("not-supported", kind.value.span, what, hint);
-        }
-        let names = AUTHENTICATION.map(|(name, _)| name);
-        let hint = nearest(word, names).map_or_else(
-            || format!("known are: {}", names.join(", ")),
-            |near| format!("did you mean `{near}`?"),
-        );
-        return reader.error("unknown-value", kind.value.span, what, hint);
-    };
-    let either = *name == "Bearer" && keys.iter().any(|key| fields.get(key).is_some());
+    let either = name == "Bearer" && keys.iter().any(|key| fields.get(key).is_some());
     for key in keys.iter().filter(|_| !either) {
         fields.need(reader, key, node.span, hint);
-        if *name == "Bearer" {
+        if name == "Bearer" {
             break;
         }
     }

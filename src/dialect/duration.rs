@@ -1,8 +1,9 @@
 //! Durations of a file: ISO 8601, `{count, unit}`, `{interval: …}`, or an expression that gives
 //! one. A bare number is refused, because nobody can see its unit.
 
+use super::builder::{object, text};
 use super::reader::Reader;
-use crate::expression::{Template, Value};
+use crate::expression::Template;
 use crate::source::{Entry, Kind, Node};
 use crate::time::{format_duration, parse_duration};
 use std::time::Duration;
@@ -94,16 +95,9 @@ impl Reader<'_> {
             (None, Kind::String(_)) => {
                 let template = self.template(&count.value);
                 if template.as_constant().is_none() {
-                    let second = Template::constant(Value::text("second"));
-                    let unit = match seconds {
-                        1 => second,
-                        _ => Template::constant(constant_unit(seconds)),
-                    };
-                    let name = |name: &str| Template::constant(Value::text(name));
-                    let template =
-                        Template::object(vec![(name("count"), template), (name("unit"), unit)]);
+                    let unit = text(unit_name(seconds));
                     return Some(Span {
-                        template,
+                        template: object([("count", template), ("unit", unit)]),
                         known: None,
                     });
                 }
@@ -143,10 +137,6 @@ fn unit_name(seconds: u64) -> &'static str {
         .iter()
         .find(|(_, length)| *length == seconds)
         .map_or("second", |(unit, _)| unit)
-}
-
-fn constant_unit(seconds: u64) -> Value {
-    Value::text(unit_name(seconds))
 }
 
 /// What `10s`, `5 minutes` or `1h` are in ISO 8601.

@@ -5,6 +5,7 @@ mod append;
 mod builder;
 mod canvas;
 mod checks;
+mod cycle;
 mod duration;
 mod environment;
 mod handlers;
@@ -21,6 +22,7 @@ use crate::expression::{TableFormat, sharing};
 use crate::hir::Workflow;
 use crate::model::{Dialect, Status};
 use crate::source::{self, Bundle, Node, Span};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How much a loop may ask for: the operator's word, not the author's (spec: loom.md, "Loops").
@@ -45,7 +47,6 @@ impl Caps {
         }
     }
 
-    /// The cap on iterations.
     #[must_use]
     pub fn count(self, dialect: Dialect) -> u64 {
         self.count.unwrap_or(match (dialect, self.guest) {
@@ -57,7 +58,6 @@ impl Caps {
         })
     }
 
-    /// The cap on a loop's timeout.
     #[must_use]
     pub fn timeout(self) -> Duration {
         const DAY: u64 = 24 * 3600;
@@ -111,6 +111,26 @@ pub fn references(bundle: &Bundle, dialect: Option<Dialect>) -> Vec<Reference> {
         Some(Dialect::Tea) => tea::references(bundle, &node),
         Some(Dialect::Canvas) => canvas::references(bundle, &node),
     }
+}
+
+/// The files that `collect` finds in the workflow, in those files, and so on.
+fn references_in(
+    bundle: &Bundle,
+    mut found: Vec<Reference>,
+    collect: fn(&Node, &mut Vec<Reference>),
+) -> Vec<Reference> {
+    let mut read = BTreeSet::from([0]);
+    let mut next = 0;
+    while let Some(reference) = found.get(next) {
+        if let Some(file) = bundle.named_by(reference.span.file, &reference.path)
+            && read.insert(file)
+            && let (Some(document), _) = source::parse(bundle, file)
+        {
+            collect(&document, &mut found);
+        }
+        next += 1;
+    }
+    found
 }
 
 /// Reads the first file of a bundle as a workflow. The second, where there is one, holds the

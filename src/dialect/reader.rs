@@ -6,6 +6,8 @@ use crate::expression::{Condition, ParseError, Reference, Syntax, Template, Valu
 use crate::hir::Script;
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node, SourceFile, Span};
+use crate::time::format_duration;
+use std::time::Duration;
 
 /// Something an expression of the file mentions, and where.
 pub(super) struct Mention {
@@ -36,7 +38,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports a mistake with its advice.
     pub fn error(
         &mut self,
         code: &'static str,
@@ -63,7 +64,6 @@ impl<'a> Reader<'a> {
         self.error(code, span, message, hint);
     }
 
-    /// Reports something that looks wrong.
     pub fn warning(
         &mut self,
         code: &'static str,
@@ -75,7 +75,6 @@ impl<'a> Reader<'a> {
             .push(Diagnostic::warning(code, span, message).hint(hint));
     }
 
-    /// Reports that a value is of the wrong kind.
     pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str, hint: impl Into<String>) {
         let (code, message) = match node.kind {
             Kind::Null => ("missing-value", format!("{what} has no value")),
@@ -124,7 +123,7 @@ impl<'a> Reader<'a> {
         wrong: impl FnOnce(&str) -> String,
     ) -> Option<T> {
         let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
-        let hint = words.join(", ");
+        let hint = format!("known are: {}", words.join(", "));
         let text = self.text(entry, &hint)?;
         let found = known
             .iter()
@@ -136,7 +135,6 @@ impl<'a> Reader<'a> {
         found.map(|(_, meant)| *meant)
     }
 
-    /// The items of a list.
     pub fn list<'n>(&mut self, entry: &'n Entry, hint: &str) -> Option<&'n [Node]> {
         if let Kind::Array(items) = &entry.value.kind {
             return Some(items);
@@ -149,6 +147,33 @@ impl<'a> Reader<'a> {
     pub fn items<'n>(&mut self, entry: Option<&'n Entry>, hint: &str) -> Option<&'n [Node]> {
         let entry = entry.filter(|entry| !matches!(entry.value.kind, Kind::Null));
         self.list(entry?, hint)
+    }
+
+    /// A count of iterations that a loop asks for: from 1 to the operator's cap.
+    pub fn within_cap(&mut self, count: i64, cap: u64, span: Span) {
+        let wanted = u64::try_from(count).unwrap_or(0);
+        if wanted == 0 {
+            let what = format!("a loop cannot have {count} iterations at most");
+            let hint = "how many iterations at most: a whole number from 1, or an expression";
+            self.error("out-of-range", span, what, hint);
+        } else if wanted > cap {
+            let what = format!("{count} iterations are more than the cap of {cap}");
+            let hint = "lower it, or raise the cap with --max-count (WINDLASS_MAX_COUNT)";
+            self.error("over-cap", span, what, hint);
+        }
+    }
+
+    /// The same of a loop's timeout.
+    pub fn within_time(&mut self, timeout: Duration, cap: Duration, span: Span) {
+        if timeout.is_zero() {
+            let what = "a loop with no time at all never runs";
+            self.error("out-of-range", span, what, "give at least PT1S");
+        } else if timeout > cap {
+            let (timeout, cap) = (format_duration(timeout), format_duration(cap));
+            let what = format!("a timeout of {timeout} is more than the cap of {cap}");
+            let hint = "lower it, or raise the cap with --max-timeout (WINDLASS_MAX_TIMEOUT)";
+            self.error("over-cap", span, what, hint);
+        }
     }
 
     /// Whether a value is a template that has to be computed.
@@ -165,7 +190,6 @@ impl<'a> Reader<'a> {
         entries.unwrap_or_default()
     }
 
-    /// The map of a node.
     pub fn fields<'n>(&mut self, node: &'n Node, what: &str, hint: &str) -> Option<Fields<'n>> {
         match &node.kind {
             Kind::Object(entries) => Some(Fields {

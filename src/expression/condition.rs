@@ -35,9 +35,6 @@ enum TestKind {
 
 impl Condition {
     /// A condition from text: WDL, or a bare Jinja expression.
-    ///
-    /// # Errors
-    /// [`ParseError`] with the place inside `text`.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
         let kind = match syntax {
             Syntax::Azure => wdl(text, syntax)?,
@@ -50,10 +47,6 @@ impl Condition {
 
     /// A condition from a value: WDL's object form, `{and: [{greater: [a, b]}, …]}`, already
     /// parsed to templates at its leaves; a boolean; or one template.
-    ///
-    /// # Errors
-    /// [`ParseError`] when the shape is none. Its place is the whole: the value has spans of its
-    /// own.
     pub fn from_template(template: Template) -> Result<Self, ParseError> {
         let source = template.source();
         let kind = match &*template.0 {
@@ -83,7 +76,6 @@ impl Condition {
         Ok(Self::of(text, kind))
     }
 
-    /// A condition that never holds.
     #[must_use]
     pub fn never() -> Self {
         let never = Template::constant(Value::Bool(false));
@@ -140,9 +132,6 @@ impl Condition {
     }
 
     /// Whether it holds in `env`.
-    ///
-    /// # Errors
-    /// [`EvalError`], also when the value is no boolean where one is required.
     pub fn holds(&self, env: &dyn Env) -> Result<bool, EvalError> {
         let value = match &self.test.kind {
             TestKind::Jinja(jinja, flipped) => {

@@ -12,7 +12,6 @@ use crate::diagnostic::did_you_mean;
 use chrono::{DateTime, Utc};
 use std::cell::Cell;
 
-/// What may be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// Text: an expression with or without its `@`, or a template.
@@ -23,18 +22,15 @@ pub enum Subject {
     Condition,
 }
 
-/// Why there is no value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TryError {
     /// The text is no expression; the text itself for the caret.
     #[error("{error}")]
     Parse {
-        /// What is wrong and where.
         error: ParseError,
         /// The string it is wrong in.
         text: String,
     },
-    /// The evaluation failed.
     #[error("{0}")]
     Eval(#[from] EvalError),
     /// The context, or the line of a batch, is not as it should be.
@@ -53,7 +49,6 @@ impl TryError {
         }
     }
 
-    /// What to do about it.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         match self {
@@ -132,10 +127,6 @@ impl Context {
     /// `env` `secrets` `now` `mode`, `variables` and `parameters` for the first two; null for
     /// none. `now` is the time when the context has none; `seed` starts the generator behind
     /// `rand` and `guid`.
-    ///
-    /// # Errors
-    /// [`TryError::Context`] when the context is no object, has another key, or `now` or `mode`
-    /// is not one.
     pub fn new(context: &Value, now: DateTime<Utc>, seed: u64) -> Result<Self, TryError> {
         let members = match context {
             Value::Null => Object::new(),
@@ -187,9 +178,6 @@ impl Context {
     }
 
     /// Evaluates `value` as what `subject` says.
-    ///
-    /// # Errors
-    /// [`TryError`] with the text and the place of the mistake.
     pub fn evaluate(&self, subject: Subject, value: &Value) -> Result<Value, TryError> {
         match subject {
             Subject::Expression => match value.as_str() {

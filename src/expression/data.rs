@@ -10,12 +10,11 @@ use super::wdl::eval::MAX_BYTES;
 use super::wdl::functions;
 use super::wdl::text::{push_text, text_size};
 use super::weight::too_heavy_json;
-use super::{ActionView, Condition, Env, EvalError, Lookup, Mode, Object, ParseError, Reference};
+use super::{Condition, Env, EvalError, Object, ParseError, Reference};
 use crate::diagnostic::did_you_mean;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 
-/// What a table is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableFormat {
     /// RFC 4180.
@@ -24,23 +23,26 @@ pub enum TableFormat {
     Html,
 }
 
-/// One data operation.
 #[derive(Debug, PartialEq)]
 pub(super) enum Data {
-    /// Each element made into something else.
-    Select { from: Template, select: Template },
-    /// The elements for which a condition holds.
-    Query { from: Template, when: Condition },
-    /// The elements as one text.
-    Join { from: Template, with: Template },
-    /// The elements as rows.
+    Select {
+        from: Template,
+        select: Template,
+    },
+    Query {
+        from: Template,
+        when: Condition,
+    },
+    Join {
+        from: Template,
+        with: Template,
+    },
     Table {
         from: Template,
         format: TableFormat,
         /// Header and value; none: the keys of the first element.
         columns: Option<Vec<(Template, Template)>>,
     },
-    /// Text to a value that a schema describes.
     ParseJson {
         content: Template,
         schema: Option<Box<Schema>>,
@@ -88,9 +90,6 @@ impl Template {
     }
 
     /// A call of a WDL function whose arguments are templates of their own.
-    ///
-    /// # Errors
-    /// [`ParseError`] when there is no such function, or it takes another number of arguments.
     pub fn call(name: &str, arguments: Vec<Self>) -> Result<Self, ParseError> {
         let wrong = |message: String, hint| ParseError {
             message,
@@ -147,7 +146,6 @@ impl Template {
 }
 
 impl Data {
-    /// What it may read.
     pub(super) fn collect(&self, found: &mut Vec<Reference>) {
         match self {
             Self::Select { from, select } => {
@@ -403,23 +401,8 @@ struct WithItem<'a> {
 }
 
 impl Env for WithItem<'_> {
-    fn mode(&self) -> Mode {
-        self.env.mode()
-    }
-    fn variable(&self, name: &str) -> Option<Value> {
-        self.env.variable(name)
-    }
-    fn variable_names(&self) -> Vec<String> {
-        self.env.variable_names()
-    }
-    fn action(&self, name: &str) -> Lookup<ActionView> {
-        self.env.action(name)
-    }
-    fn inputs(&self) -> Value {
-        self.env.inputs()
-    }
-    fn parameter(&self, name: &str) -> Option<Value> {
-        self.env.parameter(name)
+    fn outer(&self) -> Option<&dyn Env> {
+        Some(self.env)
     }
     fn item(&self, of: Option<&str>) -> Option<Value> {
         match of {
@@ -427,128 +410,16 @@ impl Env for WithItem<'_> {
             Some(_) => self.env.item(of),
         }
     }
-    fn iteration_index(&self, of: &str) -> Option<i64> {
-        self.env.iteration_index(of)
-    }
-    fn previous(&self, action: &str, of: Option<&str>) -> Option<Value> {
-        self.env.previous(action, of)
-    }
-    fn result(&self, scope: &str) -> Lookup<Value> {
-        self.env.result(scope)
-    }
-    fn trigger(&self) -> Value {
-        self.env.trigger()
-    }
-    fn workflow(&self) -> Value {
-        self.env.workflow()
-    }
-    fn current_action(&self) -> Option<ActionView> {
-        self.env.current_action()
-    }
     fn root(&self, name: &str) -> Option<Value> {
         match name {
             "item" => Some(self.item.clone()),
             _ => self.env.root(name),
         }
     }
-    fn root_names(&self) -> Vec<String> {
-        self.env.root_names()
-    }
-    fn env_var(&self, name: &str) -> Option<String> {
-        self.env.env_var(name)
-    }
-    fn secret(&self, name: &str) -> Option<Value> {
-        self.env.secret(name)
-    }
-    fn forgives_unrun_actions(&self) -> bool {
-        self.env.forgives_unrun_actions()
-    }
     fn now(&self) -> DateTime<Utc> {
         self.env.now()
     }
     fn random(&self) -> u64 {
         self.env.random()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{TableFormat, Template};
-    use crate::expression::{Condition, Context, Syntax, Value};
-
-    fn json(text: &str) -> Value {
-        Value::from_json(text).unwrap()
-    }
-
-    fn wdl(text: &str) -> Template {
-        Template::parse(text, Syntax::Azure).unwrap()
-    }
-
-    fn eval(template: &Template) -> Result<Value, String> {
-        let context =
-            json(r#"{"vars": {"rows": [{"a": 1, "b": "x,\"y\""}, {"a": 2}], "n": [1, 2, 3]}}"#);
-        let context = Context::new(&context, chrono::DateTime::UNIX_EPOCH, 0).unwrap();
-        template.eval(&context).map_err(|error| error.message)
-    }
-
-    #[test]
-    fn select_query_and_join() {
-        let rows = wdl("@variables('rows')");
-        let select = Template::object(vec![(
-            Template::constant("id".into()),
-            wdl("@add(item().a, 10)"),
-        )]);
-        assert_eq!(
-            eval(&Template::select(rows, select)).unwrap().to_json(),
-            r#"[{"id":11},{"id":12}]"#
-        );
-        let when = Condition::parse("@greater(item(), 1)", Syntax::Azure).unwrap();
-        let query = Template::query(wdl("@variables('n')"), when);
-        assert_eq!(eval(&query).unwrap().to_json(), "[2,3]");
-        let join = Template::join(wdl("@variables('n')"), Template::constant("; ".into()));
-        assert_eq!(eval(&join).unwrap(), Value::from("1; 2; 3"));
-        let wrong = Template::join(wdl("@first(variables('n'))"), Template::constant("".into()));
-        assert!(eval(&wrong).unwrap_err().contains("must be an array"));
-    }
-
-    #[test]
-    fn tables() {
-        let rows = || wdl("@variables('rows')");
-        let table = Template::table(rows(), TableFormat::Csv, None);
-        assert_eq!(
-            eval(&table).unwrap(),
-            Value::from("a,b\r\n1,\"x,\"\"y\"\"\"\r\n2,\r\n")
-        );
-        let columns = vec![(Template::constant("<A>".into()), wdl("@item().a"))];
-        let table = Template::table(rows(), TableFormat::Html, Some(columns));
-        assert_eq!(
-            eval(&table).unwrap(),
-            Value::from(
-                "<table><thead><tr><th>&lt;A&gt;</th></tr></thead><tbody>\
-                 <tr><td>1</td></tr><tr><td>2</td></tr></tbody></table>"
-            )
-        );
-    }
-
-    #[test]
-    fn parse_json_checks_its_schema() {
-        let schema = json(
-            r#"{"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}"#,
-        );
-        let parse = |text: &str| {
-            let content = Template::constant(Value::from(text));
-            eval(&Template::parse_json(content, Some(&schema)).unwrap())
-        };
-        assert_eq!(parse(r#"{"id": 7}"#).unwrap().to_json(), r#"{"id":7}"#);
-        assert!(parse(r#"{"id": "7"}"#).unwrap_err().contains("id"));
-        assert!(parse("{}").unwrap_err().contains("id"));
-        assert!(parse("{").unwrap_err().contains("not JSON"));
-    }
-
-    #[test]
-    fn a_call_of_templates() {
-        let call = Template::call("concat", vec![wdl("@first(variables('n'))"), wdl("-")]).unwrap();
-        assert_eq!(eval(&call).unwrap(), Value::from("1-"));
-        assert!(Template::call("concatt", Vec::new()).is_err());
     }
 }

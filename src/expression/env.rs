@@ -19,7 +19,6 @@ pub enum Mode {
 /// What is known of an action by the time an expression asks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lookup<T> {
-    /// It ran.
     Found(T),
     /// It exists in the workflow and has not run here yet.
     NotRun,
@@ -30,7 +29,6 @@ pub enum Lookup<T> {
 /// One action's record as `actions('x')` shows it.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ActionView {
-    /// The action's name as written.
     pub name: String,
     /// Succeeded, Failed, Skipped, TimedOut, Cancelled, Running.
     pub status: String,
@@ -38,13 +36,11 @@ pub struct ActionView {
     pub code: Value,
     /// What it was given, rendered.
     pub inputs: Value,
-    /// What it gave.
     pub outputs: Value,
     /// Its error: `{kind, code, message}`, or null.
     pub error: Value,
     /// When it started and ended, as RFC 3339 text, or null.
     pub start_time: Value,
-    /// See `start_time`.
     pub end_time: Value,
     /// What the action's work bears where it arrives, as `trackingId`: its idempotency key; null
     /// where there is no run.
@@ -75,89 +71,111 @@ impl ActionView {
 /// The environment of an evaluation. Every method is pure within one evaluation, but for
 /// [`Env::random`], which advances a seeded generator so that a run can be replayed.
 pub trait Env {
-    /// Whose rules apply.
+    /// The environment that answers what this one does not.
+    fn outer(&self) -> Option<&dyn Env> {
+        None
+    }
     fn mode(&self) -> Mode {
-        Mode::Loom
+        self.outer().map_or(Mode::Loom, |outer| outer.mode())
     }
     /// A workflow variable, a loop variable such as `loopIndex` or `outer_loopIndex`; without case.
-    fn variable(&self, name: &str) -> Option<Value>;
+    fn variable(&self, name: &str) -> Option<Value> {
+        self.outer()?.variable(name)
+    }
     /// The names [`Env::variable`] knows, for hints.
     fn variable_names(&self) -> Vec<String> {
-        Vec::new()
+        self.outer()
+            .map(|outer| outer.variable_names())
+            .unwrap_or_default()
     }
     /// An action's record, by name without case.
-    fn action(&self, name: &str) -> Lookup<ActionView>;
+    fn action(&self, name: &str) -> Lookup<ActionView> {
+        let unknown = || Lookup::Unknown(Vec::new());
+        self.outer()
+            .map_or_else(unknown, |outer| outer.action(name))
+    }
     /// Only the outputs of an action: what `body('x')` and `outputs('x')` need. Override it where
     /// making the whole record costs more.
     fn action_outputs(&self, name: &str) -> Lookup<Value> {
+        if let Some(outer) = self.outer() {
+            return outer.action_outputs(name);
+        }
         match self.action(name) {
             Lookup::Found(view) => Lookup::Found(view.outputs),
             Lookup::NotRun => Lookup::NotRun,
             Lookup::Unknown(known) => Lookup::Unknown(known),
         }
     }
-    /// All inputs of the run, an object.
     fn inputs(&self) -> Value {
-        Value::Null
+        self.outer().map(|outer| outer.inputs()).unwrap_or_default()
     }
-    /// A definition parameter.
-    fn parameter(&self, _name: &str) -> Option<Value> {
-        None
+    fn parameter(&self, name: &str) -> Option<Value> {
+        self.outer()?.parameter(name)
     }
     /// The current item of the named foreach, or of the innermost one.
-    fn item(&self, _of: Option<&str>) -> Option<Value> {
-        None
+    fn item(&self, of: Option<&str>) -> Option<Value> {
+        self.outer()?.item(of)
     }
     /// The iteration number, from 0, of the named loop around this place.
-    fn iteration_index(&self, _of: &str) -> Option<i64> {
-        None
+    fn iteration_index(&self, of: &str) -> Option<i64> {
+        self.outer()?.iteration_index(of)
     }
     /// What an action gave in the iteration before the current one: of the named loop around this
     /// place, or of the innermost loop that has such an iteration. None when it did not run there.
-    fn previous(&self, _action: &str, _of: Option<&str>) -> Option<Value> {
-        None
+    fn previous(&self, action: &str, of: Option<&str>) -> Option<Value> {
+        self.outer()?.previous(action, of)
     }
     /// `result('scope')`: the records of the actions directly inside a scope, an array.
-    fn result(&self, _scope: &str) -> Lookup<Value> {
-        Lookup::Unknown(Vec::new())
+    fn result(&self, scope: &str) -> Lookup<Value> {
+        let unknown = || Lookup::Unknown(Vec::new());
+        self.outer()
+            .map_or_else(unknown, |outer| outer.result(scope))
     }
     /// The trigger's record: `{name, status, inputs, outputs: {headers, body}}`, or null.
     fn trigger(&self) -> Value {
-        Value::Null
+        self.outer()
+            .map(|outer| outer.trigger())
+            .unwrap_or_default()
     }
     /// `workflow()`: `{name, id, run: {name, id}, …}`.
     fn workflow(&self) -> Value {
-        Value::Null
+        self.outer()
+            .map(|outer| outer.workflow())
+            .unwrap_or_default()
     }
     /// `action()`: the record of the action whose inputs or conditions are being evaluated.
     fn current_action(&self) -> Option<ActionView> {
-        None
+        self.outer()?.current_action()
     }
     /// A name at the top of a Jinja template that is none of the above: `state`, `loop`,
     /// `loops`, `variables`, `inputs`, a state key, a port.
-    fn root(&self, _name: &str) -> Option<Value> {
-        None
+    fn root(&self, name: &str) -> Option<Value> {
+        self.outer()?.root(name)
     }
     /// The names [`Env::root`] knows, for hints.
     fn root_names(&self) -> Vec<String> {
-        Vec::new()
+        self.outer()
+            .map(|outer| outer.root_names())
+            .unwrap_or_default()
     }
     /// Whether a member that a name at the top, or anything below it, does not have is None: TEA.
     /// A member that begins with `_` is never forgiven.
     fn absent_is_none(&self, root: &str) -> bool {
-        root == "state"
+        let of_state = root == "state";
+        self.outer()
+            .map_or(of_state, |outer| outer.absent_is_none(root))
     }
     /// `env('NAME')`, from the operator's environment as far as the engine lets it through.
-    fn env_var(&self, _name: &str) -> Option<String> {
-        None
+    fn env_var(&self, name: &str) -> Option<String> {
+        self.outer()?.env_var(name)
     }
     /// `secret('NAME')`: a placeholder that only an action resolves; never the secret itself.
-    fn secret(&self, _name: &str) -> Option<Value> {
-        None
+    fn secret(&self, name: &str) -> Option<Value> {
+        self.outer()?.secret(name)
     }
     /// True inside a loop's condition, where an action that has not run reads as null.
-    fn forgives_unrun_actions(&self) -> bool {
-        false
+    fn missing_as_null(&self) -> bool {
+        self.outer().is_some_and(|outer| outer.missing_as_null())
     }
     /// The evaluator's clock: the time of the event that caused this evaluation.
     fn now(&self) -> DateTime<Utc>;

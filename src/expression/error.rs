@@ -4,13 +4,11 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ParseError {
-    /// What is wrong, in one line.
     pub message: String,
     /// Where, in bytes from the start of the string as it was given.
     pub offset: usize,
     /// How many bytes are wrong; at least 1.
     pub length: usize,
-    /// What to do about it.
     pub hint: Option<String>,
 }
 

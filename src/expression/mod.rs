@@ -28,7 +28,7 @@ pub use data::TableFormat;
 pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, ParseError};
 pub use exact::inexact_json;
-pub(crate) use jinja::{is_full, sharing};
+pub(crate) use jinja::{is_full, python_quoted, sharing};
 pub use reference::Reference;
 pub use secret::{
     Marked, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,
@@ -40,6 +40,3 @@ pub use value::{MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_RESULT_DEPT
 pub(crate) use wdl::time::zone::{Zone, find as time_zone, to_utc as zone_to_utc};
 pub use weight::{MAX_WEIGHT, too_heavy, too_heavy_json, weight_of_json, weight_of_yaml};
 pub use wire::{Comparison, Extract, Port, PortKind, Wire};
-
-#[cfg(test)]
-mod tests;

@@ -43,7 +43,6 @@ pub fn of_environment(secret: &str) -> Option<&str> {
     secret.strip_prefix(ENVIRONMENT)
 }
 
-/// The mark of a secret.
 #[must_use]
 pub fn secret_mark(name: &str) -> String {
     format!("{OPEN}{name}{CLOSE}")
@@ -65,7 +64,6 @@ pub(super) fn with_fallback(text: &str, fallback: &str, or_empty: bool) -> Optio
 /// What a mark asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marked<'m> {
-    /// The secret.
     pub name: &'m str,
     /// What stands there without it.
     pub fallback: Option<&'m str>,

@@ -4,7 +4,7 @@
 //! which itself knows no cipher.
 
 use super::template::{Kind, key_text};
-use super::{ActionView, Condition, Env, EvalError, Lookup, Mode, Object, Template, Value};
+use super::{ActionView, Condition, Env, EvalError, Lookup, Object, Template, Value};
 use bincode::Encode;
 use bincode::config::{self, Configuration};
 use bincode::enc::write::SizeWriter;
@@ -22,10 +22,8 @@ const FAILED: &str = "an expression that reads secure values failed";
 
 const CONFIG: Configuration = config::standard();
 
-/// What is inside of a secure value.
 #[derive(Clone, PartialEq)]
 pub enum Secure {
-    /// The value.
     Open(Value),
     /// The value as a store sealed it with a key that is not here.
     Sealed(Vec<u8>),
@@ -191,9 +189,6 @@ impl Value {
 impl Template {
     /// The value of this template in an environment with secure values: what is computed from one is
     /// secure itself. Of a map or a list those members are that read one.
-    ///
-    /// # Errors
-    /// Those of [`Template::eval`]; of one that read a secure value without what it says.
     pub fn eval_secure(&self, env: &dyn Env) -> Result<Value, EvalError> {
         match &*self.0 {
             Kind::Array(items) => {
@@ -227,9 +222,6 @@ impl Template {
 
 impl Condition {
     /// Whether it holds in an environment with secure values.
-    ///
-    /// # Errors
-    /// As [`Template::eval_secure`].
     pub fn holds_secure(&self, env: &dyn Env) -> Result<bool, EvalError> {
         let revealing = Revealing::new(env);
         let holds = self.holds(&revealing);
@@ -286,14 +278,11 @@ fn found<T>(lookup: Lookup<T>, open: impl FnOnce(T) -> T) -> Lookup<T> {
 }
 
 impl Env for Revealing<'_> {
-    fn mode(&self) -> Mode {
-        self.env.mode()
+    fn outer(&self) -> Option<&dyn Env> {
+        Some(self.env)
     }
     fn variable(&self, name: &str) -> Option<Value> {
         self.env.variable(name).map(|value| self.open(value))
-    }
-    fn variable_names(&self) -> Vec<String> {
-        self.env.variable_names()
     }
     fn action(&self, name: &str) -> Lookup<ActionView> {
         found(self.env.action(name), |record| self.record(record))
@@ -310,9 +299,6 @@ impl Env for Revealing<'_> {
     fn item(&self, of: Option<&str>) -> Option<Value> {
         self.env.item(of).map(|value| self.open(value))
     }
-    fn iteration_index(&self, of: &str) -> Option<i64> {
-        self.env.iteration_index(of)
-    }
     fn previous(&self, action: &str, of: Option<&str>) -> Option<Value> {
         let value = self.env.previous(action, of);
         value.map(|value| self.open(value))
@@ -323,30 +309,12 @@ impl Env for Revealing<'_> {
     fn trigger(&self) -> Value {
         self.open(self.env.trigger())
     }
-    fn workflow(&self) -> Value {
-        self.env.workflow()
-    }
     fn current_action(&self) -> Option<ActionView> {
         let record = self.env.current_action();
         record.map(|record| self.record(record))
     }
     fn root(&self, name: &str) -> Option<Value> {
         self.env.root(name).map(|value| self.open(value))
-    }
-    fn root_names(&self) -> Vec<String> {
-        self.env.root_names()
-    }
-    fn absent_is_none(&self, root: &str) -> bool {
-        self.env.absent_is_none(root)
-    }
-    fn env_var(&self, name: &str) -> Option<String> {
-        self.env.env_var(name)
-    }
-    fn secret(&self, name: &str) -> Option<Value> {
-        self.env.secret(name)
-    }
-    fn forgives_unrun_actions(&self) -> bool {
-        self.env.forgives_unrun_actions()
     }
     fn now(&self) -> DateTime<Utc> {
         self.env.now()

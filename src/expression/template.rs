@@ -51,9 +51,6 @@ pub(super) enum Part {
 
 impl Template {
     /// Parses one string. Text without any expression gives a constant.
-    ///
-    /// # Errors
-    /// [`ParseError`] with the place inside `text`.
     pub fn parse(text: &str, syntax: Syntax) -> Result<Self, ParseError> {
         if let Some(shorthand) = Shorthand::of(text, syntax) {
             return Self::parse_text(&shorthand.text, syntax).map_err(|error| {
@@ -241,9 +238,6 @@ impl Template {
     }
 
     /// The value of this template in `env`.
-    ///
-    /// # Errors
-    /// [`EvalError`] with the place inside the string to blame.
     pub fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
         match &*self.0 {
             Kind::Constant(value) => Ok(value.clone()),

@@ -413,7 +413,7 @@ impl Env for View<'_> {
         }
     }
 
-    fn forgives_unrun_actions(&self) -> bool {
+    fn missing_as_null(&self) -> bool {
         self.forgiving
     }
 

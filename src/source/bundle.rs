@@ -8,7 +8,6 @@ pub struct SourceFile {
     /// The path as shown in diagnostics; `-` for standard input. Of a file that another one names,
     /// the path from the workflow's folder.
     pub path: String,
-    /// Its whole text.
     pub text: String,
 }
 
@@ -31,7 +30,6 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// A bundle of one file.
     pub fn single(path: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             files: vec![SourceFile {
@@ -41,7 +39,6 @@ impl Bundle {
         }
     }
 
-    /// The file a span points into.
     #[must_use]
     pub fn file(&self, file: u16) -> Option<&SourceFile> {
         self.files.get(usize::from(file))
@@ -59,6 +56,12 @@ impl Bundle {
         files
             .position(is)
             .and_then(|index| u16::try_from(index).ok())
+    }
+
+    /// The file that one of its files names, see [`Bundle::beside`].
+    #[must_use]
+    pub fn named_by(&self, file: u16, path: &str) -> Option<u16> {
+        self.named(&self.beside(file, path)?)
     }
 
     /// The path from the workflow's folder of what one of its files names: beside that file or
@@ -79,54 +82,5 @@ impl Bundle {
         }
         let named = !path.is_empty() && !path.ends_with(['/', '.']) && !path.contains('\0');
         named.then(|| parts.join("/"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Bundle, SourceFile};
-
-    fn bundle() -> Bundle {
-        let mut bundle = Bundle::single("some/where/main.yaml", "");
-        bundle.files.push(SourceFile {
-            path: "parts/inner.yaml".into(),
-            text: String::new(),
-        });
-        bundle
-    }
-
-    #[test]
-    fn files_are_found_from_the_workflows_folder() {
-        let bundle = bundle();
-        assert_eq!(bundle.named("parts/inner.yaml"), Some(1));
-        assert_eq!(bundle.named("main.yaml"), Some(0));
-        assert_eq!(bundle.named("inner.yaml"), None);
-        assert_eq!(bundle.named("some/where/main.yaml"), None);
-        assert_eq!(Bundle::single("-", "").named("-"), Some(0));
-    }
-
-    #[test]
-    fn what_a_file_names_lies_beside_it() {
-        let bundle = bundle();
-        let beside = |file, path| bundle.beside(file, path);
-        assert_eq!(beside(0, "a.yaml").as_deref(), Some("a.yaml"));
-        assert_eq!(beside(0, "./b/./a.yaml").as_deref(), Some("b/a.yaml"));
-        assert_eq!(beside(1, "a.yaml").as_deref(), Some("parts/a.yaml"));
-        assert_eq!(beside(1, "x/a.yaml").as_deref(), Some("parts/x/a.yaml"));
-        for outside in [
-            "/a",
-            "../a",
-            "b/../../a",
-            "b/../a",
-            "",
-            ".",
-            "b/",
-            "..",
-            "a\0",
-        ] {
-            assert_eq!(beside(0, outside), None, "{outside:?}");
-        }
-        assert_eq!(beside(1, "../main.yaml"), None);
-        assert_eq!(beside(9, "a"), None);
     }
 }

@@ -5,7 +5,6 @@ use super::tree::Style;
 use super::{Entry, Kind, MAX_DEPTH, MAX_NODES, Mistake, Node, Parsed, Span, Text};
 use std::collections::HashMap;
 
-/// Reads a whole text.
 pub(super) fn parse(content: &str, file: u16) -> Parsed {
     let mut reader = Reader {
         content,

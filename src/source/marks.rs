@@ -13,14 +13,12 @@ use std::collections::HashMap;
 /// remembers all that it reads and gives no event. It may come by so many signs.
 const MAX_AHEAD: usize = 100_000;
 
-/// The shape of one document.
 pub(super) struct Marks {
     nodes: Vec<Mark>,
     /// The node an alias stands for, by the parser's anchor number.
     anchors: HashMap<usize, usize>,
 }
 
-/// One node of the shape.
 pub(super) struct Mark {
     pub span: Span,
     /// Byte of the content at which it begins.

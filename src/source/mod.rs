@@ -15,9 +15,7 @@ mod yaml;
 pub use bundle::{Bundle, SourceFile};
 pub use tree::{Entry, Kind, Node, Text};
 
-/// The largest file that is read, in bytes.
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// The deepest nesting of a file.
 pub const MAX_DEPTH: usize = 128;
 /// How many values a file may hold, with every alias written out.
 pub const MAX_NODES: usize = 100_000;
@@ -27,7 +25,6 @@ pub const MAX_NODES: usize = 100_000;
 pub struct Span {
     /// Which file of the [`Bundle`]; 0 is the workflow itself.
     pub file: u16,
-    /// Line, from 1.
     pub line: u32,
     /// Column, from 1, in characters.
     pub column: u32,
@@ -41,11 +38,8 @@ pub struct Span {
 pub struct Mistake {
     /// A stable code in kebab case.
     pub code: &'static str,
-    /// Where.
     pub span: Span,
-    /// What, in one line.
     pub message: String,
-    /// What to do about it.
     pub hint: Option<String>,
 }
 
@@ -113,6 +107,3 @@ pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
     }
     yaml::parse(content, file)
 }
-
-#[cfg(test)]
-mod tests;

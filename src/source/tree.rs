@@ -3,42 +3,28 @@
 
 use super::{Span, locate};
 
-/// One value of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where it begins.
     pub span: Span,
-    /// What it is.
     pub kind: Kind,
 }
 
-/// What a value is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// null, `~` or nothing at all.
     Null,
-    /// true or false.
     Bool(bool),
-    /// A whole number of 64 bits.
     Int(i64),
-    /// Any other number.
     Float(f64),
-    /// Text.
     String(Text),
-    /// A list.
     Array(Vec<Node>),
-    /// A map, in its written order.
     Object(Vec<Entry>),
 }
 
-/// A key with its value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The key.
     pub key: String,
-    /// Where the key is.
     pub key_span: Span,
-    /// The value.
     pub value: Node,
 }
 
@@ -47,13 +33,11 @@ pub struct Entry {
 pub struct Text {
     /// The text as meant: unescaped, unfolded.
     pub text: String,
-    /// How it is written.
     pub(super) style: Style,
     /// The byte of the content at which its notation begins (the quote; the content after `|`).
     pub(super) start: usize,
 }
 
-/// How a text is written in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     /// Without quotes.
@@ -81,7 +65,6 @@ impl Node {
         }
     }
 
-    /// The text, when this is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match &self.kind {
@@ -90,7 +73,6 @@ impl Node {
         }
     }
 
-    /// The entries, when this is a map.
     #[must_use]
     pub fn entries(&self) -> Option<&[Entry]> {
         match &self.kind {
@@ -99,7 +81,6 @@ impl Node {
         }
     }
 
-    /// The value under a key, when this is a map that has it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
         let entries = self.entries()?;

@@ -14,7 +14,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Reads a whole text.
 pub(super) fn parse(content: &str, file: u16) -> Parsed {
     let marks = match marks::read(content, file) {
         Ok(marks) => marks,
@@ -216,7 +215,6 @@ fn plain_value(line: &str, start: usize) -> &str {
     rest.get(..end).unwrap_or(rest).trim_end()
 }
 
-/// What the seeds share.
 struct State<'a> {
     marks: &'a Marks,
     nodes: RefCell<usize>,

@@ -24,6 +24,7 @@ mod loom;
 mod machine;
 mod serve;
 mod simulation;
+mod source;
 mod store;
 mod support;
 mod tea;

@@ -23,7 +23,6 @@ const MAX_REDIRECTS: usize = 10;
 
 const USER_AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 
-/// A lazy HTTP client.
 #[derive(Default)]
 pub(in crate::action) struct Client {
     /// Knows no certificates, which makes it quick to build.
@@ -55,10 +54,6 @@ impl Client {
     }
 
     /// Calls, follows redirects, and reads the whole reply.
-    ///
-    /// # Errors
-    /// `http` for a status of 400 or above, with the output kept, and for redirects that are not
-    /// followed; `connection`; `denied`; `too_large`.
     pub(in crate::action) async fn call(&self, mut call: reqwest::Request) -> Result<Reply, Fault> {
         for _ in 0..=MAX_REDIRECTS {
             let url = call.url().clone();
@@ -80,9 +75,6 @@ impl Client {
     }
 
     /// Posts a value as JSON, as handlers and models are called.
-    ///
-    /// # Errors
-    /// Those of [`Client::call`]; `input` for a URL that cannot be called.
     pub(in crate::action) async fn post_json(
         &self,
         url: &str,
@@ -93,9 +85,6 @@ impl Client {
     }
 
     /// Posts a value as JSON with these headers.
-    ///
-    /// # Errors
-    /// Those of [`Client::post_json`].
     pub(in crate::action) async fn post(
         &self,
         url: &str,

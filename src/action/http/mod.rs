@@ -27,7 +27,6 @@ const ASYNCHRONOUS_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 /// The time between two looks when the server names none.
 const POLL_INTERVAL: Duration = Duration::from_secs(20);
 
-/// The executor of `http`.
 pub(super) struct Http {
     client: Arc<Client>,
 }
@@ -88,7 +87,6 @@ impl Http {
     }
 }
 
-/// Whether a 202 is to be followed.
 fn is_asynchronous(request: &Request) -> bool {
     request.inputs.get("asyncPattern") == Some(&Value::Bool(true))
 }

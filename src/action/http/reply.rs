@@ -19,22 +19,15 @@ const MAX_BODY: usize = 16 << 20;
 /// Characters of a body that an error message quotes.
 const EXCERPT: usize = 200;
 
-/// A response below 400.
 pub(in crate::action) struct Reply {
-    /// The status.
     pub(in crate::action) status: StatusCode,
     /// By lower-case name; repeated values are joined with `, `.
     pub(in crate::action) headers: Object,
-    /// Parsed by its content type.
     pub(in crate::action) body: Value,
     links: Object,
 }
 
 impl Reply {
-    /// Reads the whole response.
-    ///
-    /// # Errors
-    /// `http` for a status of 400 or above, with the output kept; `connection`; `too_large`.
     pub(super) async fn read(method: &Method, response: Response) -> Result<Self, Fault> {
         let status = response.status();
         let url = response.url().clone();

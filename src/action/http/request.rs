@@ -14,7 +14,6 @@ use reqwest::{Method, Url};
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The call that an `http` action asks for.
 pub(super) fn from_inputs(request: &Request) -> Result<reqwest::Request, Fault> {
     let inputs = Inputs::of(request)?;
     let mut call = reqwest::Request::new(method(inputs)?, uri(inputs)?);
@@ -31,7 +30,6 @@ pub(super) fn from_inputs(request: &Request) -> Result<reqwest::Request, Fault> 
     Ok(call)
 }
 
-/// A POST of JSON.
 pub(super) fn post_json(
     url: &str,
     body: &Value,

@@ -24,7 +24,6 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 /// retry policy.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The executor of `ai`.
 pub(super) struct Ai {
     client: Arc<Client>,
     processes: Arc<Processes>,
@@ -36,9 +35,6 @@ impl Ai {
     }
 
     /// Asks what the inputs say, as often as they allow.
-    ///
-    /// # Errors
-    /// `input`; those of http calls and commands; `ai` for an answer that is none; `timeout`.
     pub(super) async fn ask(&self, inputs: &Value, request: &Request) -> Result<Value, Fault> {
         let settings = Settings::read(inputs)?;
         let mask = Mask::of(settings.key().into_iter());

@@ -9,7 +9,6 @@ use crate::model::{Fault, fault_kind};
 /// Characters of an answer that a message quotes.
 const EXCERPT: usize = 200;
 
-/// The body of a call.
 pub(super) fn question(provider: Provider, settings: &Settings) -> Value {
     let mut body = Object::new();
     body.insert("model".into(), Value::text(&settings.model));

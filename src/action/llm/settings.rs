@@ -21,10 +21,8 @@ const TIMEOUT: f64 = 300.0;
 /// More tries than this in one attempt are a mistake.
 const MAX_RETRIES: i64 = 20;
 
-/// The largest file with a key, in bytes.
 const MAX_KEY: u64 = 64 << 10;
 
-/// A form of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Provider {
     OpenAi,
@@ -32,7 +30,6 @@ pub(super) enum Provider {
     Ollama,
 }
 
-/// Who is asked.
 pub(super) enum Target {
     Http {
         provider: Provider,
@@ -42,7 +39,6 @@ pub(super) enum Target {
     Command(Vec<String>),
 }
 
-/// One question.
 pub(super) struct Settings {
     pub(super) target: Target,
     pub(super) model: String,
@@ -95,7 +91,6 @@ impl Settings {
         })
     }
 
-    /// The secret among them.
     pub(super) fn key(&self) -> Option<&str> {
         match &self.target {
             Target::Http { key, .. } => key.as_deref(),

@@ -42,15 +42,12 @@ const UNSAFE: &AsciiSet = &CONTROLS
 /// Most errors of one value that are told.
 const MAX_ERRORS: usize = 1000;
 
-/// A schema and the documents it may name.
 pub(super) struct Schema {
     validator: Validator,
 }
 
-/// The documents by their URI.
 struct Documents(BTreeMap<String, Json>);
 
-/// A document that is not there.
 #[derive(Debug, thiserror::Error)]
 #[error("the schema refers to `{0}`, which is not there")]
 struct Missing(String);

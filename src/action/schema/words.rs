@@ -1,12 +1,11 @@
 //! What Python's JSON Schema library says of an error. Models that correct and workflows that
 //! compare have these words from The Edge Agent.
 
-use crate::expression::Value;
+use crate::expression::{Value, python_quoted as quoted};
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use serde_json::Value as Json;
 
-/// The messages of an error.
 pub(super) fn messages(error: &ValidationError<'_>) -> Vec<String> {
     vec![message(error)]
 }
@@ -77,7 +76,6 @@ fn types(kind: &TypeKind) -> String {
     }
 }
 
-/// A value as Python writes it for itself.
 fn repr(value: &Json) -> String {
     match value {
         Json::Null => String::from("None"),
@@ -102,29 +100,4 @@ fn repr(value: &Json) -> String {
 /// A value as Python writes it.
 pub(in crate::action) fn repr_of(value: &Value) -> String {
     repr(&serde_json::to_value(value).unwrap_or_default())
-}
-
-fn quoted(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') {
-        '"'
-    } else {
-        '\''
-    };
-    let mut out = String::from(quote);
-    for char in text.chars() {
-        match char {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            char if char == quote => {
-                out.push('\\');
-                out.push(char);
-            }
-            char if char.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(char))),
-            char => out.push(char),
-        }
-    }
-    out.push(quote);
-    out
 }

@@ -93,7 +93,6 @@ fn command() -> Result<Vec<String>, String> {
     Ok(vec![program, WORD.to_owned(), VERSION.to_owned()])
 }
 
-/// The executor of `lua`.
 pub(in crate::action) struct Lua {
     pool: Pool,
 }

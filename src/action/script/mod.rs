@@ -50,7 +50,6 @@ pub fn interpreter(language: &str) -> Result<(), String> {
     ))
 }
 
-/// A program on the `PATH`.
 fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut files = std::env::split_paths(&path).map(|folder| folder.join(program));
@@ -61,14 +60,12 @@ fn can_run(file: &Path) -> bool {
     file.is_file() && access(file, AccessFlags::X_OK).is_ok()
 }
 
-/// One script to run.
 struct Job<'a> {
     code: &'a str,
     /// Names that the code sees.
     globals: Arc<Object>,
     /// The name among them whose value the code may change in place.
     live: Option<&'a str>,
-    /// Bytes.
     memory: usize,
 }
 
@@ -111,7 +108,6 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What a script left behind.
 #[derive(Default)]
 struct Outcome {
     result: Value,

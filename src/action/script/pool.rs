@@ -25,7 +25,6 @@ const MARGIN: u64 = 4 << 10;
 /// The words of the command that is a worker of a language.
 type Command = fn() -> Result<Vec<String>, String>;
 
-/// The workers of a language.
 pub(super) struct Pool {
     language: &'static str,
     command: Command,
@@ -140,7 +139,6 @@ struct Line<'a> {
     memory: usize,
 }
 
-/// What a worker answers.
 #[derive(Deserialize)]
 struct Answer {
     id: u64,
@@ -158,7 +156,6 @@ struct Answer {
     locals: Value,
 }
 
-/// Why a script failed.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Failure {
     pub(super) failed: Failed,
@@ -262,7 +259,6 @@ impl Worker {
         Ok(whole.then_some(answer))
     }
 
-    /// Why it ended.
     async fn post_mortem(mut self, language: &str) -> Fault {
         self.log.drain();
         let last_words = self.log.last_words();

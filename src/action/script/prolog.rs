@@ -39,7 +39,6 @@ pub(super) fn reader() -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-/// The executor of `prolog`.
 pub(in crate::action) struct Prolog {
     processes: Arc<Processes>,
     slots: Semaphore,
@@ -122,7 +121,6 @@ fn facts(job: &Job<'_>) -> Object {
     facts
 }
 
-/// What `swipl` answers.
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]

@@ -7,13 +7,11 @@ use crate::action::{Attempt, Executor};
 use crate::model::Request;
 use std::sync::Arc;
 
-/// What a worker runs.
 const WORKER: &str = include_str!("worker.py");
 
 /// Bytes of memory of a script when the action does not say.
 const DEFAULT_MEMORY: usize = 1 << 30;
 
-/// The executor of `python`.
 pub(in crate::action) struct Python {
     pool: Pool,
 }

@@ -6,6 +6,7 @@ use super::tree::{Edge, Graph, Node, Ports, What};
 use super::{Canvas, MAX_DEPTH, MAX_NODES};
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::dialect::MISSING_FILE;
+use crate::dialect::cycle::cycle;
 use crate::dialect::reader::{Fields, Reader, listed};
 use crate::expression::Syntax;
 use crate::model::Name;
@@ -306,27 +307,21 @@ impl Canvas<'_> {
 
     /// Reports the first circle of edges; what closes it is left out.
     fn refuse_circles(&mut self, graph: &mut Graph) {
-        let Some(circle) = circle(graph, graph.entering()) else {
+        let edge = |index: usize| graph.edges.get(index);
+        let from = |index: usize| edge(index).map_or(usize::MAX, |edge| edge.from);
+        let Some(circle) = cycle(graph.entering(), from) else {
             return;
         };
-        let id = |index: usize| graph.nodes.get(index).map_or("", |node| &*node.id);
-        let mut names: Vec<&str> = circle
+        let names: Vec<&str> = circle
             .iter()
-            .filter_map(|edge| graph.edges.get(*edge))
-            .map(|edge| id(edge.from))
+            .chain(circle.first())
+            .filter_map(|index| Some(&*graph.nodes.get(from(*index))?.id))
             .collect();
-        names.reverse();
-        if let Some(first) = names.first().copied() {
-            names.push(first);
-        }
-        let span = circle
-            .iter()
-            .filter_map(|edge| graph.edges.get(*edge))
-            .map(|edge| edge.span)
-            .max();
+        let spans = circle.iter().filter_map(|index| Some(edge(*index)?.span));
+        let span = spans.max().unwrap_or(graph.span);
         let what = format!("the edges lead round in a circle: {}", names.join(" → "));
         let hint = "a graph has no circles: put these nodes into a node of type loop";
-        self.error("cycle", span.unwrap_or(graph.span), what, hint);
+        self.error("cycle", span, what, hint);
         graph.connect(Vec::new());
     }
 
@@ -373,8 +368,7 @@ impl Canvas<'_> {
         let path = self.text(entry, hint)?;
         let span = entry.value.span;
         let bundle = self.bundle;
-        let found = bundle.beside(span.file, path);
-        let found = found.and_then(|path| bundle.named(&path));
+        let found = bundle.named_by(span.file, path);
         let Some((index, file)) = found.and_then(|index| Some((index, bundle.file(index)?))) else {
             let what = format!("`{path}` is not among the files of this workflow");
             self.error(MISSING_FILE, span, what, hint);
@@ -420,44 +414,4 @@ impl Node {
             Side::Output => &self.outputs,
         }
     }
-}
-
-/// The edges of a circle, against their direction; none when there is no circle.
-fn circle(graph: &Graph, before: &[Vec<usize>]) -> Option<Vec<usize>> {
-    // 0: not seen; 1: on the path; 2: done. The stack is explicit, because files are long.
-    let mut seen = vec![0_u8; before.len()];
-    for root in 0..before.len() {
-        if seen.get(root) != Some(&0) {
-            continue;
-        }
-        let mut path: Vec<(usize, usize)> = vec![(root, 0)];
-        while let Some((at, next)) = path.last_mut() {
-            if let Some(state) = seen.get_mut(*at) {
-                *state = 1;
-            }
-            let Some(edge) = before.get(*at).and_then(|edges| edges.get(*next)) else {
-                if let Some(state) = seen.get_mut(*at) {
-                    *state = 2;
-                }
-                path.pop();
-                continue;
-            };
-            *next += 1;
-            let from = graph.edges.get(*edge)?.from;
-            match seen.get(from) {
-                Some(1) => {
-                    let start = path.iter().position(|(node, _)| *node == from)?;
-                    let taken = path.get(start..)?;
-                    let edges = taken.iter().map(|(node, next)| {
-                        let edges = before.get(*node)?;
-                        edges.get(next.checked_sub(1)?).copied()
-                    });
-                    return edges.collect();
-                }
-                Some(0) => path.push((from, 0)),
-                _ => {}
-            }
-        }
-    }
-    None
 }

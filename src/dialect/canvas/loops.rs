@@ -11,7 +11,6 @@ use crate::dialect::reader::{Fields, constant};
 use crate::expression::{Comparison, PortKind, Template};
 use crate::model::Name;
 use crate::source::{Entry, Kind, Span};
-use crate::time::format_duration;
 
 const TEST: &str =
     "for example continueWhile: { output: review.approved, operator: \"==\", value: false }";
@@ -116,15 +115,7 @@ impl Canvas<'_> {
         match value.kind {
             Kind::Int(count) => {
                 let cap = self.whole.max_count;
-                let wanted = u64::try_from(count).unwrap_or(0);
-                if wanted == 0 {
-                    let what = format!("a loop cannot have {count} iterations at most");
-                    self.error("out-of-range", value.span, what, hint);
-                } else if wanted > cap {
-                    let what = format!("{count} iterations are more than the cap of {cap}");
-                    let hint = "lower it, or raise the cap with --max-count (WINDLASS_MAX_COUNT)";
-                    self.error("over-cap", value.span, what, hint);
-                }
+                self.within_cap(count, cap, value.span);
                 Some(self.rendered(value))
             }
             Kind::String(_) => {
@@ -146,22 +137,9 @@ impl Canvas<'_> {
         let entry = data.get("timeout")?;
         let known = text.template.as_constant().and_then(|known| known.as_str());
         let known = known.and_then(|known| crate::time::parse_duration(known).ok());
-        match known {
-            Some(known) if known > self.whole.max_timeout => {
-                let what = format!(
-                    "a timeout of {} is more than the cap of {}",
-                    format_duration(known),
-                    format_duration(self.whole.max_timeout)
-                );
-                let hint = "lower it, or raise the cap with --max-timeout (WINDLASS_MAX_TIMEOUT)";
-                self.error("over-cap", entry.value.span, what, hint);
-            }
-            Some(known) if known.is_zero() => {
-                let what = "a loop with no time at all never runs";
-                let hint = "give at least PT1S";
-                self.error("out-of-range", entry.value.span, what, hint);
-            }
-            _ => {}
+        if let Some(known) = known {
+            let cap = self.whole.max_timeout;
+            self.within_time(known, cap, entry.value.span);
         }
         Some(text)
     }

@@ -135,14 +135,8 @@ impl Lowerer<'_> {
             if let (Some((output, to)), Some(from)) = (&edge.ports, graph.nodes.get(edge.from))
                 && to == input
             {
-                self.link(
-                    Some(&from.step),
-                    output,
-                    &node.step,
-                    input,
-                    LinkKind::Edge,
-                    None,
-                );
+                let kind = LinkKind::Edge;
+                self.link(Some(&from.step), output, &node.step, input, kind, None);
                 return Template::wire(Wire::Outputs(from.step.clone())).part(output);
             }
         }
@@ -151,19 +145,12 @@ impl Lowerer<'_> {
         match &around.given {
             Given::Run => {
                 self.run_input(socket);
-                self.link(None, input, &node.step, input, LinkKind::Outer, None);
+                self.outer_link(None, input, &node.step);
                 Template::wire(Wire::Input(input.clone()))
             }
             Given::Component(inputs) => match inputs.get(input) {
                 Some(value) => {
-                    self.link(
-                        around.container,
-                        input,
-                        &node.step,
-                        input,
-                        LinkKind::Outer,
-                        None,
-                    );
+                    self.outer_link(around.container, input, &node.step);
                     value.clone()
                 }
                 None => {
@@ -190,14 +177,7 @@ impl Lowerer<'_> {
                 }
                 let entrance = matches!(node.what, What::Source { .. });
                 if let Some(value) = inputs.get(input).filter(|_| entrance) {
-                    self.link(
-                        around.container,
-                        input,
-                        &node.step,
-                        input,
-                        LinkKind::Outer,
-                        None,
-                    );
+                    self.outer_link(around.container, input, &node.step);
                     return value.clone();
                 }
                 if required {
@@ -255,6 +235,11 @@ impl Lowerer<'_> {
             (Some(one), Some(_)) => Some(one),
             _ => None,
         };
+    }
+
+    /// An input that gets the input of the same name around it.
+    fn outer_link(&mut self, around: Option<&Name>, input: &Name, to: &Name) {
+        self.link(around, input, to, input, LinkKind::Outer, None);
     }
 
     pub(super) fn link(

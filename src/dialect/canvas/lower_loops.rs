@@ -156,14 +156,8 @@ impl Lowerer<'_> {
         };
         match &mapping.from {
             Origin::Outer(name) => {
-                self.link(
-                    Some(&node.step),
-                    name,
-                    &to.step,
-                    input,
-                    LinkKind::Outer,
-                    when,
-                );
+                let kind = LinkKind::Outer;
+                self.link(Some(&node.step), name, &to.step, input, kind, when);
                 inputs.get(name).cloned()
             }
             Origin::Previous(place) => {
@@ -175,14 +169,8 @@ impl Lowerer<'_> {
             }
             Origin::Iteration => {
                 let name = Name::from(super::scope::ITERATION);
-                self.link(
-                    Some(&node.step),
-                    &name,
-                    &to.step,
-                    input,
-                    LinkKind::Outer,
-                    when,
-                );
+                let kind = LinkKind::Outer;
+                self.link(Some(&node.step), &name, &to.step, input, kind, when);
                 Some(Template::wire(Wire::Iteration(node.step.clone())))
             }
         }
@@ -197,14 +185,8 @@ impl Lowerer<'_> {
             {
                 let (output, target) = (&place.port, &outcome.target);
                 let take = Some(take_word(outcome.take));
-                self.link(
-                    Some(&from.step),
-                    output,
-                    &node.step,
-                    target,
-                    LinkKind::Result,
-                    take,
-                );
+                let kind = LinkKind::Result;
+                self.link(Some(&from.step), output, &node.step, target, kind, take);
             }
         }
     }

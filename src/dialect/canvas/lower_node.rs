@@ -169,14 +169,8 @@ impl Lowerer<'_> {
             match graph.exit(name) {
                 Some((index, inner)) => {
                     reads.insert((index, name.clone()));
-                    self.link(
-                        Some(&inner.step),
-                        name,
-                        &node.step,
-                        name,
-                        LinkKind::Result,
-                        None,
-                    );
+                    let kind = LinkKind::Result;
+                    self.link(Some(&inner.step), name, &node.step, name, kind, None);
                     let value = Template::wire(Wire::Outputs(inner.step.clone())).part(name);
                     let port = Wire::Port(value, socket.port.clone());
                     members.push((name.clone(), Template::wire(port)));

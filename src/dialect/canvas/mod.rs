@@ -104,7 +104,6 @@ struct Whole {
     /// The operator's caps.
     max_count: u64,
     max_timeout: Duration,
-    /// How many nodes were read.
     nodes: usize,
     /// The files around the one that is read, outermost first.
     chain: Vec<u16>,

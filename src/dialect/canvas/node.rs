@@ -50,7 +50,6 @@ const DRAWING: [&str; 24] = [
     "ariaLabel",
 ];
 
-/// A node while it is read.
 pub(super) struct Reading<'n> {
     pub data: Fields<'n>,
     pub id: Name,
@@ -59,7 +58,6 @@ pub(super) struct Reading<'n> {
     pub outputs: Option<Vec<Socket>>,
 }
 
-/// What the reader of a type gives.
 pub(super) struct Body {
     pub what: What,
     pub inputs: Ports,

@@ -13,7 +13,6 @@ type Parse = fn(&str) -> Result<Extract, String>;
 
 const HINT: &str = "for example inputs: [{ name: task, type: string, required: true }]";
 
-/// Which side of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Input,
@@ -147,7 +146,6 @@ impl Canvas<'_> {
         converted
     }
 
-    /// true or false.
     pub(super) fn flag(&mut self, entry: &Entry) -> bool {
         let Kind::Bool(flag) = entry.value.kind else {
             let what = format!("`{}`", entry.key);

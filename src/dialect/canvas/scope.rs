@@ -150,7 +150,6 @@ impl Scope<'_> {
         unknown(what, "unknown-name", name, span, known, diagnostics);
     }
 
-    /// Whether the outputs that are read by name are there.
     fn outputs_exist(
         &self,
         name: &str,
@@ -177,7 +176,6 @@ impl Scope<'_> {
     }
 }
 
-/// A map of these names.
 pub(super) fn object(members: impl Iterator<Item = (Name, Template)>) -> Template {
     let key = |name: Name| Template::constant((&*name).into());
     Template::object(members.map(|(name, value)| (key(name), value)).collect())

@@ -15,7 +15,6 @@ pub(super) struct Graph {
     pub edges: Vec<Edge>,
     /// By node, the edges that lead to it.
     entering: Vec<Vec<usize>>,
-    /// Where it begins.
     pub span: Span,
 }
 
@@ -24,10 +23,8 @@ pub(super) struct Node {
     pub id: Name,
     /// Unique in the whole workflow; see `names`.
     pub step: Name,
-    /// The authored type.
     pub kind: &'static str,
     pub title: Option<Name>,
-    /// Where its id is written.
     pub span: Span,
     pub inputs: Ports,
     pub outputs: Ports,
@@ -35,7 +32,6 @@ pub(super) struct Node {
     pub what: What,
 }
 
-/// The ports of one side of a node.
 #[derive(Default)]
 pub(super) struct Ports {
     pub list: Vec<Socket>,
@@ -43,7 +39,6 @@ pub(super) struct Ports {
     pub open: bool,
 }
 
-/// A port and where it is declared.
 #[derive(Clone)]
 pub(super) struct Socket {
     pub port: Port,
@@ -62,7 +57,6 @@ pub(super) struct Text {
 pub(super) struct Edge {
     pub from: usize,
     pub to: usize,
-    /// The output and the input.
     pub ports: Option<(Name, Name)>,
     pub span: Span,
 }
@@ -75,7 +69,6 @@ pub(super) enum What {
     },
     /// `interface-output`: its inputs are its outputs.
     Sink,
-    /// Its outputs.
     Constant(Value),
     Agent(Agent),
     Shell(Shell),
@@ -83,7 +76,6 @@ pub(super) enum What {
         language: &'static str,
         code: String,
     },
-    /// The inputs of the executor.
     Http(Vec<(&'static str, Text)>),
     Component(Graph),
     Loop(Box<LoopNode>),
@@ -127,7 +119,6 @@ pub(super) struct Test {
     pub at: Place,
     pub comparison: Comparison,
     pub value: Value,
-    /// As its author wrote it.
     pub text: String,
     pub span: Span,
 }
@@ -139,7 +130,6 @@ pub(super) struct Place {
     pub port: Name,
 }
 
-/// Where the input of an inner node comes from.
 pub(super) struct Mapping {
     pub from: Origin,
     pub to: Place,
@@ -147,15 +137,12 @@ pub(super) struct Mapping {
 }
 
 pub(super) enum Origin {
-    /// An input of the loop.
     Outer(Name),
-    /// What an inner node gave in the iteration before.
     Previous(Place),
     /// `iteration_count`.
     Iteration,
 }
 
-/// In which iterations a mapping holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     First,
@@ -183,7 +170,6 @@ impl When {
     }
 }
 
-/// Where an output of the loop comes from.
 pub(super) struct Outcome {
     pub from: Option<Place>,
     /// Without a place: `iteration_count` or `status`.
@@ -227,7 +213,6 @@ impl Graph {
         &self.entering
     }
 
-    /// Whether an edge gives this input its value.
     pub fn is_fed(&self, node: usize, input: &str) -> bool {
         self.into(node)
             .any(|edge| matches!(&edge.ports, Some((_, to)) if **to == *input))

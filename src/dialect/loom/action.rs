@@ -11,7 +11,6 @@ use crate::hir::{RetryPolicy, Secure, StepKind};
 use crate::model::{Name, Secured};
 use crate::source::{Entry, Node, Span};
 
-/// The types, as they are shown.
 pub(super) const TYPES: [&str; 30] = [
     "until",
     "while",
@@ -48,19 +47,16 @@ pub(super) const TYPES: [&str; 30] = [
 /// The types that only Azure definitions have, besides the connectors.
 const AZURE_TYPES: [&str; 2] = ["Response", "Expression"];
 
-/// An action while it is read.
 pub(super) struct Act<'n> {
     pub fields: Fields<'n>,
     pub name: Name,
     pub span: Span,
 }
 
-/// What the reader of a type gives.
 pub(super) struct Body {
     pub kind: StepKind,
     /// Retries that the type itself brings.
     pub retry: Option<RetryPolicy>,
-    /// How long the whole step may take.
     pub timeout: Option<Template>,
     /// What its record holds instead of its own output.
     pub output: Option<Template>,

@@ -124,7 +124,6 @@ impl Loom<'_> {
     }
 }
 
-/// What a deployment knows.
 struct Deployment<'n> {
     parameters: Option<&'n Node>,
     given: Option<&'n Node>,

@@ -17,7 +17,6 @@ struct Found<'n> {
     name: Option<&'n str>,
 }
 
-/// Whether nobody is to see the value of a parameter.
 fn is_secure(declared: &Entry) -> bool {
     let kind = declared.value.get_any_case("type").and_then(Node::as_str);
     kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("secure"))

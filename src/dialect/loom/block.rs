@@ -5,6 +5,7 @@
 use super::Loom;
 use crate::diagnostic::nearest;
 use crate::dialect::builder::{nothing, only};
+use crate::dialect::cycle::cycle;
 use crate::hir::{After, Block, DagStep, Step};
 use crate::model::{Name, Status};
 use crate::source::{Entry, Kind, Node, Span};
@@ -104,7 +105,6 @@ impl Loom<'_> {
         self.action(node, name, at, own.is_none()).step
     }
 
-    /// Puts the steps of a scope in order.
     pub(super) fn order(&mut self, placed: Vec<Placed>) -> Block {
         let written = !self.azure() && placed.iter().all(|placed| placed.after.is_none());
         if written {
@@ -128,9 +128,9 @@ impl Loom<'_> {
             });
             before.push(known.collect());
         }
-        if let Some(cycle) = cycle(&before) {
-            let names: Vec<&str> = cycle
-                .iter()
+        if let Some(cycle) = cycle(&before, |(from, _)| from) {
+            let round = cycle.iter().chain(cycle.first());
+            let names: Vec<&str> = round
                 .filter_map(|(index, _)| Some(&*placed.get(*index)?.step.name))
                 .collect();
             let what = format!("the order goes in a circle: {}", names.join(" → "));
@@ -240,42 +240,4 @@ impl Loom<'_> {
         }
         status
     }
-}
-
-/// One cycle: each step with the place where it names the one before it, the first again last.
-fn cycle(before: &[Vec<(usize, Span)>]) -> Option<Vec<(usize, Span)>> {
-    // 0: not seen; 1: on the path; 2: done. The stack is explicit, because files are long.
-    let mut seen = vec![0_u8; before.len()];
-    for root in 0..before.len() {
-        if seen.get(root) != Some(&0) {
-            continue;
-        }
-        let mut path: Vec<(usize, Span, usize)> = vec![(root, Span::default(), 0)];
-        while let Some((at, _, next)) = path.last_mut() {
-            if let Some(state) = seen.get_mut(*at) {
-                *state = 1;
-            }
-            let Some(&(to, span)) = before.get(*at).and_then(|edges| edges.get(*next)) else {
-                if let Some(state) = seen.get_mut(*at) {
-                    *state = 2;
-                }
-                path.pop();
-                continue;
-            };
-            *next += 1;
-            match seen.get(to) {
-                Some(1) => {
-                    // The path leads from successor to predecessor: shown in running order.
-                    let from = path.iter().position(|(index, ..)| *index == to)?;
-                    let around = path.get(from..)?;
-                    let mut steps: Vec<(usize, Span)> = vec![(to, span)];
-                    steps.extend(around.iter().rev().map(|(index, span, _)| (*index, *span)));
-                    return Some(steps);
-                }
-                Some(0) => path.push((to, span, 0)),
-                _ => {}
-            }
-        }
-    }
-    None
 }

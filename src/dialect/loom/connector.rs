@@ -30,7 +30,6 @@ pub(super) const TYPES: [&str; 17] = [
 ];
 
 impl Loom<'_> {
-    /// An action of a connector.
     pub(super) fn connector(&mut self, act: &mut Act<'_>, label: &str) -> Body {
         let inputs = act.fields.get("inputs");
         act.fields.allow(&["kind"]);
@@ -68,7 +67,6 @@ impl Loom<'_> {
     }
 }
 
-/// The connector and the operation of an action.
 fn names(label: &str, inputs: Option<&Node>) -> (String, String) {
     let get = |path: &[&str]| {
         let node = path

@@ -14,7 +14,6 @@ use crate::source::{Entry, Kind};
 const MAX_CONCURRENCY: i64 = 10_000;
 
 impl Loom<'_> {
-    /// The body of a container.
     pub(super) fn body_actions(&mut self, act: &mut Act<'_>) -> Block {
         let hint = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
         let entry = act.fields.get("actions");

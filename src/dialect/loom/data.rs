@@ -11,7 +11,6 @@ use crate::hir::StepKind;
 use crate::source::{Entry, Kind, Span};
 
 impl Loom<'_> {
-    /// The operation of this name.
     pub(super) fn data(&mut self, act: &mut Act<'_>, label: &str) -> StepKind {
         let hint = example(label);
         let Some(entry) = act.fields.need(self, "inputs", act.span, hint) else {

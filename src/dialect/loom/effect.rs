@@ -42,7 +42,6 @@ struct Inputs<'n> {
 }
 
 impl<'n> Inputs<'n> {
-    /// The entry of a key, wherever it is.
     fn get(
         &mut self,
         act: &mut Act<'n>,

@@ -10,7 +10,6 @@ use crate::expression::Template;
 use crate::hir::{Loop, StepKind};
 use crate::model::{OnLimit, OnRepeat, Pages, Test};
 use crate::source::{Entry, Kind};
-use crate::time::format_duration;
 
 const LIMIT: &str = "for example limit: { count: 100, timeout: PT1H }";
 
@@ -108,15 +107,7 @@ impl Loom<'_> {
         match (self.whole(node), &node.kind) {
             (Some(count), _) => {
                 let cap = self.max_count;
-                let wanted = u64::try_from(count).unwrap_or(0);
-                if wanted == 0 {
-                    let what = format!("a loop cannot have {count} iterations at most");
-                    self.error("out-of-range", node.span, what, hint);
-                } else if wanted > cap {
-                    let what = format!("{count} iterations are more than the cap of {cap}");
-                    let hint = "lower it, or raise the cap with --max-count (WINDLASS_MAX_COUNT)";
-                    self.error("over-cap", node.span, what, hint);
-                }
+                self.within_cap(count, cap, node.span);
                 Some(Template::constant(count.into()))
             }
             (None, Kind::String(_)) => {
@@ -136,23 +127,9 @@ impl Loom<'_> {
     fn limit_timeout(&mut self, fields: &mut Fields<'_>) -> Option<Template> {
         let entry = fields.some(self, "timeout")?;
         let timeout = self.duration(entry)?;
-        let cap = self.max_timeout;
-        match timeout.known {
-            Some(known) if known > cap => {
-                let what = format!(
-                    "a timeout of {} is more than the cap of {}",
-                    format_duration(known),
-                    format_duration(cap)
-                );
-                let hint = "lower it, or raise the cap with --max-timeout (WINDLASS_MAX_TIMEOUT)";
-                self.error("over-cap", entry.value.span, what, hint);
-            }
-            Some(known) if known.is_zero() => {
-                let what = "a loop with no time at all never runs";
-                let hint = "give at least PT1S";
-                self.error("out-of-range", entry.value.span, what, hint);
-            }
-            _ => {}
+        if let Some(known) = timeout.known {
+            let cap = self.max_timeout;
+            self.within_time(known, cap, entry.value.span);
         }
         Some(timeout.template)
     }

@@ -79,13 +79,10 @@ pub(super) fn read(
     workflow
 }
 
-/// What is known while a file is read.
 struct Loom<'a> {
     reader: Reader<'a>,
     dialect: Dialect,
-    /// The operator's cap on iterations.
     max_count: u64,
-    /// The operator's cap on a loop's timeout.
     max_timeout: Duration,
     /// The iterations of a loop that says nothing.
     count: Template,
@@ -93,7 +90,6 @@ struct Loom<'a> {
     timeout: Template,
     /// Every action by its name without case.
     names: BTreeMap<String, (Name, Span)>,
-    /// The names of all loops.
     loops: Vec<Name>,
     /// The variables that something makes: in loom every assignment, in azure only
     /// `InitializeVariable`.
@@ -110,11 +106,9 @@ struct Loom<'a> {
     concurrent: bool,
     /// Whether anything appends to files: their lengths are a variable of the run.
     appends: bool,
-    /// Whether anything writes a file anew.
     replaces: bool,
     /// The actions of which something is secure.
     secure: Vec<Secure>,
-    /// How many foreach loops are around this place.
     foreach_depth: usize,
 }
 

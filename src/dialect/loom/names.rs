@@ -90,7 +90,6 @@ impl Loom<'_> {
         reads
     }
 
-    /// Whether anything in the file sets this variable.
     pub(super) fn is_set(&self, name: &str) -> bool {
         self.set.contains(&name.to_lowercase())
     }
@@ -174,7 +173,6 @@ impl Loom<'_> {
     }
 }
 
-/// The first few names.
 fn some_of(names: &[Name]) -> String {
     let mut shown: Vec<&str> = names.iter().take(8).map(|name| &**name).collect();
     if names.len() > shown.len() {

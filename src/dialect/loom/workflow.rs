@@ -24,7 +24,6 @@ const KINDS: [(&str, InputKind); 11] = [
 ];
 
 impl Loom<'_> {
-    /// Reads the whole file.
     pub(super) fn workflow(
         &mut self,
         node: &Node,

@@ -52,7 +52,6 @@ pub(super) struct Invocation {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// A node with `uses` or `action`.
     pub(super) fn uses(
         &mut self,
         entry: &'n Entry,
@@ -148,7 +147,6 @@ impl<'n> Tea<'_, 'n> {
         self.error("missing-key", named.value.span, what, hint);
     }
 
-    /// The entries of a map of arguments.
     pub(super) fn arguments(&mut self, with: Option<&'n Entry>) -> Option<Vec<&'n Entry>> {
         let with = with.filter(|with| !matches!(with.value.kind, Kind::Null));
         let Some(with) = with else {
@@ -355,7 +353,6 @@ fn alternatives(keys: &[&str]) -> String {
     quoted.join(" or ")
 }
 
-/// The names of all actions that are one call.
 pub(super) fn action_names() -> impl Iterator<Item = &'static str> {
     SAME_NAME.into_iter().chain(RENAMED).chain(LOOM)
 }

@@ -11,14 +11,12 @@ use crate::source::Span;
 /// The variable of a fault while it is handled; gone when the state is seen again.
 pub(super) const FAULT: &str = "_windlass_fault";
 
-/// A condition of the format's own.
 pub(super) fn condition(text: &str) -> Option<Condition> {
     let condition = Condition::parse(text, Syntax::Jinja);
     debug_assert!(condition.is_ok(), "{text}: {condition:?}");
     condition.ok()
 }
 
-/// The whole state.
 pub(super) fn state() -> Template {
     Template::wire(Wire::Root(Name::from("state")))
 }

@@ -14,7 +14,6 @@ use crate::source::Entry;
 const HINT: &str = "for example evaluator: { type: schema, schema: { type: object } }";
 const TYPES: [&str; 3] = ["schema", "llm", "custom"];
 
-/// How an output is judged.
 pub(super) enum Evaluator {
     /// By the executor of `reflection.evaluate`; the inputs still lack the data.
     Call {
@@ -22,7 +21,6 @@ pub(super) enum Evaluator {
         /// A schema: a model's answer is judged by the JSON it holds.
         text_is_json: bool,
     },
-    /// By code.
     Custom {
         language: Language,
         inputs: Template,
@@ -44,7 +42,6 @@ const NORMAL: &str = "{{ \
       'errors': [] if result else [{'message': 'Validation failed'}], 'suggestions': []}) }}";
 
 impl<'n> Tea<'_, 'n> {
-    /// Reads the evaluator of a loop.
     pub(super) fn evaluator(&mut self, entry: &'n Entry) -> Option<Evaluator> {
         let mut fields = self.fields(&entry.value, "`evaluator`", HINT)?;
         let kind = fields.some(self, "type");

@@ -19,7 +19,6 @@ const GOTO: &str = "a node's name, or a list of { if: \"state.done\", to: name }
 type Edges = BTreeMap<String, Vec<Edge>>;
 
 impl<'n> Tea<'_, 'n> {
-    /// Everything under `nodes` and `edges`.
     pub(super) fn nodes(
         &mut self,
         nodes: &'n Entry,
@@ -120,7 +119,6 @@ impl<'n> Tea<'_, 'n> {
         steps
     }
 
-    /// `edges`, checked.
     fn edges(&mut self, entry: Option<&'n Entry>, wishes: &mut BTreeMap<String, Wish>) -> Edges {
         let mut edges = Edges::new();
         let list = self.items(entry, EDGE).unwrap_or_default();
@@ -288,7 +286,6 @@ impl<'n> Tea<'_, 'n> {
         Condition::from_template(word).ok()
     }
 
-    /// The step to begin with.
     fn entry(
         &mut self,
         steps: &mut Vec<Wired>,

@@ -66,10 +66,8 @@ pub(super) fn read(
 /// How many steps a file may come to, with those that the format's author does not see.
 const MAX_STEPS: usize = 10_000;
 
-/// What is known while a file is read.
 struct Tea<'d, 'n> {
     reader: Reader<'d>,
-    /// The operator's cap on iterations.
     max_count: u64,
     /// The nodes at the top, by name.
     nodes: Vec<(&'n str, &'n Node)>,
@@ -85,7 +83,6 @@ struct Tea<'d, 'n> {
     correcting: Vec<&'n str>,
     /// The nodes that correct for a loop: no edge has to lead to them.
     correctors: BTreeSet<&'n str>,
-    /// How often a corrector was read.
     copies: usize,
     /// The documents that schemas refer to, by path.
     schemas: Value,
@@ -95,7 +92,6 @@ struct Tea<'d, 'n> {
     joining: Option<Name>,
     /// The scripts that are no templates.
     scripts: Vec<Script>,
-    /// Whether anything writes a file anew.
     replaces: bool,
 }
 
@@ -113,14 +109,11 @@ impl DerefMut for Tea<'_, '_> {
     }
 }
 
-/// Where a step stands.
 #[derive(Clone, Debug)]
 struct Place {
-    /// The step's name.
     name: Name,
     /// What its author called it, where that is not the name.
     title: Option<Name>,
-    /// Where it is written.
     span: Span,
     /// It is in the body of a loop: a result that is no map is dropped.
     in_body: bool,
@@ -185,17 +178,6 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// A loop may not ask for more iterations than the operator allows.
-    fn within_cap(&mut self, count: i64, entry: &Entry) {
-        let cap = self.max_count;
-        if u64::try_from(count).is_ok_and(|count| count > cap) {
-            let what = format!("{count} iterations are more than the cap of {cap}");
-            let hint = "lower it, or raise the cap with --max-count (WINDLASS_MAX_COUNT)";
-            self.error("over-cap", entry.value.span, what, hint);
-        }
-    }
-
-    /// Reports a name that nothing has.
     fn unknown<'k>(
         &mut self,
         code: &'static str,

@@ -22,7 +22,6 @@ const UNSUPPORTED: [&str; 7] = [
 const UNSUPPORTED_TYPES: [&str; 2] = ["dynamic_parallel", "interrupt"];
 const NODE: &str = "a node is a map: { name: step, run: \"return {'done': True}\" }";
 
-/// Where a node's result goes.
 #[derive(Clone, Debug)]
 pub(super) enum Sink {
     /// A map merges into the state.
@@ -33,7 +32,6 @@ pub(super) enum Sink {
     Map(Vec<(Name, Template)>),
 }
 
-/// What a node does.
 pub(super) struct Built {
     pub label: Name,
     pub kind: StepKind,

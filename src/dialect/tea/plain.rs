@@ -10,7 +10,6 @@ use crate::hir::{Assignment, StepKind, Wait};
 use crate::model::{AssignOp, Name};
 use crate::source::{Entry, Kind};
 
-/// What is done here.
 pub(super) const PLAIN: [&str; 15] = [
     "wait",
     "compose",
@@ -30,7 +29,6 @@ pub(super) const PLAIN: [&str; 15] = [
 ];
 
 impl<'n> Tea<'_, 'n> {
-    /// One of [`PLAIN`].
     pub(super) fn plain(
         &mut self,
         name: &str,

@@ -100,7 +100,8 @@ impl<'n> Tea<'_, 'n> {
         };
         match entry.value.kind {
             Kind::Int(count) if count >= 1 => {
-                self.within_cap(count, entry);
+                let cap = self.max_count;
+                self.within_cap(count, cap, entry.value.span);
                 Some(Template::constant(Value::Int(count)))
             }
             Kind::String(_) => {

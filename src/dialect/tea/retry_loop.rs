@@ -108,7 +108,8 @@ impl<'n> Tea<'_, 'n> {
             Kind::Bool(true) => known(2),
             Kind::Int(retries) if *retries >= 0 => {
                 let count = retries.saturating_add(1);
-                self.within_cap(count, entry);
+                let cap = self.max_count;
+                self.within_cap(count, cap, entry.value.span);
                 known(count)
             }
             Kind::String(_) => {

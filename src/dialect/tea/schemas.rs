@@ -3,11 +3,10 @@
 
 use super::Tea;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::dialect::Reference;
 use crate::dialect::reader::constant;
+use crate::dialect::{Reference, references_in};
 use crate::expression::{Object, Value};
 use crate::source::{self, Bundle, Kind, Node};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Every file that the schemas of a workflow name, and that these files name.
@@ -16,25 +15,14 @@ pub(in crate::dialect) fn references(bundle: &Bundle, workflow: &Node) -> Vec<Re
     if let Some(nodes) = workflow.get("nodes") {
         schemas(nodes, &mut found);
     }
-    let mut read = BTreeSet::from([0]);
-    let mut next = 0;
-    while let Some(reference) = found.get(next) {
-        if let Some(file) = file_of(bundle, reference)
-            && read.insert(file)
-            && let (Some(document), _) = source::parse(bundle, file)
-        {
-            collect(&document, &mut found);
-        }
-        next += 1;
-    }
-    found
+    references_in(bundle, found, collect)
 }
 
 /// The documents that are referred to, by their path from the workflow's folder.
 pub(super) fn documents(bundle: &Bundle, workflow: &Node, diagnostics: &mut Diagnostics) -> Value {
     let mut documents = Object::new();
     for reference in references(bundle, workflow) {
-        let Some(file) = file_of(bundle, &reference) else {
+        let Some(file) = bundle.named_by(reference.span.file, &reference.path) else {
             continue;
         };
         let Some(path) = bundle.file(file).map(|file| Arc::from(file.path.as_str())) else {
@@ -50,11 +38,6 @@ pub(super) fn documents(bundle: &Bundle, workflow: &Node, diagnostics: &mut Diag
         }
     }
     Value::object(documents)
-}
-
-fn file_of(bundle: &Bundle, reference: &Reference) -> Option<u16> {
-    let path = bundle.beside(reference.span.file, &reference.path)?;
-    bundle.named(&path)
 }
 
 /// The references in every schema below a node of the workflow.
@@ -74,7 +57,6 @@ fn schemas(node: &Node, found: &mut Vec<Reference>) {
     }
 }
 
-/// The files that a schema refers to.
 fn collect(schema: &Node, found: &mut Vec<Reference>) {
     match &schema.kind {
         Kind::Array(items) => items.iter().for_each(|item| collect(item, found)),

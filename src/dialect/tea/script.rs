@@ -16,7 +16,6 @@ const LANGUAGES: [(&str, Language); 3] = [
     ("prolog", Language::Prolog),
 ];
 
-/// The language of a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     Python,
@@ -35,7 +34,6 @@ impl Language {
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// A node with `run`.
     pub(super) fn run(
         &mut self,
         entry: &'n Entry,
@@ -192,7 +190,6 @@ impl<'n> Tea<'_, 'n> {
     }
 }
 
-/// What a script gave.
 pub(super) fn value_of_script() -> Template {
     given().part("result")
 }

@@ -45,7 +45,6 @@ impl<'n> Tea<'_, 'n> {
         self.error("missing-key", span, message, hint);
     }
 
-    /// The condition and how it is written.
     fn loop_condition(
         &mut self,
         entry: Option<&Entry>,
@@ -87,7 +86,8 @@ impl<'n> Tea<'_, 'n> {
                 return None;
             }
         };
-        self.within_cap(count, entry);
+        let cap = self.max_count;
+        self.within_cap(count, cap, entry.value.span);
         Some(count)
     }
 

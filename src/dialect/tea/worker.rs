@@ -11,7 +11,6 @@ use crate::hir::{Assignment, Step};
 use crate::model::Name;
 use crate::source::Entry;
 
-/// Which part of a loop a worker is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Generator,
@@ -37,12 +36,10 @@ pub(super) struct Worker {
     pub value: Template,
     /// What the call does to the state besides.
     pub then: Vec<Assignment>,
-    /// It is a model's answer.
     pub is_llm: bool,
 }
 
 impl<'n> Tea<'_, 'n> {
-    /// Reads a generator or corrector.
     pub(super) fn worker(&mut self, role: Role, entry: &'n Entry, place: &Place) -> Option<Worker> {
         let what = format!("`{}`", entry.key);
         let hint =
@@ -126,7 +123,6 @@ impl Worker {
     }
 }
 
-/// What inline code sees.
 pub(super) fn reflected(state: Template) -> Vec<(&'static str, Template)> {
     vec![
         ("state", state),

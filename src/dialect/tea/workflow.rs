@@ -23,7 +23,6 @@ const MAX_STEPS: u32 = 1000;
 const SETTINGS: &str = "for example settings: { max_steps: 1000 }";
 
 impl<'n> Tea<'_, 'n> {
-    /// Reads the whole file.
     pub(super) fn workflow(&mut self, node: &'n Node, stem: &str) -> Workflow {
         let mut workflow = Workflow {
             outputs: Outputs::State,

@@ -77,7 +77,6 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     engine.set_unknown_method_callback(method);
 }
 
-/// A builtin filter.
 fn call(name: &str, mut args: Vec<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     if kwargs.args().next().is_some() {
         args.push(Value::from(kwargs));
@@ -314,7 +313,6 @@ fn formatted(pattern: &str, args: Option<&[Value]>) -> usize {
         .saturating_add(directives.saturating_mul(each))
 }
 
-/// Python's methods.
 fn method(
     state: &mut State<'_, '_>,
     value: &Value,

@@ -14,6 +14,7 @@ mod session;
 mod shared;
 mod text;
 
+pub(crate) use self::python::quoted as python_quoted;
 pub(crate) use self::shared::{is_full, sharing};
 
 use self::engine::{ENGINE, SOURCE_NAME};
@@ -33,13 +34,11 @@ pub(crate) enum Flavor {
     Tea,
 }
 
-/// A compiled template or expression.
 pub(crate) struct Jinja {
     /// The string as it was given.
     text: Arc<str>,
     /// Where the source that was compiled begins in it.
     offset: usize,
-    /// How long that source is.
     length: usize,
     flavor: Flavor,
     roots: Vec<Root>,
@@ -103,7 +102,6 @@ impl Jinja {
         })
     }
 
-    /// A bare expression.
     pub(crate) fn expression(text: &str, flavor: Flavor) -> Result<Arc<Self>, ParseError> {
         shared::compiled(text, flavor, true)
     }
@@ -313,6 +311,3 @@ fn parse_error(error: &Error, text: &str, offset: usize) -> ParseError {
         hint,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -74,7 +74,6 @@ const TESTS: &str = "boolean defined divisibleby endingwith eq equalto escaped e
     ge gt in integer iterable le lower lt mapping ne none number odd safe sameas sequence \
     startingwith string true undefined upper";
 
-/// Something wrong with a name, and where.
 #[derive(Debug)]
 pub(super) struct UnknownName {
     pub message: String,

@@ -10,7 +10,6 @@ use minijinja::value::{
 use minijinja::{Error, ErrorKind};
 use std::sync::Arc;
 
-/// A list of ours.
 #[derive(Debug)]
 struct List(Arc<Vec<Value>>);
 
@@ -22,7 +21,6 @@ struct Members {
     lenient: bool,
 }
 
-/// Wraps a value for the engine.
 pub(super) fn to_jinja(value: &Value, lenient: bool) -> Jinja {
     match value {
         Value::Null => Jinja::from(()),
@@ -40,12 +38,10 @@ pub(super) fn to_jinja(value: &Value, lenient: bool) -> Jinja {
     }
 }
 
-/// Whether this wraps a list of ours.
 pub(super) fn is_list(value: &Jinja) -> bool {
     value.downcast_object_ref::<List>().is_some()
 }
 
-/// Whether this wraps a value of ours.
 pub(super) fn is_ours(value: &Jinja) -> bool {
     is_list(value) || value.downcast_object_ref::<Members>().is_some()
 }
@@ -155,7 +151,6 @@ fn marked(text: &str, default: &Jinja, or_empty: bool) -> Result<Option<String>,
     }
 }
 
-/// Unwraps a value of the engine's.
 pub(super) fn from_jinja(value: &Jinja) -> Result<Value, Error> {
     convert(value, 0)
 }
@@ -188,7 +183,12 @@ fn convert(value: &Jinja, depth: usize) -> Result<Value, Error> {
 
 fn number(value: &Jinja) -> Result<Value, Error> {
     if !value.is_integer() {
-        return f64::try_from(value.clone()).map(Value::Float);
+        let float = f64::try_from(value.clone())?;
+        if !float.is_finite() {
+            let message = "infinity and not-a-number are no values";
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
+        }
+        return Ok(Value::Float(float));
     }
     match value.as_i64() {
         Some(int) => Ok(Value::Int(int)),

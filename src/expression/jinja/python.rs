@@ -40,7 +40,11 @@ fn repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
         ValueKind::None => out.push_str("None"),
         ValueKind::Bool => out.push_str(if value.is_true() { "True" } else { "False" }),
         ValueKind::Number => number(out, value),
-        ValueKind::String => quoted(out, value.as_str().unwrap_or_default())?,
+        ValueKind::String => {
+            let text = value.as_str().unwrap_or_default();
+            session::bytes(text.len())?;
+            out.push_str(&quoted(text));
+        }
         ValueKind::Map => {
             out.push('{');
             for (index, key) in value.try_iter()?.checked().enumerate() {
@@ -106,24 +110,21 @@ fn float(out: &mut String, float: f64) {
     }
 }
 
-fn quoted(out: &mut String, text: &str) -> Result<(), Error> {
-    session::bytes(text.len())?;
+/// `repr(text)`.
+pub(crate) fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
     } else {
         '\''
     };
-    out.push(quote);
+    let mut out = String::from(quote);
     for letter in text.chars() {
         match letter {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            letter if letter == quote => {
-                out.push('\\');
-                out.push(letter);
-            }
+            letter if letter == quote => out.extend(['\\', letter]),
             letter if letter.is_control() => {
                 let _ = write!(out, "\\x{:02x}", u32::from(letter));
             }
@@ -131,7 +132,7 @@ fn quoted(out: &mut String, text: &str) -> Result<(), Error> {
         }
     }
     out.push(quote);
-    Ok(())
+    out
 }
 
 /// How JSON is written.
@@ -170,14 +171,11 @@ fn dump(out: &mut String, value: &Value, style: Json, depth: usize) -> Result<()
         ValueKind::None => out.push_str("null"),
         ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
         ValueKind::Number => {
-            let mut text = String::new();
-            number(&mut text, value);
-            out.push_str(match text.as_str() {
-                "nan" => "NaN",
-                "inf" => "Infinity",
-                "-inf" => "-Infinity",
-                text => text,
-            });
+            if f64::try_from(value.clone()).is_ok_and(|float| !float.is_finite()) {
+                let message = "JSON has neither infinity nor not-a-number";
+                return Err(Error::new(ErrorKind::InvalidOperation, message));
+            }
+            number(out, value);
         }
         ValueKind::String => json_text(out, value.as_str().unwrap_or_default(), style.html)?,
         ValueKind::Map => {

@@ -44,7 +44,6 @@ impl Rewritten {
     }
 }
 
-/// Why a text is no template.
 #[derive(Debug)]
 pub(super) enum Mistake {
     Engine(Error),
@@ -57,7 +56,6 @@ impl From<Error> for Mistake {
     }
 }
 
-/// An expression, rewritten.
 pub(super) fn expression(source: &str) -> Result<Rewritten, Mistake> {
     check(source, true, SyntaxConfig::default())?;
     let expr = parse_expr(source)?;
@@ -66,7 +64,6 @@ pub(super) fn expression(source: &str) -> Result<Rewritten, Mistake> {
     writer.finish()
 }
 
-/// A template, rewritten.
 pub(super) fn template(source: &str, syntax: SyntaxConfig) -> Result<Rewritten, Mistake> {
     check(source, false, syntax.clone())?;
     let stmt = parse(source, super::engine::SOURCE_NAME, syntax)?;

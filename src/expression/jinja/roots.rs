@@ -119,7 +119,7 @@ impl Root {
                 };
                 self.object(&known, |name| match env.action(name) {
                     Lookup::Found(view) => Some(view.to_value()),
-                    Lookup::NotRun if env.forgives_unrun_actions() => Some(Value::Null),
+                    Lookup::NotRun if env.missing_as_null() => Some(Value::Null),
                     Lookup::NotRun | Lookup::Unknown(_) => None,
                 })
             }

@@ -258,7 +258,7 @@ pub(super) fn escape(text: &str) -> String {
 /// A whole number from text, or what Jinja2's `int` makes of it: text of a number with a fraction
 /// loses it, anything else is none.
 #[allow(clippy::cast_possible_truncation)] // Within the bounds that are checked.
-pub(super) fn int(text: &str, base: u32) -> Option<i64> {
+pub(super) fn int(text: &str, base: u32) -> Option<i128> {
     let text = text.trim().replace('_', "");
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -273,10 +273,10 @@ pub(super) fn int(text: &str, base: u32) -> Option<i64> {
     let lower = digits.to_ascii_lowercase();
     let bare = lower.strip_prefix(prefix).unwrap_or(&lower);
     if !bare.starts_with(['+', '-'])
-        && let Ok(number) = i64::from_str_radix(bare, base.clamp(2, 36))
+        && let Ok(number) = i128::from_str_radix(bare, base.clamp(2, 36))
     {
         return Some(if negative { -number } else { number });
     }
     let float: f64 = text.parse().ok()?;
-    (float.abs() < 9e18).then_some(float.trunc() as i64)
+    (float.abs() < 1e38).then_some(float.trunc() as i128)
 }

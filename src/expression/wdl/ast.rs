@@ -23,7 +23,6 @@ impl PartialEq for Expr {
     }
 }
 
-/// What an expression can be.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Node {
     /// A number, text, true, false or null.
@@ -36,7 +35,6 @@ pub(crate) enum Node {
     Template(Template),
 }
 
-/// One member access.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub key: Expr,
@@ -53,7 +51,6 @@ impl PartialEq for Step {
 }
 
 impl Expr {
-    /// The text, when this is a literal one.
     pub(crate) fn literal_text(&self) -> Option<&str> {
         match &self.node {
             Node::Literal(value) => value.as_str(),

@@ -8,9 +8,7 @@ use base64::alphabet;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::engine::{DecodePaddingMode, general_purpose::STANDARD};
 
-/// The content type of bytes of no known kind.
 pub(crate) const BYTES: &str = "application/octet-stream";
-/// The content type of XML.
 pub(crate) const XML: &str = "application/xml;charset=utf-8";
 
 /// Padding may be missing; nothing else is forgiven.
@@ -19,7 +17,6 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Bytes as a value.
 pub(crate) fn envelope(ctx: &mut Ctx<'_>, kind: &str, bytes: &[u8]) -> Outcome {
     ctx.produce(bytes.len().saturating_mul(4) / 3 + kind.len())?;
     Ok(Value::from_pairs([

@@ -203,7 +203,6 @@ impl Culture {
         locale_match!(self.locale => LC_MONETARY::CURRENCY_SYMBOL)
     }
 
-    /// How many decimals money has.
     pub(crate) fn currency_decimals(self) -> usize {
         let digits = locale_match!(self.locale => LC_MONETARY::FRAC_DIGITS);
         usize::try_from(digits).unwrap_or(2).min(9)

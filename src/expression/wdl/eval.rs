@@ -47,7 +47,6 @@ impl Fail {
 
 pub(crate) type Outcome<T = Value> = Result<T, Box<Fail>>;
 
-/// One evaluation.
 pub(crate) struct Ctx<'e> {
     pub env: &'e dyn Env,
     steps: usize,

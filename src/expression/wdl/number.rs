@@ -13,7 +13,6 @@ pub(crate) enum Number {
     Decimal(Decimal),
 }
 
-/// The four operations and the remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Add,
@@ -23,7 +22,6 @@ pub(crate) enum Op {
     Rem,
 }
 
-/// Why there is no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     Overflow,

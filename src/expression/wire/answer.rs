@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 /// What was found in an answer.
 pub(super) struct Answer {
-    /// The outputs.
     pub outputs: Object,
     /// The conversation it belongs to, when it says so.
     pub session: Option<Value>,

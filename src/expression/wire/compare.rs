@@ -7,22 +7,15 @@ use std::cmp::Ordering;
 /// How a value is compared with another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// `==`
     Equal,
-    /// `!=`
     NotEqual,
-    /// `<`
     Less,
-    /// `<=`
     LessOrEqual,
-    /// `>`
     Greater,
-    /// `>=`
     GreaterOrEqual,
 }
 
 impl Comparison {
-    /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Equal,
         Self::NotEqual,
@@ -32,7 +25,6 @@ impl Comparison {
         Self::GreaterOrEqual,
     ];
 
-    /// Its sign in files.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 //! read, at most once; its mistakes are those of the template that reads it.
 
 use super::Name;
-use crate::expression::{ActionView, Env, EvalError, Lookup, Mode, Template, Value};
+use crate::expression::{Env, EvalError, Template, Value};
 use chrono::{DateTime, Utc};
 use std::cell::RefCell;
 
@@ -54,6 +54,9 @@ impl<'a> Scoped<'a> {
 }
 
 impl Env for Scoped<'_> {
+    fn outer(&self) -> Option<&dyn Env> {
+        Some(self.env)
+    }
     fn root(&self, name: &str) -> Option<Value> {
         if self.names.iter().any(|(bound, _)| **bound == *name) {
             return self.bound(name);
@@ -63,60 +66,6 @@ impl Env for Scoped<'_> {
     fn root_names(&self) -> Vec<String> {
         let own = self.names.iter().map(|(name, _)| name.to_string());
         own.chain(self.env.root_names()).collect()
-    }
-    fn mode(&self) -> Mode {
-        self.env.mode()
-    }
-    fn variable(&self, name: &str) -> Option<Value> {
-        self.env.variable(name)
-    }
-    fn variable_names(&self) -> Vec<String> {
-        self.env.variable_names()
-    }
-    fn action(&self, name: &str) -> Lookup<ActionView> {
-        self.env.action(name)
-    }
-    fn action_outputs(&self, name: &str) -> Lookup<Value> {
-        self.env.action_outputs(name)
-    }
-    fn inputs(&self) -> Value {
-        self.env.inputs()
-    }
-    fn parameter(&self, name: &str) -> Option<Value> {
-        self.env.parameter(name)
-    }
-    fn item(&self, of: Option<&str>) -> Option<Value> {
-        self.env.item(of)
-    }
-    fn iteration_index(&self, of: &str) -> Option<i64> {
-        self.env.iteration_index(of)
-    }
-    fn previous(&self, action: &str, of: Option<&str>) -> Option<Value> {
-        self.env.previous(action, of)
-    }
-    fn result(&self, scope: &str) -> Lookup<Value> {
-        self.env.result(scope)
-    }
-    fn trigger(&self) -> Value {
-        self.env.trigger()
-    }
-    fn workflow(&self) -> Value {
-        self.env.workflow()
-    }
-    fn current_action(&self) -> Option<ActionView> {
-        self.env.current_action()
-    }
-    fn absent_is_none(&self, root: &str) -> bool {
-        self.env.absent_is_none(root)
-    }
-    fn env_var(&self, name: &str) -> Option<String> {
-        self.env.env_var(name)
-    }
-    fn secret(&self, name: &str) -> Option<Value> {
-        self.env.secret(name)
-    }
-    fn forgives_unrun_actions(&self) -> bool {
-        self.env.forgives_unrun_actions()
     }
     fn now(&self) -> DateTime<Utc> {
         self.env.now()

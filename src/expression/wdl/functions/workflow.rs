@@ -104,7 +104,7 @@ fn unknown(what: &str, name: &str, known: &[String]) -> String {
 fn ran<T>(ctx: &mut Ctx<'_>, name: &str, what: &str, found: Lookup<T>) -> Outcome<Option<T>> {
     match found {
         Lookup::Found(found) => Ok(Some(found)),
-        Lookup::NotRun if ctx.env.forgives_unrun_actions() => {
+        Lookup::NotRun if ctx.env.missing_as_null() => {
             ctx.unrun(name);
             Ok(None)
         }

@@ -1,6 +1,6 @@
 //! Expressions from outside: text and a context in, a value or an error out.
 
-use super::*;
+use windlass::internals::expression::*;
 
 fn context(json: &str) -> Context {
     let now = chrono::DateTime::from_timestamp(1_800_000_000, 0).unwrap();
@@ -190,7 +190,7 @@ impl Env for Forgiving {
     fn action(&self, name: &str) -> Lookup<ActionView> {
         self.0.action(name)
     }
-    fn forgives_unrun_actions(&self) -> bool {
+    fn missing_as_null(&self) -> bool {
         true
     }
     fn now(&self) -> chrono::DateTime<chrono::Utc> {

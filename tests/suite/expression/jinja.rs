@@ -1,8 +1,8 @@
 //! Jinja as TEA's users know it: what a template gives, what it refuses, and that it ends.
 
-use crate::expression::{Condition, Context, Env, Syntax, Template, Value};
 use chrono::DateTime;
 use std::time::Instant;
+use windlass::internals::expression::{Condition, Context, Env, Syntax, Template, Value};
 
 const WORLD: &str = r#"{
     "state": {"n": 2, "name": "Ada", "items": ["a", "b"], "user": {"city": "Oslo"}, "none": null,
@@ -117,6 +117,13 @@ fn filters_and_methods() {
     gives("{{ 'aXbX' | replace('X', '-') }}", r#""a-b-""#);
     gives("{{ 'abc'[1:] ~ state.items[-1] }}", r#""bcb""#);
     gives("{{ 'a/b' | urlencode }}", r#""a/b""#);
+    gives(
+        "x{{ '123456789012345678901' | int }}",
+        r#""x123456789012345678901""#,
+    );
+    gives("x{{ 1e308 * 10 }}", r#""xinf""#);
+    fails("{{ 1e308 * 10 }}", "infinity");
+    fails("{{ {'a': 1e308 * 10} | tojson }}", "infinity");
 }
 
 #[test]
@@ -371,8 +378,12 @@ fn the_state_is_not_converted() {
         fn variable(&self, _: &str) -> Option<Value> {
             None
         }
-        fn action(&self, _: &str) -> crate::expression::Lookup<crate::expression::ActionView> {
-            crate::expression::Lookup::NotRun
+        fn action(
+            &self,
+            _: &str,
+        ) -> windlass::internals::expression::Lookup<windlass::internals::expression::ActionView>
+        {
+            windlass::internals::expression::Lookup::NotRun
         }
         fn root(&self, name: &str) -> Option<Value> {
             self.0.set(self.0.get() + 1);

@@ -1,7 +1,9 @@
 //! What the two readers give, where they place it, and what they refuse.
 
-use super::{Bundle, Kind, Node, parse};
-use crate::expression::Value;
+mod bundle;
+
+use windlass::internals::expression::Value;
+use windlass::internals::source::{Bundle, Kind, Node, parse};
 
 fn read(text: &str) -> Node {
     let (node, mistakes) = parse(&Bundle::single("w.yaml", text), 0);
