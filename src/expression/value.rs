@@ -41,31 +41,40 @@ pub type Object = IndexMap<Arc<str>, Value>;
 /// A JSON value with exact integers and decimals.
 #[derive(Clone, Debug, Default)]
 pub enum Value {
+    /// JSON null.
     #[default]
     Null,
+    /// true or false.
     Bool(bool),
     /// A whole number of 64 bits.
     Int(i64),
+    /// A double.
     Float(f64),
     /// An exact decimal, as `decimal()` gives.
     Decimal(Decimal),
+    /// Text.
     String(Arc<String>),
+    /// A list.
     Array(Arc<Vec<Value>>),
+    /// A map that keeps its order.
     Object(Arc<Object>),
     /// A value that nobody is to see: whoever prints it prints a mask.
     Secure(Arc<Secure>),
 }
 
 impl Value {
+    /// Text as a value.
     pub fn text(text: impl Into<String>) -> Self {
         Self::String(Arc::new(text.into()))
     }
 
+    /// A list as a value.
     #[must_use]
     pub fn array(items: Vec<Value>) -> Self {
         Self::Array(Arc::new(items))
     }
 
+    /// A map as a value.
     #[must_use]
     pub fn object(map: Object) -> Self {
         Self::Object(Arc::new(map))
@@ -97,11 +106,13 @@ impl Value {
         }
     }
 
+    /// Whether this is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
+    /// The text, when this is one.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -124,6 +135,7 @@ impl Value {
         }
     }
 
+    /// The list, when this is one.
     #[must_use]
     pub fn as_array(&self) -> Option<&Vec<Value>> {
         match self {
@@ -132,6 +144,7 @@ impl Value {
         }
     }
 
+    /// The map, when this is one.
     #[must_use]
     pub fn as_object(&self) -> Option<&Object> {
         match self {
@@ -166,6 +179,7 @@ impl Value {
         }
     }
 
+    /// Compact JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_else(|_| String::from("null"))
@@ -211,6 +225,10 @@ impl Value {
     }
 
     /// Reads JSON text.
+    ///
+    /// # Errors
+    /// What serde_json says of text that is not JSON, or that nests deeper than [`MAX_DEPTH`]; and
+    /// what of it no value holds.
     pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
         if let Some(told) = inexact_json(text.as_bytes()) {
             return Err(serde::de::Error::custom(told));
