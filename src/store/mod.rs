@@ -29,13 +29,15 @@ pub use copy::{compact, restore};
 pub use integrity::{IntegrityReport, Issue};
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
-pub use raw::{RawRow, raw_record};
-pub use recover::Recovered;
-pub use rows::{FORMAT, Retention};
-pub use sled::{
-    Repaired, SledOptions, SledStore, dump_damaged, inspect_damaged, open_for_inspection,
-    open_read_only, repair,
-};
+pub use raw::RawRow;
+#[cfg(feature = "internals")]
+pub use raw::raw_record;
+pub use rows::FORMAT;
+#[cfg(feature = "internals")]
+pub use rows::Retention;
+#[cfg(feature = "internals")]
+pub use sled::{SledOptions, open_read_only};
+pub use sled::{SledStore, dump_damaged, inspect_damaged, open_for_inspection, repair};
 pub use state_key::StateKey;
 
 use crate::expression::Sealer;

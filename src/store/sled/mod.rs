@@ -18,9 +18,11 @@ mod read_only;
 mod repair;
 
 pub(super) use self::mark::acknowledged;
-pub use self::read_only::{open_for_inspection, open_read_only};
+pub use self::read_only::open_for_inspection;
+#[cfg(feature = "internals")]
+pub use self::read_only::open_read_only;
 pub(super) use self::repair::lock;
-pub use self::repair::{Repaired, dump_damaged, inspect_damaged, repair};
+pub use self::repair::{dump_damaged, inspect_damaged, repair};
 
 use self::creation_lock::{CREATING, CreationLock};
 use self::flush_watchdog::FlushWatchdog;
