@@ -21,4 +21,5 @@ mod rewound;
 mod seen;
 mod tampered;
 mod tea;
+pub mod trace;
 mod transitions;

@@ -4,6 +4,7 @@
 //! on as a driver would: from the journal and from what is outstanding.
 
 use super::laws;
+use super::trace::{self, Trace};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -268,6 +269,7 @@ impl Case {
         let player = Player {
             case: self,
             books: laws::Books::new(state.clone()),
+            trace: Trace::default(),
             state: state.clone(),
             now: START,
             step: 0,
@@ -323,6 +325,7 @@ struct Player<'a> {
     case: &'a Case,
     state: RunState,
     books: laws::Books,
+    trace: Trace,
     now: Timestamp,
     /// The number of the next transition.
     step: usize,
@@ -472,6 +475,13 @@ impl Player<'_> {
 
     /// What a store does; gives the effects.
     fn commit(&mut self, event: Event, transition: Transition) -> Vec<Effect> {
+        if trace::wanted() {
+            let step = transition.clone();
+            let stored = (step.changes.clone(), step.history.clone());
+            let rows = (step.iterations.clone(), step.loops.clone());
+            let asked = format!("{:?}", step.release(&Receipt { revision: 1 }));
+            self.trace.step((stored, rows, asked));
+        }
         let told = &mut self.told;
         for row in &transition.loops {
             told.loops.insert(row.path.clone(), row.clone());

@@ -1,6 +1,7 @@
 //! What was committed, kept by the one who stands between the driver and the store: the journal
 //! folded again, all rows, and where the process dies.
 
+use crate::machine::trace::{self, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -63,6 +64,7 @@ pub struct Books {
     pub ties: BTreeSet<Name>,
     /// Every so many revisions of a run are stored as a snapshot.
     snapshots: u64,
+    trace: Trace,
 }
 
 impl Books {
@@ -78,6 +80,7 @@ impl Books {
             called_off: BTreeSet::new(),
             ties: BTreeSet::new(),
             snapshots,
+            trace: Trace::default(),
         }
     }
 
@@ -106,6 +109,11 @@ impl Books {
 
     fn keep(&mut self, commit: &Commit) {
         let run = &commit.header.id;
+        if trace::wanted() {
+            let rows = (&commit.iterations, &commit.loops);
+            self.trace
+                .step((&**run, &commit.changes, &commit.history, rows));
+        }
         let book = self.runs.entry(run.clone()).or_insert_with(|| Book {
             state: RunState::new(run.clone(), commit.header.program),
             header: commit.header.clone(),

@@ -1,0 +1,45 @@
+//! `WINDLASS_TRACE=FILE` writes a line for every play: the test, the number of its transitions and
+//! a hash over all of them. Two builds that move runs alike write the same lines, sorted by test:
+//! `sort -s -k1,1`.
+
+use bincode::Encode;
+use bincode::config::standard;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::io::Write as _;
+
+#[derive(Default)]
+pub struct Trace {
+    hash: Sha256,
+    steps: usize,
+}
+
+pub fn wanted() -> bool {
+    std::env::var_os("WINDLASS_TRACE").is_some()
+}
+
+impl Trace {
+    pub fn step(&mut self, all: impl Encode) {
+        self.hash
+            .update(bincode::encode_to_vec(all, standard()).unwrap());
+        self.steps += 1;
+    }
+}
+
+impl Drop for Trace {
+    fn drop(&mut self) {
+        let Some(file) = std::env::var_os("WINDLASS_TRACE").filter(|_| self.steps > 0) else {
+            return;
+        };
+        let test = std::thread::current();
+        let mut line = format!("{} {} ", test.name().unwrap_or("-"), self.steps);
+        for byte in std::mem::take(&mut self.hash).finalize() {
+            let _ = write!(line, "{byte:02x}");
+        }
+        let file = std::fs::File::options()
+            .append(true)
+            .create(true)
+            .open(file);
+        file.unwrap().write_all((line + "\n").as_bytes()).unwrap();
+    }
+}
