@@ -456,7 +456,7 @@ impl Lowerer<'_> {
                 self.adopt(each, &[&spec.body]);
                 return self.enter(step, scope, each, next);
             }
-            StepKind::Parallel { branches, apart } => {
+            StepKind::Parallel { branches, isolated } => {
                 let fork = self.scope(&step.name, Some(scope), ScopeKind::Block);
                 self.belongs(fork, self.names.id(step));
                 let mut lowered = Vec::with_capacity(branches.len());
@@ -470,7 +470,7 @@ impl Lowerer<'_> {
                 if let Some(fork) = self.scopes.get_mut(fork.index()) {
                     fork.kind = ScopeKind::Parallel {
                         branches: lowered,
-                        apart: *apart,
+                        isolated: *isolated,
                     };
                 }
                 let enter = self.enter(step, scope, fork, next);

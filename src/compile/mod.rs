@@ -25,7 +25,8 @@ pub fn compile(
     let mut program = Program {
         hash,
         name: workflow.name.clone(),
-        dialect: workflow.dialect,
+        format: workflow.dialect.as_str(),
+        rules: workflow.rules,
         entry: lowered.entry,
         states: lowered.states,
         scopes: lowered.scopes,

@@ -11,6 +11,7 @@ pub(super) fn workflow(name: &str, dialect: Dialect, span: Span) -> Workflow {
     Workflow {
         name: Name::from(name),
         dialect,
+        rules: super::rules(dialect),
         inputs: Vec::new(),
         variables: Vec::new(),
         places: Places::default(),

@@ -11,11 +11,13 @@ mod environment;
 mod handlers;
 mod loom;
 mod reader;
+mod rules;
 mod secrets;
 mod tea;
 mod words;
 
 pub use append::replacements;
+pub use rules::rules;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::expression::{TableFormat, sharing};

@@ -3,7 +3,7 @@
 
 use super::report::{OutcomeReport, PauseReport};
 use super::{EngineError, Inspector, RunHandle};
-use crate::machine::{Happening, HistoryEvent, LoopState, Outcome, RunStatus};
+use crate::machine::{HistoryEvent, HistoryKind, LoopState, Outcome, RunStatus};
 use crate::model::Status;
 use crate::scheduler::Update;
 use crate::source::Bundle;
@@ -67,7 +67,7 @@ impl Began {
     /// The action that an event tells of. Its key is `run/loop#iteration/…/action`.
     fn of(event: &HistoryEvent) -> Option<Self> {
         match &event.what {
-            Happening::ActionStarted { node_name, key, .. } => Self::at(node_name, key),
+            HistoryKind::ActionStarted { node_name, key, .. } => Self::at(node_name, key),
             _ => None,
         }
     }

@@ -220,7 +220,7 @@ impl Workflow {
                 return Err(EngineError::Input(message));
             }
         };
-        if self.loaded.program.dialect == Dialect::Loom {
+        if self.source.dialect == Dialect::Loom {
             refuse_unknown(declared, &given)?;
         }
         for input in declared {

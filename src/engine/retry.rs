@@ -5,11 +5,11 @@
 use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, environment, new_id, now};
 use crate::diagnostic::{Diagnostics, did_you_mean};
 use crate::expression::holds_sealed;
-use crate::machine::{Outcome, Place, Rewound, RunState, RunStatus, rewind};
+use crate::machine::{Outcome, Rewound, RunState, RunStatus, Target, rewind};
 use crate::model::Name;
 use crate::program::Program;
 use crate::scheduler::{Loader, ScheduleError, Start};
-use crate::store::{Journal, RunHeader};
+use crate::store::{Journal, RunHeader, StoreError};
 
 /// The label that names the run that was started again.
 pub const RETRY_LABEL: &str = "windlass.retry_of";
@@ -120,9 +120,10 @@ impl Engine {
             let outcome = self.inspector().load(run)?.state.outcome;
             failed_at(outcome).ok_or_else(|| nowhere(String::from("it failed at no action")))?
         } else {
-            Place::Path(from.to_owned())
+            Target::Path(from.to_owned())
         };
-        match rewind(program, &start, &changes, &place, id, now()) {
+        let rewound = rewind(program, &start, &changes, &place, id, now());
+        match rewound.map_err(|bug| StoreError::unfolded(&header.id, &bug))? {
             Rewound::State(state) if program.secure && holds_sealed(&*state) => {
                 Err(ScheduleError::Sealed(header.id).into())
             }
@@ -149,8 +150,8 @@ fn never(snapshot: u64) -> String {
 }
 
 /// The part of a path that names nothing in the workflow, and what it was meant to be.
-fn misspelt(program: &Program, place: &Place) -> Option<String> {
-    let Place::Path(path) = place else {
+fn misspelt(program: &Program, place: &Target) -> Option<String> {
+    let Target::Path(path) = place else {
         return None;
     };
     let names = path
@@ -163,7 +164,7 @@ fn misspelt(program: &Program, place: &Place) -> Option<String> {
     Some(format!("its workflow has no `{unknown}`{near}"))
 }
 
-fn failed_at(outcome: Option<Outcome>) -> Option<Place> {
+fn failed_at(outcome: Option<Outcome>) -> Option<Target> {
     let error = outcome?.error?;
-    Some(Place::Action(error.action?, error.iteration))
+    Some(Target::Action(error.action?, error.iteration))
 }

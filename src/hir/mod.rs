@@ -4,7 +4,7 @@
 use crate::expression::{Condition, Reference, Template, Value, environment_secret};
 use crate::model::{
     AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Places,
-    Recurrence, RetryOn, Schedule, Secured, Status, Take, Test,
+    Recurrence, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
 };
 use crate::source::Span;
 
@@ -15,6 +15,8 @@ pub struct Workflow {
     pub name: Name,
     /// The format it was written in.
     pub dialect: Dialect,
+    /// What that format decides about a run.
+    pub rules: Rules,
     /// What the caller gives.
     pub inputs: Vec<Input>,
     /// Initial values, evaluated in order when the run starts.
@@ -347,7 +349,7 @@ pub enum StepKind {
         branches: Vec<(Name, Block)>,
         /// Each has a copy of the variables to itself, and what it makes of it is gone when it
         /// ends. Gives a list of the branches' results then, else a map.
-        apart: bool,
+        isolated: bool,
     },
     /// Runs `body`; a fault no retry took care of is bound to the variable `error` and handled
     /// by `handler`, after which the step counts as succeeded.

@@ -13,7 +13,7 @@ pub use recent::Recent;
 pub use size::state_size;
 
 use crate::machine::{
-    Change, Effect, EffectId, Event, Receipt, RunState, RunStatus, Transition, advance_into,
+    Bug, Change, Durable, Effect, EffectId, Event, RunState, RunStatus, Transition, advance_into,
 };
 use crate::model::Name;
 use crate::program::Program;
@@ -105,7 +105,15 @@ impl Hosted {
 
     /// Advances the run by an event. A timer that is not due does nothing: it was armed before its due
     /// time moved. `changes` is an empty buffer for what changes.
-    pub fn on(&mut self, changes: Vec<Change>, event: Event, now: Timestamp) -> Transition {
+    ///
+    /// # Errors
+    /// The run contradicts itself. What is in memory of it is of no use any more.
+    pub fn on(
+        &mut self,
+        changes: Vec<Change>,
+        event: Event,
+        now: Timestamp,
+    ) -> Result<Transition, Bug> {
         let now = self.time(now);
         match &event {
             Event::EffectCompleted { id, .. } => {
@@ -118,18 +126,18 @@ impl Hosted {
                     .get(id)
                     .is_some_and(|timer| timer.due_at > now) =>
             {
-                return Transition::default();
+                return Ok(Transition::default());
             }
             _ => {}
         }
         self.at = now;
-        let step = advance_into(changes, &self.program, &mut self.state, now, event);
+        let step = advance_into(changes, &self.program, &mut self.state, now, event)?;
         self.recent.add(&step);
-        step
+        Ok(step)
     }
 
     /// What a host must do now that a step is durable: nothing that it does already.
-    pub fn release(&mut self, step: Transition, durable: &Receipt) -> Vec<Effect> {
+    pub fn release(&mut self, step: Transition, durable: &impl Durable) -> Vec<Effect> {
         self.taken(step.release(durable))
     }
 
@@ -173,6 +181,6 @@ impl Hosted {
     pub fn too_large(&self, limit: u64) -> Option<Event> {
         let bytes = self.size.bytes();
         let ends = bytes > limit && !self.status().is_final();
-        ends.then_some(Event::Outgrown { bytes, limit })
+        ends.then_some(Event::StateTooLarge { bytes, limit })
     }
 }

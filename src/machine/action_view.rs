@@ -1,4 +1,4 @@
-//! What an expression sees of actions: their statuses, codes and outputs, as the dialect shows them.
+//! What an expression sees of actions: their statuses, codes and outputs, as the rules of the format show them.
 //! It never says which expression asks.
 
 use super::env::View;
@@ -6,7 +6,7 @@ use super::fault::fault_value;
 use super::record::{ActionRecord, Output, Reading, Records};
 use super::state::LoopEnd;
 use crate::expression::{ActionView, Value};
-use crate::model::{Dialect, Status};
+use crate::model::{NotRun, Status};
 use crate::program::{ActionId, Scope, ScopeId, ScopeKind};
 
 impl<'a> View<'a> {
@@ -19,7 +19,7 @@ impl<'a> View<'a> {
         ActionView {
             name: self.name_of(id),
             status: record.status.as_str().to_owned(),
-            code: code_of(record, self.program.dialect),
+            code: code_of(record, self.program.rules.http_codes),
             inputs: record.inputs.clone(),
             outputs: from.output(&record.output),
             error: record.error.as_ref().map(fault_value).unwrap_or_default(),
@@ -30,23 +30,24 @@ impl<'a> View<'a> {
         }
     }
 
-    /// An action that was not run by what is around it, and never will be, because that has ended:
-    /// it reads as null. In Azure whatever ended it; in Loom when its time was up, since nobody can
-    /// know how far it came. Anything else that has not run is an error there.
+    /// Whether an action was not run by what encloses it, and never will be, because that has ended:
+    /// it reads as the format says. Where its time was up, nobody can know how far it came. Anything
+    /// else that has not run is an error.
     pub fn passed_over(&self, id: ActionId) -> bool {
-        let dialect = self.program.dialect;
-        let ended = |(scope_id, scope): (ScopeId, &Scope)| {
-            let around =
-                scope.inner.contains(&id.0) && !matches!(scope.kind, ScopeKind::ForEach { .. });
-            around
-                && scope.action.is_some_and(|action| match dialect {
-                    Dialect::Azure => self.record_of(action).is_some(),
-                    _ => self.record_of(action).is_some_and(was_cut) && !self.is_inside(scope_id),
-                })
+        let skips = match self.program.rules.not_run {
+            NotRun::Error => return false,
+            NotRun::Cancelled => false,
+            NotRun::Skipped => true,
         };
-        let ids = (0..).map(ScopeId);
-        matches!(dialect, Dialect::Azure | Dialect::Loom)
-            && ids.zip(&self.program.scopes).any(ended)
+        let ended = |(scope_id, scope): (ScopeId, &Scope)| {
+            let foreach = matches!(scope.kind, ScopeKind::ForEach { .. });
+            let record = scope
+                .action
+                .filter(|_| scope.inner.contains(&id.0) && !foreach);
+            let record = record.and_then(|action| self.record_of(action));
+            record.is_some_and(|record| skips || was_cancelled(record) && !self.is_inside(scope_id))
+        };
+        (0..).map(ScopeId).zip(&self.program.scopes).any(ended)
     }
 
     /// Whether this place is in a scope.
@@ -64,9 +65,9 @@ impl<'a> View<'a> {
     }
 
     pub fn skipped_view(&self, id: ActionId) -> ActionView {
-        let (status, code) = match self.program.dialect {
-            Dialect::Azure => (Status::Skipped, "ActionSkipped"),
-            _ => (Status::Cancelled, "ActionFailed"),
+        let (status, code) = match self.program.rules.not_run {
+            NotRun::Skipped => (Status::Skipped, "ActionSkipped"),
+            NotRun::Cancelled | NotRun::Error => (Status::Cancelled, "ActionFailed"),
         };
         ActionView {
             name: self.name_of(id),
@@ -105,7 +106,7 @@ impl<'a> View<'a> {
 }
 
 /// Whether an action ended because its time was up.
-fn was_cut(record: &ActionRecord) -> bool {
+fn was_cancelled(record: &ActionRecord) -> bool {
     let limited = matches!(
         record.output,
         Output::Loop {
@@ -116,15 +117,15 @@ fn was_cut(record: &ActionRecord) -> bool {
     limited || record.status == Status::TimedOut
 }
 
-/// `code` as Logic Apps shows it: the words of the HTTP status, or of the action's status. The
-/// house format keeps a code as it came.
-fn code_of(record: &ActionRecord, dialect: Dialect) -> Value {
+/// The code of a fault as it came, or the words of the action's status; with `http_codes`, first the
+/// words of the HTTP status.
+fn code_of(record: &ActionRecord, http_codes: bool) -> Value {
     let failed = record
         .error
         .as_ref()
         .and_then(|fault| fault.code.as_deref());
     let answered = match &record.output {
-        Output::Value(output) if dialect == Dialect::Azure => {
+        Output::Value(output) if http_codes => {
             let code = output.get("statusCode").and_then(Value::as_int);
             code.and_then(status_words)
         }

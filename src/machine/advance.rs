@@ -1,8 +1,10 @@
 //! `advance`: one event in, one transition out. Here: what each kind of event does, and how far a
 //! transition goes.
 
-use super::change::Change;
-use super::event::{Effect, Event, Happening, HistoryEvent, Transition};
+use super::bug::{Bug, Sure};
+use super::change::{Change, VariableChange};
+use super::event::{Effect, Event, HistoryEvent, HistoryKind, Transition};
+use super::fault::status_of;
 use super::state::{
     Cursor, CursorId, EffectId, Frame, FrameKind, Outcome, PauseReason, RunError, RunState,
     TimerId, TimerPurpose, Wait,
@@ -19,20 +21,31 @@ use std::collections::BTreeSet;
 const MAX_STEPS: u32 = 10_000;
 
 /// Moves a run through its program. `now` is the time of the event.
+///
+/// # Errors
+/// As [`advance_into`].
 #[cfg(feature = "internals")]
-pub fn advance(program: &Program, run: &mut RunState, now: Timestamp, event: Event) -> Transition {
+pub fn advance(
+    program: &Program,
+    run: &mut RunState,
+    now: Timestamp,
+    event: Event,
+) -> Result<Transition, Bug> {
     advance_into(Vec::new(), program, run, now, event)
 }
 
 /// The same with the memory of an earlier transition's changes: making it anew for every step costs
 /// a driver of many runs more than the steps.
+///
+/// # Errors
+/// As [`advance`].
 pub fn advance_into(
     mut changes: Vec<Change>,
     program: &Program,
     run: &mut RunState,
     now: Timestamp,
     event: Event,
-) -> Transition {
+) -> Result<Transition, Bug> {
     changes.clear();
     let mut stepper = Stepper {
         program,
@@ -42,15 +55,15 @@ pub fn advance_into(
             changes,
             ..Transition::default()
         },
-        crossed: BTreeSet::new(),
-        stalled: BTreeSet::new(),
+        at_boundary: BTreeSet::new(),
+        deferred: BTreeSet::new(),
         touched: BTreeSet::new(),
         random: RefCell::new(None),
         steps: 0,
     };
-    stepper.handle(event);
-    stepper.settle();
-    stepper.close()
+    stepper.handle(event)?;
+    stepper.go_on()?;
+    Ok(stepper.close())
 }
 
 pub(super) struct Stepper<'a> {
@@ -60,9 +73,9 @@ pub(super) struct Stepper<'a> {
     pub out: Transition,
     /// The cursors whose loop or foreach crossed an iteration boundary in this transition: each
     /// may cross one, so that every iteration has a checkpoint of its own.
-    crossed: BTreeSet<CursorId>,
+    at_boundary: BTreeSet<CursorId>,
     /// Ready cursors that have to wait for the next transition.
-    stalled: BTreeSet<CursorId>,
+    deferred: BTreeSet<CursorId>,
     /// The loops that changed: cursor and depth.
     touched: BTreeSet<(CursorId, u32)>,
     /// What `rand` and `guid` draw from; seeded by the first step that draws.
@@ -73,12 +86,11 @@ pub(super) struct Stepper<'a> {
 impl Stepper<'_> {
     // ── output ──────────────────────────────────────────────────────────────────────────────
 
-    pub fn emit(&mut self, change: Change) {
-        self.run.apply(&change);
-        if let Some(place) = touched_loop(self.run, &change) {
-            self.touched.insert(place);
-        }
+    pub fn emit(&mut self, change: Change) -> Sure {
+        self.run.apply(&change)?;
+        self.touched.extend(touched_loop(self.run, &change));
         self.out.changes.push(change);
+        Ok(())
     }
 
     /// The transition, with the rows of the loops that changed and still run.
@@ -98,42 +110,42 @@ impl Stepper<'_> {
         self.out.ask(effect);
     }
 
-    pub fn note(&mut self, what: Happening) {
+    pub fn report(&mut self, what: HistoryKind) {
         self.out.history.push(HistoryEvent { at: self.now, what });
     }
 
     /// Whether this cursor's loop or foreach may cross an iteration boundary now; if not,
     /// `waiting` goes on in the next transition.
     pub fn may_cross(&mut self, owner: CursorId, waiting: CursorId) -> bool {
-        let first = self.crossed.insert(owner);
+        let first = self.at_boundary.insert(owner);
         if !first {
-            self.stalled.insert(waiting);
+            self.deferred.insert(waiting);
         }
         first
     }
 
     // ── events ──────────────────────────────────────────────────────────────────────────────
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: Event) -> Sure {
         if self.run.outcome.is_some() {
-            return;
+            return Ok(());
         }
         match event {
             Event::Started { input, environment } => self.started(input, environment),
-            Event::TakenUp(state) => self.taken_up(state),
+            Event::Restored(state) => self.restored(state),
             Event::EffectCompleted { id, result } => self.completed(id, result),
             Event::TimerFired { id } => self.fired(id),
             Event::Signalled { name, payload } => self.signalled(name, payload),
             Event::PauseRequested => self.pause(PauseReason::Requested),
             Event::Resumed => self.resumed(),
             Event::CancelRequested => self.finish(Status::Cancelled, Value::Null, None),
-            Event::Outgrown { bytes, limit } => self.outgrown(bytes, limit),
-            Event::Continued => {}
+            Event::StateTooLarge { bytes, limit } => self.state_too_large(bytes, limit),
+            Event::Continued => Ok(()),
         }
     }
 
     /// Nothing of the run could make it smaller, so nothing catches this.
-    fn outgrown(&mut self, bytes: u64, limit: u64) {
+    fn state_too_large(&mut self, bytes: u64, limit: u64) -> Sure {
         let message = format!("the state of the run has {bytes} bytes; it may have {limit}");
         let error = RunError {
             fault: Fault::new(fault_kind::TOO_LARGE, message),
@@ -141,18 +153,18 @@ impl Stepper<'_> {
             iteration: None,
             place: None,
         };
-        self.finish(Status::Failed, Value::Null, Some(error));
+        self.finish(Status::Failed, Value::Null, Some(error))
     }
 
-    fn started(&mut self, input: Value, environment: Value) {
+    fn started(&mut self, input: Value, environment: Value) -> Sure {
         if !self.run.cursors.is_empty() {
-            return;
+            return Ok(());
         }
         self.emit(Change::Started {
             at: self.now,
             input,
-        });
-        self.note(Happening::RunStarted);
+        })?;
+        self.report(HistoryKind::RunStarted);
         let root = Frame {
             scope: ScopeId(0),
             kind: match self.program.environment.as_slice() {
@@ -172,10 +184,10 @@ impl Stepper<'_> {
                 records: super::Records::new(),
                 owns_records: true,
             },
-        ));
+        ))?;
         for (name, initial) in &self.program.variables {
             match self.eval(id, initial) {
-                Ok(value) => self.emit(Change::VariableSet(name.clone(), value)),
+                Ok(value) => self.change_variable(id, VariableChange::Set(name.clone(), value))?,
                 Err(fault) => {
                     let mut places = self.program.places.variables.iter();
                     let place = places.find(|place| place.name == *name).cloned();
@@ -187,23 +199,25 @@ impl Stepper<'_> {
                 }
             }
         }
-        // What the caller gives lies over the initial state (spec: tea.md).
+        // What the caller gives lies over the initial state (docs/tea.md).
         if self.program.outputs == Outputs::State {
             let input = self.run.input.clone();
-            self.merge_all(id, &input);
+            self.merge_all(id, &input)?;
         }
+        Ok(())
     }
 
     /// Goes on where another run had come to: what was in flight there starts again.
-    fn taken_up(&mut self, state: Box<RunState>) {
+    fn restored(&mut self, state: Box<RunState>) -> Sure {
         if !self.run.cursors.is_empty() {
-            return;
+            return Ok(());
         }
-        self.emit(Change::TakenUp(state));
-        self.note(Happening::RunStarted);
+        self.emit(Change::Restored(state))?;
+        self.report(HistoryKind::RunStarted);
         let rows: Vec<_> = self.run.loops().map(|(_, _, state)| state.row()).collect();
         self.out.loops.extend(rows);
         self.start_outstanding();
+        Ok(())
     }
 
     /// Starts and arms all that is outstanding; a driver that holds it already ignores that. What
@@ -219,7 +233,7 @@ impl Stepper<'_> {
 
     /// A value of the workflow that cannot be computed is nobody's action: it has a name and a
     /// place of its own.
-    pub fn finish_with(&mut self, what: &str, place: Option<&Place>, fault: Fault) {
+    pub fn finish_with(&mut self, what: &str, place: Option<&Place>, fault: Fault) -> Sure {
         let mut fault = fault;
         if let Some(Place { name, .. }) = place {
             fault.message = match &**name {
@@ -234,88 +248,71 @@ impl Stepper<'_> {
             iteration: None,
             place: spot.filter(|(_, line)| *line > 0),
         };
-        self.finish(Status::Failed, Value::Null, Some(error));
+        self.finish(Status::Failed, Value::Null, Some(error))
     }
 
-    fn completed(&mut self, id: EffectId, result: Result<Value, Fault>) {
+    fn completed(&mut self, id: EffectId, result: Result<Value, Fault>) -> Sure {
         // A completion of a forgotten id is a no-op: a deadline was faster.
         let Some(effect) = self.run.effects.get(&id) else {
-            return;
+            return Ok(());
         };
-        let cursor = effect.cursor;
-        let name = self.told(effect.action);
-        let name = name.unwrap_or_else(|| effect.request.action.clone());
-        let home = self.run.home(cursor);
-        let at = self.now;
-        let hides = self.secured(effect.action).outputs;
+        let (cursor, action) = (effect.cursor, effect.action);
+        let node_name = self.reported_or(action, &effect.request.action);
+        let hides = self.secured(action).outputs;
         let result = match hides {
             true => result.map(Value::secure).map_err(hidden),
             false => result,
         };
         let result = result.and_then(|own| {
-            let shape = effect.action.and_then(|action| self.shape_of(action));
-            let output = match shape {
+            let output = match action.and_then(|action| self.mapping_of(action)) {
                 Some(template) => self
-                    .shape(cursor, template, &own)
+                    .map_output(cursor, template, &own)
                     .map_err(|fault| fault.output(own.clone()))?,
                 None => own.clone(),
             };
             let output = if hides { output.secure() } else { output };
             Ok((own, output))
         });
-        match result {
-            Ok((result, output)) => {
-                let status = Status::Succeeded;
-                self.emit(Change::EffectEnded {
-                    id,
-                    home,
-                    status,
-                    output,
-                    error: None,
-                    at,
-                });
-                self.note(Happening::ActionEnded {
-                    node_name: name,
-                    status,
-                    error: None,
-                });
-                self.call_succeeded(cursor, &result);
-            }
+        let (status, output, error) = match &result {
+            Ok((_, output)) => (Status::Succeeded, output.clone(), None),
             Err(fault) => {
-                let status = super::fault::status_of(&fault);
                 let output = fault.output.clone().unwrap_or_default();
-                self.emit(Change::EffectEnded {
-                    id,
-                    home,
-                    status,
-                    output,
-                    error: Some(fault.without_output()),
-                    at,
-                });
-                let error = Some(fault.message.clone());
-                self.note(Happening::ActionEnded {
-                    node_name: name,
-                    status,
-                    error,
-                });
-                self.raise_here(cursor, fault);
+                (status_of(fault), output, Some(fault.without_output()))
             }
+        };
+        let message = error.as_ref().map(|fault| fault.message.clone());
+        self.emit(Change::EffectEnded {
+            id,
+            owner: self.run.record_owner(cursor),
+            status,
+            output,
+            error,
+            at: self.now,
+        })?;
+        self.report(HistoryKind::ActionEnded {
+            node_name,
+            status,
+            error: message,
+        });
+        match result {
+            Ok((own, _)) => self.call_succeeded(cursor, &own),
+            Err(fault) => self.raise_here(cursor, fault),
         }
     }
 
-    fn fired(&mut self, id: TimerId) {
-        if self.run.paused.is_some() {
-            return;
-        }
-        let Some(timer) = self.run.timers.get(&id) else {
-            return;
+    fn fired(&mut self, id: TimerId) -> Sure {
+        let timer = self.run.timers.get(&id);
+        // In a pause nothing moves, and a timer that was disarmed is a no-op.
+        let Some(timer) = timer.filter(|_| self.run.paused.is_none()) else {
+            return Ok(());
         };
         let (cursor, purpose, due_at) = (timer.cursor, timer.purpose, timer.due_at);
         if self.now < due_at {
             // It was on its way when a resume moved it.
-            return self.effect(Effect::Arm { id, due_at });
+            self.effect(Effect::Arm { id, due_at });
+            return Ok(());
         }
-        self.emit(Change::TimerDropped(id));
+        self.emit(Change::TimerDropped(id))?;
         match purpose {
             TimerPurpose::Delay => self.begin_iteration(cursor),
             TimerPurpose::Retry => self.begin_attempt(cursor),
@@ -324,8 +321,8 @@ impl Stepper<'_> {
         }
     }
 
-    fn signalled(&mut self, name: Name, payload: Value) {
-        self.note(Happening::Signalled { name: name.clone() });
+    fn signalled(&mut self, name: Name, payload: Value) -> Sure {
+        self.report(HistoryKind::Signalled { name: name.clone() });
         let hides = |state: &State| {
             matches!(&state.op, Op::AwaitSignal(awaited) if *awaited == name)
                 && self.secured(state.action).outputs
@@ -335,21 +332,17 @@ impl Stepper<'_> {
             false => payload,
         };
         let waits = Wait::Signal(name.clone());
-        let waiting = self
-            .run
-            .cursors
-            .iter()
-            .find(|(_, cursor)| cursor.wait == waits);
-        match waiting.map(|(id, _)| *id) {
-            Some(cursor) => self.waited(cursor, payload),
+        let mut cursors = self.run.cursors.iter();
+        match cursors.find(|(_, cursor)| cursor.wait == waits) {
+            Some((cursor, _)) => self.waited(*cursor, payload),
             None => self.emit(Change::SignalKept(name, payload)),
         }
     }
 
     /// The run stands still. Effects in flight may complete and are recorded; nothing else moves.
-    pub fn pause(&mut self, reason: PauseReason) {
+    pub fn pause(&mut self, reason: PauseReason) -> Sure {
         if self.run.paused.is_some() {
-            return;
+            return Ok(());
         }
         let text = match &reason {
             PauseReason::Requested => String::from("requested"),
@@ -357,59 +350,59 @@ impl Stepper<'_> {
                 format!("loop {path} reached its {} limit", end.as_str())
             }
         };
-        self.note(Happening::RunPaused { reason: text });
+        self.report(HistoryKind::RunPaused { reason: text });
         self.emit(Change::Paused {
             at: self.now,
             reason,
-        });
+        })
     }
 
-    fn resumed(&mut self) {
+    fn resumed(&mut self) -> Sure {
         let Some((since, reason)) = self.run.paused.clone() else {
-            return;
+            return Ok(());
         };
         let stood = self.now.since(since).as_millis();
         self.emit(Change::Resumed {
             shift_ms: i64::try_from(stood).unwrap_or(i64::MAX),
-        });
-        self.note(Happening::RunResumed);
-        // Timers moved and effects may have been cut by a restart.
+        })?;
+        self.report(HistoryKind::RunResumed);
+        // Timers moved, and a restart may have ended what was in flight.
         self.start_outstanding();
-        if let PauseReason::Limit(path, _) = reason {
-            self.grant_budget(&path);
+        match reason {
+            PauseReason::Limit(path, _) => self.grant_budget(&path),
+            PauseReason::Requested => Ok(()),
         }
     }
 
     // ── how far a transition goes ───────────────────────────────────────────────────────────
 
-    fn settle(&mut self) {
+    fn go_on(&mut self) -> Sure {
         while self.is_live() {
             let mut ready = self.run.ready.iter();
-            let Some(cursor) = ready.find(|id| !self.stalled.contains(id)).copied() else {
+            let Some(cursor) = ready.find(|id| !self.deferred.contains(id)).copied() else {
                 break;
             };
             self.steps += 1;
             if self.steps > MAX_STEPS {
                 break;
             }
-            self.step(cursor);
+            self.step(cursor)?;
         }
         if self.is_live() && self.run.has_ready_cursor() {
             self.effect(Effect::Continue);
         }
+        Ok(())
     }
 
     fn is_live(&self) -> bool {
         self.run.outcome.is_none() && self.run.paused.is_none()
     }
 
-    /// The run ends: whatever it still does is cut.
-    pub fn finish(&mut self, status: Status, output: Value, error: Option<RunError>) {
-        let roots = self.run.cursors.iter();
-        let roots = roots.filter(|(_, cursor)| cursor.parent.is_none());
-        let roots: Vec<CursorId> = roots.map(|(id, _)| *id).collect();
-        for root in roots {
-            self.cut(root, 0, Status::Cancelled);
+    /// The run ends: whatever it still does is cancelled.
+    pub fn finish(&mut self, status: Status, output: Value, error: Option<RunError>) -> Sure {
+        // One that is cancelled before it began has none.
+        if let Ok((root, _)) = self.run.root() {
+            self.cancel(root, 0, Status::Cancelled)?;
         }
         let outcome = Outcome {
             status,
@@ -417,9 +410,10 @@ impl Stepper<'_> {
             error,
             at: self.now,
         };
-        self.emit(Change::Finished(outcome.clone()));
-        self.note(Happening::RunFinished { status });
+        self.emit(Change::Finished(outcome.clone()))?;
+        self.report(HistoryKind::RunFinished { status });
         self.effect(Effect::Finish(outcome));
+        Ok(())
     }
 }
 
@@ -443,7 +437,7 @@ fn touched_loop(run: &RunState, change: &Change) -> Option<(CursorId, u32)> {
     match change {
         Change::IterationBegan { cursor, depth, .. }
         | Change::IterationEnded { cursor, depth, .. }
-        | Change::IterationCut { cursor, depth, .. }
+        | Change::IterationCancelled { cursor, depth, .. }
         | Change::ConditionSeen { cursor, depth, .. }
         | Change::PageSeen { cursor, depth, .. }
         | Change::LoopDelayed { cursor, depth, .. }

@@ -1,42 +1,44 @@
 //! Applies one change to a run: the only code that mutates a [`RunState`].
 //!
-//! A change that names something that is not there changes nothing. The machine never makes one;
-//! a store that was tampered with might, and must not be able to stop the engine.
+//! A change that names something that is not there is a [`Bug`]: the machine never makes one, so a
+//! store that gives one has not kept what it was given.
 
+use super::bug::{Bug, Sure};
 use super::change::{Change, VariableChange};
 use super::record::{ActionRecord, Output, Records};
 use super::state::{
-    BranchState, Cursor, CursorId, ForkState, FrameKind, LoopState, RunState, TryState, Wait,
+    BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, LoopState, RunState,
+    TryState, Wait,
 };
 use crate::expression::{Object, Value};
 use crate::model::Name;
 use crate::program::{ActionId, StateId};
 use crate::time::Timestamp;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(super) fn apply(run: &mut RunState, change: &Change) {
+pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
     match change {
         Change::Started { at, input } => {
             run.started_at = *at;
             run.input = input.clone();
         }
-        Change::VariableSet(name, value) => set(&mut run.variables, name, value),
-        Change::VariableRemoved(name) => remove(&mut run.variables, name),
-        Change::ElementAppended(name, value) => append_element(&mut run.variables, name, value),
-        Change::TextAppended(name, more) => append_text(&mut run.variables, name, more),
+        Change::VariableSet(name, value) => set(&mut run.variables, name, value)?,
+        Change::VariableRemoved(name) => remove(&mut run.variables, name)?,
+        Change::ElementAppended(name, value) => append_element(&mut run.variables, name, value)?,
+        Change::TextAppended(name, more) => append_text(&mut run.variables, name, more)?,
         Change::OwnVariable(branch, change) => {
-            let frames = run.cursors.get_mut(branch).map(|here| &mut here.frames);
-            let bottom = frames.and_then(|frames| frames.first_mut());
-            if let Some(FrameKind::Apart { variables, .. }) = bottom.map(|frame| &mut frame.kind) {
-                match change {
-                    VariableChange::Set(name, value) => set(variables, name, value),
-                    VariableChange::Removed(name) => remove(variables, name),
-                    VariableChange::ElementAppended(name, value) => {
-                        append_element(variables, name, value);
-                    }
-                    VariableChange::TextAppended(name, more) => append_text(variables, name, more),
+            let bottom = cursor(run, *branch)?.frames.first_mut();
+            let Some(FrameKind::Isolated(own)) = bottom.map(|frame| &mut frame.kind) else {
+                return Err(not_there("variables of its own", branch.0));
+            };
+            let variables = &mut own.variables;
+            match change {
+                VariableChange::Set(name, value) => set(variables, name, value)?,
+                VariableChange::Removed(name) => remove(variables, name)?,
+                VariableChange::ElementAppended(name, value) => {
+                    append_element(variables, name, value)?;
                 }
+                VariableChange::TextAppended(name, more) => append_text(variables, name, more)?,
             }
         }
         Change::CursorSpawned(id, cursor) => {
@@ -46,47 +48,34 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             }
             let mut cursor = cursor.clone();
             if let Some(parent) = cursor.parent
-                && let Some(FrameKind::Apart { variables, .. }) =
+                && let Some(FrameKind::Isolated(own)) =
                     cursor.frames.first_mut().map(|frame| &mut frame.kind)
             {
-                *variables = run.variables_of(parent).clone();
+                own.variables = run.variables_of(parent).clone();
             }
             run.cursors.insert(*id, cursor);
         }
         Change::CursorDropped(id) => {
-            run.ready.remove(id);
-            run.cursors.remove(id);
+            drop_cursor(run, *id)?;
         }
         Change::Moved(id, to) => {
-            if let Some(cursor) = run.cursors.get_mut(id) {
-                cursor.at = *to;
-                cursor.wait = Wait::Ready;
-                run.ready.insert(*id);
-            }
+            let here = cursor(run, *id)?;
+            here.at = *to;
+            here.wait = Wait::Ready;
+            run.ready.insert(*id);
         }
         Change::Waits(id, wait) => {
-            if let Some(cursor) = run.cursors.get_mut(id) {
-                cursor.wait = wait.clone();
-                if wait.is_ready() {
-                    run.ready.insert(*id);
-                } else {
-                    run.ready.remove(id);
-                }
-            }
+            cursor(run, *id)?.wait = wait.clone();
+            match wait.is_ready() {
+                true => run.ready.insert(*id),
+                false => run.ready.remove(id),
+            };
         }
-        Change::Entered(cursor, frame) => {
-            if let Some(cursor) = run.cursors.get_mut(cursor) {
-                cursor.frames.push(frame.clone());
-            }
-        }
-        Change::Popped(cursor, keep) => {
-            if let Some(cursor) = run.cursors.get_mut(cursor) {
-                cursor.frames.truncate(*keep as usize);
-            }
-        }
-        Change::Visited(cursor, node) => visited(run, *cursor, *node),
+        Change::Entered(id, frame) => cursor(run, *id)?.frames.push(frame.clone()),
+        Change::Popped(id, keep) => cursor(run, *id)?.frames.truncate(*keep as usize),
+        Change::Visited(cursor, node) => visited(run, *cursor, *node)?,
         Change::Recorded {
-            home,
+            owner,
             action,
             status,
             output,
@@ -94,15 +83,15 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             started_at,
             at,
         } => {
+            let variables = run.variables_of(*owner);
             let output = match output {
                 // The variable's value is in memory already: a counter, not a second copy.
                 Output::Variable(name) => {
-                    let variables = run.variables_of(*home);
                     Output::Value(variables.get(name).cloned().unwrap_or_default())
                 }
                 Output::LastOf(name) => Output::Appended {
                     variable: name.clone(),
-                    more: last_of(run.variables_of(*home).get(name)),
+                    more: last_of(variables.get(name)),
                 },
                 other => other.clone(),
             };
@@ -115,12 +104,10 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
                 ended_at: *at,
                 attempts: 1,
             };
-            keep(run, *home, *action, record);
+            cursor(run, *owner)?.records.insert(*action, record);
         }
-        Change::Forgotten(home, inner) => {
-            if let Some(cursor) = run.cursors.get_mut(home) {
-                take_range(&mut cursor.records, *inner);
-            }
+        Change::Forgotten(owner, inner) => {
+            take_range(&mut cursor(run, *owner)?.records, *inner);
         }
         Change::EffectRequested(id, effect) => {
             used(run, id.0);
@@ -128,15 +115,14 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
         }
         Change::EffectEnded {
             id,
-            home,
+            owner,
             status,
             output,
             error,
             at,
         } => {
-            let Some(effect) = run.effects.remove(id) else {
-                return;
-            };
+            let effect = run.effects.remove(id);
+            let effect = effect.ok_or_else(|| not_there("effect", id.0))?;
             let record = ActionRecord {
                 status: *status,
                 inputs: effect.request.inputs,
@@ -147,84 +133,85 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
                 attempts: effect.request.attempt,
             };
             if let Some(action) = effect.action {
-                keep(run, *home, action, record);
+                cursor(run, *owner)?.records.insert(action, record);
             }
         }
         Change::EffectDropped(id) => {
-            run.effects.remove(id);
+            let gone = run.effects.remove(id);
+            gone.ok_or_else(|| not_there("effect", id.0))?;
         }
         Change::TimerArmed(id, timer) => {
             used(run, id.0);
             run.timers.insert(*id, timer.clone());
         }
         Change::TimerDropped(id) => {
-            run.timers.remove(id);
+            let gone = run.timers.remove(id);
+            gone.ok_or_else(|| not_there("timer", id.0))?;
         }
         Change::IterationBegan {
-            cursor,
+            cursor: id,
             depth,
             inner,
             at,
         } => {
-            iteration_began(run, *cursor, *depth, *inner, *at);
+            let owner = run.record_owner(*id);
+            let last = take_range(&mut cursor(run, owner)?.records, *inner);
+            let state = a_loop(run, *id, *depth)?;
+            state.last = last;
+            state.iteration_started_at = Some(*at);
+            state.next_due_at = None;
         }
         Change::IterationEnded {
             cursor,
             depth,
             status,
         } => {
-            with_loop(run, *cursor, *depth, |state| {
-                state.iteration += 1;
-                state.iteration_started_at = None;
-                state.last_status = Some(*status);
-            });
+            let state = a_loop(run, *cursor, *depth)?;
+            state.iteration += 1;
+            state.iteration_started_at = None;
+            state.last_status = Some(*status);
         }
-        Change::IterationCut {
-            cursor,
+        Change::IterationCancelled {
+            cursor: id,
             depth,
             inner,
-        } => iteration_cut(run, *cursor, *depth, *inner),
+        } => {
+            let state = a_loop(run, *id, *depth)?;
+            let mut last = std::mem::take(&mut state.last);
+            state.iteration_started_at = None;
+            let owner = run.record_owner(*id);
+            let records = &mut cursor(run, owner)?.records;
+            take_range(records, *inner);
+            records.append(&mut last);
+        }
         Change::IterationKept {
             cursor,
             depth,
             name,
             value,
             append,
-        } => {
-            with_loop(run, *cursor, *depth, |state| {
-                kept(state, name, value, *append)
-            });
-        }
+        } => keep_value(a_loop(run, *cursor, *depth)?, name, value, *append)?,
         Change::ConditionSeen {
             cursor,
             depth,
             value,
-        } => {
-            with_loop(run, *cursor, *depth, |state| {
-                state.last_condition = Some(*value)
-            });
-        }
+        } => a_loop(run, *cursor, *depth)?.last_condition = Some(*value),
         Change::LoopDelayed {
             cursor,
             depth,
             due_at,
-        } => {
-            with_loop(run, *cursor, *depth, |state| {
-                state.next_due_at = Some(*due_at)
-            });
-        }
+        } => a_loop(run, *cursor, *depth)?.next_due_at = Some(*due_at),
         Change::PageSeen {
             cursor,
             depth,
             iteration,
             page,
         } => {
-            with_loop(run, *cursor, *depth, |state| {
-                state.pages.insert(*page, *iteration);
-            });
+            let pages = &mut a_loop(run, *cursor, *depth)?.pages;
+            pages.insert(*page, *iteration);
         }
         Change::LoopEnded { cursor, depth, end } => {
-            with_loop(run, *cursor, *depth, |state| state.ended = Some(*end));
+            a_loop(run, *cursor, *depth)?.ended = Some(*end);
         }
         Change::BudgetGranted {
             cursor,
@@ -232,11 +219,10 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             max_iterations,
             deadline,
         } => {
-            with_loop(run, *cursor, *depth, |state| {
-                state.max_iterations = *max_iterations;
-                state.deadline = deadline.map(|(at, _)| at).or(state.deadline);
-                state.deadline_timer = deadline.map(|(_, timer)| timer).or(state.deadline_timer);
-            });
+            let state = a_loop(run, *cursor, *depth)?;
+            state.max_iterations = *max_iterations;
+            state.deadline = deadline.map(|(at, _)| at).or(state.deadline);
+            state.deadline_timer = deadline.map(|(_, timer)| timer).or(state.deadline_timer);
         }
         Change::AttemptFailed {
             cursor,
@@ -245,16 +231,14 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             at,
             due_at,
         } => {
-            with_try(run, *cursor, *depth, |state| {
-                state.last_fault = Some((fault.clone(), *at));
-                state.next_due_at = Some(*due_at);
-            });
+            let state = a_try(run, *cursor, *depth)?;
+            state.last_fault = Some((fault.clone(), *at));
+            state.next_due_at = Some(*due_at);
         }
         Change::AttemptBegan { cursor, depth } => {
-            with_try(run, *cursor, *depth, |state| {
-                state.attempt += 1;
-                state.next_due_at = None;
-            });
+            let state = a_try(run, *cursor, *depth)?;
+            state.attempt += 1;
+            state.next_due_at = None;
         }
         Change::BranchStarted {
             cursor,
@@ -262,29 +246,22 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             index,
             branch,
         } => {
-            with_fork(run, *cursor, *depth, |fork| {
-                if let Some(state) = fork.branches.get_mut(*index as usize) {
-                    *state = BranchState::Running(*branch);
-                }
-                fork.started = fork.started.max(index.saturating_add(1));
-                fork.running = fork.running.saturating_add(1);
-            });
+            let fork = a_fork(run, *cursor, *depth)?;
+            *a_branch(fork, *index)? = BranchState::Running(*branch);
+            fork.started = fork.started.max(index.saturating_add(1));
+            fork.running = fork.running.saturating_add(1);
         }
         Change::BranchEnded {
             cursor,
             depth,
             index,
             outcome,
-        } => {
-            branch_ended(run, *cursor, *depth, *index, outcome);
-        }
-        Change::ForkClosed { cursor, depth } => {
-            with_fork(run, *cursor, *depth, |fork| fork.closed = true);
-        }
+        } => branch_ended(run, *cursor, *depth, *index, outcome.clone())?,
+        Change::ForkClosed { cursor, depth } => a_fork(run, *cursor, *depth)?.closed = true,
         Change::ForEachRecorded {
-            cursor,
+            cursor: id,
             depth,
-            home,
+            owner,
             action,
             body,
             status,
@@ -292,38 +269,29 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             output,
             at,
         } => {
-            let mut records = Vec::new();
-            let mut started_at = *at;
-            if let Some(frame) = frame(run, *cursor, *depth) {
-                started_at = frame.entered_at;
-                if let FrameKind::Fork(fork) = &mut frame.kind {
-                    records = std::mem::take(&mut fork.branches)
-                        .into_iter()
-                        .filter_map(|branch| match branch {
-                            BranchState::Ended(outcome) => Some((outcome.status, outcome.records)),
-                            BranchState::Pending | BranchState::Running(_) => None,
-                        })
-                        .collect();
-                }
-            }
+            let branches = std::mem::take(&mut a_fork(run, *id, *depth)?.branches);
+            let ended = branches.into_iter().filter_map(|branch| match branch {
+                BranchState::Ended(outcome) => Some((outcome.status, outcome.records)),
+                BranchState::Pending | BranchState::Running(_) => None,
+            });
             let record = ActionRecord {
                 status: *status,
                 inputs: Value::Null,
                 output: match output {
                     Some(value) => Output::Value(value.clone()),
                     None => Output::Iterations {
-                        records,
+                        records: ended.collect(),
                         body: body.clone(),
                     },
                 },
                 error: error.clone(),
-                started_at,
+                started_at: frame(run, *id, *depth)?.entered_at,
                 ended_at: *at,
                 attempts: 1,
             };
-            keep(run, *home, *action, record);
+            cursor(run, *owner)?.records.insert(*action, record);
         }
-        Change::TakenUp(state) => {
+        Change::Restored(state) => {
             let own = (run.id.clone(), run.program);
             *run = RunState::clone(state);
             (run.id, run.program) = own;
@@ -331,9 +299,9 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
         Change::Responded(value) => run.response = Some(value.clone()),
         Change::SignalKept(name, payload) => run.signals.push((name.clone(), payload.clone())),
         Change::SignalTaken(name) => {
-            if let Some(at) = run.signals.iter().position(|(kept, _)| kept == name) {
-                run.signals.remove(at);
-            }
+            let at = run.signals.iter().position(|(kept, _)| kept == name);
+            run.signals
+                .remove(at.ok_or_else(|| Bug::new(format!("no signal {name} is kept")))?);
         }
         Change::Paused { at, reason } => run.paused = Some((*at, reason.clone())),
         Change::Resumed { shift_ms } => resumed(run, *shift_ms),
@@ -352,6 +320,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) {
             run.signals.clear();
         }
     }
+    Ok(())
 }
 
 /// No id is ever given twice, so a completion of a forgotten one finds nothing.
@@ -359,140 +328,135 @@ fn used(run: &mut RunState, id: u64) {
     run.next_id = run.next_id.max(id.saturating_add(1));
 }
 
-fn members(variables: &mut Value) -> Option<&mut Object> {
+fn not_there(what: &str, id: u64) -> Bug {
+    Bug::new(format!("the run has no {what} {id}, which a change names"))
+}
+
+// ── variables ───────────────────────────────────────────────────────────────────────────────────
+
+fn members(variables: &mut Value) -> Sure<&mut Object> {
     match variables {
-        Value::Object(map) => Some(Arc::make_mut(map)),
+        Value::Object(map) => Ok(Arc::make_mut(map)),
+        _ => Err(Bug::new("the variables are no object")),
+    }
+}
+
+fn set(variables: &mut Value, name: &Name, value: &Value) -> Sure {
+    members(variables)?.insert(name.clone(), value.clone());
+    Ok(())
+}
+
+fn remove(variables: &mut Value, name: &Name) -> Sure {
+    let gone = members(variables)?.shift_remove(name);
+    gone.map(drop).ok_or_else(|| no_variable(name, "to remove"))
+}
+
+fn append_element(variables: &mut Value, name: &Name, value: &Value) -> Sure {
+    match members(variables)?.get_mut(name) {
+        Some(Value::Array(items)) => Arc::make_mut(items).push(value.clone()),
+        _ => return Err(no_variable(name, "that is an array")),
+    }
+    Ok(())
+}
+
+fn append_text(variables: &mut Value, name: &Name, more: &str) -> Sure {
+    match members(variables)?.get_mut(name) {
+        Some(Value::String(text)) => Arc::make_mut(text).push_str(more),
+        _ => return Err(no_variable(name, "that is text")),
+    }
+    Ok(())
+}
+
+fn no_variable(name: &Name, what: &str) -> Bug {
+    Bug::new(format!("there is no variable {name} {what}"))
+}
+
+fn last_of(array: Option<&Value>) -> Value {
+    let last = array.and_then(|array| array.as_array()?.last());
+    last.cloned().unwrap_or_default()
+}
+
+// ── cursors and frames ──────────────────────────────────────────────────────────────────────────
+
+fn cursor(run: &mut RunState, id: CursorId) -> Sure<&mut Cursor> {
+    let found = run.cursors.get_mut(&id);
+    found.ok_or_else(|| not_there("cursor", id.0))
+}
+
+fn drop_cursor(run: &mut RunState, id: CursorId) -> Sure<Cursor> {
+    run.ready.remove(&id);
+    let gone = run.cursors.remove(&id);
+    gone.ok_or_else(|| not_there("cursor", id.0))
+}
+
+fn frame(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut Frame> {
+    let found = cursor(run, id)?.frames.get_mut(depth as usize);
+    found.ok_or_else(|| not_there("frame", depth.into()))
+}
+
+fn a_loop(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut LoopState> {
+    match &mut frame(run, id, depth)?.kind {
+        FrameKind::Loop(state) => Ok(state),
+        _ => Err(not_there("loop", depth.into())),
+    }
+}
+
+fn a_try(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut TryState> {
+    match &mut frame(run, id, depth)?.kind {
+        FrameKind::Try(state) => Ok(state),
+        _ => Err(not_there("try", depth.into())),
+    }
+}
+
+fn a_fork(run: &mut RunState, id: CursorId, depth: u32) -> Sure<&mut ForkState> {
+    match &mut frame(run, id, depth)?.kind {
+        FrameKind::Fork(state) => Ok(state),
+        _ => Err(not_there("fork", depth.into())),
+    }
+}
+
+fn a_branch(fork: &mut ForkState, index: u32) -> Sure<&mut BranchState> {
+    let found = fork.branches.get_mut(index as usize);
+    found.ok_or_else(|| not_there("branch", index.into()))
+}
+
+fn visited(run: &mut RunState, id: CursorId, node: StateId) -> Sure {
+    let mut frames = cursor(run, id)?.frames.iter_mut().rev();
+    let graph = frames.find_map(|frame| match &mut frame.kind {
+        FrameKind::Graph(graph) => Some(graph),
         _ => None,
-    }
-}
-
-fn set(variables: &mut Value, name: &Name, value: &Value) {
-    if let Some(map) = members(variables) {
-        map.insert(name.clone(), value.clone());
-    }
-}
-
-fn remove(variables: &mut Value, name: &Name) {
-    if let Some(map) = members(variables) {
-        map.shift_remove(name);
-    }
-}
-
-fn append_element(variables: &mut Value, name: &Name, value: &Value) {
-    if let Some(Value::Array(items)) = members(variables).and_then(|map| map.get_mut(name)) {
-        Arc::make_mut(items).push(value.clone());
-    }
-}
-
-fn append_text(variables: &mut Value, name: &Name, more: &str) {
-    if let Some(Value::String(text)) = members(variables).and_then(|map| map.get_mut(name)) {
-        Arc::make_mut(text).push_str(more);
-    }
-}
-
-fn keep(run: &mut RunState, home: CursorId, action: ActionId, record: ActionRecord) {
-    if let Some(cursor) = run.cursors.get_mut(&home) {
-        cursor.records.insert(action, record);
-    }
-}
-
-fn frame(run: &mut RunState, cursor: CursorId, depth: u32) -> Option<&mut super::state::Frame> {
-    run.cursors.get_mut(&cursor)?.frames.get_mut(depth as usize)
-}
-
-fn with_loop(run: &mut RunState, cursor: CursorId, depth: u32, f: impl FnOnce(&mut LoopState)) {
-    if let Some(FrameKind::Loop(state)) = frame(run, cursor, depth).map(|frame| &mut frame.kind) {
-        f(state);
-    }
-}
-
-fn with_try(run: &mut RunState, cursor: CursorId, depth: u32, f: impl FnOnce(&mut TryState)) {
-    if let Some(FrameKind::Try(state)) = frame(run, cursor, depth).map(|frame| &mut frame.kind) {
-        f(state);
-    }
-}
-
-fn with_fork(run: &mut RunState, cursor: CursorId, depth: u32, f: impl FnOnce(&mut ForkState)) {
-    if let Some(FrameKind::Fork(state)) = frame(run, cursor, depth).map(|frame| &mut frame.kind) {
-        f(state);
-    }
-}
-
-fn visited(run: &mut RunState, cursor: CursorId, node: StateId) {
-    let Some(cursor) = run.cursors.get_mut(&cursor) else {
-        return;
-    };
-    let graphs = cursor
-        .frames
-        .iter_mut()
-        .rev()
-        .find_map(|frame| match &mut frame.kind {
-            FrameKind::Graph {
-                steps,
-                visit,
-                visits,
-            } => Some((steps, visit, visits)),
-            _ => None,
-        });
-    if let Some((steps, visit, visits)) = graphs {
-        *steps = steps.saturating_add(1);
-        let of_node = visits.entry(node).or_default();
-        *of_node = of_node.saturating_add(1);
-        *visit = *of_node;
-    }
-}
-
-fn iteration_began(
-    run: &mut RunState,
-    cursor: CursorId,
-    depth: u32,
-    inner: (u32, u32),
-    at: Timestamp,
-) {
-    let home = run.home(cursor);
-    let last = match run.cursors.get_mut(&home) {
-        Some(Cursor { records, .. }) => take_range(records, inner),
-        None => Records::new(),
-    };
-    with_loop(run, cursor, depth, |state| {
-        state.last = last;
-        state.iteration_started_at = Some(at);
-        state.next_due_at = None;
     });
+    let graph = graph.ok_or_else(|| not_there("graph for cursor", id.0))?;
+    graph.steps = graph.steps.saturating_add(1);
+    let of_node = graph.visits.entry(node).or_default();
+    *of_node = of_node.saturating_add(1);
+    graph.visit = *of_node;
+    Ok(())
 }
 
-fn iteration_cut(run: &mut RunState, cursor: CursorId, depth: u32, inner: (u32, u32)) {
-    let mut last = Records::new();
-    with_loop(run, cursor, depth, |state| {
-        last = std::mem::take(&mut state.last);
-        state.iteration_started_at = None;
-    });
-    let home = run.home(cursor);
-    if let Some(Cursor { records, .. }) = run.cursors.get_mut(&home) {
-        take_range(records, inner);
-        records.append(&mut last);
-    }
-}
-
-fn kept(state: &mut LoopState, name: &Name, value: &Value, append: bool) {
+fn keep_value(state: &mut LoopState, name: &Name, value: &Value, append: bool) -> Sure {
     let Value::Object(map) = &mut state.kept else {
-        return;
+        return Err(Bug::new(format!("loop {} keeps nothing", state.path)));
     };
     let map = Arc::make_mut(map);
     match map.get_mut(name) {
         Some(Value::Array(items)) if append => Arc::make_mut(items).push(value.clone()),
-        _ if append => {
-            map.insert(name.clone(), Value::array(vec![value.clone()]));
-        }
         _ => {
-            map.insert(name.clone(), value.clone());
+            let value = value.clone();
+            let first = if append {
+                Value::array(vec![value])
+            } else {
+                value
+            };
+            map.insert(name.clone(), first);
         }
     }
+    Ok(())
 }
 
 /// Takes the records of the actions from `inner.0` up to, but without, `inner.1`.
 fn take_range(records: &mut Records, inner: (u32, u32)) -> Records {
-    let mut taken: BTreeMap<_, _> = records.split_off(&ActionId(inner.0));
+    let mut taken = records.split_off(&ActionId(inner.0));
     let mut rest = taken.split_off(&ActionId(inner.1));
     records.append(&mut rest);
     taken
@@ -500,48 +464,32 @@ fn take_range(records: &mut Records, inner: (u32, u32)) -> Records {
 
 fn branch_ended(
     run: &mut RunState,
-    cursor: CursorId,
+    id: CursorId,
     depth: u32,
     index: u32,
-    outcome: &super::state::BranchOutcome,
-) {
-    let running = match frame(run, cursor, depth).map(|frame| &frame.kind) {
-        Some(FrameKind::Fork(fork)) => match fork.branches.get(index as usize) {
-            Some(BranchState::Running(branch)) => Some(*branch),
-            _ => None,
-        },
-        _ => None,
-    };
-    let mut outcome = outcome.clone();
-    let ran = u32::from(running.is_some());
-    if let Some(branch) = running {
-        run.ready.remove(&branch);
-    }
-    if let Some(gone) = running.and_then(|branch| run.cursors.remove(&branch))
-        && gone.owns_records
-    {
-        outcome.records = gone.records;
-    }
-    with_fork(run, cursor, depth, |fork| {
-        if let Some(state) = fork.branches.get_mut(index as usize) {
-            *state = BranchState::Ended(outcome);
+    mut outcome: BranchOutcome,
+) -> Sure {
+    if let BranchState::Running(branch) = *a_branch(a_fork(run, id, depth)?, index)? {
+        let gone = drop_cursor(run, branch)?;
+        if gone.owns_records {
+            outcome.records = gone.records;
         }
-        fork.running = fork.running.saturating_sub(ran);
-    });
+        let fork = a_fork(run, id, depth)?;
+        fork.running = fork.running.saturating_sub(1);
+    }
+    *a_branch(a_fork(run, id, depth)?, index)? = BranchState::Ended(outcome);
+    Ok(())
 }
 
-/// A paused run's clock stands still: every due time and deadline moves (spec: loom.md).
+/// A paused run's clock stands still: every due time and deadline moves (docs/loops.md).
 fn resumed(run: &mut RunState, shift_ms: i64) {
     run.paused = None;
     let moved = |at: Timestamp| Timestamp(at.0.saturating_add(shift_ms));
     for timer in run.timers.values_mut() {
         timer.due_at = moved(timer.due_at);
     }
-    for frame in run
-        .cursors
-        .values_mut()
-        .flat_map(|cursor| cursor.frames.iter_mut())
-    {
+    let cursors = run.cursors.values_mut();
+    for frame in cursors.flat_map(|cursor| cursor.frames.iter_mut()) {
         match &mut frame.kind {
             FrameKind::Loop(state) => {
                 state.deadline = state.deadline.map(moved);
@@ -549,17 +497,12 @@ fn resumed(run: &mut RunState, shift_ms: i64) {
             }
             FrameKind::Try(state) => state.next_due_at = state.next_due_at.map(moved),
             FrameKind::Plain
-            | FrameKind::Graph { .. }
-            | FrameKind::Deadline { .. }
+            | FrameKind::Graph(_)
+            | FrameKind::Deadline(_)
             | FrameKind::Fork(_)
-            | FrameKind::Branch { .. }
-            | FrameKind::Apart { .. }
+            | FrameKind::Branch(_)
+            | FrameKind::Isolated(_)
             | FrameKind::Root { .. } => {}
         }
     }
-}
-
-fn last_of(array: Option<&Value>) -> Value {
-    let last = array.and_then(|array| array.as_array()?.last());
-    last.cloned().unwrap_or_default()
 }

@@ -44,7 +44,7 @@ pub enum Change {
     /// An action ended without an effect.
     Recorded {
         /// Where its record lies.
-        home: CursorId,
+        owner: CursorId,
         /// The action.
         action: ActionId,
         /// How it ended.
@@ -67,7 +67,7 @@ pub enum Change {
         /// Which.
         id: EffectId,
         /// Where its record lies.
-        home: CursorId,
+        owner: CursorId,
         /// How it ended.
         status: Status,
         /// What it gave.
@@ -212,7 +212,7 @@ pub enum Change {
         /// The frame's index.
         depth: u32,
         /// Where its record lies.
-        home: CursorId,
+        owner: CursorId,
         /// The action.
         action: ActionId,
         /// The actions of its body.
@@ -262,10 +262,10 @@ pub enum Change {
     /// A variable that a branch has to itself changed.
     OwnVariable(CursorId, VariableChange),
     /// The run began where another one had come to: as this state, under its own id.
-    TakenUp(Box<RunState>),
-    /// The iteration of the loop at this depth of this cursor was cut: it counts for nothing, and
+    Restored(Box<RunState>),
+    /// The iteration of the loop at this depth of this cursor was cancelled: it counts for nothing, and
     /// the records are those of the iteration before.
-    IterationCut {
+    IterationCancelled {
         /// The cursor.
         cursor: CursorId,
         /// The frame's index.
@@ -289,10 +289,10 @@ pub enum VariableChange {
 }
 
 impl VariableChange {
-    /// The change of a run, of those variables that `apart` has to itself, or of the run's own.
+    /// The change of a run, of those variables that the branch `isolated` has to itself, or of the run's own.
     #[must_use]
-    pub fn of(self, apart: Option<CursorId>) -> Change {
-        match (apart, self) {
+    pub fn of(self, isolated: Option<CursorId>) -> Change {
+        match (isolated, self) {
             (Some(branch), change) => Change::OwnVariable(branch, change),
             (None, Self::Set(name, value)) => Change::VariableSet(name, value),
             (None, Self::ElementAppended(name, value)) => Change::ElementAppended(name, value),

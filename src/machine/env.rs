@@ -1,13 +1,13 @@
 //! What an expression sees of a run, from where one cursor stands.
 
-use super::place::Around;
+use super::path::Enclosing;
 use super::record::{Reading, Records};
 use super::state::{CursorId, FrameKind, LoopState, RunState};
 use crate::expression::{
     ActionView, Condition, Env, EvalError, Lookup, Mode, Object, Template, Value,
     environment_secret, secret_mark,
 };
-use crate::model::{Dialect, Name, Status};
+use crate::model::{Name, Status};
 use crate::program::{Program, Scope};
 use crate::time::Timestamp;
 use chrono::{DateTime, Utc};
@@ -27,7 +27,7 @@ pub fn environment<'a>(
         run,
         cursor,
         now,
-        forgiving: true,
+        missing_as_null: true,
         bound: None,
         random: None,
         secrets: Secrets::Refused,
@@ -41,7 +41,7 @@ pub(super) struct View<'a> {
     pub cursor: CursorId,
     pub now: Timestamp,
     /// In a loop's condition, an action that has not run yet reads as null.
-    pub forgiving: bool,
+    pub missing_as_null: bool,
     /// One more variable: an effect's `result`.
     pub bound: Option<(&'a str, &'a Value)>,
     /// The transition's generator, seeded when it is first drawn from; none for those who only
@@ -62,8 +62,7 @@ pub(super) enum Secrets {
     Blank,
 }
 
-/// The variables that every loop gives to its inside (seed: loom-loops.md, "Loop Context
-/// Variables").
+/// The variables that every loop gives to its inside (docs/loops.md).
 #[derive(Clone, Copy)]
 enum LoopVariable {
     Index,
@@ -130,26 +129,26 @@ impl<'a> View<'a> {
             .iter()
             .find(|(suffix, _)| lower.ends_with(suffix))?;
         let prefix = name.get(..name.len() - suffix.len())?;
-        let around = match prefix.strip_suffix('_') {
-            None if prefix.is_empty() => self.around().next()?,
+        let enclosing = match prefix.strip_suffix('_') {
+            None if prefix.is_empty() => self.enclosing().next()?,
             None => return None,
             Some(loop_name) => self.named(loop_name)?,
         };
-        Some(self.loop_value(&around, *which))
+        Some(self.loop_value(&enclosing, *which))
     }
 
-    fn loop_value(&self, around: &Around<'a>, which: LoopVariable) -> Value {
-        match (around, which) {
-            (_, LoopVariable::Index) => Value::Int(around.index()),
-            (_, LoopVariable::Count) => Value::Int(around.index().saturating_add(1)),
-            (Around::Loop(scope, cursor, state), LoopVariable::Result) => {
+    fn loop_value(&self, enclosing: &Enclosing<'a>, which: LoopVariable) -> Value {
+        match (enclosing, which) {
+            (_, LoopVariable::Index) => Value::Int(enclosing.index()),
+            (_, LoopVariable::Count) => Value::Int(enclosing.index().saturating_add(1)),
+            (Enclosing::Loop(scope, cursor, state), LoopVariable::Result) => {
                 self.last_result(scope, *cursor, state)
             }
-            (Around::Item { .. }, LoopVariable::Result) => Value::Null,
-            (Around::Loop(_, _, state), LoopVariable::StartTime) => {
+            (Enclosing::Item { .. }, LoopVariable::Result) => Value::Null,
+            (Enclosing::Loop(_, _, state), LoopVariable::StartTime) => {
                 Value::text(state.started_at.to_string())
             }
-            (Around::Item { entered_at, .. }, LoopVariable::StartTime) => {
+            (Enclosing::Item { entered_at, .. }, LoopVariable::StartTime) => {
                 Value::text(entered_at.to_string())
             }
         }
@@ -170,18 +169,18 @@ impl<'a> View<'a> {
         if state.iteration_started_at.is_some() {
             return Some(&state.last);
         }
-        let home = self.run.cursors.get(&self.run.home(cursor))?;
-        Some(&home.records)
+        let owner = self.run.cursors.get(&self.run.record_owner(cursor))?;
+        Some(&owner.records)
     }
 
-    fn loop_object(&self, around: &Around<'a>) -> Value {
-        let of = |which| self.loop_value(around, which);
+    fn loop_object(&self, enclosing: &Enclosing<'a>) -> Value {
+        let of = |which| self.loop_value(enclosing, which);
         let mut map = Object::new();
         map.insert(Name::from("index"), of(LoopVariable::Index));
         map.insert(Name::from("count"), of(LoopVariable::Count));
         map.insert(Name::from("result"), of(LoopVariable::Result));
         map.insert(Name::from("started_at"), of(LoopVariable::StartTime));
-        if let Around::Item { item, .. } = around {
+        if let Enclosing::Item { item, .. } = enclosing {
             map.insert(Name::from("item"), (*item).clone());
         }
         Value::object(map)
@@ -190,7 +189,7 @@ impl<'a> View<'a> {
 
 impl Env for View<'_> {
     fn mode(&self) -> Mode {
-        self.program.dialect.mode()
+        self.program.rules.mode
     }
 
     fn variable(&self, name: &str) -> Option<Value> {
@@ -204,10 +203,8 @@ impl Env for View<'_> {
             return Some(value.clone());
         }
         self.loop_variable(name).or_else(|| {
-            if self.program.dialect == Dialect::Tea {
-                return None;
-            }
-            let same = map.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+            let mut all = map.iter().filter(|_| !self.program.rules.case_sensitive);
+            let same = all.find(|(key, _)| key.eq_ignore_ascii_case(name));
             same.map(|(_, value)| value.clone())
         })
     }
@@ -258,23 +255,23 @@ impl Env for View<'_> {
     }
 
     fn item(&self, of: Option<&str>) -> Option<Value> {
-        self.around().find_map(|around| match around {
-            Around::Item { fork, item, .. } => {
+        self.enclosing().find_map(|one| match one {
+            Enclosing::Item { fork, item, .. } => {
                 let wanted = of.is_none_or(|name| fork.name.eq_ignore_ascii_case(name));
                 wanted.then(|| item.clone())
             }
-            Around::Loop(..) => None,
+            Enclosing::Loop(..) => None,
         })
     }
 
     fn iteration_index(&self, of: &str) -> Option<i64> {
-        self.named(of).map(|around| around.index())
+        self.named(of).map(|one| one.index())
     }
 
     fn previous(&self, action: &str, of: Option<&str>) -> Option<Value> {
         let action = self.program.find_action(action)?;
-        self.around().find_map(|around| match around {
-            Around::Loop(scope, cursor, state)
+        self.enclosing().find_map(|one| match one {
+            Enclosing::Loop(scope, cursor, state)
                 if of.is_none_or(|name| scope.name.eq_ignore_ascii_case(name)) =>
             {
                 let records = self.last_records(cursor, state)?;
@@ -282,7 +279,7 @@ impl Env for View<'_> {
                 let ran = record.status == Status::Succeeded;
                 ran.then(|| self.reading(cursor, records).output(&record.output))
             }
-            Around::Loop(..) | Around::Item { .. } => None,
+            Enclosing::Loop(..) | Enclosing::Item { .. } => None,
         })
     }
 
@@ -347,15 +344,14 @@ impl Env for View<'_> {
             "state" | "variables" => Some(self.variables().clone()),
             "inputs" => Some(self.run.input.clone()),
             // No variable stands before the environment.
-            "env" if self.program.dialect != Dialect::Canvas => None,
+            "env" if !self.program.rules.env_variable => None,
             "item" => self.item(None),
             "workflow" => Some(self.workflow()),
-            "loop" => self.around().next().map(|around| self.loop_object(&around)),
-            "loops" => {
-                Some(Value::from_pairs(self.around().map(|around| {
-                    (Name::from(around.name()), self.loop_object(&around))
-                })))
-            }
+            "loop" => self.enclosing().next().map(|one| self.loop_object(&one)),
+            "loops" => Some(Value::from_pairs(
+                self.enclosing()
+                    .map(|one| (Name::from(one.name()), self.loop_object(&one))),
+            )),
             _ => self.variables().get(name).cloned(),
         }
     }
@@ -382,7 +378,7 @@ impl Env for View<'_> {
     }
 
     fn absent_is_none(&self, root: &str) -> bool {
-        root == "state" || self.program.dialect == Dialect::Tea
+        root == "state" || self.program.rules.missing_is_null
     }
 
     fn env_var(&self, name: &str) -> Option<String> {
@@ -414,7 +410,7 @@ impl Env for View<'_> {
     }
 
     fn missing_as_null(&self) -> bool {
-        self.forgiving
+        self.missing_as_null
     }
 
     fn now(&self) -> DateTime<Utc> {

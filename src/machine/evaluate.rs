@@ -2,13 +2,14 @@
 //! is a fault of the run.
 
 use super::advance::Stepper;
+use super::bug::Sure;
 use super::env::{Secrets, View};
 use super::state::{CursorId, RunError};
 use crate::expression::{
     Condition, EvalError, MAX_COMPUTED_DEPTH, Marked, Object, SECURE_MASK, Template, Value,
     replace_secret_marks,
 };
-use crate::model::{Dialect, Fault, fault_kind};
+use crate::model::{Fault, fault_kind};
 use crate::program::{ActionId, Call, Sleep};
 use crate::time::{DurationError, Timestamp, parse_duration};
 use chrono::DateTime;
@@ -26,7 +27,7 @@ impl Stepper<'_> {
             run: self.run,
             cursor,
             now: self.now,
-            forgiving: false,
+            missing_as_null: false,
             bound: None,
             random: Some(&self.random),
             secrets: Secrets::Refused,
@@ -73,17 +74,22 @@ impl Stepper<'_> {
     }
 
     /// As [`Stepper::eval`], but an action of the loop's body that has not run reads as null.
-    pub fn eval_forgiving(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {
+    pub fn eval_missing_as_null(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {
         let view = View {
-            forgiving: true,
+            missing_as_null: true,
             ..self.view(cursor)
         };
         computed(view.value(template))
     }
 
-    pub fn holds(&self, cursor: CursorId, condition: &Condition, forgiving: bool) -> Faulty<bool> {
+    pub fn holds(
+        &self,
+        cursor: CursorId,
+        condition: &Condition,
+        missing_as_null: bool,
+    ) -> Faulty<bool> {
         let view = View {
-            forgiving,
+            missing_as_null,
             ..self.view(cursor)
         };
         view.holds(condition)
@@ -99,7 +105,7 @@ impl Stepper<'_> {
         what: &str,
     ) -> Faulty<Duration> {
         let value = self.eval(cursor, template)?;
-        let bare = matches!(self.program.dialect, Dialect::Tea | Dialect::Canvas);
+        let bare = self.program.rules.bare_seconds;
         duration(&value.revealed(), bare).map_err(|why| {
             let message = format!("{what} {why}; it is {}", value.to_json());
             Fault::new(fault_kind::EXPRESSION, message)
@@ -140,7 +146,7 @@ impl Stepper<'_> {
         };
         match value {
             Value::Int(_) | Value::Float(_) | Value::Decimal(_) | Value::Bool(_)
-                if self.program.dialect != Dialect::Azure =>
+                if self.program.rules.cases_are_text =>
             {
                 value.to_json() == key
             }
@@ -149,14 +155,14 @@ impl Stepper<'_> {
     }
 
     /// A fault with the place where it happened.
-    pub fn located(&self, cursor: CursorId, fault: Fault) -> RunError {
-        let state = self.state_of(cursor);
-        RunError {
+    pub fn located(&self, cursor: CursorId, fault: Fault) -> Sure<RunError> {
+        let state = self.state_of(cursor)?;
+        Ok(RunError {
             fault,
-            action: state.map(|state| state.name.clone()),
+            action: Some(state.name.clone()),
             iteration: self.view(cursor).innermost_iteration(),
-            place: state.map(|state| (state.span.file, state.span.line)),
-        }
+            place: Some((state.span.file, state.span.line)),
+        })
     }
 
     /// A fault that an action itself made, as a whole: its loop reached a limit, its time is up.

@@ -20,7 +20,7 @@ pub enum Event {
         environment: Value,
     },
     /// The run was started where another one had come to: see [`super::rewind()`].
-    TakenUp(Box<RunState>),
+    Restored(Box<RunState>),
     /// An executor is done.
     EffectCompleted {
         /// Which effect.
@@ -47,7 +47,7 @@ pub enum Event {
     /// Someone asked for the end.
     CancelRequested,
     /// The run's state is larger than it may be: it cannot go on.
-    Outgrown {
+    StateTooLarge {
         /// How large it is, as it is stored.
         bytes: u64,
         /// How large it may be.
@@ -90,11 +90,19 @@ pub enum Effect {
     Continue,
 }
 
-/// A store's word that a step is durable. Only a store makes one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    /// The revision that is durable.
-    pub revision: u64,
+/// The word of those who keep steps that one is durable: a store's receipt. Nobody outside of this
+/// crate has a type of its own for it.
+///
+/// ```compile_fail
+/// struct Forged;
+/// impl windlass::internals::machine::Durable for Forged {}
+/// ```
+pub trait Durable: sealed::Sealed {}
+
+/// Who implements it, and what makes a value of such a type, is the store's business alone
+/// (`tests/suite/architecture.rs`).
+pub(crate) mod sealed {
+    pub trait Sealed {}
 }
 
 /// One step of a run: what changed and, once that is durable, what is to be done.
@@ -115,7 +123,7 @@ pub struct Transition {
 impl Transition {
     /// The effects, released by the durability of their step.
     #[must_use]
-    pub fn release(self, _durable: &Receipt) -> Vec<Effect> {
+    pub fn release(self, _durable: &impl Durable) -> Vec<Effect> {
         self.effects
     }
 
@@ -162,13 +170,13 @@ pub struct HistoryEvent {
     pub at: Timestamp,
     /// What.
     #[serde(flatten)]
-    pub what: Happening,
+    pub what: HistoryKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(tag = "event")]
-pub enum Happening {
+pub enum HistoryKind {
     /// The run began.
     RunStarted,
     /// The run ended.

@@ -2,12 +2,13 @@
 //! that survives it, or to the end of its branch; at the root it ends the run.
 
 use super::advance::Stepper;
+use super::bug::{Bug, Done, Sure, fault_of};
 use super::change::{Change, VariableChange};
-use super::event::Happening;
+use super::event::HistoryKind;
 use super::movement::narrow;
 use super::record::Output;
 use super::retry;
-use super::state::{CursorId, FrameKind, RunError, TimerPurpose, Wait};
+use super::state::{CursorId, DeadlineState, FrameKind, RunError, TimerPurpose, TryState, Wait};
 use crate::expression::Value;
 use crate::model::{Fault, Name, Status, fault_kind};
 use crate::program::{Retry, Scope, ScopeKind};
@@ -33,60 +34,75 @@ pub(super) fn status_of(fault: &Fault) -> Status {
 
 impl<'a> Stepper<'a> {
     /// Raises a fault where a cursor stands.
-    pub fn raise_here(&mut self, cursor: CursorId, fault: Fault) {
-        let error = self.located(cursor, fault);
-        self.raise(cursor, error, Raised::Here);
+    pub fn raise_here(&mut self, cursor: CursorId, fault: Fault) -> Sure {
+        let error = self.located(cursor, fault)?;
+        self.raise(cursor, error, Raised::Here)
     }
 
-    pub fn raise(&mut self, cursor: CursorId, error: RunError, raised: Raised) {
+    /// Raises the fault that stopped an operation, if one did.
+    pub fn raise_of(&mut self, cursor: CursorId, done: Done) -> Sure {
+        match fault_of(done)? {
+            Ok(()) => Ok(()),
+            Err(fault) => self.raise_here(cursor, fault),
+        }
+    }
+
+    pub fn raise(&mut self, cursor: CursorId, error: RunError, raised: Raised) -> Sure {
         if self.run.paused.is_some() {
             return self.defer(cursor, error, raised);
         }
         let mut raised = raised;
-        let program = self.program;
-        while let Some((depth, frame)) = self.top(cursor) {
-            let (entered_at, attempts) = (frame.entered_at, attempts(&frame.kind));
-            let Some(scope) = program.scope(frame.scope) else {
-                return;
-            };
+        loop {
+            let (depth, frame) = self.top(cursor)?;
+            let (scope, entered_at) = (self.scope(frame.scope)?, frame.entered_at);
             match &scope.kind {
                 ScopeKind::Root => {
                     let status = status_of(&error.fault);
                     return self.finish(status, Value::Null, Some(error));
                 }
                 ScopeKind::Try { retry, catch } => {
+                    let FrameKind::Try(TryState {
+                        attempt,
+                        max_attempts,
+                        ..
+                    }) = frame.kind
+                    else {
+                        return Err(Bug::new(format!("`{}` has no try", scope.name)));
+                    };
                     if let Some(retry) = retry
-                        && attempts.is_some_and(|(attempt, max)| attempt < max)
+                        && attempt < max_attempts
                         && retry::applies(&retry.on, &error.fault, raised)
                     {
-                        return self.retry(cursor, depth, scope, retry, &error.fault);
+                        return self.retry((cursor, depth), scope, retry, attempt, &error.fault);
                     }
                     if let Some((variable, to)) = catch {
                         if !variable.is_empty() {
                             let value = error_value(&error);
-                            self.vary(cursor, VariableChange::Set(variable.clone(), value));
+                            let change = VariableChange::Set(variable.clone(), value);
+                            self.change_variable(cursor, change)?;
                         }
-                        self.pop(cursor, depth);
+                        self.pop(cursor, depth)?;
                         return self.emit(Change::Moved(cursor, *to));
                     }
                 }
                 ScopeKind::Loop(spec) => {
+                    let this = self.loop_on_top(cursor)?;
                     // An iteration that fails ends: that is a boundary like any other.
-                    let running = self.iteration_runs(cursor, depth);
+                    let running = self.loop_state(this)?.iteration_started_at.is_some();
                     if running && !self.may_cross(cursor, cursor) {
                         return self.defer(cursor, error, Raised::Through);
                     }
                     if running && spec.survives_failure {
-                        return self.iteration_failed(cursor, depth);
+                        return self.iteration_failed(this);
                     }
-                    self.loop_failed(cursor, depth, &error.fault);
+                    self.loop_failed(this, &error.fault)?;
                 }
                 ScopeKind::Branch => return self.branch_failed(cursor, error),
                 ScopeKind::Block => {
                     if let Some(action) = scope.action {
                         let output = Output::Actions(scope.children.clone());
                         let fault = Some(error.fault.without_output());
-                        self.record(cursor, action, Status::Failed, output, fault, entered_at);
+                        self.record(cursor, action, Status::Failed, output, fault, entered_at)?;
                     }
                 }
                 ScopeKind::Graph { .. }
@@ -95,105 +111,80 @@ impl<'a> Stepper<'a> {
                 | ScopeKind::Parallel { .. }
                 | ScopeKind::Dag { .. } => {}
             }
-            self.pop(cursor, depth);
+            self.pop(cursor, depth)?;
             raised = Raised::Through;
         }
     }
 
     /// The cursor raises its fault later: after the pause, or in the next transition.
-    pub fn defer(&mut self, cursor: CursorId, error: RunError, raised: Raised) {
+    pub fn defer(&mut self, cursor: CursorId, error: RunError, raised: Raised) -> Sure {
         let wait = Wait::Faulted {
             error: Box::new(error),
             here: raised == Raised::Here,
         };
-        self.emit(Change::Waits(cursor, wait));
+        self.emit(Change::Waits(cursor, wait))
     }
 
     /// Arms the wait before the next attempt.
     fn retry(
         &mut self,
-        cursor: CursorId,
-        depth: usize,
+        (cursor, depth): (CursorId, usize),
         scope: &'a Scope,
         policy: &Retry,
+        attempt: u32,
         fault: &Fault,
-    ) {
-        let state = self.frame(cursor, depth).map(|frame| &frame.kind);
-        let (attempt, _) = state.and_then(attempts).unwrap_or((1, 1));
+    ) -> Sure {
         let seed = self.view(cursor).seed(&format!("{}/{attempt}", scope.name));
         let delay = retry::delay(&policy.backoff, attempt, fault.retry_after_ms, seed);
         let due_at = self.now.plus(delay);
-        let timer = self.arm(cursor, due_at, TimerPurpose::Retry);
+        let timer = self.arm(cursor, due_at, TimerPurpose::Retry)?;
         self.emit(Change::AttemptFailed {
             cursor,
             depth: narrow(depth),
             fault: fault.without_output(),
             at: self.now,
             due_at,
-        });
-        self.emit(Change::Waits(cursor, Wait::Timer(timer)));
-        self.note(Happening::RetryScheduled {
-            node_name: self
-                .told(scope.action)
-                .unwrap_or_else(|| scope.name.clone()),
+        })?;
+        self.emit(Change::Waits(cursor, Wait::Timer(timer)))?;
+        self.report(HistoryKind::RetryScheduled {
+            node_name: self.reported_or(scope.action, &scope.name),
             attempt,
             next_at: due_at,
             error: fault.message.clone(),
         });
+        Ok(())
     }
 
     /// The wait before an attempt is over.
-    pub fn begin_attempt(&mut self, cursor: CursorId) {
-        let Some((depth, frame)) = self.top(cursor) else {
-            return;
-        };
-        let Some(scope) = self.program.scope(frame.scope) else {
-            return;
-        };
-        let depth = narrow(depth);
-        self.emit(Change::AttemptBegan { cursor, depth });
-        self.emit(Change::Moved(cursor, scope.body));
+    pub fn begin_attempt(&mut self, cursor: CursorId) -> Sure {
+        let (depth, frame) = self.top(cursor)?;
+        let (depth, body) = (narrow(depth), self.scope(frame.scope)?.body);
+        self.emit(Change::AttemptBegan { cursor, depth })?;
+        self.emit(Change::Moved(cursor, body))
     }
 
-    /// A step's own deadline passed: whatever it does is cut.
-    pub fn step_timed_out(&mut self, cursor: CursorId, depth: usize) {
-        let Some(frame) = self.frame(cursor, depth) else {
-            return;
+    /// A step's own deadline passed: whatever it does is cancelled.
+    pub fn step_timed_out(&mut self, cursor: CursorId, depth: usize) -> Sure {
+        let frame = self.run.frame(cursor, depth)?;
+        let (scope, entered_at) = (self.scope(frame.scope)?, frame.entered_at);
+        let FrameKind::Deadline(DeadlineState { after_ms, .. }) = frame.kind else {
+            return Err(Bug::new(format!("`{}` has no deadline", scope.name)));
         };
-        let (id, entered_at) = (frame.scope, frame.entered_at);
-        let after = match &frame.kind {
-            FrameKind::Deadline { after_ms, .. } => Duration::from_millis(*after_ms),
-            _ => return,
-        };
-        let Some(scope) = self.program.scope(id) else {
-            return;
-        };
-        let after = crate::time::format_duration(after);
-        let message = format!(
-            "`{}` was not done within its timeout of {after}",
-            scope.name
-        );
+        let after = crate::time::format_duration(Duration::from_millis(after_ms));
+        let name = &scope.name;
+        let message = format!("`{name}` was not done within its timeout of {after}");
         let fault = Fault::new(fault_kind::TIMEOUT, message).transient();
-        self.cut(cursor, depth + 1, Status::Cancelled);
+        self.cancel(cursor, depth + 1, Status::Cancelled)?;
         if let Some(action) = scope.action {
-            // What was cut has left a record; of a loop it tells how far it came.
-            let home = self.run.cursors.get(&self.run.home(cursor));
-            let cut = home.and_then(|home| home.records.get(&action));
-            let output = cut.map_or(Output::Value(Value::Null), |cut| cut.output.clone());
+            // What was cancelled has left a record; that of a loop has how far it came.
+            let cancelled = self.run.records_of(cursor)?.get(&action);
+            let output = cancelled.map_or(Output::Value(Value::Null), |one| one.output.clone());
             let error = Some(fault.without_output());
-            self.record(cursor, action, Status::TimedOut, output, error, entered_at);
+            self.record(cursor, action, Status::TimedOut, output, error, entered_at)?;
         }
-        self.pop(cursor, depth);
+        self.pop(cursor, depth)?;
         let error = self.located_at(cursor, scope.action, fault);
-        self.raise(cursor, error, Raised::Through);
-    }
-}
-
-/// Which attempt a try is at, and how many it may have.
-fn attempts(kind: &FrameKind) -> Option<(u32, u32)> {
-    match kind {
-        FrameKind::Try(state) => Some((state.attempt, state.max_attempts)),
-        _ => None,
+        self.raise(cursor, error, Raised::Through)
     }
 }
 

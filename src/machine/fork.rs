@@ -1,19 +1,21 @@
-//! Foreach, parallel and DAGs: one frame with branches, each a cursor of its own. A branch may work
-//! on variables of its own: then its fork gets nothing of it but its result.
+//! Foreach, parallel and DAGs: one frame with branches, each a cursor of its own. A branch may be
+//! isolated, with variables of its own: then its fork gets nothing of it but its result.
 //!
-//! A branch that fails never cuts the others: a foreach starts no new ones (unless it survives
+//! A branch that fails never cancels the others: a foreach starts no new ones (unless it survives
 //! failure, as Azure's does), the rest of a DAG is skipped or not as its `runAfter` says, and the
 //! fork fails when all that run have ended.
 
 use super::advance::Stepper;
+use super::bug::{Bug, Done, Sure};
 use super::change::Change;
 use super::evaluate::Faulty;
 use super::event::IterationRow;
 use super::fault::{Raised, status_of};
-use super::movement::narrow;
+use super::movement::{ended, narrow};
 use super::record::{Output, Reading, Records};
 use super::state::{
-    BranchOutcome, BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, RunError, Wait,
+    BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, IsolatedState, ItemState, RunError,
+    Wait,
 };
 use crate::expression::Value;
 use crate::model::{Fault, Name, Status, fault_kind};
@@ -24,23 +26,23 @@ const MAX_ITEMS: usize = 100_000;
 
 /// What a branch has to itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Own {
     /// Nothing: it works on what its fork works on.
-    Shared,
+    Nothing,
     /// An item, and records.
     Item,
     /// Variables, and records.
-    Apart,
+    Variables,
 }
 
 impl<'a> Stepper<'a> {
-    pub fn enter_fork(&mut self, cursor: CursorId, id: ScopeId, scope: &'a Scope) -> Faulty<()> {
+    pub fn enter_fork(&mut self, cursor: CursorId, id: ScopeId, scope: &'a Scope) -> Done {
         let (items, branches) = match &scope.kind {
             ScopeKind::ForEach { items, .. } => {
                 let items = self.eval(cursor, items)?.shared_out();
                 let length = items.as_array().map(Vec::len);
                 let Some(length) = length.filter(|length| *length <= MAX_ITEMS) else {
-                    return Err(bad_items(scope, &items, length));
+                    return Err(bad_items(scope, &items, length).into());
                 };
                 (items, length)
             }
@@ -55,80 +57,64 @@ impl<'a> Stepper<'a> {
             running: 0,
             closed: false,
         };
-        self.push(cursor, id, FrameKind::Fork(fork));
-        self.emit(Change::Waits(cursor, Wait::Branches));
-        self.pump(cursor);
-        Ok(())
+        self.push(cursor, id, FrameKind::Fork(fork))?;
+        self.emit(Change::Waits(cursor, Wait::Branches))?;
+        Ok(self.schedule_branches(cursor)?)
     }
 
     /// Starts what can start; ends the fork when nothing runs and nothing can.
-    fn pump(&mut self, cursor: CursorId) {
-        let program = self.program;
-        let Some((_, frame)) = self.top(cursor) else {
-            return;
-        };
-        let Some(scope) = program.scope(frame.scope) else {
-            return;
-        };
+    fn schedule_branches(&mut self, cursor: CursorId) -> Sure {
+        let scope = self.fork_scope(cursor)?;
         match &scope.kind {
             ScopeKind::ForEach {
                 concurrency,
                 branch,
                 ..
             } => {
-                while let Some(index) = self.next_item(cursor, *concurrency) {
-                    self.spawn(cursor, *branch, index, Kind::Item);
+                while let Some(index) = self.fork(cursor)?.next_item(*concurrency) {
+                    self.spawn(cursor, *branch, index, Own::Item)?;
                 }
             }
-            ScopeKind::Parallel { branches, apart } => {
-                let kind = if *apart { Kind::Apart } else { Kind::Shared };
-                for (index, (_, branch)) in branches.iter().enumerate() {
-                    let index = narrow(index);
-                    if self.branch(cursor, index) == Some(&BranchState::Pending) {
-                        self.spawn(cursor, *branch, index, kind);
+            ScopeKind::Parallel { branches, isolated } => {
+                let own = if *isolated {
+                    Own::Variables
+                } else {
+                    Own::Nothing
+                };
+                for (index, (_, branch)) in (0..).zip(branches) {
+                    if self.fork(cursor)?.is_pending(index) {
+                        self.spawn(cursor, *branch, index, own)?;
                     }
                 }
             }
-            ScopeKind::Dag { nodes } => self.pump_dag(cursor, nodes),
-            _ => return,
+            ScopeKind::Dag { nodes } => self.schedule_dag(cursor, nodes)?,
+            _ => return Err(Bug::new(format!("scope `{}` is no fork", scope.name))),
         }
-        if self.fork(cursor).is_some_and(|fork| fork.running == 0) {
-            self.end_fork(cursor, scope);
+        match self.fork(cursor)?.running {
+            0 => self.end_fork(cursor, scope),
+            _ => Ok(()),
         }
     }
 
-    fn next_item(&self, cursor: CursorId, concurrency: u32) -> Option<u32> {
-        let fork = self.fork(cursor)?;
-        let more = (fork.started as usize) < fork.branches.len();
-        (more && !fork.closed && fork.running < concurrency).then_some(fork.started)
-    }
-
-    fn spawn(&mut self, parent: CursorId, branch: ScopeId, index: u32, kind: Kind) {
-        let Some(scope) = self.program.scope(branch) else {
-            return;
-        };
-        let Some((depth, frame)) = self.top(parent) else {
-            return;
-        };
-        let item = match &frame.kind {
-            FrameKind::Fork(fork) => {
-                let items = fork.items.as_array();
-                items
-                    .and_then(|items| items.get(index as usize))
-                    .cloned()
-                    .unwrap_or_default()
-            }
-            _ => Value::Null,
-        };
+    fn spawn(&mut self, parent: CursorId, branch: ScopeId, index: u32, own: Own) -> Sure {
+        let scope = self.scope(branch)?;
+        let (depth, _) = self.top(parent)?;
         let id = CursorId(self.run.next_id);
-        let owns_records = kind != Kind::Shared;
-        let kind = match kind {
-            Kind::Item | Kind::Shared => FrameKind::Branch { index, item },
+        let kind = match own {
+            Own::Item | Own::Nothing => FrameKind::Branch(ItemState {
+                index,
+                item: self.fork(parent)?.item(index),
+            }),
             // Applied, the variables are a copy.
-            Kind::Apart => FrameKind::Apart {
+            Own::Variables => FrameKind::Isolated(IsolatedState {
                 index,
                 variables: Value::Null,
-            },
+            }),
+        };
+        let frame = Frame {
+            scope: branch,
+            kind,
+            entered_at: self.now,
         };
         self.emit(Change::CursorSpawned(
             id,
@@ -136,123 +122,89 @@ impl<'a> Stepper<'a> {
                 at: scope.body,
                 parent: Some(parent),
                 wait: Wait::Ready,
-                frames: vec![Frame {
-                    scope: branch,
-                    kind,
-                    entered_at: self.now,
-                }],
+                frames: vec![frame],
                 records: Records::new(),
-                owns_records,
+                owns_records: own != Own::Nothing,
             },
-        ));
-        let depth = narrow(depth);
+        ))?;
         self.emit(Change::BranchStarted {
             cursor: parent,
-            depth,
+            depth: narrow(depth),
             index,
             branch: id,
-        });
+        })
     }
 
     /// `Op::Join`: a branch is done.
-    pub fn join(&mut self, cursor: CursorId) {
-        let Some((parent, index)) = self.branch_of(cursor) else {
-            return;
-        };
-        if self.is_foreach(parent) && !self.may_cross(parent, cursor) {
-            return;
+    pub fn join(&mut self, cursor: CursorId) -> Sure {
+        let (parent, index) = self.branch_of(cursor)?;
+        match self.is_foreach(parent)? && !self.may_cross(parent, cursor) {
+            true => Ok(()),
+            false => self.branch_ended(parent, index, Status::Succeeded, None),
         }
-        let outcome = BranchOutcome {
-            status: Status::Succeeded,
-            error: None,
-            records: Records::new(),
-        };
-        self.branch_ended(parent, index, outcome);
     }
 
     /// A fault reached the bottom of a branch.
-    pub fn branch_failed(&mut self, cursor: CursorId, error: RunError) {
-        let Some((parent, index)) = self.branch_of(cursor) else {
-            return;
-        };
-        if self.is_foreach(parent) && !self.may_cross(parent, cursor) {
+    pub fn branch_failed(&mut self, cursor: CursorId, error: RunError) -> Sure {
+        let (parent, index) = self.branch_of(cursor)?;
+        if self.is_foreach(parent)? && !self.may_cross(parent, cursor) {
             return self.defer(cursor, error, Raised::Through);
         }
-        let fork = self.fork_kind(parent);
-        // What waits for an action of a DAG asks how that action ended, not why.
-        let node = match fork {
-            Some(ScopeKind::Dag { nodes }) => nodes.get(index as usize),
-            _ => None,
-        };
-        let status = node.and_then(|node| self.status_of_action(parent, node));
-        let status = status.unwrap_or_else(|| status_of(&error.fault));
-        let closes = matches!(
-            fork,
-            Some(ScopeKind::ForEach {
+        let mut status = status_of(&error.fault);
+        match &self.fork_scope(parent)?.kind {
+            // What waits for an action of a DAG asks how that action ended, not why.
+            ScopeKind::Dag { nodes } => {
+                let records = self.run.records_of(parent)?;
+                let node = nodes.get(index as usize);
+                if let Some(record) = node.and_then(|node| records.get(&node.action)) {
+                    status = record.status;
+                }
+            }
+            ScopeKind::ForEach {
                 survives_failure: false,
                 ..
-            })
-        );
-        if closes && let Some((depth, _)) = self.top(parent) {
-            self.emit(Change::ForkClosed {
-                cursor: parent,
-                depth: narrow(depth),
-            });
+            } => {
+                let (cursor, depth) = (parent, narrow(self.top(parent)?.0));
+                self.emit(Change::ForkClosed { cursor, depth })?;
+            }
+            _ => {}
         }
-        let outcome = BranchOutcome {
-            status,
-            error: Some(error),
-            records: Records::new(),
-        };
-        self.branch_ended(parent, index, outcome);
+        self.branch_ended(parent, index, status, Some(error))
     }
 
-    fn fork_kind(&self, cursor: CursorId) -> Option<&'a ScopeKind> {
-        let program = self.program;
-        let (_, frame) = self.top(cursor)?;
-        program.scope(frame.scope).map(|scope| &scope.kind)
-    }
-
-    fn is_foreach(&self, cursor: CursorId) -> bool {
-        matches!(self.fork_kind(cursor), Some(ScopeKind::ForEach { .. }))
-    }
-
-    fn branch_ended(&mut self, parent: CursorId, index: u32, outcome: BranchOutcome) {
-        let Some((depth, _)) = self.top(parent) else {
-            return;
-        };
-        let depth = narrow(depth);
-        self.map_row(parent, index, outcome.status);
+    fn branch_ended(
+        &mut self,
+        parent: CursorId,
+        index: u32,
+        status: Status,
+        error: Option<RunError>,
+    ) -> Sure {
+        self.iteration_row(parent, index, status)?;
         self.emit(Change::BranchEnded {
             cursor: parent,
-            depth,
+            depth: narrow(self.top(parent)?.0),
             index,
-            outcome,
-        });
-        self.pump(parent);
+            outcome: ended(status, error),
+        })?;
+        self.schedule_branches(parent)
     }
 
-    /// The iterations of a map stay in the history as those of a loop do (spec: canvas.md).
-    fn map_row(&mut self, parent: CursorId, index: u32, status: Status) {
+    /// The iterations of some kinds of foreach have rows, as those of a loop do.
+    fn iteration_row(&mut self, parent: CursorId, index: u32, status: Status) -> Sure {
         let program = self.program;
-        let scope = self.top(parent).map(|(_, frame)| frame.scope);
-        let Some(scope) = scope.and_then(|scope| program.scope(scope)) else {
-            return;
-        };
-        let label = scope.action.and_then(|action| program.action(action));
-        let is_map = label.is_some_and(|action| &*action.label == "map");
-        let Some(BranchState::Running(branch)) = self.branch(parent, index).filter(|_| is_map)
+        let scope = self.fork_scope(parent)?;
+        let action = scope.action.and_then(|action| program.action(action));
+        if action.is_none_or(|action| !program.rules.rows_of.contains(&&*action.label)) {
+            return Ok(());
+        }
+        let Some(BranchState::Running(branch)) = self.fork(parent)?.branches.get(index as usize)
         else {
-            return;
+            return Ok(());
         };
-        let Some(branch) = self.run.cursors.get(branch) else {
-            return;
-        };
+        let started_at = self.run.frame(*branch, 0)?.entered_at;
         let reading = Reading {
-            program,
-            variables: self.run.variables_of(parent),
-            records: &branch.records,
             row: true,
+            ..self.reading(parent, &self.run.cursor(*branch)?.records)
         };
         let row = IterationRow {
             path: self.view(parent).path_of(&scope.name),
@@ -260,79 +212,56 @@ impl<'a> Stepper<'a> {
             condition: None,
             status,
             result: reading.bounded(&scope.children),
-            started_at: branch
-                .frames
-                .first()
-                .map_or(self.now, |frame| frame.entered_at),
+            started_at,
             ended_at: self.now,
         };
         self.out.iterations.push(row);
+        Ok(())
     }
 
     // ── DAGs ────────────────────────────────────────────────────────────────────────────────
 
     /// An action starts when every predecessor ended in one of the listed statuses, and is
-    /// skipped when one did not (spec: loom.md, "Order inside a scope").
-    fn pump_dag(&mut self, cursor: CursorId, nodes: &'a [DagNode]) {
+    /// skipped when one did not (docs/loom.md).
+    fn schedule_dag(&mut self, cursor: CursorId, nodes: &'a [DagNode]) -> Sure {
         let mut moved = true;
         while moved {
             moved = false;
-            for (index, node) in nodes.iter().enumerate() {
-                let place = narrow(index);
-                if self.branch(cursor, place) != Some(&BranchState::Pending) {
+            for (index, node) in (0..).zip(nodes) {
+                let fork = self.fork(cursor)?;
+                if !fork.is_pending(index) {
                     continue;
                 }
                 let verdict = node.after.iter().try_fold(true, |runs, (before, wanted)| {
-                    let ended = self.dag_status(cursor, *before)?;
+                    let ended = fork.ended(*before)?;
                     Some(runs && wanted.contains(&ended))
                 });
                 match verdict {
-                    Some(true) => {
-                        self.spawn(cursor, node.branch, place, Kind::Shared);
-                        moved = true;
-                    }
-                    Some(false) => {
-                        self.skip(cursor, place, node);
-                        moved = true;
-                    }
+                    Some(true) => self.spawn(cursor, node.branch, index, Own::Nothing)?,
+                    Some(false) => self.skip(cursor, index, node)?,
                     // A predecessor has not ended.
-                    None => {}
+                    None => continue,
                 }
+                moved = true;
             }
         }
+        Ok(())
     }
 
-    fn dag_status(&self, cursor: CursorId, index: usize) -> Option<Status> {
-        match self.fork(cursor)?.branches.get(index)? {
-            BranchState::Ended(outcome) => Some(outcome.status),
-            BranchState::Pending | BranchState::Running(_) => None,
-        }
-    }
-
-    fn skip(&mut self, cursor: CursorId, index: u32, node: &DagNode) {
-        let output = Output::Value(Value::Null);
-        self.record(cursor, node.action, Status::Skipped, output, None, self.now);
-        let Some((depth, _)) = self.top(cursor) else {
-            return;
-        };
-        let depth = narrow(depth);
-        let outcome = BranchOutcome {
-            status: Status::Skipped,
-            error: None,
-            records: Records::new(),
-        };
+    fn skip(&mut self, cursor: CursorId, index: u32, node: &DagNode) -> Sure {
+        let (status, output) = (Status::Skipped, Output::Value(Value::Null));
+        self.record(cursor, node.action, status, output, None, self.now)?;
         self.emit(Change::BranchEnded {
             cursor,
-            depth,
+            depth: narrow(self.top(cursor)?.0),
             index,
-            outcome,
-        });
+            outcome: ended(status, None),
+        })
     }
 
     /// The failure of a DAG: that of a last action, or, where that was skipped, of what it waited
     /// for. A failure that another action took care of by its `runAfter` is none.
-    fn dag_failure(&self, cursor: CursorId, nodes: &[DagNode]) -> Option<RunError> {
-        let fork = self.fork(cursor)?;
+    fn dag_failure(&self, fork: &ForkState, nodes: &[DagNode]) -> Option<RunError> {
         let waited_for: Vec<usize> = nodes
             .iter()
             .flat_map(|node| node.after.iter().map(|(index, _)| *index))
@@ -376,18 +305,14 @@ impl<'a> Stepper<'a> {
     /// What to say of a failure that one action took care of, while another that waited for its
     /// success was skipped, so that it counts all the same.
     fn half_handled(&self, fork: &ForkState, nodes: &[DagNode], index: usize) -> Option<String> {
-        let status = |at: usize| match fork.branches.get(at) {
-            Some(BranchState::Ended(outcome)) => Some(outcome.status),
-            _ => None,
-        };
-        let failed = status(index)?;
+        let failed = fork.ended(index)?;
         let named = |takes: bool, ended: Status| {
             let mut nodes = nodes.iter().enumerate();
             let found = nodes.find(|(at, node)| {
                 let mut after = node.after.iter();
                 let wanted = after.find(|(before, _)| *before == index);
                 wanted.is_some_and(|(_, wanted)| wanted.contains(&failed) == takes)
-                    && status(*at) == Some(ended)
+                    && fork.ended(*at) == Some(ended)
             });
             found.map(|(at, _)| at)
         };
@@ -409,39 +334,34 @@ impl<'a> Stepper<'a> {
 
     // ── ends ────────────────────────────────────────────────────────────────────────────────
 
-    fn end_fork(&mut self, cursor: CursorId, scope: &'a Scope) {
+    fn end_fork(&mut self, cursor: CursorId, scope: &'a Scope) -> Sure {
+        let fork = self.fork(cursor)?;
         let error = match &scope.kind {
-            ScopeKind::Dag { nodes } => self.dag_failure(cursor, nodes),
-            _ => self.first_failure(cursor),
+            ScopeKind::Dag { nodes } => self.dag_failure(fork, nodes),
+            _ => fork.first_failure(),
         };
-        self.close_fork(cursor, scope, error);
+        self.close_fork(cursor, scope, error)
     }
 
     /// `break_when` in a foreach: the iterations that ended are its result.
-    pub fn break_fork(&mut self, cursor: CursorId) {
-        let program = self.program;
-        let scope = self.top(cursor).map(|(_, frame)| frame.scope);
-        if let Some(scope) = scope.and_then(|scope| program.scope(scope)) {
-            self.close_fork(cursor, scope, None);
-        }
+    pub fn break_fork(&mut self, cursor: CursorId) -> Sure {
+        let scope = self.fork_scope(cursor)?;
+        self.close_fork(cursor, scope, None)
     }
 
-    fn close_fork(&mut self, cursor: CursorId, scope: &'a Scope, error: Option<RunError>) {
-        let Some((depth, _)) = self.top(cursor) else {
-            return;
-        };
-        let (output, error) = match (error, self.fork_output(cursor, scope)) {
+    fn close_fork(&mut self, cursor: CursorId, scope: &'a Scope, error: Option<RunError>) -> Sure {
+        let (depth, _) = self.top(cursor)?;
+        let (output, error) = match (error, self.fork_output(cursor, scope)?) {
             (Some(error), _) => (None, Some(error)),
             (None, Ok(output)) => (output, None),
             (None, Err(fault)) => (None, Some(self.located_at(cursor, scope.action, fault))),
         };
-        let status = if error.is_some() {
-            Status::Failed
-        } else {
-            Status::Succeeded
+        let status = match error {
+            Some(_) => Status::Failed,
+            None => Status::Succeeded,
         };
-        self.record_fork(cursor, depth, scope, status, output, error.as_ref());
-        self.pop(cursor, depth);
+        self.record_fork(cursor, depth, scope, status, output, error.as_ref())?;
+        self.pop(cursor, depth)?;
         match error {
             None => self.emit(Change::Moved(cursor, scope.exit)),
             Some(error) => self.raise(cursor, error, Raised::Through),
@@ -449,40 +369,35 @@ impl<'a> Stepper<'a> {
     }
 
     /// What the step of a fork makes of its output, when it makes anything of it.
-    fn fork_output(&self, cursor: CursorId, scope: &'a Scope) -> Faulty<Option<Value>> {
-        let template = scope.action.and_then(|action| self.shape_of(action));
-        let own = match (&scope.kind, template) {
+    fn fork_output(&self, cursor: CursorId, scope: &'a Scope) -> Sure<Faulty<Option<Value>>> {
+        let mapping = scope.action.and_then(|action| self.mapping_of(action));
+        let own = match (&scope.kind, mapping) {
             // Its branches took their records with them.
-            (ScopeKind::Parallel { apart: true, .. }, _) => self.results(cursor, scope),
-            (_, None) => return Ok(None),
-            (ScopeKind::ForEach { .. }, Some(_)) => self.results(cursor, scope),
+            (ScopeKind::Parallel { isolated: true, .. }, _) => self.results(cursor, scope)?,
+            (_, None) => return Ok(Ok(None)),
+            (ScopeKind::ForEach { .. }, Some(_)) => self.results(cursor, scope)?,
             (ScopeKind::Parallel { branches, .. }, Some(_)) => {
                 self.read(cursor, &self.branches(branches))
             }
             (_, Some(_)) => Value::Null,
         };
-        match template {
-            Some(template) => self.shape(cursor, template, &own).map(Some),
+        Ok(match mapping {
+            Some(template) => self.map_output(cursor, template, &own).map(Some),
             None => Ok(Some(own)),
-        }
+        })
     }
 
     /// The results of the branches that ended and had records of their own, in order.
-    fn results(&self, cursor: CursorId, scope: &'a Scope) -> Value {
-        let branches = self.fork(cursor).map(|fork| fork.branches.as_slice());
-        let results = branches.unwrap_or_default().iter().filter_map(|branch| {
-            let BranchState::Ended(outcome) = branch else {
-                return None;
-            };
-            let reading = Reading {
-                program: self.program,
-                variables: self.run.variables_of(cursor),
-                records: &outcome.records,
-                row: false,
-            };
-            Some(reading.actions(&scope.children))
+    fn results(&self, cursor: CursorId, scope: &'a Scope) -> Sure<Value> {
+        let branches = self.fork(cursor)?.branches.iter();
+        let results = branches.filter_map(|branch| match branch {
+            BranchState::Ended(outcome) => {
+                let reading = self.reading(cursor, &outcome.records);
+                Some(reading.actions(&scope.children))
+            }
+            BranchState::Pending | BranchState::Running(_) => None,
         });
-        Value::array(results.collect())
+        Ok(Value::array(results.collect()))
     }
 
     /// The record of the fork at this depth; a DAG has none.
@@ -494,39 +409,38 @@ impl<'a> Stepper<'a> {
         status: Status,
         output: Option<Value>,
         error: Option<&RunError>,
-    ) {
-        let Some(action) = scope.action else { return };
-        let Some(frame) = self.frame(cursor, depth) else {
-            return;
+    ) -> Sure {
+        let Some(action) = scope.action else {
+            return Ok(());
         };
-        let entered_at = frame.entered_at;
+        let entered_at = self.run.frame(cursor, depth)?.entered_at;
         let error = error.map(|error| error.fault.without_output());
         match &scope.kind {
             ScopeKind::ForEach { .. } => {
-                let home = self.run.home(cursor);
                 let message = error.as_ref().map(|fault| fault.message.clone());
                 self.emit(Change::ForEachRecorded {
                     cursor,
                     depth: narrow(depth),
-                    home,
+                    owner: self.run.record_owner(cursor),
                     action,
                     body: scope.children.clone(),
                     status,
                     error,
                     output,
                     at: self.now,
-                });
-                self.note_end(action, status, message);
+                })?;
+                self.report_end(action, status, message);
+                Ok(())
             }
-            ScopeKind::Parallel { branches, apart } => {
+            ScopeKind::Parallel { branches, isolated } => {
                 let output = match output {
                     Some(output) => Output::Value(output),
-                    None if *apart => Output::Value(Value::Null),
+                    None if *isolated => Output::Value(Value::Null),
                     None => self.branches(branches),
                 };
-                self.record(cursor, action, status, output, error, entered_at);
+                self.record(cursor, action, status, output, error, entered_at)
             }
-            _ => {}
+            _ => Ok(()),
         }
     }
 
@@ -539,32 +453,54 @@ impl<'a> Stepper<'a> {
         Output::Branches(named.collect())
     }
 
-    fn first_failure(&self, cursor: CursorId) -> Option<RunError> {
-        self.fork(cursor)?
-            .branches
-            .iter()
-            .find_map(|branch| match branch {
-                BranchState::Ended(outcome) => outcome.error.clone(),
-                BranchState::Pending | BranchState::Running(_) => None,
-            })
-    }
-
-    fn status_of_action(&self, cursor: CursorId, node: &DagNode) -> Option<Status> {
-        let home = self.run.cursors.get(&self.run.home(cursor))?;
-        home.records.get(&node.action).map(|record| record.status)
-    }
-
     // ── looking ─────────────────────────────────────────────────────────────────────────────
 
-    fn fork(&self, cursor: CursorId) -> Option<&ForkState> {
+    fn fork(&self, cursor: CursorId) -> Sure<&ForkState> {
         match &self.top(cursor)?.1.kind {
-            FrameKind::Fork(fork) => Some(fork),
-            _ => None,
+            FrameKind::Fork(fork) => Ok(fork),
+            _ => Err(Bug::new(format!("cursor {} is in no fork", cursor.0))),
         }
     }
 
-    fn branch(&self, cursor: CursorId, index: u32) -> Option<&BranchState> {
-        self.fork(cursor)?.branches.get(index as usize)
+    fn fork_scope(&self, cursor: CursorId) -> Sure<&'a Scope> {
+        self.scope(self.top(cursor)?.1.scope)
+    }
+
+    fn is_foreach(&self, cursor: CursorId) -> Sure<bool> {
+        let scope = self.fork_scope(cursor)?;
+        Ok(matches!(scope.kind, ScopeKind::ForEach { .. }))
+    }
+}
+
+impl ForkState {
+    fn is_pending(&self, index: u32) -> bool {
+        self.branches.get(index as usize) == Some(&BranchState::Pending)
+    }
+
+    /// How a branch ended, if it has.
+    fn ended(&self, index: usize) -> Option<Status> {
+        match self.branches.get(index)? {
+            BranchState::Ended(outcome) => Some(outcome.status),
+            BranchState::Pending | BranchState::Running(_) => None,
+        }
+    }
+
+    fn first_failure(&self) -> Option<RunError> {
+        self.branches.iter().find_map(|branch| match branch {
+            BranchState::Ended(outcome) => outcome.error.clone(),
+            BranchState::Pending | BranchState::Running(_) => None,
+        })
+    }
+
+    fn next_item(&self, concurrency: u32) -> Option<u32> {
+        let more = (self.started as usize) < self.branches.len();
+        (more && !self.closed && self.running < concurrency).then_some(self.started)
+    }
+
+    fn item(&self, index: u32) -> Value {
+        let items = self.items.as_array();
+        let item = items.and_then(|items| items.get(index as usize));
+        item.cloned().unwrap_or_default()
     }
 }
 

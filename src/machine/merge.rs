@@ -1,78 +1,72 @@
 //! Assignments of many variables at once. A value that is already there costs nothing, an array
-//! that only grew costs its new elements (spec: architecture.md, law 6). It never evaluates.
+//! that only grew costs its new elements (docs/architecture.md, law 6). It never evaluates.
 
 use super::advance::Stepper;
+use super::bug::Sure;
 use super::change::VariableChange;
 use super::state::CursorId;
 use crate::expression::{Object, Value};
-use crate::model::{Dialect, Name};
+use crate::model::Name;
 use std::sync::Arc;
 
 impl Stepper<'_> {
     /// Every member of a map becomes a variable; anything that is no map is ignored.
-    pub fn merge_all(&mut self, cursor: CursorId, value: &Value) {
-        for (name, value) in members(value) {
-            self.set(cursor, name, value);
-        }
+    pub fn merge_all(&mut self, cursor: CursorId, value: &Value) -> Sure {
+        members(value).try_for_each(|(name, value)| self.set(cursor, name, value))
     }
 
     /// The variables become the members of a map; anything that is no map is ignored.
-    pub fn replace_all(&mut self, cursor: CursorId, value: &Value) {
-        let Value::Object(map) = value else { return };
-        let gone: Vec<Name> = self
-            .variable_names(cursor)
-            .filter(|name| !map.contains_key(name))
-            .collect();
+    pub fn replace_all(&mut self, cursor: CursorId, value: &Value) -> Sure {
+        let Value::Object(map) = value else {
+            return Ok(());
+        };
+        let known = members(self.run.variables_of(cursor)).map(|(name, _)| name);
+        let gone = known.filter(|name| !map.contains_key(*name));
+        let gone: Vec<Name> = gone.cloned().collect();
         for name in gone {
-            self.vary(cursor, VariableChange::Removed(name));
+            self.change_variable(cursor, VariableChange::Removed(name))?;
         }
-        self.merge_all(cursor, value);
+        self.merge_all(cursor, value)
     }
 
     /// The variables named in a list are no more; anything that is no list of names is ignored.
-    pub fn remove_all(&mut self, cursor: CursorId, value: &Value) {
+    pub fn remove_all(&mut self, cursor: CursorId, value: &Value) -> Sure {
         let names = value.as_array().map(Vec::as_slice).unwrap_or_default();
         for name in names.iter().filter_map(Value::as_str) {
             let name = self.variable_key(cursor, &Name::from(name));
             if self.run.variables_of(cursor).get(&name).is_some() {
-                self.vary(cursor, VariableChange::Removed(name));
+                self.change_variable(cursor, VariableChange::Removed(name))?;
             }
         }
+        Ok(())
     }
 
-    fn set(&mut self, cursor: CursorId, name: &Name, value: &Value) {
+    fn set(&mut self, cursor: CursorId, name: &Name, value: &Value) -> Sure {
         let name = self.variable_key(cursor, name);
         let grown = match (self.run.variables_of(cursor).get(&name), value) {
-            (Some(old), new) if identical(old, new) => return,
+            (Some(old), new) if identical(old, new) => return Ok(()),
             (Some(Value::Array(old)), Value::Array(new)) => more(old, new),
             _ => None,
         };
         match grown {
-            Some(elements) => elements.into_iter().for_each(|element| {
-                self.vary(
-                    cursor,
-                    VariableChange::ElementAppended(name.clone(), element),
-                );
+            Some(elements) => elements.into_iter().try_for_each(|element| {
+                let change = VariableChange::ElementAppended(name.clone(), element);
+                self.change_variable(cursor, change)
             }),
-            None => self.vary(cursor, VariableChange::Set(name, value.clone())),
+            None => self.change_variable(cursor, VariableChange::Set(name, value.clone())),
         }
     }
 
-    /// The name a variable is kept under: names are compared without case, except in TEA, whose
-    /// state keys are Python's.
+    /// The name a variable is kept under.
     pub fn variable_key(&self, cursor: CursorId, name: &Name) -> Name {
         let Value::Object(map) = self.run.variables_of(cursor) else {
             return name.clone();
         };
-        if map.contains_key(name) || self.program.dialect == Dialect::Tea {
+        if map.contains_key(name) || self.program.rules.case_sensitive {
             return name.clone();
         }
         let same = map.keys().find(|key| key.eq_ignore_ascii_case(name));
         same.unwrap_or(name).clone()
-    }
-
-    fn variable_names(&self, cursor: CursorId) -> impl Iterator<Item = Name> {
-        members(self.run.variables_of(cursor)).map(|(name, _)| name.clone())
     }
 }
 

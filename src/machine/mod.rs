@@ -12,13 +12,14 @@
 //! loop, `break`, a graph's goto are the same), and `raise` pops to the nearest try, or to the
 //! branch's end. A popped frame disarms its timers, aborts its effects and drops its branches.
 //!
-//! This room never reads a clock, draws a random number, or does anything but compute: time
+//! This module never reads a clock, draws a random number, or does anything but compute: time
 //! comes in with the event, jitter from a generator seeded by run, step and attempt. It knows no
 //! store, no executor and no format.
 
 mod action_view;
 mod advance;
 mod apply;
+mod bug;
 mod change;
 mod env;
 mod evaluate;
@@ -26,13 +27,13 @@ mod event;
 mod fault;
 mod fork;
 mod iterate;
+mod mapping;
 mod merge;
 mod movement;
-mod place;
+mod path;
 mod record;
 mod retry;
 mod rewind;
-mod shape;
 mod state;
 mod step;
 mod variables;
@@ -40,12 +41,15 @@ mod variables;
 #[cfg(feature = "internals")]
 pub use advance::advance;
 pub use advance::advance_into;
+pub use bug::Bug;
 pub use change::Change;
 pub use env::environment;
-pub use event::{Effect, Event, Happening, HistoryEvent, IterationRow, Receipt, Transition};
+pub(crate) use event::sealed;
+pub use event::{Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, Transition};
 pub use record::{ActionRecord, Output, Records};
-pub use rewind::{Place, Rewound, rewind};
+pub use rewind::{Rewound, Target, rewind};
 pub use state::{
-    BranchState, Cursor, CursorId, EffectId, Frame, FrameKind, LoopEnd, LoopState, Outcome,
-    PauseReason, PendingEffect, RunError, RunState, RunStatus, TimerId, TimerPurpose, Wait,
+    BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState,
+    IsolatedState, ItemState, LoopEnd, LoopState, Outcome, PauseReason, PendingEffect, RunError,
+    RunState, RunStatus, TimerId, TimerPurpose, Wait,
 };

@@ -3,206 +3,193 @@
 //! whatever was open in it gets its last record.
 
 use super::advance::Stepper;
+use super::bug::{Bug, Done, Sure};
 use super::change::Change;
-use super::evaluate::Faulty;
-use super::event::{Effect, Happening};
-use super::record::Output;
+use super::event::{Effect, HistoryKind};
+use super::record::{Output, Records};
 use super::state::{
-    BranchOutcome, CursorId, EffectId, Frame, FrameKind, PendingTimer, TimerId, TimerPurpose, Wait,
+    BranchOutcome, CursorId, DeadlineState, EffectId, Frame, FrameKind, PendingTimer, TimerId,
+    TimerPurpose, Wait,
 };
 use crate::expression::Value;
-use crate::model::{Dialect, Fault, Name, Secured, Status};
-use crate::program::{ActionId, Op, ScopeId, ScopeKind, State, StateId};
+use crate::model::{Fault, Name, Secured, Status};
+use crate::program::{ActionId, Op, Scope, ScopeId, ScopeKind, State, StateId};
 use crate::time::Timestamp;
 
 impl<'a> Stepper<'a> {
     /// Stands a cursor at `target`, popping frames until the target's scope is on top. Out of a
     /// branch, the cursor that forked it moves instead and the other branches are dropped.
-    pub fn go(&mut self, cursor: CursorId, target: StateId) {
-        let Some(scope) = self.program.state(target).map(|state| state.scope) else {
-            return;
-        };
+    pub fn go(&mut self, cursor: CursorId, target: StateId) -> Sure {
+        let state = self.program.state(target);
+        let state = state.ok_or_else(|| Bug::new(format!("the program has no state {target}")))?;
         let mut at = cursor;
-        while let Some(here) = self.run.cursors.get(&at) {
-            if let Some(depth) = here.frames.iter().rposition(|frame| frame.scope == scope) {
-                self.close_frames(at, depth + 1, Status::Succeeded);
+        loop {
+            let here = self.run.cursor(at)?;
+            let mut frames = here.frames.iter();
+            if let Some(depth) = frames.rposition(|frame| frame.scope == state.scope) {
+                self.close_frames(at, depth + 1, Status::Succeeded)?;
                 if at != cursor {
                     // Into the fork itself: `break_when` in a foreach.
-                    self.drop_branches(at, depth);
+                    self.drop_branches(at, depth)?;
                 }
                 return self.emit(Change::Moved(at, target));
             }
-            let Some(parent) = here.forked_by(at) else {
-                return;
-            };
-            self.leave_branch(at, parent, scope);
-            at = parent;
+            at = self.leave_branch(at, state.scope)?;
         }
     }
 
     /// A jump leads out of this branch. An iteration of the foreach that it ends was its last
-    /// and counts; any other branch is gone with what it was part of.
-    fn leave_branch(&mut self, cursor: CursorId, parent: CursorId, target: ScopeId) {
-        self.close_frames(cursor, 1, Status::Succeeded);
-        let place = self.branch_of(cursor).zip(self.top(parent));
-        if let Some(((_, index), (depth, frame))) = place
-            && frame.scope == target
-        {
-            let outcome = BranchOutcome {
-                status: Status::Succeeded,
-                error: None,
-                records: super::Records::new(),
-            };
-            return self.emit(Change::BranchEnded {
+    /// and counts; any other branch is gone with what it was part of. Gives the fork's cursor.
+    fn leave_branch(&mut self, cursor: CursorId, target: ScopeId) -> Sure<CursorId> {
+        self.close_frames(cursor, 1, Status::Succeeded)?;
+        let (parent, index) = self.branch_of(cursor)?;
+        let (depth, frame) = self.top(parent)?;
+        self.emit(match frame.scope == target {
+            true => Change::BranchEnded {
                 cursor: parent,
                 depth: narrow(depth),
                 index,
-                outcome,
-            });
-        }
-        self.emit(Change::CursorDropped(cursor));
+                outcome: ended(Status::Succeeded, None),
+            },
+            false => Change::CursorDropped(cursor),
+        })?;
+        Ok(parent)
     }
 
-    /// Cuts what a cursor does, down to `keep` frames: what is open in them ends with `status`.
-    pub fn cut(&mut self, cursor: CursorId, keep: usize, status: Status) {
-        self.cut_wait(cursor, status);
-        self.close_frames(cursor, keep, status);
+    /// Cancels what a cursor does, down to `keep` frames: what is open in them ends with `status`.
+    pub fn cancel(&mut self, cursor: CursorId, keep: usize, status: Status) -> Sure {
+        self.cancel_wait(cursor, status)?;
+        self.close_frames(cursor, keep, status)
     }
 
     /// Pops frames, innermost first, until `keep` are left.
-    fn close_frames(&mut self, cursor: CursorId, keep: usize, status: Status) {
-        let Some(here) = self.run.cursors.get(&cursor) else {
-            return;
-        };
-        let frames = here.frames.len();
+    fn close_frames(&mut self, cursor: CursorId, keep: usize, status: Status) -> Sure {
+        let frames = self.run.cursor(cursor)?.frames.len();
         if frames <= keep {
-            return;
+            return Ok(());
         }
         for depth in (keep..frames).rev() {
-            self.close_frame(cursor, depth, status);
+            self.close_frame(cursor, depth, status)?;
         }
-        self.emit(Change::Popped(cursor, narrow(keep)));
+        self.emit(Change::Popped(cursor, narrow(keep)))
     }
 
-    fn close_frame(&mut self, cursor: CursorId, depth: usize, status: Status) {
-        let Some(frame) = self.frame(cursor, depth) else {
-            return;
-        };
-        let (id, entered_at) = (frame.scope, frame.entered_at);
+    fn close_frame(&mut self, cursor: CursorId, depth: usize, status: Status) -> Sure {
+        let frame = self.run.frame(cursor, depth)?;
+        let (scope, entered_at) = (self.scope(frame.scope)?, frame.entered_at);
         match &frame.kind {
-            FrameKind::Loop(_) => self.loop_cut(cursor, depth),
-            FrameKind::Deadline { timer, .. } => {
+            FrameKind::Loop(_) => self.loop_cancelled(cursor, depth),
+            FrameKind::Deadline(DeadlineState { timer, .. }) => {
                 let timer = *timer;
-                self.disarm(timer);
+                self.disarm(timer)
             }
             FrameKind::Fork(_) => {
-                self.drop_branches(cursor, depth);
-                if let Some(scope) = self.program.scope(id) {
-                    self.record_fork(cursor, depth, scope, status, None, None);
-                }
+                self.drop_branches(cursor, depth)?;
+                self.record_fork(cursor, depth, scope, status, None, None)
             }
-            FrameKind::Plain => {
-                let scope = self.program.scope(id);
-                let block = scope.filter(|scope| matches!(scope.kind, ScopeKind::Block));
-                if let Some((scope, action)) =
-                    block.and_then(|scope| scope.action.map(|action| (scope, action)))
-                {
+            FrameKind::Plain => match (&scope.kind, scope.action) {
+                (ScopeKind::Block, Some(action)) => {
                     let own = Output::Actions(scope.children.clone());
                     // A block that is left before its end may have nothing to make its output of.
                     let output = match status {
-                        Status::Succeeded => self.shaped(cursor, action, own.clone()),
+                        Status::Succeeded => self.mapped(cursor, action, own.clone()),
                         _ => Ok(own.clone()),
                     };
                     let output = output.unwrap_or(own);
-                    self.record(cursor, action, status, output, None, entered_at);
+                    self.record(cursor, action, status, output, None, entered_at)
                 }
-            }
-            FrameKind::Graph { .. }
+                _ => Ok(()),
+            },
+            FrameKind::Graph(_)
             | FrameKind::Try(_)
-            | FrameKind::Branch { .. }
-            | FrameKind::Apart { .. }
-            | FrameKind::Root { .. } => {}
+            | FrameKind::Branch(_)
+            | FrameKind::Isolated(_)
+            | FrameKind::Root { .. } => Ok(()),
         }
     }
 
     /// Pops the frame on top, whose end is recorded already.
-    pub fn pop(&mut self, cursor: CursorId, depth: usize) {
-        let timer = match self.frame(cursor, depth).map(|frame| &frame.kind) {
-            Some(FrameKind::Loop(state)) => state.deadline_timer,
-            Some(FrameKind::Deadline { timer, .. }) => Some(*timer),
+    pub fn pop(&mut self, cursor: CursorId, depth: usize) -> Sure {
+        let timer = match &self.run.frame(cursor, depth)?.kind {
+            FrameKind::Loop(state) => state.deadline_timer,
+            FrameKind::Deadline(state) => Some(state.timer),
             _ => None,
         };
-        timer.into_iter().for_each(|timer| self.disarm(timer));
-        self.emit(Change::Popped(cursor, narrow(depth)));
+        if let Some(timer) = timer {
+            self.disarm(timer)?;
+        }
+        self.emit(Change::Popped(cursor, narrow(depth)))
     }
 
     /// Drops the branches of the fork at this depth that run.
-    fn drop_branches(&mut self, cursor: CursorId, depth: usize) {
-        let running: Vec<CursorId> = match self.frame(cursor, depth).map(|frame| &frame.kind) {
-            // A branch is younger than its fork. A store that was tampered with may say another, and who
-            // goes from fork to branch must come to an end.
-            Some(FrameKind::Fork(fork)) => {
-                let running = fork.running_cursors();
-                running.filter(|branch| *branch > cursor).collect()
-            }
-            _ => return,
+    fn drop_branches(&mut self, cursor: CursorId, depth: usize) -> Sure {
+        let FrameKind::Fork(fork) = &self.run.frame(cursor, depth)?.kind else {
+            return Ok(());
         };
+        let running: Vec<CursorId> = fork.running_cursors().collect();
         for branch in running {
+            // Who goes from fork to branch must come to an end, whatever a store says.
+            if branch <= cursor {
+                return Err(Bug::new(format!("branch {} is its own fork", branch.0)));
+            }
+            // The branch that a jump left is gone already.
             if self.run.cursors.contains_key(&branch) {
-                self.cut(branch, 0, Status::Cancelled);
-                self.emit(Change::CursorDropped(branch));
+                self.cancel(branch, 0, Status::Cancelled)?;
+                self.emit(Change::CursorDropped(branch))?;
             }
         }
+        Ok(())
     }
 
     /// What a cursor waits for is of no interest any more.
-    fn cut_wait(&mut self, cursor: CursorId, status: Status) {
-        let Some(here) = self.run.cursors.get(&cursor) else {
-            return;
-        };
-        match &here.wait {
+    fn cancel_wait(&mut self, cursor: CursorId, status: Status) -> Sure {
+        match &self.run.cursor(cursor)?.wait {
             Wait::Effect(id) => {
                 let id = *id;
-                self.abort(cursor, id, status);
+                self.abort(cursor, id, status)
             }
             Wait::Timer(id) => {
                 let id = *id;
-                let sleeps = self
-                    .run
-                    .timers
-                    .get(&id)
-                    .is_some_and(|timer| timer.purpose == TimerPurpose::Sleep);
-                self.disarm(id);
-                if sleeps {
-                    self.record_cut(cursor, status);
+                let timer = self.run.timers.get(&id);
+                let sleeps = timer.is_some_and(|timer| timer.purpose == TimerPurpose::Sleep);
+                self.disarm(id)?;
+                match sleeps {
+                    true => self.record_cancelled(cursor, status),
+                    false => Ok(()),
                 }
             }
-            Wait::Signal(_) => self.record_cut(cursor, status),
-            Wait::Ready | Wait::Branches | Wait::Budget | Wait::Faulted { .. } => {}
+            Wait::Signal(_) => self.record_cancelled(cursor, status),
+            Wait::Ready | Wait::Branches | Wait::Budget | Wait::Faulted { .. } => Ok(()),
         }
     }
 
-    fn abort(&mut self, cursor: CursorId, id: EffectId, status: Status) {
+    fn abort(&mut self, cursor: CursorId, id: EffectId, status: Status) -> Sure {
+        // One that has ended has its record: its fault is what cancels the rest.
         let Some(effect) = self.run.effects.get(&id) else {
-            return;
+            return Ok(());
         };
         let (action, started_at) = (effect.action, effect.requested_at);
-        self.emit(Change::EffectDropped(id));
+        self.emit(Change::EffectDropped(id))?;
         self.effect(Effect::Abort { id });
-        if let Some(action) = action {
-            let nothing = Output::Value(Default::default());
-            self.record(cursor, action, status, nothing, None, started_at);
+        match action {
+            Some(action) => self.record(cursor, action, status, NOTHING, None, started_at),
+            None => Ok(()),
         }
     }
 
-    fn record_cut(&mut self, cursor: CursorId, status: Status) {
-        if let Some(action) = self.state_of(cursor).and_then(|state| state.action) {
-            let nothing = Output::Value(Default::default());
-            self.record(cursor, action, status, nothing, None, self.now);
+    fn record_cancelled(&mut self, cursor: CursorId, status: Status) -> Sure {
+        match self.state_of(cursor)?.action {
+            Some(action) => self.record(cursor, action, status, NOTHING, None, self.now),
+            None => Ok(()),
         }
     }
 
-    pub fn arm(&mut self, cursor: CursorId, due_at: Timestamp, purpose: TimerPurpose) -> TimerId {
+    pub fn arm(
+        &mut self,
+        cursor: CursorId,
+        due_at: Timestamp,
+        purpose: TimerPurpose,
+    ) -> Sure<TimerId> {
         let id = TimerId(self.run.next_id);
         self.emit(Change::TimerArmed(
             id,
@@ -211,28 +198,29 @@ impl<'a> Stepper<'a> {
                 due_at,
                 purpose,
             },
-        ));
+        ))?;
         self.effect(Effect::Arm { id, due_at });
-        id
+        Ok(id)
     }
 
-    pub fn disarm(&mut self, id: TimerId) {
+    /// One that has fired is gone already.
+    pub fn disarm(&mut self, id: TimerId) -> Sure {
         if self.run.timers.contains_key(&id) {
-            self.emit(Change::TimerDropped(id));
+            self.emit(Change::TimerDropped(id))?;
             self.effect(Effect::Disarm { id });
         }
+        Ok(())
     }
 
     // ── records ─────────────────────────────────────────────────────────────────────────────
 
     /// An operation is done: its record, and on to what follows, which is in the same scope.
-    pub fn done(&mut self, cursor: CursorId, state: &State, output: Output) -> Faulty<()> {
+    pub fn done(&mut self, cursor: CursorId, state: &State, output: Output) -> Done {
         if let Some(action) = state.action {
-            let output = self.shaped(cursor, action, output)?;
-            self.record(cursor, action, Status::Succeeded, output, None, self.now);
+            let output = self.mapped(cursor, action, output)?;
+            self.record(cursor, action, Status::Succeeded, output, None, self.now)?;
         }
-        self.emit(Change::Moved(cursor, state.next));
-        Ok(())
+        Ok(self.emit(Change::Moved(cursor, state.next))?)
     }
 
     pub fn record(
@@ -243,7 +231,7 @@ impl<'a> Stepper<'a> {
         output: Output,
         error: Option<Fault>,
         started_at: Timestamp,
-    ) {
+    ) -> Sure {
         let secured = self.secured(Some(action));
         let output = match output {
             Output::Value(value) if secured.inputs || secured.outputs => {
@@ -251,33 +239,30 @@ impl<'a> Stepper<'a> {
             }
             output => output,
         };
-        let home = self.run.home(cursor);
-        let at = self.now;
-        let message = error.as_ref().map(|fault| fault.message.clone());
-        let calls = self
-            .state_of(cursor)
-            .is_some_and(|state| state.action == Some(action) && matches!(state.op, Op::Call(_)));
-        // What was told to have started is told to have ended.
+        let state = self.state_of(cursor)?;
+        let calls = state.action == Some(action) && matches!(state.op, Op::Call(_));
+        // What was reported as started is reported as ended.
         if calls || !self.is_hidden(action) {
-            self.note_end(action, status, message);
+            let message = error.as_ref().map(|fault| fault.message.clone());
+            self.report_end(action, status, message);
         }
         self.emit(Change::Recorded {
-            home,
+            owner: self.run.record_owner(cursor),
             action,
             status,
             output,
             error,
             started_at,
-            at,
-        });
+            at: self.now,
+        })
     }
 
-    /// The history tells of what did not succeed; what did is told by what follows.
-    pub fn note_end(&mut self, action: ActionId, status: Status, error: Option<String>) {
+    /// The history has the ends that are no success; what follows a success tells of it.
+    pub fn report_end(&mut self, action: ActionId, status: Status, error: Option<String>) {
         if status != Status::Succeeded
-            && let Some(node_name) = self.told(Some(action))
+            && let Some(node_name) = self.reported(Some(action))
         {
-            self.note(Happening::ActionEnded {
+            self.report(HistoryKind::ActionEnded {
                 node_name,
                 status,
                 error,
@@ -285,27 +270,32 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    /// What the history calls an action. In TEA it is the node that people wrote: a step of the
-    /// format's own goes by the name of the node that it is part of.
-    pub fn told(&self, action: Option<ActionId>) -> Option<Name> {
+    /// What the history calls an action. Where it reports nodes, it is the node that people wrote: a
+    /// step of the format's own goes by the name of the node that it is part of.
+    pub fn reported(&self, action: Option<ActionId>) -> Option<Name> {
         let mut action = self.program.action(action?)?;
-        while self.program.dialect == Dialect::Tea && action.anonymous {
+        if !self.program.rules.reports_nodes {
+            return Some(action.name.clone());
+        }
+        while action.anonymous {
             let mut scope = self.program.scope(action.scope);
             while let Some(inside) = scope.filter(|scope| scope.action.is_none()) {
                 scope = self.program.scope(inside.parent?);
             }
             action = self.program.action(scope?.action?)?;
         }
-        match &action.title {
-            Some(title) if self.program.dialect == Dialect::Tea => Some(title.clone()),
-            _ => Some(action.name.clone()),
-        }
+        Some(action.title.as_ref().unwrap_or(&action.name).clone())
+    }
+
+    /// The same; `name` for what is part of nothing that people wrote.
+    pub fn reported_or(&self, action: Option<ActionId>, name: &Name) -> Name {
+        self.reported(action).unwrap_or_else(|| name.clone())
     }
 
     /// Whether an action is of the format's own and nothing that people would look for.
     fn is_hidden(&self, action: ActionId) -> bool {
         let action = self.program.action(action);
-        self.program.dialect == Dialect::Tea && action.is_some_and(|action| action.anonymous)
+        self.program.rules.reports_nodes && action.is_some_and(|action| action.anonymous)
     }
 
     /// What of an action nobody is to see.
@@ -325,29 +315,43 @@ impl<'a> Stepper<'a> {
 
     // ── looking ─────────────────────────────────────────────────────────────────────────────
 
-    pub fn top(&self, cursor: CursorId) -> Option<(usize, &Frame)> {
-        let frames = &self.run.cursors.get(&cursor)?.frames;
-        frames.last().map(|frame| (frames.len() - 1, frame))
+    pub fn top(&self, cursor: CursorId) -> Sure<(usize, &Frame)> {
+        let depth = self.run.cursor(cursor)?.frames.len().saturating_sub(1);
+        Ok((depth, self.run.frame(cursor, depth)?))
     }
 
-    pub fn frame(&self, cursor: CursorId, depth: usize) -> Option<&Frame> {
-        self.run.cursors.get(&cursor)?.frames.get(depth)
+    pub fn scope(&self, id: ScopeId) -> Sure<&'a Scope> {
+        let found = self.program.scope(id);
+        found.ok_or_else(|| Bug::new(format!("the program has no scope {id}")))
     }
 
-    pub fn state_of(&self, cursor: CursorId) -> Option<&'a State> {
-        let program = self.program;
-        program.state(self.run.cursors.get(&cursor)?.at)
+    pub fn state_of(&self, cursor: CursorId) -> Sure<&'a State> {
+        let at = self.run.cursor(cursor)?.at;
+        let found = self.program.state(at);
+        found.ok_or_else(|| Bug::new(format!("the program has no state {at}")))
     }
 
     /// The fork a branch's cursor belongs to, and its index there.
-    pub fn branch_of(&self, cursor: CursorId) -> Option<(CursorId, u32)> {
-        let here = self.run.cursors.get(&cursor)?;
-        match here.frames.first().map(|frame| &frame.kind) {
-            Some(FrameKind::Branch { index, .. } | FrameKind::Apart { index, .. }) => {
-                Some((here.forked_by(cursor)?, *index))
-            }
+    pub fn branch_of(&self, cursor: CursorId) -> Sure<(CursorId, u32)> {
+        let here = self.run.cursor(cursor)?;
+        let index = match here.frames.first().map(|frame| &frame.kind) {
+            Some(FrameKind::Branch(branch)) => Some(branch.index),
+            Some(FrameKind::Isolated(branch)) => Some(branch.index),
             _ => None,
-        }
+        };
+        let branch = here.forked_by(cursor).zip(index);
+        branch.ok_or_else(|| Bug::new(format!("cursor {} is no branch", cursor.0)))
+    }
+}
+
+const NOTHING: Output = Output::Value(Value::Null);
+
+/// The outcome of a branch; its records are added when it is applied.
+pub(super) fn ended(status: Status, error: Option<super::state::RunError>) -> BranchOutcome {
+    BranchOutcome {
+        status,
+        error,
+        records: Records::new(),
     }
 }
 

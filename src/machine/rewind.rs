@@ -1,10 +1,11 @@
-//! A run as it was at an earlier place of its journal, for a new run to go on from. The old run
+//! A run as it was at an earlier point of its journal, for a new run to go on from. The old run
 //! stays as it ended; nothing here changes it.
 //!
 //! The changes since the last snapshot are folded once more, up to where a cursor stood at the
 //! place for the last time, ready to begin it. There every cursor is between two operations: what
 //! makes one stand somewhere (`Moved`, the start of a branch) is the last change of an operation.
 
+use super::bug::Bug;
 use super::change::Change;
 use super::env::{Secrets, View};
 use super::state::{CursorId, FrameKind, PauseReason, RunState, Wait};
@@ -12,16 +13,16 @@ use crate::model::Name;
 use crate::program::{Program, ScopeKind};
 use crate::time::Timestamp;
 
-/// Where a run is taken up.
+/// Where a run is restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Target {
     /// An action or an iteration, or the end of its path: `fetch`, `poll#14`, `poll#14/fetch`.
     Path(String),
     /// The action that the run failed at, and the iteration around it.
     Action(Name, Option<(String, u64)>),
 }
 
-/// What a place is in a journal.
+/// What a target is in a journal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rewound {
     /// The run as it was.
@@ -32,36 +33,38 @@ pub enum Rewound {
     Nowhere,
 }
 
-/// The state of `run` when it last came to `place`, as the state of a new run `id` that goes on at
+/// The state of `run` when it last came to `target`, as the state of a new run `id` that goes on at
 /// `now`. `start` is the state at the journal's beginning, `changes` everything since.
-#[must_use]
+///
+/// # Errors
+/// The changes are not those of the run.
 pub fn rewind(
     program: &Program,
     start: &RunState,
     changes: &[Change],
-    place: &Place,
+    target: &Target,
     id: &Name,
     now: Timestamp,
-) -> Rewound {
-    let looking = Looking { program, place };
-    let Some(found) = looking.last(start, changes) else {
-        return Rewound::Nowhere;
+) -> Result<Rewound, Bug> {
+    let looking = Looking { program, target };
+    let Some(found) = looking.last(start, changes)? else {
+        return Ok(Rewound::Nowhere);
     };
     let mut state = start.clone();
     let mut then = last_seen(start);
     for change in changes.iter().take(found.changes) {
         then = then.max(time_of(change).unwrap_or(then));
-        state.apply(change);
+        state.apply(change)?;
     }
     if found.is_beginning {
-        return Rewound::Beginning;
+        return Ok(Rewound::Beginning);
     }
     undo_call(&mut state, found.cursor);
-    stand_still(&mut state, then, now);
+    stand_still(&mut state, then, now)?;
     begin_anew(program, &mut state, found.cursor, now);
     rename(&mut state, id);
     state.started_at = now;
-    Rewound::State(Box::new(state))
+    Ok(Rewound::State(Box::new(state)))
 }
 
 /// A place that was found.
@@ -75,12 +78,12 @@ struct Found {
 
 struct Looking<'a> {
     program: &'a Program,
-    place: &'a Place,
+    target: &'a Target,
 }
 
 impl Looking<'_> {
     /// The last time that a cursor stood at the place.
-    fn last(&self, start: &RunState, changes: &[Change]) -> Option<Found> {
+    fn last(&self, start: &RunState, changes: &[Change]) -> Result<Option<Found>, Bug> {
         let mut state = start.clone();
         // What was in flight when the snapshot was made had begun before it.
         let mut calling = state.cursors.iter().filter_map(|(id, cursor)| {
@@ -95,9 +98,9 @@ impl Looking<'_> {
         drop(calling);
         let mut began = None;
         for (index, change) in changes.iter().enumerate() {
-            state.apply(change);
+            state.apply(change)?;
             let (cursor, iteration) = match change {
-                Change::TakenUp(_) => match self.taken_up(&state) {
+                Change::Restored(_) => match self.restored(&state) {
                     Some(cursor) => {
                         found = Some(Found {
                             changes: index + 1,
@@ -131,11 +134,11 @@ impl Looking<'_> {
                 });
             }
         }
-        found
+        Ok(found)
     }
 
     /// The cursor that stands at the place in a run that begins in the middle.
-    fn taken_up(&self, run: &RunState) -> Option<CursorId> {
+    fn restored(&self, run: &RunState) -> Option<CursorId> {
         let mut ready = run.ready.iter().copied();
         ready.find(|cursor| {
             let here = run.cursors.get(cursor);
@@ -155,9 +158,9 @@ impl Looking<'_> {
             return false;
         };
         let view = view(self.program, run, cursor);
-        match self.place {
-            Place::Path(path) => ends_with(&view.path_of(&action.name), path),
-            Place::Action(name, iteration) => {
+        match self.target {
+            Target::Path(path) => ends_with(&view.path_of(&action.name), path),
+            Target::Action(name, iteration) => {
                 action.name == *name && view.innermost_iteration() == *iteration
             }
         }
@@ -165,9 +168,9 @@ impl Looking<'_> {
 
     /// Whether the cursor is in the iteration.
     fn is_iteration(&self, run: &RunState, cursor: CursorId) -> bool {
-        match self.place {
-            Place::Path(path) => ends_with(&view(self.program, run, cursor).path(), path),
-            Place::Action(..) => false,
+        match self.target {
+            Target::Path(path) => ends_with(&view(self.program, run, cursor).path(), path),
+            Target::Action(..) => false,
         }
     }
 }
@@ -178,7 +181,7 @@ fn view<'a>(program: &'a Program, run: &'a RunState, cursor: CursorId) -> View<'
         run,
         cursor,
         now: run.started_at,
-        forgiving: false,
+        missing_as_null: false,
         bound: None,
         random: None,
         secrets: Secrets::Refused,
@@ -227,15 +230,16 @@ fn undo_call(run: &mut RunState, cursor: CursorId) {
 
 /// Between then and now no time passes for the run, as in a pause. One that stood at a limit still
 /// does: only a resume gives it more.
-fn stand_still(run: &mut RunState, then: Timestamp, now: Timestamp) {
+fn stand_still(run: &mut RunState, then: Timestamp, now: Timestamp) -> Result<(), Bug> {
     let (since, limit) = match run.paused.take() {
         Some((since, reason @ PauseReason::Limit(..))) => (since, Some(reason)),
         Some((since, PauseReason::Requested)) => (since, None),
         None => (then, None),
     };
     let shift_ms = i64::try_from(now.since(since).as_millis()).unwrap_or(i64::MAX);
-    run.apply(&Change::Resumed { shift_ms });
+    run.apply(&Change::Resumed { shift_ms })?;
     run.paused = limit.map(|reason| (now, reason));
+    Ok(())
 }
 
 /// The action has all of its attempts and all of its time again.
@@ -257,9 +261,9 @@ fn begin_anew(program: &Program, run: &mut RunState, cursor: CursorId, now: Time
                 state.last_fault = None;
                 state.next_due_at = None;
             }
-            FrameKind::Deadline { timer, after_ms } => {
-                if let Some(timer) = run.timers.get_mut(timer) {
-                    timer.due_at = now.plus(std::time::Duration::from_millis(*after_ms));
+            FrameKind::Deadline(state) => {
+                if let Some(timer) = run.timers.get_mut(&state.timer) {
+                    timer.due_at = now.plus(std::time::Duration::from_millis(state.after_ms));
                 }
             }
             _ => break,
@@ -269,8 +273,8 @@ fn begin_anew(program: &Program, run: &mut RunState, cursor: CursorId, now: Time
 
 /// What is in flight is another run's from now on: it is done anew, under other keys.
 fn rename(run: &mut RunState, id: &Name) {
-    let old = super::place::key_of_run(&run.id);
-    let new = super::place::key_of_run(id);
+    let old = super::path::key_of_run(&run.id);
+    let new = super::path::key_of_run(id);
     for effect in run.effects.values_mut() {
         if let Some(path) = effect.request.key.strip_prefix(&old) {
             effect.request.key = format!("{new}{path}");
@@ -291,7 +295,7 @@ fn time_of(change: &Change) -> Option<Timestamp> {
         | Change::Paused { at, .. } => Some(*at),
         Change::Entered(_, frame) => Some(frame.entered_at),
         Change::EffectRequested(_, effect) => Some(effect.requested_at),
-        Change::TakenUp(state) => Some(state.started_at),
+        Change::Restored(state) => Some(state.started_at),
         _ => None,
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Nothing here moves; `apply` is the only code that changes any of it.
 
+use super::bug::{Bug, Sure};
 use super::change::Change;
 use super::event::Effect;
 use super::record::Records;
@@ -99,7 +100,7 @@ impl Cursor {
     #[must_use]
     pub fn own_variables(&self) -> Option<&Value> {
         match &self.frames.first()?.kind {
-            FrameKind::Apart { variables, .. } => Some(variables),
+            FrameKind::Isolated(frame) => Some(&frame.variables),
             _ => None,
         }
     }
@@ -155,48 +156,64 @@ pub enum FrameKind {
     /// Nothing.
     Plain,
     /// How many nodes of a graph were entered.
-    Graph {
-        /// So many in all.
-        steps: u32,
-        /// Which visit of its node the current one is, from 1.
-        visit: u32,
-        /// By the state that counts the node: how often it was entered.
-        visits: BTreeMap<StateId, u32>,
-    },
+    Graph(GraphState),
     /// Where a loop stands.
     Loop(LoopState),
     /// Where a try stands.
     Try(TryState),
     /// A deadline.
-    Deadline {
-        /// The timer that cuts it.
-        timer: TimerId,
-        /// How long it may take, in milliseconds.
-        after_ms: u64,
-    },
+    Deadline(DeadlineState),
     /// Branches.
     Fork(ForkState),
     /// The bottom of a branch's cursor: which one it is, and its item.
-    Branch {
-        /// Its index in the fork.
-        index: u32,
-        /// The item of a foreach; null elsewhere.
-        item: Value,
-    },
+    Branch(ItemState),
     /// The bottom of a branch's cursor that works on variables of its own. Its records are its own
     /// too, because they may refer to its variables.
-    Apart {
-        /// Its index in the fork.
-        index: u32,
-        /// Its variables by name: an object. Null in the change that spawns the cursor: applied, it
-        /// is a copy of what the fork's cursor works on, which costs the journal nothing.
-        variables: Value,
-    },
+    Isolated(IsolatedState),
     /// The bottom of the root's cursor, of a program that reads the environment.
     Root {
         /// What that was when the run began, by name: a repetition sees the same.
         environment: Value,
     },
+}
+
+/// How many nodes of a graph were entered.
+#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+pub struct GraphState {
+    /// So many in all.
+    pub steps: u32,
+    /// Which visit of its node the current one is, from 1.
+    pub visit: u32,
+    /// By the state that counts the node: how often it was entered.
+    pub visits: BTreeMap<StateId, u32>,
+}
+
+/// A deadline.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct DeadlineState {
+    /// The timer that cancels what is in it.
+    pub timer: TimerId,
+    /// How long it may take, in milliseconds.
+    pub after_ms: u64,
+}
+
+/// A branch that works on the variables of its fork.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct ItemState {
+    /// Its index in the fork.
+    pub index: u32,
+    /// The item of a foreach; null elsewhere.
+    pub item: Value,
+}
+
+/// A branch that works on variables of its own.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct IsolatedState {
+    /// Its index in the fork.
+    pub index: u32,
+    /// Its variables by name: an object. Null in the change that spawns the cursor: applied, it is a
+    /// copy of what the fork's cursor works on, which costs the journal nothing.
+    pub variables: Value,
 }
 
 /// Where a loop stands: what `status` and `dump` show.
@@ -590,13 +607,39 @@ impl RunState {
 
     /// Changes the run. The live path and recovery share it, so that folding the stored changes
     /// gives exactly the state in memory.
-    pub fn apply(&mut self, change: &Change) {
-        super::apply::apply(self, change);
+    ///
+    /// # Errors
+    /// The change names what the run does not have: the journal is not that of this run.
+    pub fn apply(&mut self, change: &Change) -> Result<(), Bug> {
+        super::apply::apply(self, change)
+    }
+
+    pub(super) fn cursor(&self, id: CursorId) -> Sure<&Cursor> {
+        let found = self.cursors.get(&id);
+        found.ok_or_else(|| Bug::new(format!("the run has no cursor {}", id.0)))
+    }
+
+    /// The cursor that nothing forked.
+    pub(super) fn root(&self) -> Sure<(CursorId, &Cursor)> {
+        let mut cursors = self.cursors.iter();
+        let root = cursors.find(|(_, one)| one.parent.is_none());
+        let root = root.map(|(id, cursor)| (*id, cursor));
+        root.ok_or_else(|| Bug::new("the run has no root"))
+    }
+
+    pub(super) fn frame(&self, id: CursorId, depth: usize) -> Sure<&Frame> {
+        let found = self.cursor(id)?.frames.get(depth);
+        found.ok_or_else(|| Bug::new(format!("cursor {} has no frame {depth}", id.0)))
+    }
+
+    /// The records of what `cursor` runs.
+    pub(super) fn records_of(&self, cursor: CursorId) -> Sure<&Records> {
+        Ok(&self.cursor(self.record_owner(cursor))?.records)
     }
 
     /// The cursor that keeps the records of what `cursor` runs.
     #[must_use]
-    pub fn home(&self, cursor: CursorId) -> CursorId {
+    pub fn record_owner(&self, cursor: CursorId) -> CursorId {
         let mut at = cursor;
         while let Some(here) = self.cursors.get(&at) {
             match here.forked_by(at) {
@@ -609,7 +652,7 @@ impl RunState {
 
     /// The cursor whose variables `cursor` works on; none: those of the run.
     #[must_use]
-    pub fn apart(&self, cursor: CursorId) -> Option<CursorId> {
+    pub fn isolated_by(&self, cursor: CursorId) -> Option<CursorId> {
         let mut at = cursor;
         loop {
             let here = self.cursors.get(&at)?;
@@ -623,8 +666,9 @@ impl RunState {
     /// The variables that a cursor works on: always an object.
     #[must_use]
     pub fn variables_of(&self, cursor: CursorId) -> &Value {
-        let apart = self.apart(cursor).and_then(|id| self.cursors.get(&id));
-        let own = apart.and_then(Cursor::own_variables);
+        let branch = self.isolated_by(cursor);
+        let branch = branch.and_then(|id| self.cursors.get(&id));
+        let own = branch.and_then(Cursor::own_variables);
         own.unwrap_or(&self.variables)
     }
 

@@ -1,44 +1,43 @@
 //! What each operation does.
 
 use super::advance::Stepper;
+use super::bug::{Done, Stop, Sure, fault_of};
 use super::change::Change;
 use super::env::View;
 use super::evaluate::{Faulty, computed, millis, text};
-use super::event::{Effect, Happening};
+use super::event::{Effect, HistoryKind};
 use super::fault::Raised;
-use super::record::{Output, Reading};
+use super::record::Output;
 use super::state::{
-    Cursor, CursorId, EffectId, Frame, FrameKind, PendingEffect, RunError, TimerPurpose, TryState,
-    Wait,
+    CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState, PendingEffect, RunError,
+    TimerPurpose, TryState, Wait,
 };
 use crate::expression::{Template, Value};
 use crate::model::{Fault, Name, Place, Request, Status, fault_kind};
 use crate::program::{ActionId, Call, Op, Outputs, Retry, Scope, ScopeId, ScopeKind, State};
-use std::collections::BTreeMap;
 
 impl<'a> Stepper<'a> {
     /// Does the operation at which a ready cursor stands, or raises the fault it still holds.
-    pub fn step(&mut self, cursor: CursorId) {
-        let Some(here) = self.run.cursors.get(&cursor) else {
-            return;
-        };
-        if let Wait::Faulted { error, here } = &here.wait {
+    pub fn step(&mut self, cursor: CursorId) -> Sure {
+        if let Wait::Faulted { error, here } = &self.run.cursor(cursor)?.wait {
             let raised = if *here { Raised::Here } else { Raised::Through };
             let error = RunError::clone(error);
             return self.raise(cursor, error, raised);
         }
-        let (at, program) = (here.at, self.program);
-        let Some(state) = program.state(at) else {
-            let fault = Fault::new("internal", format!("state {at} is not in the program"));
-            return self.raise_here(cursor, fault);
-        };
-        if let Err(fault) = self.operate(cursor, state) {
-            self.record_failure(cursor, state, &fault);
-            self.raise_here(cursor, fault);
-        }
+        let state = self.state_of(cursor)?;
+        let done = self.operate(cursor, state);
+        self.fail_of(cursor, state, done)
     }
 
-    fn operate(&mut self, cursor: CursorId, state: &State) -> Faulty<()> {
+    /// Records and raises the fault that stopped a state's operation, if one did.
+    fn fail_of(&mut self, cursor: CursorId, state: &State, done: Done) -> Sure {
+        if let Err(Stop::Fault(fault)) = &done {
+            self.record_failure(cursor, state, fault)?;
+        }
+        self.raise_of(cursor, done)
+    }
+
+    fn operate(&mut self, cursor: CursorId, state: &State) -> Done {
         match &state.op {
             Op::Call(call) => self.call(cursor, state, call)?,
             Op::Assign {
@@ -64,7 +63,7 @@ impl<'a> Stepper<'a> {
                         break;
                     }
                 }
-                self.go(cursor, target);
+                self.go(cursor, target)?;
             }
             Op::Switch { on, cases } => {
                 let value = self.eval(cursor, on)?.revealed();
@@ -72,56 +71,52 @@ impl<'a> Stepper<'a> {
                     .iter()
                     .find(|(case, _)| self.case_equals(case, &value));
                 let target = case.map_or(state.next, |(_, to)| *to);
-                self.emit(Change::Moved(cursor, target));
+                self.emit(Change::Moved(cursor, target))?;
             }
             Op::Enter(scope) => self.enter(cursor, *scope)?,
             Op::Visit => self.visit(cursor, state)?,
             Op::Repeat => self.repeat(cursor)?,
             Op::Break => self.break_out(cursor)?,
             Op::Leave => self.leave(cursor)?,
-            Op::Join => self.join(cursor),
+            Op::Join => self.join(cursor)?,
             Op::Sleep(sleep) => {
                 let due_at = self.wake_at(cursor, sleep)?;
-                let id = self.arm(cursor, due_at, TimerPurpose::Sleep);
-                self.note(Happening::TimerSet {
-                    node_name: self
-                        .told(state.action)
-                        .unwrap_or_else(|| state.name.clone()),
+                let id = self.arm(cursor, due_at, TimerPurpose::Sleep)?;
+                self.report(HistoryKind::TimerSet {
+                    node_name: self.reported_or(state.action, &state.name),
                     due_at,
                 });
-                self.emit(Change::Waits(cursor, Wait::Timer(id)));
+                self.emit(Change::Waits(cursor, Wait::Timer(id)))?;
             }
             Op::AwaitSignal(name) => {
                 let kept = self.run.signals.iter().find(|(kept, _)| kept == name);
                 match kept.map(|(_, payload)| payload.clone()) {
                     Some(payload) => {
-                        self.emit(Change::SignalTaken(name.clone()));
-                        self.waited(cursor, payload);
+                        self.emit(Change::SignalTaken(name.clone()))?;
+                        self.waited(cursor, payload)?;
                     }
-                    None => self.emit(Change::Waits(cursor, Wait::Signal(name.clone()))),
+                    None => self.emit(Change::Waits(cursor, Wait::Signal(name.clone())))?,
                 }
             }
             Op::Raise { kind, message } => {
                 let message = text(&self.eval(cursor, message)?);
-                return Err(Fault::new(kind, message).transient());
+                return Err(Fault::new(kind, message).transient().into());
             }
             Op::Respond(template) => {
                 let value = self.eval(cursor, template)?;
                 let value = self.hidden(state, value);
-                self.emit(Change::Responded(value.clone()));
+                self.emit(Change::Responded(value.clone()))?;
                 self.done(cursor, state, Output::Value(value))?;
             }
             Op::Terminate { status, error } => self.terminate(cursor, state, *status, error)?,
-            Op::Succeed => {
-                self.succeed(cursor, false);
-            }
+            Op::Succeed => self.succeed(cursor, false)?,
         }
         Ok(())
     }
 
     // ── calls ───────────────────────────────────────────────────────────────────────────────
 
-    fn call(&mut self, cursor: CursorId, state: &State, call: &Call) -> Faulty<()> {
+    fn call(&mut self, cursor: CursorId, state: &State, call: &Call) -> Done {
         let mut inputs = self.call_inputs(cursor, call)?;
         if self.secured(state.action).inputs {
             inputs = inputs.secure();
@@ -135,13 +130,11 @@ impl<'a> Stepper<'a> {
             action: state.name.clone(),
             inputs,
             key: self.view(cursor).key(&state.name),
-            attempt: self.attempt(cursor),
+            attempt: self.attempt(cursor)?,
             timeout_ms,
         };
-        self.note(Happening::ActionStarted {
-            node_name: self
-                .told(state.action)
-                .unwrap_or_else(|| state.name.clone()),
+        self.report(HistoryKind::ActionStarted {
+            node_name: self.reported_or(state.action, &state.name),
             attempt: request.attempt,
             key: request.key.clone(),
         });
@@ -153,65 +146,50 @@ impl<'a> Stepper<'a> {
             request,
             requested_at: self.now,
         };
-        self.emit(Change::EffectRequested(id, pending));
-        self.emit(Change::Waits(cursor, Wait::Effect(id)));
+        self.emit(Change::EffectRequested(id, pending))?;
+        self.emit(Change::Waits(cursor, Wait::Effect(id)))?;
         self.effect(Effect::Start { id, request: asked });
         Ok(())
     }
 
-    /// The attempt of the innermost retry around a cursor.
-    fn attempt(&self, cursor: CursorId) -> u32 {
-        let here = self.run.cursors.get(&cursor);
-        let frames = here.map(|here| here.frames.as_slice()).unwrap_or_default();
-        let retries = frames.iter().rev().find_map(|frame| match &frame.kind {
+    /// The attempt of the innermost enclosing retry.
+    fn attempt(&self, cursor: CursorId) -> Sure<u32> {
+        let mut frames = self.run.cursor(cursor)?.frames.iter().rev();
+        let retries = frames.find_map(|frame| match &frame.kind {
             FrameKind::Try(state) if state.max_attempts > 1 => Some(state.attempt),
             _ => None,
         });
-        retries.unwrap_or(1)
+        Ok(retries.unwrap_or(1))
     }
 
-    pub fn call_succeeded(&mut self, cursor: CursorId, result: &Value) {
-        let Some(state) = self.state_of(cursor) else {
-            return;
-        };
-        if let Op::Call(call) = &state.op
-            && let Err(fault) = self.assign(cursor, &call.then, Some(("result", result)))
-        {
-            self.record_failure(cursor, state, &fault);
-            return self.raise_here(cursor, fault);
+    pub fn call_succeeded(&mut self, cursor: CursorId, result: &Value) -> Sure {
+        let state = self.state_of(cursor)?;
+        let done = self.assign_result(cursor, state, result);
+        self.fail_of(cursor, state, done)
+    }
+
+    fn assign_result(&mut self, cursor: CursorId, state: &State, result: &Value) -> Done {
+        if let Op::Call(call) = &state.op {
+            self.assign(cursor, &call.then, Some(("result", result)))?;
         }
-        self.emit(Change::Moved(cursor, state.next));
+        Ok(self.emit(Change::Moved(cursor, state.next))?)
     }
 
     /// What a cursor waited for has come, and is what its step gives.
-    pub fn waited(&mut self, cursor: CursorId, value: Value) {
-        let Some(state) = self.state_of(cursor) else {
-            return;
-        };
-        if let Err(fault) = self.done(cursor, state, Output::Value(value)) {
-            self.record_failure(cursor, state, &fault);
-            self.raise_here(cursor, fault);
-        }
+    pub fn waited(&mut self, cursor: CursorId, value: Value) -> Sure {
+        let state = self.state_of(cursor)?;
+        let done = self.done(cursor, state, Output::Value(value));
+        self.fail_of(cursor, state, done)
     }
 
     // ── scopes ──────────────────────────────────────────────────────────────────────────────
 
-    fn enter(&mut self, cursor: CursorId, id: ScopeId) -> Faulty<()> {
-        let program = self.program;
-        let Some(scope) = program.scope(id) else {
-            return Err(Fault::new(
-                "internal",
-                format!("scope {id} is not in the program"),
-            ));
-        };
-        self.forget(cursor, scope);
+    fn enter(&mut self, cursor: CursorId, id: ScopeId) -> Done {
+        let scope = self.scope(id)?;
+        self.forget(cursor, scope)?;
         let kind = match &scope.kind {
             ScopeKind::Root | ScopeKind::Branch | ScopeKind::Block => FrameKind::Plain,
-            ScopeKind::Graph { .. } => FrameKind::Graph {
-                steps: 0,
-                visit: 0,
-                visits: BTreeMap::new(),
-            },
+            ScopeKind::Graph { .. } => FrameKind::Graph(GraphState::default()),
             ScopeKind::Try { retry, .. } => FrameKind::Try(TryState {
                 attempt: 1,
                 max_attempts: self.max_attempts(cursor, retry.as_ref())?,
@@ -221,37 +199,34 @@ impl<'a> Stepper<'a> {
             ScopeKind::Deadline { after } => {
                 let after = self.eval_duration(cursor, after, "a timeout")?;
                 let due_at = self.now.plus(after);
-                FrameKind::Deadline {
-                    timer: self.arm(cursor, due_at, TimerPurpose::Deadline(id)),
+                FrameKind::Deadline(DeadlineState {
+                    timer: self.arm(cursor, due_at, TimerPurpose::Deadline(id))?,
                     after_ms: millis(after),
-                }
+                })
             }
             ScopeKind::Loop(spec) => return self.enter_loop(cursor, id, scope, spec),
             ScopeKind::ForEach { .. } | ScopeKind::Parallel { .. } | ScopeKind::Dag { .. } => {
                 return self.enter_fork(cursor, id, scope);
             }
         };
-        self.push(cursor, id, kind);
-        self.emit(Change::Moved(cursor, scope.body));
-        Ok(())
+        self.push(cursor, id, kind)?;
+        Ok(self.emit(Change::Moved(cursor, scope.body))?)
     }
 
-    pub fn push(&mut self, cursor: CursorId, scope: ScopeId, kind: FrameKind) {
+    pub fn push(&mut self, cursor: CursorId, scope: ScopeId, kind: FrameKind) -> Sure {
         let frame = Frame {
             scope,
             kind,
             entered_at: self.now,
         };
-        self.emit(Change::Entered(cursor, frame));
+        self.emit(Change::Entered(cursor, frame))
     }
 
     fn max_attempts(&mut self, cursor: CursorId, retry: Option<&Retry>) -> Faulty<u32> {
         let Some(retry) = retry else { return Ok(1) };
         let count = self.eval(cursor, &retry.count)?;
-        let count = count
-            .revealed()
-            .as_int()
-            .and_then(|count| u32::try_from(count).ok());
+        let count = count.revealed().as_int();
+        let count = count.and_then(|count| u32::try_from(count).ok());
         count.map(|count| count.saturating_add(1)).ok_or_else(|| {
             let message = "the count of a retry must be a whole number of at least 0";
             Fault::new(fault_kind::EXPRESSION, message)
@@ -259,154 +234,123 @@ impl<'a> Stepper<'a> {
     }
 
     /// Records of an earlier visit to this place are of no interest to this one.
-    fn forget(&mut self, cursor: CursorId, scope: &Scope) {
+    fn forget(&mut self, cursor: CursorId, scope: &Scope) -> Sure {
         let inner = ActionId(scope.inner.start)..ActionId(scope.inner.end);
-        if inner.is_empty() {
-            return;
+        let records = self.run.records_of(cursor)?;
+        if inner.is_empty() || records.range(inner).next().is_none() {
+            return Ok(());
         }
-        let home = self.run.home(cursor);
-        let records = self.run.cursors.get(&home).map(|home| &home.records);
-        if records.is_some_and(|records| records.range(inner.clone()).next().is_some()) {
-            let inner = (inner.start.0, inner.end.0);
-            self.emit(Change::Forgotten(home, inner));
-        }
+        let owner = self.run.record_owner(cursor);
+        self.emit(Change::Forgotten(
+            owner,
+            (scope.inner.start, scope.inner.end),
+        ))
     }
 
-    fn leave(&mut self, cursor: CursorId) -> Faulty<()> {
-        let Some((depth, frame)) = self.top(cursor) else {
-            return Ok(());
-        };
-        let (scope, entered_at) = (frame.scope, frame.entered_at);
-        let program = self.program;
-        let Some(scope) = program.scope(scope) else {
-            return Ok(());
-        };
-        if matches!(scope.kind, ScopeKind::Block)
-            && let Some(action) = scope.action
-        {
+    fn leave(&mut self, cursor: CursorId) -> Done {
+        let (depth, frame) = self.top(cursor)?;
+        let (scope, entered_at) = (self.scope(frame.scope)?, frame.entered_at);
+        if let (ScopeKind::Block, Some(action)) = (&scope.kind, scope.action) {
             let output = Output::Actions(scope.children.clone());
-            let output = self.shaped(cursor, action, output)?;
-            self.record(cursor, action, Status::Succeeded, output, None, entered_at);
+            let output = self.mapped(cursor, action, output)?;
+            self.record(cursor, action, Status::Succeeded, output, None, entered_at)?;
         }
-        self.pop(cursor, depth);
-        self.emit(Change::Moved(cursor, scope.exit));
-        Ok(())
+        self.pop(cursor, depth)?;
+        Ok(self.emit(Change::Moved(cursor, scope.exit))?)
     }
 
-    fn visit(&mut self, cursor: CursorId, state: &State) -> Faulty<()> {
-        let Some((_, frame)) = self.top(cursor) else {
-            return Ok(());
-        };
-        let scope = self.program.scope(frame.scope).map(|scope| &scope.kind);
-        if let (FrameKind::Graph { steps, .. }, Some(ScopeKind::Graph { max_steps })) =
-            (&frame.kind, scope)
-            && steps >= max_steps
+    fn visit(&mut self, cursor: CursorId, state: &State) -> Done {
+        let (_, frame) = self.top(cursor)?;
+        let scope = self.scope(frame.scope)?;
+        if let (FrameKind::Graph(graph), ScopeKind::Graph { max_steps }) =
+            (&frame.kind, &scope.kind)
+            && graph.steps >= *max_steps
         {
             let message = format!(
                 "the graph took {max_steps} steps without reaching its end; it is in a cycle through `{}`",
                 state.name
             );
-            return Err(Fault::new(fault_kind::LIMIT, message));
+            return Err(Fault::new(fault_kind::LIMIT, message).into());
         }
-        let here = self
-            .run
-            .cursors
-            .get(&cursor)
-            .map_or(state.next, |here| here.at);
-        self.emit(Change::Visited(cursor, here));
-        self.emit(Change::Moved(cursor, state.next));
-        Ok(())
+        let at = self.run.cursor(cursor)?.at;
+        self.emit(Change::Visited(cursor, at))?;
+        Ok(self.emit(Change::Moved(cursor, state.next))?)
     }
 
     /// A failed operation's record. The machine's own states (a branch, the end of a body) have
     /// none; neither has a scope that was entered, which keeps its own books from then on.
-    fn record_failure(&mut self, cursor: CursorId, state: &State, fault: &Fault) {
-        let Some(action) = state.action else { return };
+    fn record_failure(&mut self, cursor: CursorId, state: &State, fault: &Fault) -> Sure {
+        let Some(action) = state.action else {
+            return Ok(());
+        };
         if let Op::Enter(scope) = state.op
-            && self
-                .top(cursor)
-                .is_some_and(|(_, frame)| frame.scope == scope)
+            && self.top(cursor)?.1.scope == scope
         {
-            return;
+            return Ok(());
         }
         let output = Output::Value(fault.output.clone().unwrap_or_default());
         let status = super::fault::status_of(fault);
         let error = Some(fault.without_output());
-        self.record(cursor, action, status, output, error, self.now);
+        self.record(cursor, action, status, output, error, self.now)
     }
 
     // ── ends ────────────────────────────────────────────────────────────────────────────────
 
     /// The run has done what it should; it ends well if what it gives can be computed. No action
     /// did that, so nothing in the workflow retries or catches it.
-    fn succeed(&mut self, cursor: CursorId, forgiving: bool) {
-        match self.outputs(cursor, forgiving) {
+    fn succeed(&mut self, cursor: CursorId, missing_as_null: bool) -> Sure {
+        match fault_of(self.outputs(cursor, missing_as_null))? {
             Ok(output) => self.finish(Status::Succeeded, output, None),
             Err(fault) => {
-                let place = self.failing_output(cursor, forgiving);
-                self.finish_with("output", place, fault);
+                let place = self.failing_output(cursor, missing_as_null)?;
+                self.finish_with("output", place, fault)
             }
         }
     }
 
     /// The first output that cannot be computed.
-    fn failing_output(&self, cursor: CursorId, forgiving: bool) -> Option<&'a Place> {
+    fn failing_output(&self, cursor: CursorId, missing_as_null: bool) -> Sure<Option<&'a Place>> {
         let program = self.program;
         let Outputs::Template(template) = &program.outputs else {
-            return None;
+            return Ok(None);
         };
-        let view = self.outputs_view(cursor, forgiving);
-        program.places.outputs.iter().find(|place| {
+        let view = self.outputs_view(cursor, missing_as_null)?;
+        Ok(program.places.outputs.iter().find(|place| {
             let value = match &*place.name {
                 "" => Some(template),
                 name => template.part_of(name),
             };
             value.is_some_and(|value| computed(view.value(value)).is_err())
+        }))
+    }
+
+    fn outputs_view(&self, cursor: CursorId, missing_as_null: bool) -> Sure<View<'_>> {
+        let at = match missing_as_null {
+            true => cursor,
+            false => self.run.root()?.0,
+        };
+        Ok(View {
+            missing_as_null,
+            ..self.view(at)
         })
     }
 
-    fn outputs_view(&self, cursor: CursorId, forgiving: bool) -> View<'_> {
-        let mut cursors = self.run.cursors.iter();
-        let root = cursors.find(|(_, one)| one.parent.is_none());
-        let at = match root {
-            Some((root, _)) if !forgiving => *root,
-            _ => cursor,
-        };
-        View {
-            forgiving,
-            ..self.view(at)
-        }
-    }
-
-    /// What the run gives. `forgiving`: it ends before its time, so that what has not run reads
+    /// What the run gives. `missing_as_null`: it ends before its time, so that what has not run reads
     /// as null.
-    fn outputs(&self, cursor: CursorId, forgiving: bool) -> Faulty<Value> {
-        let root = self
-            .run
-            .cursors
-            .iter()
-            .find(|(_, one)| one.parent.is_none());
-        let Some((_, Cursor { records, .. })) = root else {
-            return Ok(Value::Null);
-        };
+    fn outputs(&self, cursor: CursorId, missing_as_null: bool) -> Done<Value> {
         match &self.program.outputs {
             Outputs::Template(template) => {
-                computed(self.outputs_view(cursor, forgiving).value(template))
+                let view = self.outputs_view(cursor, missing_as_null)?;
+                Ok(computed(view.value(template))?)
             }
             Outputs::State => Ok(self.run.variables.clone()),
             Outputs::Actions => {
                 if let Some(response) = &self.run.response {
                     return Ok(response.clone());
                 }
-                let scope = self.program.scope(ScopeId(0));
-                let children = scope.map(|root| root.children.as_slice());
-                let reading = Reading {
-                    program: self.program,
-                    variables: &self.run.variables,
-                    records,
-                    row: false,
-                };
-                reading.whole(children.unwrap_or_default())
+                let (id, root) = self.run.root()?;
+                let children = &self.scope(ScopeId(0))?.children;
+                Ok(self.reading(id, &root.records).whole(children)?)
             }
         }
     }
@@ -417,18 +361,17 @@ impl<'a> Stepper<'a> {
         state: &State,
         status: Status,
         error: &Option<Template>,
-    ) -> Faulty<()> {
+    ) -> Done {
         let detail = match error {
             Some(error) => self.eval(cursor, error)?,
             None => Value::Null,
         };
         if let Some(action) = state.action {
             let output = Output::Value(detail.clone());
-            self.record(cursor, action, Status::Succeeded, output, None, self.now);
+            self.record(cursor, action, Status::Succeeded, output, None, self.now)?;
         }
         if status == Status::Succeeded {
-            self.succeed(cursor, true);
-            return Ok(());
+            return Ok(self.succeed(cursor, true)?);
         }
         let message = detail.get("message").map_or_else(
             || format!("`{}` ended the run as {}", state.name, status.as_str()),
@@ -436,8 +379,7 @@ impl<'a> Stepper<'a> {
         );
         let mut fault = Fault::new(fault_kind::TERMINATED, message);
         fault.code = detail.get("code").map(|code| Name::from(text(code)));
-        let error = self.located(cursor, fault);
-        self.finish(status, Value::Null, Some(error));
-        Ok(())
+        let error = self.located(cursor, fault)?;
+        Ok(self.finish(status, Value::Null, Some(error))?)
     }
 }

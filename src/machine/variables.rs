@@ -2,13 +2,14 @@
 //! in memory.
 
 use super::advance::Stepper;
+use super::bug::{Done, Sure};
 use super::change::VariableChange;
 use super::env::View;
 use super::evaluate::{Faulty, computed, number, text};
 use super::record::Output;
 use super::state::CursorId;
 use crate::expression::Value;
-use crate::model::{AssignOp, Dialect, Fault, Name, fault_kind};
+use crate::model::{AssignOp, Fault, Name, fault_kind};
 use crate::program::Assignment;
 use rust_decimal::Decimal;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ impl Stepper<'_> {
         cursor: CursorId,
         assignments: &[Assignment],
         bound: Option<(&str, &Value)>,
-    ) -> Faulty<Option<Output>> {
+    ) -> Done<Option<Output>> {
         let mut last = None;
         for one in assignments {
             let view = View {
@@ -29,9 +30,9 @@ impl Stepper<'_> {
             };
             let value = computed(view.value(&one.value))?;
             // What an action sets is what it gives and is given; what a call does besides is not.
-            let value = match (bound, self.state_of(cursor)) {
-                (None, Some(state)) => self.hidden(state, value),
-                _ => value,
+            let value = match bound {
+                None => self.hidden(self.state_of(cursor)?, value),
+                Some(_) => value,
             };
             last = Some(self.assign_one(cursor, one, value)?);
         }
@@ -39,46 +40,46 @@ impl Stepper<'_> {
     }
 
     /// Changes a variable that a cursor works on.
-    pub fn vary(&mut self, cursor: CursorId, change: VariableChange) {
-        let change = change.of(self.run.apart(cursor));
-        self.emit(change);
+    pub fn change_variable(&mut self, cursor: CursorId, change: VariableChange) -> Sure {
+        let change = change.of(self.run.isolated_by(cursor));
+        self.emit(change)
     }
 
-    fn assign_one(&mut self, cursor: CursorId, one: &Assignment, value: Value) -> Faulty<Output> {
+    fn assign_one(&mut self, cursor: CursorId, one: &Assignment, value: Value) -> Done<Output> {
         let name = self.variable_key(cursor, &one.variable);
         let negative = one.op == AssignOp::Decrement;
         match one.op {
             AssignOp::Set => {
                 self.fits(cursor, &name, &value)?;
-                self.vary(cursor, VariableChange::Set(name.clone(), value));
+                self.change_variable(cursor, VariableChange::Set(name.clone(), value))?;
             }
             AssignOp::Increment | AssignOp::Decrement => {
                 let sum = self.sum(cursor, &name, &value, negative)?;
                 self.fits(cursor, &name, &sum)?;
-                self.vary(cursor, VariableChange::Set(name.clone(), sum));
+                self.change_variable(cursor, VariableChange::Set(name.clone(), sum))?;
             }
             AssignOp::AppendToArray => return self.append_element(cursor, name, value),
             AssignOp::AppendToString => return self.append_text(cursor, name, &value),
             AssignOp::MergeAll => {
-                self.merge_all(cursor, &value);
+                self.merge_all(cursor, &value)?;
                 return Ok(Output::Value(Value::Null));
             }
             AssignOp::ReplaceAll => {
-                self.replace_all(cursor, &value);
+                self.replace_all(cursor, &value)?;
                 return Ok(Output::Value(Value::Null));
             }
             AssignOp::RemoveAll => {
-                self.remove_all(cursor, &value);
+                self.remove_all(cursor, &value)?;
                 return Ok(Output::Value(Value::Null));
             }
         }
         Ok(Output::Variable(name))
     }
 
-    /// Loom creates what is missing (spec: loom.md, "Actions"); Azure wants it initialized.
+    /// Null is as good as missing, where an assignment creates what is missing.
     fn known(&self, cursor: CursorId, name: &Name) -> Faulty<Option<&Value>> {
         let value = self.run.variables_of(cursor).get(name);
-        if value.is_none() && self.program.dialect == Dialect::Azure {
+        if value.is_none() && !self.program.rules.creates_variables {
             let message = format!("variable `{name}` is not initialized");
             return Err(Fault::new(fault_kind::EXPRESSION, message));
         }
@@ -127,7 +128,7 @@ impl Stepper<'_> {
         Err(Fault::new(fault_kind::EXPRESSION, message))
     }
 
-    fn append_element(&mut self, cursor: CursorId, variable: Name, more: Value) -> Faulty<Output> {
+    fn append_element(&mut self, cursor: CursorId, variable: Name, more: Value) -> Done<Output> {
         let name = variable.clone();
         let change = match self.known(cursor, &variable)? {
             Some(Value::Array(_)) => VariableChange::ElementAppended(name, more),
@@ -136,33 +137,31 @@ impl Stepper<'_> {
                     Arc::make_mut(&mut items).push(more);
                     VariableChange::Set(name, Value::Array(items))
                 }
-                other => return Err(not_a(&variable, "an array", &other)),
+                other => return Err(not_a(&variable, "an array", &other).into()),
             },
             None => {
                 let first = Value::array(vec![more]);
                 self.fits(cursor, &name, &first)?;
                 VariableChange::Set(name, first)
             }
-            Some(other) => return Err(not_a(&variable, "an array", other)),
+            Some(other) => return Err(not_a(&variable, "an array", other).into()),
         };
-        self.vary(cursor, change);
+        self.change_variable(cursor, change)?;
         Ok(Output::LastOf(variable))
     }
 
-    fn append_text(&mut self, cursor: CursorId, variable: Name, value: &Value) -> Faulty<Output> {
+    fn append_text(&mut self, cursor: CursorId, variable: Name, value: &Value) -> Done<Output> {
         let known = self.known(cursor, &variable)?;
         if value.has_secure() || known.is_some_and(Value::has_secure) {
             let known = known
                 .map(Value::revealed)
                 .unwrap_or_else(|| Value::text(""));
             let Value::String(before) = &known else {
-                return Err(not_a(&variable, "a string", &known));
+                return Err(not_a(&variable, "a string", &known).into());
             };
             let whole = Value::text(format!("{before}{}", text(&value.revealed())));
-            self.vary(
-                cursor,
-                VariableChange::Set(variable.clone(), whole.secure()),
-            );
+            let change = VariableChange::Set(variable.clone(), whole.secure());
+            self.change_variable(cursor, change)?;
             return Ok(Output::Variable(variable));
         }
         let (name, more) = (variable.clone(), text(value));
@@ -173,9 +172,9 @@ impl Stepper<'_> {
                 self.fits(cursor, &name, &first)?;
                 VariableChange::Set(name, first)
             }
-            Some(other) => return Err(not_a(&variable, "a string", other)),
+            Some(other) => return Err(not_a(&variable, "a string", other).into()),
         };
-        self.vary(cursor, change);
+        self.change_variable(cursor, change)?;
         let more = Value::text(more);
         Ok(Output::Appended { variable, more })
     }

@@ -3,13 +3,15 @@
 
 mod policy;
 mod request;
+mod rules;
 mod schedule;
 
 pub use policy::{Origin, Policy};
 pub use request::{Fault, MODEL_OPTIONS, Request, WHOLE_STATE, fault_kind};
+pub use rules::{NotRun, Rules};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
 
-use crate::expression::{Mode, Template, Value};
+use crate::expression::{Template, Value};
 use crate::source::Span;
 use bincode::{Decode, Encode};
 use std::sync::Arc;
@@ -57,15 +59,6 @@ impl Dialect {
     pub fn parse(word: &str) -> Option<Self> {
         let all = [Self::Loom, Self::Azure, Self::Tea, Self::Canvas];
         all.into_iter().find(|dialect| dialect.as_str() == word)
-    }
-
-    /// Which expression rules it uses.
-    #[must_use]
-    pub fn mode(self) -> Mode {
-        match self {
-            Self::Azure => Mode::Azure,
-            Self::Loom | Self::Tea | Self::Canvas => Mode::Loom,
-        }
     }
 }
 

@@ -10,13 +10,7 @@ use std::fmt;
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{} ({})  {}",
-            self.name,
-            self.dialect.as_str(),
-            self.hash
-        )?;
+        writeln!(f, "{} ({})  {}", self.name, self.format, self.hash)?;
         writeln!(f, "\nscopes")?;
         for (index, scope) in self.scopes.iter().enumerate() {
             let parent = scope.parent.map(|parent| format!(" in {parent}"));
@@ -77,7 +71,7 @@ impl Program {
         });
         Value::from_pairs([
             ("name", Value::from(&*self.name)),
-            ("dialect", Value::from(self.dialect.as_str())),
+            ("dialect", Value::from(self.format)),
             ("hash", Value::text(self.hash.to_string())),
             ("entry", Value::text(self.entry.to_string())),
             ("scopes", Value::array(scopes.collect())),
@@ -127,13 +121,13 @@ impl Scope {
             } => {
                 format!("foreach {}, {concurrency} at a time", shown(items))
             }
-            ScopeKind::Parallel { branches, apart } => {
-                let apart = if *apart {
+            ScopeKind::Parallel { branches, isolated } => {
+                let own = if *isolated {
                     ", variables of their own"
                 } else {
                     ""
                 };
-                format!("parallel, {} branches{apart}", branches.len())
+                format!("parallel, {} branches{own}", branches.len())
             }
             ScopeKind::Dag { .. } => String::from("as predecessors end"),
         }

@@ -3,7 +3,7 @@
 //! canvas, lines bear the ports they go between, and what lies in a node is only drawn on demand.
 
 use super::{DagNode, Op, Program, Scope, ScopeId, ScopeKind, State, StateId};
-use crate::model::{Dialect, Link, LinkKind, Name};
+use crate::model::{Link, LinkKind, Name};
 use std::fmt::Write;
 
 /// Labels are cut to so many characters: a diagram is no listing.
@@ -92,7 +92,7 @@ fn inside(subject: Subject<'_>, id: ScopeId) -> Inside {
                 drawn.boxes.extend(part.boxes);
                 let through = |line: &Line| line.from.is_some() && line.to.is_some();
                 drawn.lines.extend(part.lines.into_iter().filter(through));
-                if program.dialect == Dialect::Canvas {
+                if program.rules.shows_ports {
                     continue;
                 }
                 if node.after.is_empty() {
@@ -104,7 +104,7 @@ fn inside(subject: Subject<'_>, id: ScopeId) -> Inside {
                     drawn.line(before, entry(node.branch), &words.join(", "));
                 }
             }
-            if program.dialect == Dialect::Canvas {
+            if program.rules.shows_ports {
                 wires(program, nodes, &entry, &mut drawn);
             }
             return drawn;
@@ -187,17 +187,17 @@ fn wires(
 /// A node of a canvas whose inside is not drawn: its name and what it does.
 fn collapsed((program, expand): Subject<'_>, scope: &Scope) -> Option<String> {
     let action = program.action(scope.action?)?;
-    let holds = matches!(&*action.label, "loop" | "map" | "component");
+    let closed = program.rules.closed_nodes.contains(&&*action.label);
     let own = !matches!(
         scope.kind,
         ScopeKind::Deadline { .. } | ScopeKind::Try { .. }
     );
-    if expand || program.dialect != Dialect::Canvas || !holds || !own {
+    if expand || !closed || !own {
         return None;
     }
     let name = action.title.as_ref().unwrap_or(&action.name);
     Some(match &scope.kind {
-        ScopeKind::Block => format!("{name}: component"),
+        ScopeKind::Block => format!("{name}: {}", action.label),
         _ => format!("{name}: {}", scope.title()),
     })
 }
@@ -234,8 +234,8 @@ fn draw(subject: Subject<'_>, id: StateId, state: &State, drawn: &mut Inside) {
                 },
                 None => Drawn::Frame {
                     id: frame.clone(),
-                    label: match (&inner.kind, program.dialect) {
-                        (ScopeKind::Dag { .. }, Dialect::Canvas) => inner.name.to_string(),
+                    label: match (&inner.kind, program.rules.shows_ports) {
+                        (ScopeKind::Dag { .. }, true) => inner.name.to_string(),
                         _ => format!("{}: {}", title(program, inner), inner.title()),
                     },
                     inside: inside(subject, *scope),
@@ -273,7 +273,7 @@ fn draw(subject: Subject<'_>, id: StateId, state: &State, drawn: &mut Inside) {
 
 fn label(program: &Program, state: &State) -> String {
     let action = state.action.and_then(|action| program.action(action));
-    match action.filter(|_| program.dialect == Dialect::Canvas) {
+    match action.filter(|_| program.rules.shows_ports) {
         Some(action) => {
             let name = action.title.as_ref().unwrap_or(&action.name);
             format!("{name}: {}", action.label)

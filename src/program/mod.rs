@@ -14,8 +14,8 @@ pub use verify::verify;
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Places,
-    RetryOn, Schedule, Secured, Status, Take, Test,
+    AssignOp, Backoff, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Places, RetryOn,
+    Rules, Schedule, Secured, Status, Take, Test,
 };
 use crate::source::Span;
 use std::cmp::Ordering;
@@ -30,8 +30,10 @@ pub struct Program {
     pub hash: ProgramHash,
     /// The workflow's name.
     pub name: Name,
-    /// The format it was written in; decides which expression rules apply.
-    pub dialect: Dialect,
+    /// The word of the format it was written in, for people.
+    pub format: &'static str,
+    /// What that format decides about a run.
+    pub rules: Rules,
     /// Where a run begins.
     pub entry: StateId,
     /// All states, by id.
@@ -287,7 +289,7 @@ pub enum ScopeKind {
         /// Their names and scopes.
         branches: Vec<(Name, ScopeId)>,
         /// Whether each has a copy of the variables to itself.
-        apart: bool,
+        isolated: bool,
     },
     /// Runs its nodes as their predecessors end.
     Dag {

@@ -4,7 +4,7 @@
 use super::driver::{Driver, reply_all};
 use super::metrics::Metrics;
 use super::{Reply, ScheduleError, Step, Update};
-use crate::machine::{Change, Event, Happening, RunStatus, Transition};
+use crate::machine::{Change, Event, HistoryKind, RunStatus, Transition};
 use crate::model::Name;
 use crate::store::{Commit, Committed, Store, StoreError};
 use std::any::Any;
@@ -198,9 +198,13 @@ impl Driver {
             // Unwind safety: after a panic the run in memory is discarded.
             let next = catch_unwind(AssertUnwindSafe(|| active.hosted.on(changes, event, now)));
             match next {
-                Ok(next) => step.join(next),
+                Ok(Ok(next)) => step.join(next),
+                Ok(Err(bug)) => {
+                    self.broken(run, replies, bug.to_string());
+                    return None;
+                }
                 Err(panic) => {
-                    self.panicked(run, replies, &*panic);
+                    self.broken(run, replies, said(&*panic));
                     return None;
                 }
             }
@@ -222,15 +226,11 @@ impl Driver {
         ))
     }
 
-    /// A panic in one run must not touch the others.
-    fn panicked(&mut self, run: &Name, replies: Vec<Reply<RunStatus>>, panic: &(dyn Any + Send)) {
-        let said = panic
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| panic.downcast_ref::<&str>().copied());
+    /// A bug or a panic in one run must not touch the others.
+    fn broken(&mut self, run: &Name, replies: Vec<Reply<RunStatus>>, reason: String) {
         let error = ScheduleError::Broken {
             run: run.clone(),
-            reason: said.unwrap_or("it does not say why").to_owned(),
+            reason,
         };
         reply_all(replies, &Err(error.clone()));
         self.discard(run, error);
@@ -304,5 +304,12 @@ impl Driver {
 /// Whether the run paused in this step.
 fn has_paused(commit: &Commit) -> bool {
     let mut history = commit.history.iter();
-    history.any(|event| matches!(event.what, Happening::RunPaused { .. }))
+    history.any(|event| matches!(event.what, HistoryKind::RunPaused { .. }))
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<String>().map(String::as_str);
+    let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
+    said.unwrap_or("it does not say why").to_owned()
 }

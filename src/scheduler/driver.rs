@@ -297,7 +297,7 @@ impl Driver {
         self.runs.insert(run.clone(), active);
         let (durable, told) = oneshot::channel();
         let started = Event::Started { input, environment };
-        let began = from.map_or(started, Event::TakenUp);
+        let began = from.map_or(started, Event::Restored);
         self.post(&run, began, Some(durable));
         // The reply goes out when the first step is durable.
         self.runtime.handle.spawn(async move {

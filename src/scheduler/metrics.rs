@@ -1,7 +1,7 @@
 //! What the driver counts while it works: atomics that anybody may read at any time. Counting
 //! never waits, allocates, or decides anything.
 
-use crate::machine::{Happening, HistoryEvent};
+use crate::machine::{HistoryEvent, HistoryKind};
 use crate::time::Timestamp;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -95,9 +95,9 @@ impl Metrics {
         }
         for event in history {
             match event.what {
-                Happening::RetryScheduled { .. } => self.retries.inc(),
-                Happening::RunStarted => self.runs_started.inc(),
-                Happening::RunFinished { .. } => self.runs_finished.inc(),
+                HistoryKind::RetryScheduled { .. } => self.retries.inc(),
+                HistoryKind::RunStarted => self.runs_started.inc(),
+                HistoryKind::RunFinished { .. } => self.runs_finished.inc(),
                 _ => continue,
             };
         }

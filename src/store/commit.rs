@@ -2,6 +2,7 @@
 //! run is in, and the run's head. Everything of one commit goes into one atomic
 //! batch. This file never decides when a batch is made durable.
 
+use super::Receipt;
 use super::codec;
 use super::deflate::Deflater;
 use super::header::{KnownHeader, Root, StoredHeader};
@@ -11,7 +12,6 @@ use super::kv::Kv;
 use super::rows::{Rows, corrupt};
 use super::write_batch::{Put, Rejected, WriteBatch};
 use super::{Commit, Committed, Placement, StoreError};
-use crate::machine::Receipt;
 use crate::model::Name;
 use crate::program::ProgramHash;
 use bincode::Encode;

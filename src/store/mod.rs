@@ -41,7 +41,7 @@ pub use sled::{SledStore, dump_damaged, inspect_damaged, open_for_inspection, re
 pub use state_key::StateKey;
 
 use crate::expression::Sealer;
-use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, Receipt, RunState, RunStatus};
+use crate::machine::{Bug, Change, HistoryEvent, IterationRow, LoopState, RunState, RunStatus};
 use crate::model::{Dialect, Name, Origin};
 use crate::program::ProgramHash;
 use crate::source::Bundle;
@@ -174,6 +174,27 @@ pub struct Journal {
     pub changes: Vec<Change>,
 }
 
+/// A store's word that a step is durable: the machine gives a step's effects for it.
+///
+/// ```compile_fail
+/// let forged = windlass::internals::store::Receipt { revision: 1 };
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    revision: u64,
+}
+
+impl Receipt {
+    /// The revision that is durable.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+}
+
+impl crate::machine::sealed::Sealed for Receipt {}
+impl crate::machine::Durable for Receipt {}
+
 /// What a store says of one that was committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
@@ -255,6 +276,15 @@ pub enum StoreError {
         /// The first error.
         reason: String,
     },
+}
+
+impl StoreError {
+    /// The changes of a run do not make a state.
+    pub(crate) fn unfolded(run: &str, bug: &Bug) -> Self {
+        Self::Corrupt {
+            what: format!("the changes of run {run} are not those of its state: {bug}"),
+        }
+    }
 }
 
 /// All that is shown of a run, each part with why it cannot be read.

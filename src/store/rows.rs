@@ -353,9 +353,14 @@ impl<K: Kv> Rows<K> {
     fn stored_run(&self, run: &str) -> Result<StoredRun, StoreError> {
         let head = self.known(run)?;
         let (mut state, snapshot_bytes) = self.start(&head.header)?;
+        let mut folded = Ok(());
         let tail_bytes = self.tail(&head.header, |changes| {
-            changes.iter().for_each(|change| state.apply(change));
+            let mut changes = changes.iter();
+            if folded.is_ok() {
+                folded = changes.try_for_each(|change| state.apply(change));
+            }
         })?;
+        folded.map_err(|bug| StoreError::unfolded(run, &bug))?;
         Ok(StoredRun {
             header: head.header,
             state,

@@ -254,22 +254,22 @@ fn dialects_do_not_know_each_other() {
     }
 }
 
+/// What only the store can make is by type: nobody else has a value of a type that is `Durable`.
 #[test]
-fn only_a_store_makes_a_receipt() {
-    let makers: Vec<String> = files()
-        .into_iter()
-        .filter(|file| {
-            let made = file.code.matches("Receipt {").count();
-            let declared = file.code.matches("struct Receipt {").count();
-            made > declared
-        })
-        .map(|file| file.room)
-        .collect();
-    assert!(
-        !makers.is_empty(),
-        "nobody makes receipts: has it another name now?"
-    );
-    assert!(makers.iter().all(|room| room == "store"), "{makers:?}");
+fn only_a_store_says_that_a_step_is_durable() {
+    let sealed = files().into_iter();
+    let sealed = sealed.filter(|file| file.code.contains("Sealed for"));
+    let sealed: Vec<String> = sealed.map(|file| file.path).collect();
+    assert_eq!(sealed, ["store/mod.rs"]);
+}
+
+#[test]
+fn the_machine_knows_no_format() {
+    for file in files() {
+        let formats = file.code.contains("Dialect");
+        let machine = ["machine", "program"].contains(&&*file.room);
+        assert!(!(machine && formats), "src/{} knows formats", file.path);
+    }
 }
 
 #[test]

@@ -4,7 +4,6 @@ use crate::{app, support};
 use serde_json::{Value as Json, json};
 use windlass::internals::engine::Engine;
 use windlass::internals::expression::Value;
-use windlass::internals::model::Dialect;
 
 /// Runs an example with these inputs beside `base` and gives its outputs and the server's log.
 async fn run(example: &str, inputs: Json) -> (Json, Json) {
@@ -15,7 +14,7 @@ async fn run(example: &str, inputs: Json) -> (Json, Json) {
     let workflow = engine.load_file(&path, None).unwrap();
     let mut inputs = inputs;
     let declared = &workflow.program().inputs;
-    let is_agent = workflow.program().dialect == Dialect::Tea;
+    let is_agent = workflow.program().format == "tea";
     if is_agent || declared.iter().any(|input| &*input.name == "base") {
         inputs["base"] = json!(base);
     }

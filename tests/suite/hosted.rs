@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windlass::internals::expression::Value;
 use windlass::internals::hosted::Hosted;
-use windlass::internals::machine::{Effect, EffectId, Event, Receipt, RunStatus, TimerId};
+use windlass::internals::machine::{Effect, EffectId, Event, RunStatus, TimerId};
 use windlass::internals::time::Timestamp;
 
 const LOOP: &str = "
@@ -24,8 +24,6 @@ actions:
   sleep: { type: wait, interval: PT1M }
 ";
 
-const DURABLE: Receipt = Receipt { revision: 1 };
-
 fn at(seconds: u64) -> Timestamp {
     Timestamp(1_700_000_000_000).plus(Duration::from_secs(seconds))
 }
@@ -37,8 +35,8 @@ fn hosted(text: &str) -> Hosted {
 
 /// Delivers an event, and says at once that its step is durable.
 fn deliver(run: &mut Hosted, event: Event, now: Timestamp) -> Vec<Effect> {
-    let step = run.on(Vec::new(), event, now);
-    run.release(step, &DURABLE)
+    let step = run.on(Vec::new(), event, now).unwrap();
+    run.release(step, &super::machine::play::receipt())
 }
 
 fn start() -> Event {
@@ -101,7 +99,9 @@ fn a_timer_that_was_moved_does_not_fire_early() {
     deliver(&mut run, Event::PauseRequested, at(10));
     deliver(&mut run, Event::Resumed, at(40));
     // A host that cannot disarm fires what it armed first.
-    let early = run.on(Vec::new(), Event::TimerFired { id: timer }, at(60));
+    let early = run
+        .on(Vec::new(), Event::TimerFired { id: timer }, at(60))
+        .unwrap();
     assert!(early.is_empty());
     assert_eq!(run.status(), RunStatus::Waiting);
     deliver(&mut run, Event::TimerFired { id: timer }, at(90));
@@ -115,9 +115,9 @@ fn the_last_lines_are_remembered_with_their_numbers() {
     let mut lines = 0;
     let mut event = start();
     for second in 0.. {
-        let step = run.on(Vec::new(), event, at(second));
+        let step = run.on(Vec::new(), event, at(second)).unwrap();
         lines += step.history.len() as u64;
-        let effects = run.release(step, &DURABLE);
+        let effects = run.release(step, &super::machine::play::receipt());
         event = match started(&effects)[..] {
             [id] => Event::EffectCompleted {
                 id,

@@ -171,7 +171,7 @@ impl Loom<'_> {
         }
         let kind = StepKind::Parallel {
             branches,
-            apart: false,
+            isolated: false,
         };
         Body {
             timeout: self.step_timeout(act),

@@ -166,7 +166,7 @@ impl<'n> Tea<'_, 'n> {
         });
         let fork = StepKind::Parallel {
             branches: branches.collect(),
-            apart: true,
+            isolated: true,
         };
         Step {
             output: Some(given()),

@@ -243,7 +243,7 @@ fn condition(
         here.frames
             .truncate(depth.map_or(usize::MAX, |depth| depth + 1));
     }
-    let home = run.home(cursor);
+    let home = run.record_owner(cursor);
     if let Some(home) = run.cursors.get_mut(&home) {
         for (action, record) in &state.last {
             home.records

@@ -236,7 +236,7 @@ fn seeds_of_the_fuzzers() {
                 bincode::decode_from_slice(&whole[1..], checks::records::CONFIG)
                     .unwrap()
                     .0;
-            changes.iter().for_each(|change| run.apply(change));
+            changes.iter().for_each(|change| run.apply(change).unwrap());
         }
         // The first few of a kind are enough.
         if n < 6 || kind != 'c' {

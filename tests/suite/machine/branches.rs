@@ -182,7 +182,7 @@ fn apart(branches: Vec<(&str, Vec<Step>)>) -> Case {
     let branches = named.map(|(name, steps)| (name.into(), Block::Sequence(steps)));
     let branches = StepKind::Parallel {
         branches: branches.collect(),
-        apart: true,
+        isolated: true,
     };
     of_graph(&[], Block::Sequence(vec![step("both", branches)]))
 }

@@ -124,6 +124,7 @@ pub fn workflow(dialect: Dialect, variables: &[(&str, &str)], body: Block) -> Wo
     Workflow {
         name: Name::from("built"),
         dialect,
+        rules: windlass::internals::dialect::rules(dialect),
         inputs: Vec::new(),
         variables: variables.iter().map(variable).collect(),
         places: windlass::internals::model::Places::default(),

@@ -265,6 +265,7 @@ actions:
 ",
     );
     workflow.dialect = windlass::internals::model::Dialect::Azure;
+    workflow.rules = windlass::internals::dialect::rules(workflow.dialect);
     assert_eq!(
         Case::hir(&workflow).play().error(),
         "expression: variable `x` is not initialized; action a; line 3"

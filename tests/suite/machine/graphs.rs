@@ -377,7 +377,7 @@ fn branches_give_their_steps_by_name() {
     ];
     let both = StepKind::Parallel {
         branches,
-        apart: false,
+        isolated: false,
     };
     let body = Block::Sequence(vec![step("both", both)]);
     let mut built = workflow(Dialect::Canvas, &[], body);

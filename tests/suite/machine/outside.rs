@@ -230,7 +230,7 @@ fn a_run_that_has_ended_stays_as_it_ended() {
     ];
     for event in late {
         let mut state = played.state.clone();
-        let transition = advance(&case.program, &mut state, played.now, event.clone());
+        let transition = advance(&case.program, &mut state, played.now, event.clone()).unwrap();
         assert_eq!(transition.changes, [], "{event:?}");
         assert_eq!(state, played.state, "{event:?}");
     }
@@ -254,7 +254,9 @@ actions:
     .play();
     let mut state = RunState::new(played.state.id.clone(), played.state.program);
     for step in &played.steps {
-        step.changes.iter().for_each(|change| state.apply(change));
+        step.changes
+            .iter()
+            .for_each(|change| state.apply(change).unwrap());
         if step.event == Event::Resumed {
             break;
         }

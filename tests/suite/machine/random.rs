@@ -246,6 +246,7 @@ fn case(seed: u64, text: &str) -> Case {
     let mut workflow = read(text);
     if seed.is_multiple_of(5) {
         workflow.dialect = windlass::internals::model::Dialect::Azure;
+        workflow.rules = windlass::internals::dialect::rules(workflow.dialect);
     }
     let mut case = Case::hir(&workflow).world(move |call| answer(seed, call.name, call.n));
     let mut random = StdRng::seed_from_u64(seed ^ 1);

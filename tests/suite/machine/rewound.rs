@@ -6,7 +6,7 @@ use super::play::{Case, Played, START, fails, ok};
 use std::time::Duration;
 use windlass::internals::hir::{Block, RetryPolicy};
 use windlass::internals::machine::{
-    Change, FrameKind, Place, Rewound, RunState, TimerPurpose, Wait, rewind,
+    Change, FrameKind, Rewound, RunState, Target, TimerPurpose, Wait, rewind,
 };
 use windlass::internals::model::{Backoff, Name};
 use windlass::internals::source::Span;
@@ -24,7 +24,7 @@ fn changes(played: &Played) -> Vec<Change> {
 }
 
 fn rewound(case: &Case, changes: &[Change], place: &str) -> RunState {
-    let place = Place::Path(place.to_owned());
+    let place = Target::Path(place.to_owned());
     let now = START.plus(LATER);
     match rewind(
         &case.program,
@@ -33,7 +33,9 @@ fn rewound(case: &Case, changes: &[Change], place: &str) -> RunState {
         &place,
         &"new".into(),
         now,
-    ) {
+    )
+    .unwrap()
+    {
         Rewound::State(state) => *state,
         other => panic!("{place:?}: {other:?}"),
     }
@@ -148,22 +150,22 @@ actions:
     let all = changes(&played);
     for place in ["poll#2", "poll#2/look", "look", "poll#2/more"] {
         let once = rewound(&case, &all, place);
-        let began = [Change::TakenUp(Box::new(once.clone()))];
+        let began = [Change::Restored(Box::new(once.clone()))];
         let twice = rewound(&case, &began, place);
         assert_eq!(twice, once, "{place}");
-        let elsewhere = Place::Path(String::from("poll#1"));
+        let elsewhere = Target::Path(String::from("poll#1"));
         let now = START.plus(LATER);
         let id = Name::from("new");
-        let none = rewind(&case.program, &start(&case), &began, &elsewhere, &id, now);
+        let none = rewind(&case.program, &start(&case), &began, &elsewhere, &id, now).unwrap();
         assert_eq!(none, Rewound::Nowhere, "{place}");
     }
     // Where an action begins in the middle of its iteration, the iteration is not taken up.
     let middle = rewound(&case, &all, "poll#2/more");
-    let began = [Change::TakenUp(Box::new(middle))];
-    let iteration = Place::Path(String::from("poll#2"));
+    let began = [Change::Restored(Box::new(middle))];
+    let iteration = Target::Path(String::from("poll#2"));
     let now = START.plus(LATER);
     let id = Name::from("new");
-    let found = rewind(&case.program, &start(&case), &began, &iteration, &id, now);
+    let found = rewind(&case.program, &start(&case), &began, &iteration, &id, now).unwrap();
     assert_eq!(found, Rewound::Nowhere);
 }
 
@@ -172,17 +174,17 @@ actions:
 fn an_action_is_found_where_it_stood_and_not_where_another_one_did() {
     let case = branches();
     let all = changes(&case.play());
-    let at = |place: Place| {
+    let at = |place: Target| {
         let now = START.plus(LATER);
         let id = Name::from("new");
-        match rewind(&case.program, &start(&case), &all, &place, &id, now) {
+        match rewind(&case.program, &start(&case), &all, &place, &id, now).unwrap() {
             Rewound::State(state) => *state,
             other => panic!("{place:?}: {other:?}"),
         }
     };
     for name in ["wait", "last", "slow"] {
-        let by_path = at(Place::Path(name.to_owned()));
-        assert_eq!(at(Place::Action(name.into(), None)), by_path, "{name}");
+        let by_path = at(Target::Path(name.to_owned()));
+        assert_eq!(at(Target::Action(name.into(), None)), by_path, "{name}");
     }
 }
 
@@ -193,12 +195,15 @@ fn what_is_in_flight_elsewhere_is_not_the_place() {
     let played = case.play();
     let mut begun = start(&case);
     let first = played.steps.first().unwrap();
-    first.changes.iter().for_each(|change| begun.apply(change));
+    first
+        .changes
+        .iter()
+        .for_each(|change| begun.apply(change).unwrap());
     assert_eq!(begun.effects.len(), 1);
     let (now, id) = (START.plus(LATER), Name::from("new"));
     let at = |place: &str| {
-        let place = Place::Path(place.to_owned());
-        rewind(&case.program, &begun, &[], &place, &id, now)
+        let place = Target::Path(place.to_owned());
+        rewind(&case.program, &begun, &[], &place, &id, now).unwrap()
     };
     assert_eq!(at("last"), Rewound::Nowhere);
     let Rewound::State(state) = at("slow") else {

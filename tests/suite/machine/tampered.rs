@@ -14,7 +14,7 @@ fn begun(text: &str) -> (Program, RunState) {
         input: Default::default(),
         environment: Default::default(),
     };
-    let _ = advance(&program, &mut run, START, started);
+    let _ = advance(&program, &mut run, START, started).unwrap();
     (program, run)
 }
 
@@ -35,8 +35,8 @@ actions:
             fork.branches[0] = BranchState::Running(own);
         }
     }
-    let _ = advance(&program, &mut run, START, Event::CancelRequested);
-    assert_eq!(run.status(), RunStatus::Cancelled);
+    let bug = advance(&program, &mut run, START, Event::CancelRequested).unwrap_err();
+    assert_eq!(bug.to_string(), format!("branch {} is its own fork", own.0));
 }
 
 #[test]
@@ -56,7 +56,7 @@ actions:
         id,
         result: Ok(Default::default()),
     };
-    let _ = advance(&program, &mut run, START, answer);
+    let _ = advance(&program, &mut run, START, answer).unwrap();
     assert_eq!(run.status(), RunStatus::Succeeded);
     let outcome = run.outcome.unwrap();
     assert_eq!(outcome.output.to_json(), r#"{"a":{"x":1},"b":null}"#);
@@ -80,13 +80,9 @@ actions:
     let effects: Vec<_> = run.effects.keys().copied().collect();
     for id in effects {
         let result = Ok(Default::default());
-        let _ = advance(
-            &program,
-            &mut run,
-            START,
-            Event::EffectCompleted { id, result },
-        );
+        let answer = Event::EffectCompleted { id, result };
+        let _ = advance(&program, &mut run, START, answer).unwrap();
     }
-    let _ = advance(&program, &mut run, START, Event::CancelRequested);
+    let _ = advance(&program, &mut run, START, Event::CancelRequested).unwrap();
     assert!(run.status().is_final());
 }

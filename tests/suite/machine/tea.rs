@@ -3,7 +3,7 @@
 //! spent.
 
 use super::play::{Answer, Case, Outside, Played, fails, json, ok};
-use windlass::internals::machine::{Happening, RunStatus};
+use windlass::internals::machine::{HistoryKind, RunStatus};
 
 /// How often an action was asked for; a repetition after a crash is none.
 fn asked(played: &Played, name: &str) -> usize {
@@ -15,7 +15,7 @@ fn asked(played: &Played, name: &str) -> usize {
 
 fn ends(played: &Played) -> Vec<(String, u64, String)> {
     let ends = played.history.iter().filter_map(|event| match &event.what {
-        Happening::LoopEnd {
+        HistoryKind::LoopEnd {
             node_name,
             iterations_completed,
             exit_reason,

@@ -59,7 +59,7 @@ fn change(change: &Change) -> String {
         Change::ConditionSeen { value, .. } => format!("the condition is {value}"),
         Change::IterationBegan { .. } => "an iteration begins".into(),
         Change::IterationEnded { status, .. } => format!("an iteration ends {}", status.as_str()),
-        Change::IterationCut { .. } => "an iteration is cut".into(),
+        Change::IterationCancelled { .. } => "an iteration is cut".into(),
         Change::LoopDelayed { due_at, .. } => format!("the next is due at {}", seconds(*due_at)),
         Change::LoopEnded { end, .. } => format!("the loop ends: {}", end.as_str()),
         Change::Recorded { action, status, .. } => format!("{action} is {}", status.as_str()),
@@ -188,7 +188,7 @@ actions:
     // Each transition of the run, one after the other.
     let mut all: Vec<Transition> = Vec::new();
     while run.outcome.is_none() && all.len() < 100 {
-        let next = advance(&case.program, &mut run, now, event);
+        let next = advance(&case.program, &mut run, now, event).unwrap();
         now = now.plus(std::time::Duration::from_secs(1));
         let outstanding: Vec<Effect> = run.outstanding().collect();
         let called = outstanding.iter().find_map(|effect| match effect {
@@ -242,7 +242,7 @@ fn a_loop_is_told_when_it_is_entered() {
         input: Value::Null,
         environment: Value::Null,
     };
-    let first = advance(&case.program, &mut run, START, started);
+    let first = advance(&case.program, &mut run, START, started).unwrap();
     let entered = run.loops().map(|(_, _, state)| state.path.clone());
     let mut told: Vec<String> = first.loops.iter().map(|row| row.path.clone()).collect();
     told.sort();

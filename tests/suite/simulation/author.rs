@@ -187,7 +187,7 @@ impl Author {
                 };
                 StepKind::Parallel {
                     branches: (0..count).map(|n| branch(n, self)).collect(),
-                    apart: self.random.random_bool(0.5),
+                    isolated: self.random.random_bool(0.5),
                 }
             }
             16 => StepKind::If {

@@ -133,7 +133,7 @@ impl Books {
             {
                 self.called_off.insert((run.clone(), *id));
             }
-            book.state.apply(change);
+            book.state.apply(change).unwrap();
         }
         let mut timers = book.state.timers.values();
         if !book.state.ready.is_empty() && timers.any(|one| one.due_at <= commit.header.updated_at)

@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use windlass::internals::action::Registry;
 use windlass::internals::compile::compile;
 use windlass::internals::expression::Value;
-use windlass::internals::machine::{Event, Happening, LoopEnd, RunStatus, Wait};
+use windlass::internals::machine::{Event, HistoryKind, LoopEnd, RunStatus, Wait};
 use windlass::internals::model::{Dialect, Name, Origin};
 use windlass::internals::program::{Caps, Program, ProgramHash};
 use windlass::internals::scheduler::{Answer, Loaded, Loader, ManualDriver, Start};
@@ -536,7 +536,7 @@ fn limits_are_exact(run: &Name, book: &Book) {
         }
     }
     let paused = |event: &windlass::internals::machine::HistoryEvent| {
-        matches!(event.what, Happening::RunPaused { .. })
+        matches!(event.what, HistoryKind::RunPaused { .. })
     };
     if book.history.iter().any(paused) {
         return;
@@ -544,7 +544,7 @@ fn limits_are_exact(run: &Name, book: &Book) {
     // A loop that is retried as a whole has one row and several ends: the last one counts.
     let mut last = BTreeMap::new();
     for event in &book.history {
-        if let Happening::LoopLimit { path, limit, .. } = &event.what {
+        if let HistoryKind::LoopLimit { path, limit, .. } = &event.what {
             last.insert(path, (event.at, *limit));
         }
     }

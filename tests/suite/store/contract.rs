@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 use windlass::internals::expression::Value;
 use windlass::internals::machine::{
-    Change, Happening, HistoryEvent, IterationRow, LoopEnd, LoopState, Records, RunState, RunStatus,
+    Change, HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, Records, RunState,
+    RunStatus,
 };
 use windlass::internals::model::{Dialect, Origin, Status};
 use windlass::internals::program::ProgramHash;
@@ -205,7 +206,7 @@ pub fn noise(seed: u64, length: usize) -> String {
 fn signalled(n: u64) -> HistoryEvent {
     HistoryEvent {
         at: Timestamp(i64::try_from(n).unwrap()),
-        what: Happening::Signalled {
+        what: HistoryKind::Signalled {
             name: n.to_string().into(),
         },
     }
@@ -292,10 +293,13 @@ fn a_run_comes_back_as_it_was_committed(bench: &Bench) {
         commit.loops.push(loop_state("loop", revision, false));
         commit.iterations.push(iteration("loop", revision, 10));
         commit.history.push(signalled(revision));
-        commit.changes.iter().for_each(|change| state.apply(change));
+        commit
+            .changes
+            .iter()
+            .for_each(|change| state.apply(change).unwrap());
         let header = commit.header.clone();
         let outcome = store.commit(&[commit]).unwrap().remove(0).unwrap();
-        assert_eq!(outcome.receipt.revision, revision + 1);
+        assert_eq!(outcome.receipt.revision(), revision + 1);
         assert_eq!(outcome.snapshot_bytes, None);
         tail += outcome.change_bytes;
         let stored = store.load("a").unwrap();
@@ -491,7 +495,10 @@ fn a_snapshot_replaces_what_came_before(bench: &Bench) {
     let mut state = RunState::new("a".into(), hash(1));
     for revision in 0..25 {
         let mut commit = commit("a", revision);
-        commit.changes.iter().for_each(|change| state.apply(change));
+        commit
+            .changes
+            .iter()
+            .for_each(|change| state.apply(change).unwrap());
         let snapshot = revision % 10 == 4;
         commit.snapshot = snapshot.then(|| state.clone());
         let outcome = store.commit(&[commit]).unwrap().remove(0).unwrap();
@@ -529,7 +536,10 @@ fn large_values_come_back(bench: &Bench) {
         for snapshot in [false, true] {
             let text = noise(revision, size);
             let mut commit = telling(revision, &text);
-            commit.changes.iter().for_each(|change| state.apply(change));
+            commit
+                .changes
+                .iter()
+                .for_each(|change| state.apply(change).unwrap());
             commit.snapshot = snapshot.then(|| state.clone());
             ok(store, commit);
             revision += 1;
@@ -560,7 +570,10 @@ fn values_of_all_kinds_come_back_whatever_makes_their_bytes_fewer(bench: &Bench)
         let other: String = ('\u{100}'..).take(size / 2).collect();
         for text in ["ab".repeat(size / 2), noise, other] {
             let commit = telling(revision, &text);
-            commit.changes.iter().for_each(|change| state.apply(change));
+            commit
+                .changes
+                .iter()
+                .for_each(|change| state.apply(change).unwrap());
             ok(store, commit);
             revision += 1;
             assert_eq!(store.load("a").unwrap().state, state);

@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 use windlass::internals::expression::Value;
-use windlass::internals::machine::{Change, Happening, HistoryEvent, RunState};
+use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
 use windlass::internals::store::{
     MemoryStore, Placement, Retention, SledOptions, SledStore, Store, StoreError, StoredWorkflow,
     open_read_only, raw_record,
@@ -103,12 +103,15 @@ pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
                 commit.loops = vec![loop_state("loop", revision, false)];
                 commit.history = vec![HistoryEvent {
                     at: Timestamp(revision as i64),
-                    what: Happening::RunStarted,
+                    what: HistoryKind::RunStarted,
                 }];
                 if n % 3 == 0 {
                     commit.header.placement = Placement::Due(Timestamp(revision as i64));
                 }
-                commit.changes.iter().for_each(|change| state.apply(change));
+                commit
+                    .changes
+                    .iter()
+                    .for_each(|change| state.apply(change).unwrap());
                 commit.snapshot = (revision % 16 == 15).then(|| state.clone());
                 commit
             })

@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use windlass::internals::engine::doctor::repair;
 use windlass::internals::expression::Value;
-use windlass::internals::machine::{Change, Happening, HistoryEvent, RunState};
+use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
 use windlass::internals::store::{Placement, Retention, SledOptions, SledStore, Store, StoreError};
 use windlass::internals::time::Timestamp;
 
@@ -65,10 +65,13 @@ impl Writer {
             *revision += 1;
             let long = Value::text(text(run, *revision));
             commit.changes = vec![Change::VariableSet("text".into(), long)];
-            commit.changes.iter().for_each(|change| state.apply(change));
+            commit
+                .changes
+                .iter()
+                .for_each(|change| state.apply(change).unwrap());
             commit.history = vec![HistoryEvent {
                 at: Timestamp(0),
-                what: Happening::RunStarted,
+                what: HistoryKind::RunStarted,
             }];
             let due = Timestamp(i64::try_from(*revision).unwrap());
             commit.header.placement = Placement::Due(due);

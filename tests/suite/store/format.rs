@@ -42,7 +42,7 @@ fn write(dir: &Path) {
     let mut state = RunState::new("r1".into(), hash);
     let began = Timestamp(1_700_000_000_000);
     let mut commit = |revision: u64, now: Timestamp, event: Event| {
-        let step = advance(&program, &mut state, now, event);
+        let step = advance(&program, &mut state, now, event).unwrap();
         let placement = match (state.status(), state.next_due_at()) {
             (RunStatus::Waiting, Some(due)) => Placement::Due(due),
             _ => Placement::Resting,

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use windlass::internals::expression::Value;
-use windlass::internals::machine::{Change, Happening, HistoryEvent, RunState};
+use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
 use windlass::internals::store::{Placement, SledStore, Store, open_read_only};
 use windlass::internals::time::Timestamp;
 
@@ -81,11 +81,14 @@ fn step(state: &mut RunState, revision: u64) -> windlass::internals::store::Comm
         Change::VariableSet("revision".into(), Value::from(next)),
         Change::VariableSet("text".into(), Value::from(noise(revision, size))),
     ];
-    commit.changes.iter().for_each(|change| state.apply(change));
+    commit
+        .changes
+        .iter()
+        .for_each(|change| state.apply(change).unwrap());
     commit.iterations = vec![iteration("loop", revision, next)];
     commit.history = vec![HistoryEvent {
         at: Timestamp(next),
-        what: Happening::RunStarted,
+        what: HistoryKind::RunStarted,
     }];
     commit.header.placement = Placement::Due(Timestamp(next));
     commit.snapshot = (next % 40 == 0).then(|| state.clone());

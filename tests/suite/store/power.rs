@@ -15,7 +15,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use windlass::internals::expression::Value;
-use windlass::internals::machine::{Change, Happening, HistoryEvent, RunState};
+use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
 use windlass::internals::store::{Placement, SledStore, Store, open_read_only};
 use windlass::internals::time::Timestamp;
 
@@ -45,11 +45,14 @@ fn next(state: &mut RunState, run: u64, revision: u64) -> windlass::internals::s
         Change::VariableSet("revision".into(), Value::from(number)),
         Change::VariableSet("text".into(), Value::text(text(run, revision + 1))),
     ];
-    commit.changes.iter().for_each(|change| state.apply(change));
+    commit
+        .changes
+        .iter()
+        .for_each(|change| state.apply(change).unwrap());
     commit.iterations = vec![iteration("loop", revision, number)];
     commit.history = vec![HistoryEvent {
         at: Timestamp(number),
-        what: Happening::RunStarted,
+        what: HistoryKind::RunStarted,
     }];
     if run.is_multiple_of(2) {
         commit.header.placement = Placement::Due(Timestamp(number));

@@ -9,8 +9,9 @@ use super::types::{
 };
 use crate::expression::Value;
 use crate::machine::{
-    ActionRecord, BranchState, Cursor, CursorId, Frame, FrameKind, LoopState, Output,
-    PendingEffect, Records, RunState, TimerPurpose, Wait,
+    ActionRecord, BranchState, Cursor, CursorId, DeadlineState, Frame, FrameKind, GraphState,
+    IsolatedState, ItemState, LoopState, Output, PendingEffect, Records, RunState, TimerPurpose,
+    Wait,
 };
 use crate::model::LinkKind;
 use crate::program::ActionId;
@@ -130,7 +131,7 @@ fn cursor(view: &RunView, id: CursorId, cursor: &Cursor) -> CursorDump {
 fn frame(view: &RunView, frame: &Frame) -> FrameDump {
     let kind = match &frame.kind {
         FrameKind::Plain => FrameKindDump::Plain,
-        FrameKind::Graph { steps, visit, .. } => FrameKindDump::Graph {
+        FrameKind::Graph(GraphState { steps, visit, .. }) => FrameKindDump::Graph {
             steps: *steps,
             visit: *visit,
         },
@@ -150,7 +151,7 @@ fn frame(view: &RunView, frame: &Frame) -> FrameDump {
             }),
             next_due_at: state.next_due_at,
         },
-        FrameKind::Deadline { timer, after_ms } => FrameKindDump::Deadline {
+        FrameKind::Deadline(DeadlineState { timer, after_ms }) => FrameKindDump::Deadline {
             timer: timer.0,
             after_ms: *after_ms,
         },
@@ -161,14 +162,14 @@ fn frame(view: &RunView, frame: &Frame) -> FrameDump {
             running: fork.running,
             closed: fork.closed,
         },
-        FrameKind::Branch { index, item } => FrameKindDump::Branch {
+        FrameKind::Branch(ItemState { index, item }) => FrameKindDump::Branch {
             index: *index,
             item: shown(item),
         },
         FrameKind::Root { environment } => FrameKindDump::Root {
             environment: shown(environment),
         },
-        FrameKind::Apart { index, variables } => FrameKindDump::Apart {
+        FrameKind::Isolated(IsolatedState { index, variables }) => FrameKindDump::Apart {
             index: *index,
             variables: shown(variables),
         },

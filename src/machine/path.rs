@@ -1,5 +1,5 @@
-//! Where in a run a cursor stands: the loops around it, their iterations, and the paths, keys and
-//! seeds that are made of those. It reads no variable and no output.
+//! Where in a run a cursor stands: the loops that enclose it, their iterations, and the paths, keys
+//! and seeds that are made of those. It reads no variable and no output.
 
 use super::env::View;
 use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState};
@@ -10,8 +10,8 @@ use crate::time::Timestamp;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// A loop or foreach around a cursor.
-pub(super) enum Around<'a> {
+/// A loop or foreach that encloses a cursor.
+pub(super) enum Enclosing<'a> {
     Loop(&'a Scope, CursorId, &'a LoopState),
     Item {
         fork: &'a Scope,
@@ -34,35 +34,35 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The frames around this place, innermost first.
+    /// The frames that this cursor is in, innermost first.
     pub fn frames(&self) -> impl Iterator<Item = (CursorId, &'a Frame)> {
         self.lineage()
             .flat_map(|(id, cursor)| cursor.frames.iter().rev().map(move |frame| (id, frame)))
     }
 
-    pub fn around(&self) -> impl Iterator<Item = Around<'a>> + '_ {
+    pub fn enclosing(&self) -> impl Iterator<Item = Enclosing<'a>> + '_ {
         let program = self.program;
         self.frames()
             .filter_map(move |(cursor, frame)| match &frame.kind {
                 FrameKind::Loop(state) => {
-                    Some(Around::Loop(program.scope(frame.scope)?, cursor, state))
+                    Some(Enclosing::Loop(program.scope(frame.scope)?, cursor, state))
                 }
-                FrameKind::Branch { index, item } => Some(Around::Item {
+                FrameKind::Branch(branch) => Some(Enclosing::Item {
                     fork: self.foreach_of(frame)?,
-                    index: *index,
-                    item,
+                    index: branch.index,
+                    item: &branch.item,
                     entered_at: frame.entered_at,
                 }),
                 _ => None,
             })
     }
 
-    pub fn named(&self, name: &str) -> Option<Around<'a>> {
-        self.around()
-            .find(|around| around.name().eq_ignore_ascii_case(name))
+    pub fn named(&self, name: &str) -> Option<Enclosing<'a>> {
+        self.enclosing()
+            .find(|one| one.name().eq_ignore_ascii_case(name))
     }
 
-    /// The path of a loop with this name entered here: the iterations of what is around it.
+    /// The path of a loop with this name entered here: the iterations of what encloses it.
     pub fn path_of(&self, name: &str) -> String {
         let mut path = self.path();
         if !path.is_empty() {
@@ -85,11 +85,13 @@ impl<'a> View<'a> {
                     Some(scope) => write!(path, "{slash}{}#{}", scope.name, state.iteration),
                     None => Ok(()),
                 },
-                FrameKind::Branch { index, .. } => match self.foreach_of(frame) {
-                    Some(fork) => write!(path, "{slash}{}#{index}", fork.name),
+                FrameKind::Branch(branch) => match self.foreach_of(frame) {
+                    Some(fork) => write!(path, "{slash}{}#{}", fork.name, branch.index),
                     None => Ok(()),
                 },
-                FrameKind::Graph { visit, .. } if *visit > 1 => write!(path, "{slash}~{visit}"),
+                FrameKind::Graph(graph) if graph.visit > 1 => {
+                    write!(path, "{slash}~{}", graph.visit)
+                }
                 _ => Ok(()),
             };
         }
@@ -104,16 +106,16 @@ impl<'a> View<'a> {
     }
 
     /// The idempotency key of a step here: run, loop path, iteration and step, without the
-    /// attempt (spec: architecture.md, law 4). Printable ASCII, so that it fits a header.
+    /// attempt (docs/architecture.md, law 4). Printable ASCII, so that it fits a header.
     pub fn key(&self, step: &str) -> String {
         printable(&format!("{}/{}", self.run.id, self.path_of(step)))
     }
 
-    /// The innermost loop around this place: its path, and its iteration from 0.
+    /// The innermost enclosing loop: its path, and its iteration from 0.
     pub fn innermost_iteration(&self) -> Option<(String, u64)> {
-        self.around().next().map(|around| match around {
-            Around::Loop(scope, _, state) => (state.path.clone(), current(scope, state)),
-            Around::Item { index, .. } => {
+        self.enclosing().next().map(|one| match one {
+            Enclosing::Loop(scope, _, state) => (state.path.clone(), current(scope, state)),
+            Enclosing::Item { index, .. } => {
                 // The path of an item ends with its index; nothing after it has a `#`.
                 let path = self.path();
                 let own = path.rsplit_once('#').map_or(&*path, |(own, _)| own);
@@ -122,7 +124,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// A seed from run, place and `salt`: the same after a crash.
+    /// A seed from run, path and `salt`: the same after a crash.
     pub fn seed(&self, salt: &str) -> u64 {
         let digest = Sha256::digest(format!("{}/{}", self.key(salt), self.run.next_id));
         digest
@@ -151,7 +153,7 @@ fn printable(text: &str) -> String {
     key
 }
 
-impl Around<'_> {
+impl Enclosing<'_> {
     pub fn name(&self) -> &str {
         match self {
             Self::Loop(scope, ..) | Self::Item { fork: scope, .. } => &scope.name,
