@@ -3,7 +3,7 @@
 use super::access::{is_owned, look};
 use super::args::{DumpArgs, Global};
 use super::exit::{Exit, Failure};
-use super::human;
+use super::format;
 use super::output::{self, Format, Screen};
 use crate::engine::report::{
     CursorDump, DumpFilter, DumpReport, FrameKindDump, RawReport, RecordDump, RunDump, StateDump,
@@ -203,7 +203,7 @@ fn a_run(run: &RunDump, limit: Option<usize>) -> String {
         let condition = row
             .condition
             .map_or_else(|| String::from("-"), |value| value.to_string());
-        let took = human::duration(row.ended_at.since(row.started_at));
+        let took = format::duration(row.ended_at.since(row.started_at));
         let _ = writeln!(
             out,
             "    {}#{}  {}  condition {condition}  {} to {} ({took})  {}",

@@ -1,11 +1,11 @@
 //! Follows runs to their end, their pause, or a signal, and tells of them: progress and errors on
 //! standard error, events and results on standard output. A signal stops the process, not a run.
 
-use super::args::{Global, HandlerArgs};
+use super::args::{EventArgs, Global, HandlerArgs, Output, OwnerArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
 use super::progress::Progress;
-use super::session::{Feed, Session, Told};
+use super::session::{Feed, Session, Setup, Told};
 use super::signals::Signals;
 use crate::engine::report::{OutcomeReport, PauseReport};
 use crate::engine::{Notice, TerminalText, Value, now};
@@ -38,13 +38,50 @@ pub struct View {
     /// The flag that says where the runs are, for the commands that are printed.
     pub place: String,
     /// ` --handlers FILE` and the like, as far as they were given.
-    pub needs: String,
-    /// The screen.
-    pub screen: Screen,
+    needs: String,
+    screen: Screen,
     /// The format of results.
-    pub format: Format,
+    format: Format,
     /// Whether events are printed.
-    pub events: bool,
+    events: bool,
+}
+
+impl View {
+    /// As the flags say.
+    pub fn new(
+        global: &Global,
+        screen: Screen,
+        handlers: &HandlerArgs,
+        events: &EventArgs,
+        output: &Output,
+    ) -> Self {
+        Self {
+            place: place_flag(global),
+            needs: handler_flags(handlers),
+            screen,
+            format: output.output,
+            events: events.events.is_some(),
+        }
+    }
+}
+
+/// Goes on with runs of a store that is there: `begin` says with which, and they are followed.
+pub async fn go_on(
+    global: &Global,
+    screen: Screen,
+    args: &OwnerArgs,
+    begin: impl AsyncFnOnce(&mut Session, &View) -> Result<Vec<String>, Failure>,
+) -> Result<Exit, Failure> {
+    let view = View::new(global, screen, &args.handlers, &args.events, &args.output);
+    let mut session = Session::attach(Setup::existing(global, screen, args)?).await?;
+    session.say_unused(&args.handlers, false);
+    let mut signals = Signals::new()?;
+    let exit = match begin(&mut session, &view).await {
+        Ok(runs) => follow(&mut session, &runs, &view, &mut signals).await,
+        Err(failure) => Err(failure),
+    };
+    session.leave(&mut signals).await;
+    exit
 }
 
 /// Follows runs that were started or resumed; gives the worst exit code.
@@ -304,7 +341,7 @@ pub fn place_flag(global: &Global) -> String {
 }
 
 /// The same for the handlers, secrets and stubs that a run needs to go on.
-pub fn handler_flags(args: &HandlerArgs) -> String {
+fn handler_flags(args: &HandlerArgs) -> String {
     let given = [
         ("--handlers", &args.handlers),
         ("--secrets", &args.secrets),

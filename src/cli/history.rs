@@ -3,7 +3,7 @@
 use super::access::look;
 use super::args::{Global, HistoryArgs};
 use super::exit::{Exit, Failure};
-use super::human;
+use super::format;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use crate::engine::report::{HistoryFilter, HistoryReport, history};
@@ -94,8 +94,8 @@ fn table(report: &HistoryReport, now: Timestamp) -> String {
             row.status.as_str().to_owned(),
             row.condition
                 .map_or_else(|| String::from("-"), |value| value.to_string()),
-            human::time(row.ended_at, now),
-            human::duration(row.ended_at.since(row.started_at)),
+            format::time(row.ended_at, now),
+            format::duration(row.ended_at.since(row.started_at)),
             output::brief(&row.result, 80),
         ]
     });
@@ -120,7 +120,7 @@ fn table(report: &HistoryReport, now: Timestamp) -> String {
             .collect();
         vec![
             one.sequence.to_string(),
-            human::time(one.event.at, now),
+            format::time(one.event.at, now),
             plain(&name),
             output::cut(&parts.join(" "), 120),
         ]
@@ -167,8 +167,8 @@ fn one_loop(report: &HistoryReport, now: Timestamp) -> Option<String> {
             row.status.as_str().to_owned(),
             row.condition
                 .map_or_else(|| String::from("-"), |value| value.to_string()),
-            human::time(row.ended_at, now),
-            human::duration(row.ended_at.since(row.started_at)),
+            format::time(row.ended_at, now),
+            format::duration(row.ended_at.since(row.started_at)),
         ];
         cells.extend(outputs.iter().map(|(node, port)| {
             let value = row.result.get(node).and_then(|node| node.get(port));

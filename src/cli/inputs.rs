@@ -2,7 +2,7 @@
 
 use super::args::{Global, HandlerArgs, LoadArgs};
 use super::exit::Failure;
-use super::permits::GuestArgs;
+use super::policy::UntrustedArgs;
 use crate::engine::{
     Answer, Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
     SecretSources, StateKey, Value, parse_duration, read_file,
@@ -42,8 +42,10 @@ pub fn options(
 }
 
 /// An engine with the handlers, secrets, key and variables of the environment of these options.
-pub fn engine(options: &LoadOptions, guests: &GuestArgs) -> EngineBuilder {
-    let mut builder = guests.on(Engine::builder()).allow_env(&options.allow_env);
+pub fn engine(options: &LoadOptions, untrusted: &UntrustedArgs) -> EngineBuilder {
+    let mut builder = untrusted
+        .apply(Engine::builder())
+        .allow_env(&options.allow_env);
     for (name, target) in &options.handlers {
         builder = builder.register_handler(name, target.clone());
     }

@@ -6,7 +6,7 @@ use super::exit::{Exit, Failure};
 use super::follow::place_flag;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
-use super::{human, inputs};
+use super::{format, inputs};
 use crate::engine::report::{ListFilter, ListReport, list};
 use crate::engine::{EngineError, RunStatus, Timestamp, now};
 use std::cell::Cell;
@@ -91,10 +91,10 @@ fn table(report: &ListReport, now: Timestamp) -> String {
             run.run.clone(),
             output::cut(&run.workflow, 40),
             run.status.as_str().to_owned(),
-            human::date(run.started_at),
-            human::ago(run.updated_at, now),
+            format::date(run.started_at),
+            format::ago(run.updated_at, now),
             run.next_due_at
-                .map_or_else(String::new, |due| human::until(due, now)),
+                .map_or_else(String::new, |due| format::until(due, now)),
             output::cut(&output::labels(&run.labels), 60),
         ]
     });

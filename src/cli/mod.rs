@@ -11,15 +11,16 @@ mod dump;
 mod eval;
 mod exit;
 mod follow;
+mod format;
 mod history;
-mod human;
+mod id_prefix;
 mod inputs;
 mod list;
 mod log;
 mod logs;
 mod man;
 mod output;
-mod permits;
+mod policy;
 mod progress;
 mod prune;
 mod resume;
@@ -28,7 +29,6 @@ mod run;
 mod schema;
 mod serve;
 mod session;
-mod short;
 mod signals;
 mod status;
 mod validate;
@@ -61,8 +61,8 @@ pub fn main() -> ExitCode {
     log::begin(screen, serves);
     log::without_the_database(screen);
     let mut done = dispatch(&arguments, screen);
-    if done.as_ref().is_err_and(short::is_unknown) {
-        match lengthen(&mut arguments) {
+    if done.as_ref().is_err_and(id_prefix::is_unknown) {
+        match expand(&mut arguments) {
             Ok(false) => {}
             Ok(true) => done = dispatch(&arguments, screen),
             Err(failure) => done = Err(failure),
@@ -89,11 +89,11 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 /// Puts the whole id in place of one that is cut short; false when there is none.
-fn lengthen(arguments: &mut Arguments) -> Result<bool, Failure> {
+fn expand(arguments: &mut Arguments) -> Result<bool, Failure> {
     let Some(run) = arguments.command.run() else {
         return Ok(false);
     };
-    let whole = block_on(&mut alone(), short::whole(&arguments.global, run))?;
+    let whole = block_on(&mut alone(), id_prefix::expand(&arguments.global, run))?;
     let found = whole.is_some();
     whole.into_iter().for_each(|whole| *run = whole);
     Ok(found)

@@ -1,7 +1,7 @@
 //! What is seen of runs while they go on: a line for each active loop, redrawn on a terminal;
 //! off a terminal nothing, or with `-v` a line for each iteration.
 
-use super::human;
+use super::format;
 use super::output::Screen;
 use crate::engine::{Began, LoopState, TerminalText, Timestamp};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -133,13 +133,13 @@ impl Progress {
         parts.push(format!("iteration {}/{}", number(row), row.max_iterations));
         match (row.ended, row.next_due_at) {
             (Some(end), _) => parts.push(format!("ended: {}", end.as_str())),
-            (None, Some(due)) => parts.push(format!("next check {}", human::until(due, now))),
+            (None, Some(due)) => parts.push(format!("next check {}", format::until(due, now))),
             (None, None) => {}
         }
         let doing = self.doing.get(&(run.to_owned(), row.path.clone()));
         parts.extend(doing.filter(|_| row.ended.is_none()).cloned());
         if let (None, Some(deadline)) = (row.ended, row.deadline) {
-            parts.push(format!("deadline {}", human::until(deadline, now)));
+            parts.push(format!("deadline {}", format::until(deadline, now)));
         }
         TerminalText::from(parts.join("  "))
     }

@@ -1,12 +1,11 @@
 //! `windlass retry`: starts a run that ended badly once more, as a new run, and follows it.
 
-use super::args::{Global, LoadArgs, RetryArgs};
+use super::args::{Global, RetryArgs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, follow, handler_flags, place_flag};
+use super::follow::{View, go_on};
 use super::inputs;
 use super::output::Screen;
-use super::session::{Session, Setup};
-use super::signals::Signals;
+use super::session::Session;
 use super::status::inspect;
 use crate::engine::new_id;
 
@@ -17,31 +16,12 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
         Some(id) => inputs::run_id(id)?,
         None => new_id(&old.workflow),
     };
-    let load = LoadArgs {
-        env: args.env.clone(),
-        ..LoadArgs::default()
-    };
-    let options = inputs::options(global, &load, &args.handlers)?;
-    let setup = Setup::existing(global, screen, options, &args.guests)?;
-    let view = View {
-        place: place_flag(global),
-        needs: handler_flags(&args.handlers),
-        screen,
-        format: args.output.output,
-        events: args.events.events.is_some(),
-    };
-    let mut session = Session::attach(setup).await?;
-    session.say_unused(&args.handlers, false);
-    let mut signals = Signals::new()?;
     let from = args.from.as_deref();
-    let place = from.map(|from| format!(" from {from}")).unwrap_or_default();
-    let exit = match session.retry(&args.run, &id, from).await {
-        Ok(()) => {
-            screen.say(format!("run {id}, {} once more{place}", args.run));
-            follow(&mut session, &[id], &view, &mut signals).await
-        }
-        Err(failure) => Err(failure),
+    let begin = async |session: &mut Session, _: &View| {
+        session.retry(&args.run, &id, from).await?;
+        let place = from.map(|from| format!(" from {from}")).unwrap_or_default();
+        screen.say(format!("run {id}, {} once more{place}", args.run));
+        Ok(vec![id.clone()])
     };
-    session.leave(&mut signals).await;
-    exit
+    go_on(global, screen, &args.owner, begin).await
 }

@@ -3,10 +3,10 @@
 use super::access::remote;
 use super::args::{Global, RunArgs};
 use super::exit::{Exit, Failure};
-use super::follow::{View, follow, handler_flags, place_flag};
+use super::follow::{View, follow};
 use super::inputs;
 use super::output::{self, Format, Screen};
-use super::permits::GuestArgs;
+use super::policy::UntrustedArgs;
 use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
 use crate::client::Client;
@@ -57,7 +57,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         server: remote(global)?,
         create: true,
         options,
-        guests: GuestArgs::default(),
+        untrusted: UntrustedArgs::default(),
         screen,
     };
     if args.detach && setup.server.is_none() {
@@ -65,30 +65,45 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     }
     let mut session = Session::attach(setup).await?;
     session.say_unused(&args.handlers, true);
-    let mut warnings = workflow.warnings().clone();
-    if session.is_joined() {
-        warnings.forget(&ELSEWHERE);
-    } else if let Err(refused) = workflow.refuse_denied() {
-        session.leave(&mut Signals::new()?).await;
-        return Err(refused.into());
-    }
-    if args.strict
-        && let Err(refused) = refuse(&workflow, warnings.clone())
-    {
-        session.leave(&mut Signals::new()?).await;
-        return Err(refused);
-    }
-    if !warnings.is_empty() {
-        screen.say(warnings.render(workflow.bundle(), screen.error_colour));
-    }
     let new = NewRun {
         id: &id,
         workflow: &workflow,
         input: &input,
         labels: &labels,
     };
+    let exit = begin(&mut session, global, screen, args, &new).await;
+    session.leave(&mut Signals::new()?).await;
+    exit
+}
+
+/// Starts the run, and follows it unless it is handed over.
+async fn begin(
+    session: &mut Session,
+    global: &Global,
+    screen: Screen,
+    args: &RunArgs,
+    new: &NewRun<'_>,
+) -> Result<Exit, Failure> {
+    let (id, workflow) = (new.id, new.workflow);
+    let mut warnings = workflow.warnings().clone();
+    if session.is_joined() {
+        warnings.forget(&ELSEWHERE);
+    } else {
+        workflow.refuse_denied()?;
+    }
+    if args.strict {
+        refuse(workflow, warnings.clone())?;
+    }
+    if !warnings.is_empty() {
+        screen.say(warnings.render(workflow.bundle(), screen.error_colour));
+    }
     if args.detach {
-        return detach(session, &new, args).await;
+        session.start(new).await?;
+        match args.output.output {
+            Format::Table => output::print(id)?,
+            format => output::document(format, &json!({ "run": id }))?,
+        }
+        return Ok(Exit::Succeeded);
     }
     if screen.live || screen.verbose > 0 {
         let how = match (&global.server, session.is_joined()) {
@@ -98,20 +113,10 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         };
         screen.say(format!("run {id}{how}"));
     }
-    let view = View {
-        place: place_flag(global),
-        needs: handler_flags(&args.handlers),
-        screen,
-        format: args.output.output,
-        events: args.events.events.is_some(),
-    };
+    let view = View::new(global, screen, &args.handlers, &args.events, &args.output);
     let mut signals = Signals::new()?;
-    let exit = match session.start(&new).await {
-        Ok(()) => follow(&mut session, &[id], &view, &mut signals).await,
-        Err(failure) => Err(failure),
-    };
-    session.leave(&mut signals).await;
-    exit
+    session.start(new).await?;
+    follow(session, &[id.to_owned()], &view, &mut signals).await
 }
 
 /// A process that ends with its own runs is no server: a run that is handed to it may stand still
@@ -130,14 +135,4 @@ async fn require_server(state: &Path) -> Result<(), Failure> {
             state.display()
         ))),
     }
-}
-
-async fn detach(mut session: Session, new: &NewRun<'_>, args: &RunArgs) -> Result<Exit, Failure> {
-    session.start(new).await?;
-    match args.output.output {
-        Format::Table => output::print(new.id)?,
-        format => output::document(format, &json!({ "run": new.id }))?,
-    }
-    session.leave(&mut Signals::new()?).await;
-    Ok(Exit::Succeeded)
 }

@@ -90,7 +90,7 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
         live_runs: args.max_runs.unwrap_or(usual.live_runs),
         ..usual
     };
-    let mut builder = inputs::engine(options, &args.guests).limits(limits);
+    let mut builder = inputs::engine(options, &args.untrusted).limits(limits);
     if let Some(count) = options.max_count {
         builder = builder.max_count(count);
     }

@@ -2,11 +2,11 @@
 //! owner goes away, a process that joined it takes its place, so that its runs go on.
 
 use super::access::{Found, PATIENCE, PAUSE, owner_or, remote};
-use super::args::{Global, HandlerArgs};
+use super::args::{Global, HandlerArgs, LoadArgs, OwnerArgs};
 use super::exit::Failure;
 use super::inputs;
 use super::output::Screen;
-use super::permits::GuestArgs;
+use super::policy::UntrustedArgs;
 use super::signals::Signals;
 use crate::api::{FileText, LocalStart, RetryRun, StartRun};
 use crate::client::{Client, ClientError};
@@ -56,31 +56,30 @@ pub struct Setup {
     /// Handlers and caps.
     pub options: LoadOptions,
     /// What workflows of others may do.
-    pub guests: GuestArgs,
+    pub untrusted: UntrustedArgs,
     /// Where warnings go.
     pub screen: Screen,
 }
 
 impl Setup {
     /// For runs that are there already.
-    pub fn existing(
-        global: &Global,
-        screen: Screen,
-        options: LoadOptions,
-        guests: &GuestArgs,
-    ) -> Result<Self, Failure> {
+    pub fn existing(global: &Global, screen: Screen, args: &OwnerArgs) -> Result<Self, Failure> {
+        let load = LoadArgs {
+            env: args.env.clone(),
+            ..LoadArgs::default()
+        };
         Ok(Self {
             state: global.state.clone(),
             server: remote(global)?,
             create: false,
-            options,
-            guests: guests.clone(),
+            options: inputs::options(global, &load, &args.handlers)?,
+            untrusted: args.untrusted.clone(),
             screen,
         })
     }
 
     fn open(&self, create: bool) -> Result<Engine, EngineError> {
-        let builder = inputs::engine(&self.options, &self.guests);
+        let builder = inputs::engine(&self.options, &self.untrusted);
         match create {
             true => builder.open(&self.state),
             false => builder.open_existing(&self.state),

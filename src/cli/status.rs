@@ -4,7 +4,7 @@ use super::access::look;
 use super::args::{Global, StatusArgs};
 use super::exit::{Exit, Failure};
 use super::follow::place_flag;
-use super::human;
+use super::format;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use crate::engine::report::{Doing, LoopReport, StatusReport, status};
@@ -58,8 +58,8 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     let _ = writeln!(
         out,
         "   started {} ({})",
-        human::date(report.started_at),
-        human::ago(report.started_at, now)
+        format::date(report.started_at),
+        format::ago(report.started_at, now)
     );
     let file = report.file.as_deref().unwrap_or(&report.workflow);
     let _ = writeln!(
@@ -71,7 +71,7 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
         let _ = writeln!(out, "labels    {}", output::labels(&report.labels));
     }
     if let Some(pause) = &report.pause {
-        let since = human::time(pause.since, now);
+        let since = format::time(pause.since, now);
         let _ = writeln!(out, "paused    since {since}: {}", pause.pause.text());
     }
     if let Some(reason) = parked(report) {
@@ -117,8 +117,8 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     let _ = writeln!(
         out,
         "checkpoint  {} ({})  commit {}  durable",
-        human::time(report.updated_at, now),
-        human::ago(report.updated_at, now),
+        format::time(report.updated_at, now),
+        format::ago(report.updated_at, now),
         report.commit
     );
     let _ = writeln!(out, "next        {}", next(report, place));
@@ -129,7 +129,7 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
     let Some(outcome) = &report.outcome else {
         return;
     };
-    let at = human::time(outcome.at, report.at);
+    let at = format::time(outcome.at, report.at);
     match &outcome.error {
         None => {
             let _ = writeln!(
@@ -168,7 +168,7 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
 fn a_loop(out: &mut TerminalText, one: &LoopReport, doing: &[&Doing], now: Timestamp) {
     let deadline = one
         .deadline
-        .map(|deadline| format!("   deadline {}", human::until(deadline, now)))
+        .map(|deadline| format!("   deadline {}", format::until(deadline, now)))
         .unwrap_or_default();
     let numbers = format!("iteration {}/{}", one.iteration, one.max_iterations);
     if let Some(title) = &one.title {
@@ -231,7 +231,7 @@ fn a_loop(out: &mut TerminalText, one: &LoopReport, doing: &[&Doing], now: Times
 fn doing_text(doing: &Doing, now: Timestamp) -> String {
     let mut parts = Vec::new();
     let due = doing.due_at.map_or_else(String::new, |due| {
-        format!("{} ({})", human::until(due, now), human::time(due, now))
+        format!("{} ({})", format::until(due, now), format::time(due, now))
     });
     let name = name(doing);
     match doing.waits_for.as_str() {
@@ -251,12 +251,12 @@ fn doing_text(doing: &Doing, now: Timestamp) -> String {
         let what = error.code.as_deref().unwrap_or(&error.kind);
         parts.push(format!(
             "last error {what} at {}",
-            human::time(error.at, now)
+            format::time(error.at, now)
         ));
     }
     match (doing.waits_for.as_str(), doing.since) {
         ("retry", _) => parts.push(format!("next attempt {due}")),
-        ("call", Some(since)) => parts.push(format!("for {}", human::duration(now.since(since)))),
+        ("call", Some(since)) => parts.push(format!("for {}", format::duration(now.since(since)))),
         _ => {}
     }
     parts.join("  ")

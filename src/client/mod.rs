@@ -147,18 +147,12 @@ impl Client {
     }
 
     /// Whether a server takes work; also one without a token is told.
-    ///
-    /// # Errors
-    /// [`ClientError`], as of everything that is asked.
     pub async fn ready(&self) -> Result<(), ClientError> {
         let request = self.timed(self.request(Method::GET, "/readyz"));
         self.send(request).await.map(drop)
     }
 
     /// Lists runs.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn list(&self, filter: &ListFilter) -> Result<ListReport, ClientError> {
         let status: Vec<&str> = filter.status.iter().map(|status| status.as_str()).collect();
         let labels = filter.labels.iter();
@@ -203,17 +197,11 @@ impl Client {
     }
 
     /// Why a run is where it is.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn status(&self, run: &str) -> Result<StatusReport, ClientError> {
         self.get(&of_run(run, ""), &()).await
     }
 
     /// What a run did.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn history(
         &self,
         run: &str,
@@ -231,9 +219,6 @@ impl Client {
     }
 
     /// The checkpoint of one run, or of all of them.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn dump(&self, filter: &DumpFilter) -> Result<DumpReport, ClientError> {
         let last = filter.iterations.unwrap_or(self.at_most(MAX_ROWS));
         let iterations = ("iterations", last.to_string());
@@ -258,9 +243,6 @@ impl Client {
 
     /// Starts a run; gives its id. When it is answered, the run's first step is durable. A server is
     /// told nothing of the folder.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn start(&self, start: &StartRun) -> Result<String, ClientError> {
         let mut start = start.clone();
         if self.owner.is_none()
@@ -274,34 +256,22 @@ impl Client {
     }
 
     /// Starts a run that ended badly once more; gives the new one's id.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn retry(&self, run: &str, retry: &RetryRun) -> Result<String, ClientError> {
         let run: RunSummary = self.post(&of_run(run, "/retry"), retry).await?;
         Ok(run.run)
     }
 
     /// Pauses a run; gives what it does then, as those below do.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn pause(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/pause").await
     }
 
     /// Goes on with a run.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn resume(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/resume").await
     }
 
     /// Ends a run as cancelled.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn cancel(&self, run: &str) -> Result<RunStatus, ClientError> {
         self.command(run, "/cancel").await
     }
@@ -313,9 +283,6 @@ impl Client {
     }
 
     /// Sends a signal to a run.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn signal(
         &self,
         run: &str,
@@ -330,9 +297,6 @@ impl Client {
 
     /// Goes on with every run that has not ended, with `paused` also with those that are paused;
     /// gives their ids.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn recover(&self, paused: bool) -> Result<Vec<String>, ClientError> {
         let path = format!("/v1/resume?paused={paused}");
         let request = self.timed(self.request(Method::POST, &path));
@@ -341,9 +305,6 @@ impl Client {
     }
 
     /// Forgets runs that have ended.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn prune(&self, filter: &PruneFilter) -> Result<Pruned, ClientError> {
         let age = filter.older_than_ms.map(Duration::from_millis);
         let asked = PruneRuns {
@@ -356,18 +317,12 @@ impl Client {
     }
 
     /// Has the owner copy its store into a directory, an absolute path.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn backup(&self, dir: &Path) -> Result<BackedUp, ClientError> {
         let dir = dir.display().to_string();
         self.post("/v1/backup", &BackupTo { dir }).await
     }
 
     /// Follows a run: its notices, and with `events` its history after that number.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Notices, ClientError> {
         let request = self.request(Method::GET, &of_run(run, "/events"));
         let request = match events {

@@ -33,9 +33,6 @@ impl Notices {
     }
 
     /// The next notice; none when nothing more comes.
-    ///
-    /// # Errors
-    /// [`ClientError`].
     pub async fn next(&mut self) -> Result<Option<Notice>, ClientError> {
         loop {
             if let Some(notice) = self.ready.pop_front() {

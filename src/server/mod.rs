@@ -4,7 +4,6 @@
 mod control;
 mod http;
 mod serve;
-mod threads;
 
 pub use control::ControlSocket;
 pub use serve::{Options, ServeError, TlsFiles, serve};

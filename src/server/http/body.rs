@@ -2,17 +2,13 @@
 
 use super::listener::{Caller, ConnectionInfo};
 use crate::api::Problem;
-use crate::engine::{
-    Bundle, ErrorCode, MAX_WEIGHT, dialect_of, inexact_json, too_heavy, weight_of_json,
-};
+use crate::engine::{ErrorCode, MAX_WEIGHT, inexact_json, too_heavy, weight_of_json};
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt;
-use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::error::Category;
-use std::collections::BTreeMap;
+use serde::de::DeserializeOwned;
 use std::time::Duration;
 
 /// The largest body, in bytes.
@@ -26,15 +22,6 @@ const BODY_TIME: Duration = Duration::from_secs(30);
 
 /// A refused body of which nothing came for so long is not waited for.
 const ON_ITS_WAY: Duration = Duration::from_millis(200);
-
-/// The types of a workflow's text.
-const TEXTS: [&str; 5] = [
-    "application/yaml",
-    "application/x-yaml",
-    "text/yaml",
-    "text/x-yaml",
-    "text/plain",
-];
 
 /// A body of JSON.
 pub(super) struct Json<T>(pub T);
@@ -70,90 +57,8 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<
     }
 }
 
-/// What a body may be instead of a workflow as it is: JSON with the workflow's text in it.
-pub(super) trait Envelope: DeserializeOwned {
-    /// Its members. None of them is a key at the top of a workflow.
-    const MEMBERS: &'static [&'static str];
-    /// Whether a body of a type that says nothing is a workflow. A page of another site may send
-    /// one without asking, so what starts something takes none.
-    const ANY_TYPE: bool;
-    /// What stands for a workflow as it is.
-    fn bare(text: String) -> Self;
-}
-
-/// How a workflow came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// As text: YAML, or JSON too.
-    Text,
-    /// As JSON.
-    Json,
-}
-
-impl Form {
-    /// What its file is called when nobody says it.
-    pub fn file(self, stem: &str) -> String {
-        match self {
-            Self::Text => format!("{stem}.yaml"),
-            Self::Json => format!("{stem}.json"),
-        }
-    }
-}
-
-/// A workflow: as it is, or JSON with its text in it.
-pub(super) struct Source<T>(pub T, pub Form);
-
-impl<S: Send + Sync, T: Envelope> FromRequest<S> for Source<T> {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        let essence = essence(request.headers());
-        let json = is_json(&essence);
-        if !(json || T::ANY_TYPE || TEXTS.contains(&essence.as_str())) {
-            let detail = "send `Content-Type: application/json`, or a workflow as it is with \
-                          `application/yaml`";
-            return Err(Problem::new(ErrorCode::MediaType, detail));
-        }
-        let caller = Caller::of(request.extensions());
-        let bytes = read(request).await?;
-        if json && is_envelope::<T>(&bytes)? {
-            return Ok(Self(values(&bytes, caller)?, Form::Text));
-        }
-        let form = if json { Form::Json } else { Form::Text };
-        match String::from_utf8(bytes.into()) {
-            Ok(text) => Ok(Self(T::bare(text), form)),
-            Err(_) => Err(Problem::new(ErrorCode::BadRequest, "the body is not UTF-8")),
-        }
-    }
-}
-
-/// Whether JSON is the envelope, not a workflow: it has a member of it. `dialect` may be in both.
-fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
-    let neither = || {
-        let members = T::MEMBERS.join("`, `");
-        let detail = format!("the body is neither a workflow nor an object of `{members}`");
-        Problem::new(ErrorCode::BadRequest, detail)
-    };
-    let keys: BTreeMap<String, IgnoredAny> =
-        serde_json::from_slice(bytes).map_err(|error| match error.classify() {
-            Category::Data => neither(),
-            Category::Io | Category::Syntax | Category::Eof => unreadable(error),
-        })?;
-    let known = |key: &String| T::MEMBERS.contains(&key.as_str());
-    if keys.keys().any(|key| known(key) && key != "dialect") || keys.keys().all(known) {
-        return Ok(true);
-    }
-    // What says its dialect is told what is wrong with it as a workflow.
-    let text = String::from_utf8_lossy(bytes);
-    let bundle = Bundle::single(Form::Json.file("workflow"), text);
-    if keys.contains_key("dialect") || dialect_of(&bundle, None).is_some() {
-        return Ok(false);
-    }
-    Err(neither())
-}
-
 /// What JSON says. Of a remote caller, unless its values would take too much memory.
-fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Result<T, Problem> {
+pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Result<T, Problem> {
     if caller == Caller::Remote
         && let Some(told) = too_heavy(weight_of_json(bytes), MAX_WEIGHT)
     {
@@ -166,7 +71,7 @@ fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Result<T, Proble
     serde_json::from_slice(bytes).map_err(unreadable)
 }
 
-fn unreadable(error: serde_json::Error) -> Problem {
+pub(super) fn unreadable(error: serde_json::Error) -> Problem {
     Problem::new(ErrorCode::BadRequest, error.to_string())
 }
 
@@ -214,14 +119,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
 }
 
 /// The type of a body without its parameters; empty when none is given.
-fn essence(headers: &HeaderMap) -> String {
+pub(super) fn essence(headers: &HeaderMap) -> String {
     let given = headers.get(header::CONTENT_TYPE);
     let given = given.and_then(|value| value.to_str().ok());
     let essence = given.and_then(|text| text.split(';').next());
     essence.unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-fn is_json(essence: &str) -> bool {
+pub(super) fn is_json(essence: &str) -> bool {
     essence == "application/json"
 }
 
@@ -237,7 +142,7 @@ async fn drain(stream: &mut BodyDataStream, max: usize) {
     }
 }
 
-async fn read(request: Request) -> Result<Bytes, Problem> {
+pub(super) async fn read(request: Request) -> Result<Bytes, Problem> {
     let connection = request.extensions().get::<ConnectInfo<ConnectionInfo>>();
     let connection = connection.map(|ConnectInfo(connection)| connection);
     let max = match Caller::of(request.extensions()) {

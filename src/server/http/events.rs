@@ -3,10 +3,10 @@
 //! `Last-Event-ID` what it has heard; nothing is told twice and nothing is left out, whatever
 //! became of the server meanwhile.
 
+use super::app::{App, Phase};
 use super::body::{Asked, Named};
 use super::concurrency::Streaming;
 use super::listener::{Caller, ConnectionInfo};
-use super::{App, Phase};
 use crate::api::Problem;
 use crate::engine::{ErrorCode, Follower, Notice};
 use axum::extract::{ConnectInfo, State};

@@ -2,8 +2,8 @@
 //! site that a browser shows must neither reach the server by its own name (DNS rebinding) nor
 //! send requests under a user's eyes (CSRF). This file never looks into a body.
 
-use super::listener::Caller;
-use super::{App, Settings};
+use super::app::App;
+use super::listener::{Caller, OPEN};
 use crate::api::Problem;
 use crate::engine::ErrorCode;
 use axum::extract::{Request, State};
@@ -15,8 +15,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
-/// Paths that need no token: whether the server is there says nothing about runs.
-pub(super) const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+/// Who is let in over TCP.
+#[derive(Default)]
+pub(in crate::server) struct Settings {
+    pub token: Option<String>,
+    pub hosts: Vec<String>,
+    pub origins: Vec<String>,
+    pub tls: bool,
+}
 
 /// What is asked of every request.
 pub(super) struct Guard {
@@ -145,105 +151,5 @@ fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn status(guard: &Guard, path: &str, headers: &[(&'static str, &str)]) -> u16 {
-        let mut map = HeaderMap::new();
-        for (name, value) in headers {
-            map.append(*name, value.parse().unwrap());
-        }
-        let uri: Uri = path.parse().unwrap();
-        guard
-            .check(&uri, &map)
-            .map_or_else(|problem| problem.status, |()| 200)
-    }
-
-    fn guard() -> Guard {
-        Guard::new(Settings {
-            token: Some("secret".to_owned()),
-            hosts: vec!["windlass.test".to_owned()],
-            origins: vec!["https://board.test".to_owned()],
-            tls: false,
-        })
-    }
-
-    #[test]
-    fn hosts_are_names_of_this_machine() {
-        let guard = guard();
-        for host in [
-            "localhost",
-            "LOCALHOST:7465",
-            "127.0.0.1:1",
-            "[::1]:7465",
-            "10.0.0.7",
-            "windlass.test:80",
-        ] {
-            assert_eq!(status(&guard, "/healthz", &[("host", host)]), 200, "{host}");
-        }
-        for host in [
-            "evil.test",
-            "localhost.evil.test",
-            "127.0.0.1.evil.test",
-            "",
-        ] {
-            assert_eq!(status(&guard, "/healthz", &[("host", host)]), 403, "{host}");
-        }
-        assert_eq!(status(&guard, "/healthz", &[]), 400);
-        let two = [("host", "localhost"), ("host", "evil.test")];
-        assert_eq!(status(&guard, "/healthz", &two), 400);
-        let absolute = "http://evil.test/healthz";
-        assert_eq!(status(&guard, absolute, &[("host", "localhost")]), 403);
-    }
-
-    #[test]
-    fn pages_of_other_sites_are_refused() {
-        let guard = guard();
-        let asked = |origin| {
-            let headers = [("host", "localhost:7465"), ("origin", origin)];
-            status(&guard, "/healthz", &headers)
-        };
-        assert_eq!(asked("http://localhost:7465"), 200);
-        assert_eq!(asked("https://board.test"), 200);
-        for origin in [
-            "http://localhost:80",
-            "https://localhost:7465",
-            "null",
-            "http://evil.test",
-        ] {
-            assert_eq!(asked(origin), 403, "{origin}");
-        }
-        let site = |site| {
-            let headers = [("host", "localhost"), ("sec-fetch-site", site)];
-            status(&guard, "/healthz", &headers)
-        };
-        assert_eq!(site("none"), 200);
-        assert_eq!(site("cross-site"), 403);
-    }
-
-    #[test]
-    fn everything_but_health_wants_the_token() {
-        let guard = guard();
-        let asked = |value| {
-            let headers = [("host", "localhost"), ("authorization", value)];
-            status(&guard, "/v1/runs", &headers)
-        };
-        assert_eq!(asked("Bearer secret"), 200);
-        assert_eq!(asked("bearer secret"), 200);
-        for value in [
-            "Bearer secre",
-            "Bearer secrets",
-            "Bearer",
-            "Basic secret",
-            "",
-        ] {
-            assert_eq!(asked(value), 401, "{value}");
-        }
-        assert_eq!(status(&guard, "/metrics", &[("host", "localhost")]), 401);
-        assert_eq!(status(&guard, "/readyz", &[("host", "localhost")]), 200);
     }
 }

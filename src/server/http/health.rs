@@ -1,6 +1,6 @@
 //! Whether the server is there, and whether it takes work.
 
-use super::App;
+use super::app::App;
 use super::listener::Caller;
 use crate::api::Problem;
 use crate::engine::Inspector;

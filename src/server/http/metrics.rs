@@ -1,6 +1,6 @@
 //! `/metrics`, for Prometheus: what the engine counts, and the runs of the store by what they do.
 
-use super::App;
+use super::app::App;
 use crate::api::Problem;
 use crate::engine::report::{Census, census};
 use crate::engine::{Engine, ErrorCode, RunStatus};

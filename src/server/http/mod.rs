@@ -1,6 +1,7 @@
 //! The HTTP API, over TCP and over the control socket: JSON under `/v1`, events as server-sent
 //! events, health and metrics. What is asked goes to the engine; nothing here knows how a run moves.
 
+mod app;
 mod body;
 mod concurrency;
 mod events;
@@ -12,133 +13,30 @@ mod openapi;
 mod problem;
 mod runs;
 mod schema;
+mod source;
 mod store;
 mod workflows;
 
-use super::threads;
+pub(super) use app::{App, Phase};
+pub(super) use guard::Settings;
+
 use crate::api::Problem;
-use crate::engine::{Engine, EngineError, ErrorCode, Inspector};
+use crate::engine::ErrorCode;
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post, put};
-use guard::Guard;
-use listener::{Caller, ClientListener, ConnectionInfo};
-use metrics::Metrics;
+use listener::{ClientListener, ConnectionInfo};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
-
-/// Where the server is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Phase {
-    /// Runs of before are being recovered.
-    Starting,
-    /// It takes work.
-    Ready,
-    /// It takes no more work, tells so, and can be looked at.
-    Stopping,
-    /// It takes no more connections: the last answers go out.
-    Draining,
-}
 
 /// So many connections at a time may come over the control socket.
 const CONNECTIONS: usize = 1_024;
 
 /// What comes over the control socket may take so long for a body.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Who is let in over TCP.
-#[derive(Default)]
-pub(super) struct Settings {
-    pub token: Option<String>,
-    pub hosts: Vec<String>,
-    pub origins: Vec<String>,
-    pub tls: bool,
-}
-
-/// What every request finds.
-pub(super) struct App {
-    engine: Arc<Engine>,
-    phase: watch::Receiver<Phase>,
-    guard: Guard,
-    metrics: Metrics,
-    /// Whether the process stays until it is told to stop.
-    serves: bool,
-}
-
-impl App {
-    pub fn new(
-        engine: Arc<Engine>,
-        phase: watch::Receiver<Phase>,
-        settings: Settings,
-        serves: bool,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            metrics: Metrics::new(&engine),
-            guard: Guard::new(settings),
-            engine,
-            phase,
-            serves,
-        })
-    }
-
-    fn phase(&self) -> Phase {
-        *self.phase.borrow()
-    }
-
-    /// Refuses new work before recovery and once the server stops. Whoever owns the store decides
-    /// that for the operator's.
-    fn takes_work(&self, caller: Caller) -> Result<(), Problem> {
-        let why = match (caller, self.phase()) {
-            (Caller::Operator, _) | (_, Phase::Ready) => return Ok(()),
-            (_, Phase::Starting) => "the server is starting",
-            (_, Phase::Stopping | Phase::Draining) => "the server is stopping",
-        };
-        Err(Problem::new(ErrorCode::Unavailable, why))
-    }
-
-    /// Refuses what would be cut at once, as the server stops.
-    fn answers_long(&self, caller: Caller) -> Result<(), Problem> {
-        match self.phase() {
-            Phase::Starting => Ok(()),
-            Phase::Ready | Phase::Stopping | Phase::Draining => self.takes_work(caller),
-        }
-    }
-
-    /// Returns when a request of long duration must end, as the server stops. The operator's go on
-    /// until the engine has stopped.
-    async fn must_end(mut phase: watch::Receiver<Phase>, caller: Caller) {
-        match caller {
-            Caller::Remote => drop(phase.wait_for(|phase| *phase >= Phase::Stopping).await),
-            Caller::Operator => std::future::pending().await,
-        }
-    }
-
-    /// Reads the store on a thread that may block.
-    async fn look<T, F>(&self, read: F) -> Result<T, Problem>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Inspector) -> Result<T, EngineError> + Send + 'static,
-    {
-        let inspector = self.engine.inspector().clone();
-        blocking(move || read(&inspector).map_err(Problem::from)).await
-    }
-}
-
-/// Work that blocks or computes for long, on a thread that may.
-async fn blocking<T, F>(work: F) -> Result<T, Problem>
-where
-    T: Send + 'static,
-    F: FnOnce() -> Result<T, Problem> + Send + 'static,
-{
-    match threads::blocking(work).await {
-        Ok(outcome) => outcome,
-        Err(error) => Err(Problem::new(ErrorCode::Internal, error.to_string())),
-    }
-}
 
 /// Serves until the phase says that the server stops and the last answer is out.
 pub(super) async fn serve_tcp(

@@ -1,12 +1,12 @@
 //! Runs over HTTP: start, list, look, and the commands to one. What is answered are the reports
 //! that the command line prints too.
 
-use super::body::{Asked, Envelope, Form, Json, Named, Optional, Source, page};
+use super::app::{App, blocking};
+use super::body::{Asked, Json, Named, Optional, page};
 use super::listener::Caller;
 use super::schema::StartBody;
-use super::workflows::unknown;
-use super::{App, blocking};
-use crate::api::{FileText, LocalStart, Problem, RetryRun, RunState, Signal, StartRun};
+use super::source::{Envelope, Form, Source, bundle, dialect, unknown};
+use crate::api::{LocalStart, Problem, RetryRun, RunState, Signal, StartRun};
 use crate::engine::report::{
     DumpFilter, DumpReport, HistoryFilter, HistoryReport, ListFilter, ListReport, OutcomeReport,
     RunSummary, StatusReport,
@@ -14,8 +14,7 @@ use crate::engine::report::{
 use crate::engine::report::{dump as dump_report, history as history_report};
 use crate::engine::report::{list as list_report, status as status_report};
 use crate::engine::{
-    Bundle, Dialect, ErrorCode, LoadOptions, RunStatus, SourceFile, StartOptions, Started,
-    Workflow, new_id, now, own_labels,
+    ErrorCode, LoadOptions, RunStatus, StartOptions, Started, Workflow, new_id, now, own_labels,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -204,27 +203,6 @@ async fn workflow(
         Ok(Arc::new(loaded.refuse_bad_scripts()?))
     };
     blocking(load).await
-}
-
-/// The files of a workflow that came as text.
-pub(super) fn bundle(file: String, text: String, further: &[FileText]) -> Bundle {
-    let mut bundle = Bundle::single(file, text);
-    bundle.files.extend(further.iter().map(|file| SourceFile {
-        path: file.path.clone(),
-        text: file.text.clone(),
-    }));
-    bundle
-}
-
-pub(super) fn dialect(word: Option<&str>) -> Result<Option<Dialect>, Problem> {
-    let Some(word) = word else { return Ok(None) };
-    match Dialect::parse(word) {
-        Some(dialect) => Ok(Some(dialect)),
-        None => {
-            let detail = format!("`{word}` is no dialect: loom, azure, tea and canvas are");
-            Err(Problem::new(ErrorCode::BadRequest, detail))
-        }
-    }
 }
 
 // ── look ────────────────────────────────────────────────────────────────────────────────────────

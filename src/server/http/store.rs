@@ -1,6 +1,6 @@
 //! What concerns all runs of the store at once: going on with them, dumping them, forgetting them.
 
-use super::App;
+use super::app::{App, blocking};
 use super::body::{Asked, Json, page};
 use super::listener::Caller;
 use crate::api::{BackupTo, Owner, Problem, PruneRuns, Resumed};
@@ -112,7 +112,7 @@ pub(super) async fn prune(
 ) -> Result<axum::Json<Pruned>, Problem> {
     let filter = filter(asked)?;
     let engine = Arc::clone(&app.engine);
-    let prune = super::blocking(move || Ok(engine.prune(&filter, now())?));
+    let prune = blocking(move || Ok(engine.prune(&filter, now())?));
     Ok(axum::Json(prune.await?))
 }
 
@@ -131,6 +131,6 @@ pub(super) async fn backup(
     Json(to): Json<BackupTo>,
 ) -> Result<axum::Json<BackedUp>, Problem> {
     let engine = Arc::clone(&app.engine);
-    let backup = super::blocking(move || Ok(engine.backup(Path::new(&to.dir))?));
+    let backup = blocking(move || Ok(engine.backup(Path::new(&to.dir))?));
     Ok(axum::Json(backup.await?))
 }

@@ -1,15 +1,15 @@
 //! Workflows over HTTP: kept under a name, looked at, checked.
 
-use super::body::{Asked, Envelope, Form, Named, Source, page};
+use super::app::{App, blocking};
+use super::body::{Asked, Named, page};
 use super::listener::Caller;
-use super::runs::{bundle, dialect};
 use super::schema::WorkflowBody;
-use super::{App, blocking};
+use super::source::{Envelope, Form, Source, bundle, dialect, unknown};
 use crate::api::{FileText, Problem};
 use crate::engine::report::{
     DiagnosticReport, LoopLimits, WorkflowReport, WorkflowSummary, diagnostics, loop_limits,
 };
-use crate::engine::{Bundle, Engine, ErrorCode, LoadError, LoadOptions};
+use crate::engine::{Bundle, LoadError, LoadOptions};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -222,12 +222,4 @@ pub(super) async fn validate(
         Err(error) => Err(error.into()),
     });
     Ok(axum::Json(checked.await?))
-}
-
-/// The problem of a name that nothing is kept under. Blocks.
-pub(super) fn unknown(engine: &Engine, name: &str) -> Problem {
-    let hint = engine.meant_workflow(name).ok().flatten();
-    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-    let detail = format!("there is no workflow `{name}`{hint}");
-    Problem::new(ErrorCode::UnknownWorkflow, detail)
 }

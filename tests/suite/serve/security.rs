@@ -15,7 +15,7 @@ async fn a_token_is_wanted_for_everything_but_health() {
     let server = Start::new(&state).args(&args).spawn();
     assert_eq!(server.get("/healthz").await.0, 200);
     assert_eq!(server.get("/readyz").await.0, 200);
-    for path in ["/v1/runs", "/v1/runs/x/events", "/nothing"] {
+    for path in ["/v1/runs", "/v1/runs/x/events", "/metrics", "/nothing"] {
         let (status, problem) = server.get(path).await;
         assert_eq!(status, 401, "{path}");
         assert_eq!(problem["type"], "urn:windlass:unauthorized");
@@ -23,6 +23,14 @@ async fn a_token_is_wanted_for_everything_but_health() {
     let bearing = |token: &str| answer(server.ask(Method::GET, "/v1/runs").bearer_auth(token));
     assert_eq!(bearing("a-long-secre").await.0, 401);
     assert_eq!(bearing("a-long-secret").await.0, 200);
+    let with = |value| {
+        let request = server.ask(Method::GET, "/v1/runs");
+        answer(request.header("authorization", value))
+    };
+    assert_eq!(with("bearer a-long-secret").await.0, 200);
+    for value in ["Bearer a-long-secrets", "Bearer", "Basic a-long-secret", ""] {
+        assert_eq!(with(value).await.0, 401, "{value}");
+    }
     let (status, said) = server.stop();
     assert!(status.success());
     assert!(!said.contains("a-long-secret"));
@@ -54,7 +62,16 @@ async fn other_names_and_other_pages_are_refused() {
     assert_eq!(asked("origin", "null").await.0, 403);
     assert_eq!(asked("origin", "https://board.test").await.0, 200);
     assert_eq!(asked("origin", &server.url).await.0, 200);
+    let port = server.url.rsplit(':').next().unwrap();
+    for origin in [
+        format!("https://127.0.0.1:{port}"),
+        "http://127.0.0.1:80".to_owned(),
+    ] {
+        assert_eq!(asked("origin", &origin).await.0, 403, "{origin}");
+    }
     assert_eq!(asked("sec-fetch-site", "cross-site").await.0, 403);
+    assert_eq!(asked("sec-fetch-site", "same-site").await.0, 403);
+    assert_eq!(asked("sec-fetch-site", "none").await.0, 200);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use clap::{ArgAction, Args};
 
 /// What workflows that come over HTTP may do.
 #[derive(Clone, Debug, Default, Args)]
-pub struct GuestArgs {
+pub struct UntrustedArgs {
     /// Workflows that come over HTTP may run commands and read the environment
     #[arg(long, env = "WINDLASS_ALLOW_SHELL", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub allow_shell: bool,
@@ -29,9 +29,9 @@ pub struct GuestArgs {
     pub allow_secret: Vec<String>,
 }
 
-impl GuestArgs {
-    /// An engine that lets guests do so much.
-    pub fn on(&self, builder: EngineBuilder) -> EngineBuilder {
+impl UntrustedArgs {
+    /// An engine that lets them do so much.
+    pub fn apply(&self, builder: EngineBuilder) -> EngineBuilder {
         let policy = Policy {
             shell: self.allow_shell,
             scripts: self.allow_scripts,

@@ -1,6 +1,6 @@
-//! Ids that are cut short: of a run that Windlass gave its id, the beginning will do, as long as
-//! no other run's begins so too. An id that somebody chose is never cut short: a command that is
-//! meant for `backfill-1` must not find `backfill-12`.
+//! Prefixes of run ids: of an id that Windlass made, the beginning will do, as long as no other run's
+//! begins so too. An id that somebody chose has no prefix: a command that is meant for `backfill-1`
+//! must not find `backfill-12`.
 
 use super::access::look;
 use super::args::{Command, Global};
@@ -49,7 +49,7 @@ pub fn is_unknown(failure: &Failure) -> bool {
 ///
 /// # Errors
 /// [`Failure::Usage`] when there are several; whatever keeps the list from being read.
-pub async fn whole(global: &Global, short: &str) -> Result<Option<String>, Failure> {
+pub async fn expand(global: &Global, short: &str) -> Result<Option<String>, Failure> {
     let filter = ListFilter {
         prefix: Some(short.to_owned()),
         ..ListFilter::default()

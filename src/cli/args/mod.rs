@@ -1,0 +1,174 @@
+//! The commands and their flags. Every flag has an environment variable.
+
+mod files;
+mod reports;
+mod runs;
+mod serve;
+mod store;
+
+pub use files::*;
+pub use reports::*;
+pub use runs::*;
+pub use serve::*;
+pub use store::*;
+
+use super::output::{Colour, Format};
+use super::policy::EnvArgs;
+use clap::builder::FalseyValueParser;
+use clap::{ArgAction, Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Runs loops written in YAML or JSON as durable state machines.
+#[derive(Debug, Parser)]
+#[command(name = "windlass", version, arg_required_else_help = true)]
+pub struct Arguments {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Where the store is when nobody says.
+pub const STATE: &str = "state";
+
+/// Under this the help of a command has them.
+const EVERYWHERE: &str = "Options of every command";
+
+/// Flags of every command.
+#[derive(Clone, Debug, Args)]
+pub struct Global {
+    /// The directory of the store
+    #[arg(
+        long,
+        global = true, help_heading = EVERYWHERE,
+        env = "WINDLASS_STATE",
+        value_name = "DIR",
+        default_value = STATE
+    )]
+    pub state: PathBuf,
+    /// Asks the server at this URL instead of the store
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_SERVER", value_name = "URL")]
+    pub server: Option<String>,
+    /// A file with the token of the server; WINDLASS_TOKEN has the token itself
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// A token may go over plain http: to the server of --server on another machine, or, with
+    /// `serve`, from there, because a proxy in front speaks TLS
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_ALLOW_PLAIN_HTTP", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub allow_plain_http: bool,
+    /// A file with the key that secure values are sealed with in the store: 32 random bytes
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_STATE_KEY_FILE", value_name = "FILE")]
+    pub state_key: Option<PathBuf>,
+    /// Tells more on standard error
+    #[arg(short, long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_VERBOSE", action = ArgAction::Count)]
+    pub verbose: u8,
+    /// When there is colour
+    #[arg(
+        long,
+        global = true, help_heading = EVERYWHERE,
+        env = "WINDLASS_COLOR",
+        value_name = "WHEN",
+        default_value = "auto",
+        value_enum
+    )]
+    pub color: Colour,
+}
+
+/// The format of results.
+#[derive(Clone, Debug, Args)]
+pub struct Output {
+    /// The format of what is printed on standard output
+    #[arg(
+        short,
+        long,
+        env = "WINDLASS_OUTPUT",
+        value_name = "FORMAT",
+        default_value = "table",
+        value_enum
+    )]
+    pub output: Format,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Runs a workflow to its end
+    Run(RunArgs),
+    /// Runs until it is stopped: every unfinished run of the store, and new ones over HTTP
+    Serve(ServeArgs),
+    /// Goes on with one run, or with every unfinished run of the store
+    Resume(ResumeArgs),
+    /// Lists runs, newest first
+    List(ListArgs),
+    /// Tells why a run is where it is
+    Status(StatusArgs),
+    /// Shows the iterations and events of a run
+    History(HistoryArgs),
+    /// Tells what happened to a run, a line each
+    Logs(LogsArgs),
+    /// Shows the checkpoints as they lie in the store
+    Dump(DumpArgs),
+    /// Checks the store and what it needs of the machine, and repairs it
+    Doctor(DoctorArgs),
+    /// Pauses a run: what is in flight may end, nothing new starts
+    Pause(RunArg),
+    /// Ends a run as cancelled: what is in flight is cut
+    Cancel(RunArg),
+    /// Sends a signal to a run
+    Signal(SignalArgs),
+    /// Starts a run that ended badly once more, as a new run
+    Retry(RetryArgs),
+    /// Forgets runs that have ended
+    Prune(PruneArgs),
+    /// Copies the store, also beside the process that owns it
+    Backup(BackupArgs),
+    /// Makes a store of a copy
+    Restore(RestoreArgs),
+    /// Checks workflows and shows the limits of their loops
+    Validate(ValidateArgs),
+    /// Shows a workflow's state machine
+    Compile(CompileArgs),
+    /// Evaluates an expression, a template or a condition
+    Eval(EvalArgs),
+    /// Prints the JSON Schema of a format, for editors
+    Schema(SchemaArgs),
+    /// Prints the completion script of a shell
+    Completions(CompletionsArgs),
+    /// Prints the manual page, or writes one for each command
+    Man(ManArgs),
+}
+
+/// How a workflow is read.
+#[derive(Clone, Debug, Default, Args)]
+pub struct LoadArgs {
+    /// Reads the file as this format, whatever it looks like: loom, azure, tea, canvas
+    #[arg(long, env = "WINDLASS_DIALECT", value_name = "FORMAT")]
+    pub dialect: Option<String>,
+    /// The most iterations a loop may ask for
+    #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_count: Option<u64>,
+    /// The longest timeout a loop may ask for, as an ISO 8601 duration
+    #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
+    pub max_timeout: Option<String>,
+    /// A JSON or YAML file with the values of a Logic Apps definition's parameters:
+    /// {name: {value}}, also inside of `parameters`
+    #[arg(long, env = "WINDLASS_PARAMETERS", value_name = "FILE")]
+    pub parameters: Option<PathBuf>,
+    #[command(flatten)]
+    pub env: EnvArgs,
+}
+
+/// Which handlers there are besides the workflow's own, and where secrets are.
+#[derive(Clone, Debug, Default, Args)]
+pub struct HandlerArgs {
+    /// A YAML or JSON file of handlers for activities and actors: a name with `command` or `url`
+    #[arg(long, env = "WINDLASS_HANDLERS", value_name = "FILE")]
+    pub handlers: Option<PathBuf>,
+    /// A directory of secrets: files named like them
+    #[arg(long, env = "WINDLASS_SECRETS", value_name = "DIR")]
+    pub secrets: Option<PathBuf>,
+    /// A JSON or YAML file that answers for handlers and connectors that nobody has registered: by
+    /// handler, connector/operation or action a value, {error: …}, or a list of those
+    #[arg(long, env = "WINDLASS_STUB", value_name = "FILE")]
+    pub stub: Option<PathBuf>,
+}

@@ -1,0 +1,142 @@
+//! The flags of `windlass serve`.
+
+use super::HandlerArgs;
+use crate::cli::policy::{EnvArgs, UntrustedArgs};
+use crate::engine::parse_duration;
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// `windlass serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Where HTTP is served; port 0 takes a free one
+    #[arg(
+        long,
+        env = "WINDLASS_LISTEN",
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:7465"
+    )]
+    pub listen: SocketAddr,
+    /// It leaves within this time once it is told to stop: `10s`, `1m`, or an ISO 8601 duration
+    #[arg(
+        long,
+        env = "WINDLASS_GRACE",
+        value_name = "DURATION",
+        default_value = "10s"
+    )]
+    pub grace: Lasting,
+    /// The certificate for TLS, with those that vouch for it, in PEM
+    #[arg(
+        long,
+        env = "WINDLASS_TLS_CERT",
+        value_name = "FILE",
+        requires = "tls_key"
+    )]
+    pub tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(
+        long,
+        env = "WINDLASS_TLS_KEY",
+        value_name = "FILE",
+        requires = "tls_cert"
+    )]
+    pub tls_key: Option<PathBuf>,
+    /// A host name the server has, besides `localhost` and addresses
+    #[arg(
+        long,
+        env = "WINDLASS_ALLOW_HOST",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    pub allow_host: Vec<String>,
+    /// An origin whose pages may ask: `https://board.example`
+    #[arg(
+        long,
+        env = "WINDLASS_ALLOW_ORIGIN",
+        value_name = "ORIGIN",
+        value_delimiter = ','
+    )]
+    pub allow_origin: Vec<String>,
+    /// So many connections at a time
+    #[arg(
+        long,
+        env = "WINDLASS_MAX_CONNECTIONS",
+        value_name = "N",
+        value_parser = positive,
+        default_value = "1024"
+    )]
+    pub max_connections: usize,
+    /// A client may take so long for a head or a body, and twice as long to take any of an answer
+    #[arg(
+        long,
+        env = "WINDLASS_CLIENT_TIMEOUT",
+        value_name = "DURATION",
+        default_value = "30s"
+    )]
+    pub client_timeout: Lasting,
+    /// So many effects at a time: calls, commands and the like
+    #[arg(long, env = "WINDLASS_MAX_EFFECTS", value_name = "N", value_parser = positive)]
+    pub max_effects: Option<usize>,
+    /// Of them, so many of one workflow
+    #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_WORKFLOW", value_name = "N", value_parser = positive)]
+    pub max_effects_per_workflow: Option<usize>,
+    /// Of them, so many towards one host
+    #[arg(long, env = "WINDLASS_MAX_EFFECTS_PER_HOST", value_name = "N", value_parser = positive)]
+    pub max_effects_per_host: Option<usize>,
+    /// So many runs under way at a time, without those that sleep; beyond that no run is started
+    #[arg(long, env = "WINDLASS_MAX_RUNS", value_name = "N", value_parser = positive)]
+    pub max_runs: Option<usize>,
+    /// The most iterations a loop may ask for
+    #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_count: Option<u64>,
+    /// The longest timeout a loop may ask for, as an ISO 8601 duration
+    #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
+    pub max_timeout: Option<String>,
+    /// Runs that ended longer ago than this are forgotten, as an ISO 8601 duration
+    #[arg(long, env = "WINDLASS_PRUNE_OLDER_THAN", value_name = "DURATION")]
+    pub prune_older_than: Option<String>,
+    /// Of the runs that have ended, the newest N of each workflow are not forgotten; without
+    /// --prune-older-than all others are
+    #[arg(long, env = "WINDLASS_PRUNE_KEEP", value_name = "N")]
+    pub prune_keep: Option<usize>,
+    #[command(flatten)]
+    pub untrusted: UntrustedArgs,
+    #[command(flatten)]
+    pub env: EnvArgs,
+    #[command(flatten)]
+    pub handlers: HandlerArgs,
+}
+
+/// With nothing at a time, nothing would ever go on.
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err(String::from("at least 1")),
+        Ok(number) => Ok(number),
+        Err(_) => Err(String::from("a whole number from 1")),
+    }
+}
+
+/// A duration as people write it on a command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lasting(pub Duration);
+
+impl std::str::FromStr for Lasting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.starts_with(['P', 'p']) {
+            let parsed = parse_duration(text).map_err(|error| error.to_string())?;
+            return Ok(Self(parsed));
+        }
+        let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+        let found = units.into_iter().find_map(|(unit, millis)| {
+            let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+            Some(Duration::from_millis(number.checked_mul(millis)?))
+        });
+        found
+            .map(Self)
+            .ok_or_else(|| String::from("a number with ms, s, m or h, or an ISO 8601 duration"))
+    }
+}

@@ -1,0 +1,67 @@
+//! The flags of commands for a store as a whole.
+
+use super::Output;
+use clap::builder::FalseyValueParser;
+use clap::{ArgAction, Args};
+use std::path::PathBuf;
+
+/// `windlass prune`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
+pub struct PruneArgs {
+    /// Those that ended longer ago than this, as an ISO 8601 duration
+    #[arg(
+        long,
+        env = "WINDLASS_OLDER_THAN",
+        value_name = "DURATION",
+        group = "which"
+    )]
+    pub older_than: Option<String>,
+    /// All but the newest N of each workflow
+    #[arg(long, env = "WINDLASS_KEEP", value_name = "N", group = "which")]
+    pub keep: Option<usize>,
+    /// Only runs of this workflow
+    #[arg(long, env = "WINDLASS_WORKFLOW", value_name = "NAME")]
+    pub workflow: Option<String>,
+    /// Forgets nothing, and tells what would be
+    #[arg(long, env = "WINDLASS_DRY_RUN", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub dry_run: bool,
+    /// Gives back the room on the disk, by writing the store anew; no process may own it
+    #[arg(long, env = "WINDLASS_COMPACT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, group = "which")]
+    pub compact: bool,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass backup`.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// The directory that the copy is put in; it has no store yet
+    #[arg(value_name = "DEST")]
+    pub dest: PathBuf,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// The directory of a copy
+    #[arg(value_name = "SRC")]
+    pub source: PathBuf,
+    /// Replaces the store that is there, and keeps it beside
+    #[arg(long, env = "WINDLASS_REPLACE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub replace: bool,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Makes a new store of what can be read; the damaged one is kept beside it
+    #[arg(long, env = "WINDLASS_REPAIR", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub repair: bool,
+    #[command(flatten)]
+    pub output: Output,
+}

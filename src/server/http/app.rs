@@ -1,0 +1,109 @@
+//! What every request finds: the engine, and where the server is in its life.
+
+use super::guard::{Guard, Settings};
+use super::listener::Caller;
+use super::metrics::Metrics;
+use crate::api::Problem;
+use crate::engine::{Engine, EngineError, ErrorCode, Inspector};
+use std::sync::Arc;
+use tokio::sync::{Semaphore, watch};
+
+/// So much work that blocks is done at a time; the other waits. A thread keeps what it once
+/// allocated, and more of them than processors read nothing sooner.
+static PLACES: Semaphore = Semaphore::const_new(8);
+
+/// Where the server is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::server) enum Phase {
+    /// Runs of before are being recovered.
+    Starting,
+    /// It takes work.
+    Ready,
+    /// It takes no more work, tells so, and can be looked at.
+    Stopping,
+    /// It takes no more connections: the last answers go out.
+    Draining,
+}
+
+/// What every request finds.
+pub(in crate::server) struct App {
+    pub(super) engine: Arc<Engine>,
+    pub(super) phase: watch::Receiver<Phase>,
+    pub(super) guard: Guard,
+    pub(super) metrics: Metrics,
+    /// Whether the process stays until it is told to stop.
+    pub(super) serves: bool,
+}
+
+impl App {
+    pub fn new(
+        engine: Arc<Engine>,
+        phase: watch::Receiver<Phase>,
+        settings: Settings,
+        serves: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            metrics: Metrics::new(&engine),
+            guard: Guard::new(settings),
+            engine,
+            phase,
+            serves,
+        })
+    }
+
+    fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    /// Refuses new work before recovery and once the server stops. Whoever owns the store decides
+    /// that for the operator's.
+    pub(super) fn takes_work(&self, caller: Caller) -> Result<(), Problem> {
+        let why = match (caller, self.phase()) {
+            (Caller::Operator, _) | (_, Phase::Ready) => return Ok(()),
+            (_, Phase::Starting) => "the server is starting",
+            (_, Phase::Stopping | Phase::Draining) => "the server is stopping",
+        };
+        Err(Problem::new(ErrorCode::Unavailable, why))
+    }
+
+    /// Refuses what would be cut at once, as the server stops.
+    pub(super) fn answers_long(&self, caller: Caller) -> Result<(), Problem> {
+        match self.phase() {
+            Phase::Starting => Ok(()),
+            Phase::Ready | Phase::Stopping | Phase::Draining => self.takes_work(caller),
+        }
+    }
+
+    /// Returns when a request of long duration must end, as the server stops. The operator's go on
+    /// until the engine has stopped.
+    pub(super) async fn must_end(mut phase: watch::Receiver<Phase>, caller: Caller) {
+        match caller {
+            Caller::Remote => drop(phase.wait_for(|phase| *phase >= Phase::Stopping).await),
+            Caller::Operator => std::future::pending().await,
+        }
+    }
+
+    /// Reads the store on a thread that may block.
+    pub(super) async fn look<T, F>(&self, read: F) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Inspector) -> Result<T, EngineError> + Send + 'static,
+    {
+        let inspector = self.engine.inspector().clone();
+        blocking(move || read(&inspector).map_err(Problem::from)).await
+    }
+}
+
+/// Does work that blocks or computes for long, on a thread that may.
+pub(super) async fn blocking<T, F>(work: F) -> Result<T, Problem>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T, Problem> + Send + 'static,
+{
+    // The semaphore is never closed: an error says nothing.
+    let _place = PLACES.acquire().await;
+    match tokio::task::spawn_blocking(work).await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(Problem::new(ErrorCode::Internal, error.to_string())),
+    }
+}
