@@ -10,13 +10,12 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// An owner may be about to listen, or about to leave: so long both ways are tried.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a command tries again: an owner may be about to listen, or about to leave.
+pub const RETRY_TIME: Duration = Duration::from_secs(5);
 
-/// Between two tries.
-pub const PAUSE: Duration = Duration::from_millis(20);
+/// The time between two tries.
+pub const RETRY_EVERY: Duration = Duration::from_millis(20);
 
-/// Who answers.
 pub enum Found<T> {
     /// The process that owns the store.
     Owner(Client),
@@ -29,9 +28,9 @@ pub async fn owner_or<T>(
     state: &Path,
     mut open: impl FnMut() -> Result<T, EngineError>,
 ) -> Result<Found<T>, Failure> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RETRY_TIME;
     loop {
-        // A socket of another user may be left by a process that was killed: then nobody has the store.
+        // A killed process of another user may have left the socket. Then nobody owns the store.
         let barred = match Client::on(state).await {
             Ok(Some(client)) => return Ok(Found::Owner(client)),
             Ok(None) => None,
@@ -46,7 +45,7 @@ pub async fn owner_or<T>(
             (Err(EngineError::Store(StoreError::Locked { .. })), None)
                 if Instant::now() < deadline =>
             {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_EVERY).await;
             }
             (Err(error), _) => return Err(error.into()),
         }
@@ -68,7 +67,7 @@ pub async fn is_owned(global: &Global) -> Result<bool, Failure> {
     Ok(global.server.is_some() || Client::on(&global.state).await?.is_some())
 }
 
-/// Asks the server or the owner, or else does it here. One that is about to leave is asked again.
+/// Asks the server or the owner, or else does it here. It asks again when the other is about to leave.
 async fn answer<S, T>(
     global: &Global,
     mut open: impl FnMut() -> Result<S, EngineError>,
@@ -76,7 +75,7 @@ async fn answer<S, T>(
     here: impl AsyncFn(&S) -> Result<T, EngineError>,
 ) -> Result<T, Failure> {
     let remote = remote(global)?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + RETRY_TIME;
     loop {
         let client = match &remote {
             Some(client) => client.clone(),
@@ -87,15 +86,15 @@ async fn answer<S, T>(
         };
         match ask(&client).await {
             Err(error) if error.is_gone() && Instant::now() < deadline => {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(RETRY_EVERY).await;
             }
             other => return Ok(other?),
         }
     }
 }
 
-/// Looks at a store: its owner or a server makes the report, or this process does.
-pub async fn look<T>(
+/// Inspects a store. A server or the owner makes the report, or this process does.
+pub async fn inspect<T>(
     global: &Global,
     ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
     read: impl Fn(&Inspector) -> Result<T, EngineError>,
@@ -104,7 +103,7 @@ pub async fn look<T>(
     answer(global, open, ask, async |store| read(store)).await
 }
 
-/// A command to a run, carried out by the owner or, without moving the run, by this process.
+/// A command to a run. A server or the owner carries it out, or this process, without moving the run.
 pub async fn command<T>(
     global: &Global,
     ask: impl AsyncFn(&Client) -> Result<T, ClientError>,

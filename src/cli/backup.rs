@@ -7,7 +7,6 @@ use super::exit::{Exit, Failure};
 use super::output::{self, Format};
 use crate::engine::{BackedUp, restore as restored};
 
-/// `windlass backup`.
 pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure> {
     here(global, "backup")?;
     // The owner may be in another folder.
@@ -21,7 +20,6 @@ pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure>
     told(args.output.output, &copied, "copied to")
 }
 
-/// `windlass restore`.
 pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failure> {
     here(global, "restore")?;
     if is_owned(global).await? {

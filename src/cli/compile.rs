@@ -6,7 +6,6 @@ use super::inputs;
 use super::output::{self, Format, Screen};
 use crate::engine::{self, dot, mermaid};
 
-/// The command.
 pub fn compile(global: &Global, screen: Screen, args: &CompileArgs) -> Result<Exit, Failure> {
     let options = inputs::options(global, &args.load, &args.handlers)?;
     let workflow = engine::load(&args.file, &options)?;

@@ -8,7 +8,6 @@ use super::output::{self, Format};
 use crate::engine::{RunStatus, Value};
 use serde_json::json;
 
-/// `windlass pause`.
 pub async fn pause(global: &Global, args: &RunArg) -> Result<Exit, Failure> {
     let run = &args.run;
     let status = command(
@@ -19,7 +18,6 @@ pub async fn pause(global: &Global, args: &RunArg) -> Result<Exit, Failure> {
     print(run, status.await?, &args.output)
 }
 
-/// `windlass cancel`.
 pub async fn cancel(global: &Global, args: &RunArg) -> Result<Exit, Failure> {
     let run = &args.run;
     let status = command(
@@ -30,7 +28,6 @@ pub async fn cancel(global: &Global, args: &RunArg) -> Result<Exit, Failure> {
     print(run, status.await?, &args.output)
 }
 
-/// `windlass signal`.
 pub async fn signal(global: &Global, args: &SignalArgs) -> Result<Exit, Failure> {
     let payload = match &args.payload {
         None => Value::Null,

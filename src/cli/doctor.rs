@@ -17,14 +17,13 @@ use std::process::{Command, Stdio};
 
 /// Less room than this is a warning, in bytes.
 const LITTLE: u64 = 512 << 20;
-/// With less than this no store goes on for long.
+/// Less room than this is bad, in bytes.
 const NOTHING: u64 = 16 << 20;
 /// Fewer open files than this are a warning: each request and each script needs some.
 const FEW_FILES: u64 = 256;
 /// A longer path of a socket needs `/proc`.
 const SOCKET_PATH: usize = 103;
 
-/// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Health {
@@ -33,7 +32,7 @@ enum Health {
     Bad,
 }
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Clone, Debug, Serialize)]
 struct Check {
     check: &'static str,
@@ -51,7 +50,6 @@ impl Check {
     }
 }
 
-/// All that was found.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     checks: Vec<Check>,
@@ -61,7 +59,6 @@ struct Report {
     repair: Option<RepairReport>,
 }
 
-/// The command.
 pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<Exit, Failure> {
     if let Some(remote) = remote(global)? {
         if args.repair {

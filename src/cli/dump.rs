@@ -1,6 +1,6 @@
 //! `windlass dump`: the checkpoints as they lie in the store.
 
-use super::access::{is_owned, look};
+use super::access::{inspect, is_owned};
 use super::args::{DumpArgs, Global};
 use super::exit::{Exit, Failure};
 use super::format;
@@ -25,7 +25,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DumpArgs) -> Result<Exi
         iterations: args.iterations.limit(),
         ..DumpFilter::default()
     };
-    let read = look(
+    let read = inspect(
         global,
         async |client| client.dump(&filter).await,
         |store| dump(store, &filter, now()),

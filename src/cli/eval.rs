@@ -1,4 +1,4 @@
-//! `windlass eval`: tries an expression (spec: expressions.md, "Trying one").
+//! `windlass eval`: tries an expression (docs/cli.md).
 
 use super::args::EvalArgs;
 use super::exit::{Exit, Failure};
@@ -7,7 +7,6 @@ use super::output::{self, Screen};
 use crate::engine::{Context, Subject, TryError, Value, evaluate_line, now};
 use std::io::BufRead;
 
-/// The command.
 pub fn eval(screen: Screen, args: &EvalArgs) -> Result<Exit, Failure> {
     let context = match &args.context {
         None => Value::Null,

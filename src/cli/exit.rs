@@ -8,28 +8,23 @@ use nix::errno::Errno;
 use std::io;
 use std::process::ExitCode;
 
-/// What the process says when it ends (docs/cli.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+/// How a process ends (docs/cli.md), from the best to the worst of several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// It did what was asked.
-    Succeeded = 0,
-    /// The run failed.
-    Failed = 1,
-    /// The command makes no sense.
-    Usage = 2,
-    /// The file is invalid.
-    Invalid = 3,
-    /// A loop's count is spent.
-    Count = 4,
-    /// A timeout.
-    Timeout = 5,
-    /// The run was cancelled.
-    Cancelled = 6,
+    Succeeded,
     /// The run has not ended: it is paused, or whoever followed it was stopped.
-    Unfinished = 7,
+    Unfinished,
+    Cancelled,
+    Timeout,
+    /// A loop's count is spent.
+    Count,
+    Failed,
+    /// The command makes no sense.
+    Usage,
+    Invalid,
     /// The store is locked, corrupt or full.
-    Store = 8,
+    Store,
 }
 
 impl Exit {
@@ -45,7 +40,6 @@ impl Exit {
         }
     }
 
-    /// An error.
     fn of_code(code: ErrorCode) -> Self {
         match code.exit_code() {
             2 => Self::Usage,
@@ -54,35 +48,21 @@ impl Exit {
             _ => Self::Failed,
         }
     }
-
-    /// The worse of two, when one process tells of several runs.
-    #[must_use]
-    pub fn worse(self, other: Self) -> Self {
-        if self.badness() >= other.badness() {
-            self
-        } else {
-            other
-        }
-    }
-
-    fn badness(self) -> u8 {
-        match self {
-            Self::Succeeded => 0,
-            Self::Unfinished => 1,
-            Self::Cancelled => 2,
-            Self::Timeout => 3,
-            Self::Count => 4,
-            Self::Failed => 5,
-            Self::Usage => 6,
-            Self::Invalid => 7,
-            Self::Store => 8,
-        }
-    }
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(match exit {
+            Exit::Succeeded => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Invalid => 3,
+            Exit::Count => 4,
+            Exit::Timeout => 5,
+            Exit::Cancelled => 6,
+            Exit::Unfinished => 7,
+            Exit::Store => 8,
+        })
     }
 }
 
@@ -95,7 +75,6 @@ pub enum Failure {
     /// A workflow was not loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The engine.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The process that owns the store, or the server.
@@ -104,15 +83,12 @@ pub enum Failure {
     /// Another process owns the store.
     #[error("{0}")]
     Taken(String),
-    /// The server.
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// A file that was named cannot be read.
     #[error("{path} cannot be read: {error}")]
     Unreadable {
-        /// The file.
         path: String,
-        /// Why.
         #[source]
         error: io::Error,
     },
@@ -135,7 +111,6 @@ impl Failure {
         }
     }
 
-    /// The exit code.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Usage(_)
@@ -149,7 +124,6 @@ impl Failure {
         }
     }
 
-    /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         let of_store = match self {
             Self::Client(ClientError::Unreachable(why)) => Some(unreachable(why)),

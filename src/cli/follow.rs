@@ -1,11 +1,11 @@
-//! Follows runs to their end, their pause, or a signal, and tells of them: progress and errors on
-//! standard error, events and results on standard output. A signal stops the process, not a run.
+//! Follows runs until they end or pause, or a signal comes. Progress and errors go to standard error,
+//! events and results to standard output. A signal stops the process, not a run.
 
 use super::args::{EventArgs, Global, HandlerArgs, Output, OwnerArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
 use super::progress::Progress;
-use super::session::{Feed, Session, Setup, Told};
+use super::session::{Feed, FeedItem, Session, Setup};
 use super::signals::Signals;
 use crate::engine::report::{OutcomeReport, PauseReport};
 use crate::engine::{Notice, TerminalText, Value, now};
@@ -18,25 +18,25 @@ use tokio::sync::mpsc;
 /// How often a terminal's lines are redrawn.
 const TICK: Duration = Duration::from_millis(500);
 
-/// How often it is looked whether the store is still there.
+/// How often the process checks that the store is still there.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// So often in a row a run is looked for again when whoever moved it has gone.
+/// How often in a row a run may be lost because its owner has gone.
 const MAX_LOST: u32 = 20;
 
-/// The same of a server elsewhere, which may take its time to leave and to come back: two minutes.
+/// The same for a server elsewhere, which may take two minutes to come back.
 const MAX_AWAY: u32 = 240;
 
-/// When it has been lost so often in a row, that is said.
+/// After so many losses in a row the user is told.
 const AWAY: u32 = 2;
 
-/// How long the end of a run that is durable may take to be told.
+/// How long the notice of a durable end may take.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// How runs are shown.
 pub struct View {
     /// The flag that says where the runs are, for the commands that are printed.
-    pub place: String,
+    pub target: String,
     /// ` --handlers FILE` and the like, as far as they were given.
     needs: String,
     screen: Screen,
@@ -56,7 +56,7 @@ impl View {
         output: &Output,
     ) -> Self {
         Self {
-            place: place_flag(global),
+            target: target_flag(global),
             needs: handler_flags(handlers),
             screen,
             format: output.output,
@@ -109,7 +109,7 @@ pub async fn follow(
     while !following.open.is_empty() {
         tokio::select! {
             next = told.recv() => match next {
-                Some((run, Told::Lost)) => following.lost(&run, session, &feed).await?,
+                Some((run, FeedItem::Lost)) => following.lost(&run, session, &feed).await?,
                 Some((run, told)) => following.take(&run, told)?,
                 None => break,
             },
@@ -128,9 +128,9 @@ pub async fn follow(
 /// A run that has not ended.
 #[derive(Default)]
 struct Open {
-    /// The last event that was told.
+    /// The last event that was printed.
     event: u64,
-    /// How often it was lost since something was heard of it.
+    /// How often it was lost since the last notice.
     lost: u32,
 }
 
@@ -143,27 +143,27 @@ struct Following<'a> {
 }
 
 impl Following<'_> {
-    fn take(&mut self, run: &str, told: Told) -> Result<(), Failure> {
+    fn take(&mut self, run: &str, told: FeedItem) -> Result<(), Failure> {
         let Some(open) = self.open.get_mut(run) else {
             return Ok(());
         };
         open.lost = 0;
         match told {
-            Told::Notice(Notice::Step { loops, began, .. }) => {
+            FeedItem::Notice(Notice::Step { loops, began, .. }) => {
                 self.progress.update(run, loops, began, now());
                 Ok(())
             }
-            Told::Notice(Notice::Event { sequence, event }) => {
+            FeedItem::Notice(Notice::Event { sequence, event }) => {
                 open.event = sequence;
                 output::print_exact(output::json(&event))
             }
-            Told::Notice(Notice::Finished { outcome }) => self.finished(run, &outcome),
-            Told::Notice(Notice::Paused { pause }) => {
+            FeedItem::Notice(Notice::Finished { outcome }) => self.finished(run, &outcome),
+            FeedItem::Notice(Notice::Paused { pause }) => {
                 self.ended(run, Exit::Unfinished);
                 self.paused(run, Some(&pause));
                 Ok(())
             }
-            Told::Notice(Notice::Stuck { store, message }) => {
+            FeedItem::Notice(Notice::Stuck { store, message }) => {
                 let exit = if store { Exit::Store } else { Exit::Invalid };
                 self.ended(run, exit);
                 let resume = self.resume(run);
@@ -172,12 +172,12 @@ impl Following<'_> {
                 self.view.screen.fail(&message, Some(&hint));
                 Ok(())
             }
-            Told::Lost => Ok(()),
-            Told::Failed(failure) => Err(failure),
+            FeedItem::Lost => Ok(()),
+            FeedItem::Failed(failure) => Err(failure),
         }
     }
 
-    /// Whoever moved the run has gone: it goes on elsewhere, or here.
+    /// The owner has gone: the run goes on with the next one, or here.
     async fn lost(&mut self, run: &str, session: &mut Session, feed: &Feed) -> Result<(), Failure> {
         let Some(open) = self.open.get_mut(run) else {
             return Ok(());
@@ -204,7 +204,7 @@ impl Following<'_> {
     fn ended(&mut self, run: &str, exit: Exit) {
         self.open.remove(run);
         self.progress.forget(run, now());
-        self.worst = self.worst.worse(exit);
+        self.worst = self.worst.max(exit);
     }
 
     fn finished(&mut self, run: &str, outcome: &OutcomeReport) -> Result<(), Failure> {
@@ -275,16 +275,15 @@ impl Following<'_> {
     }
 
     fn command(&self, verb: &str, run: &str) -> String {
-        format!("windlass {verb}{} {run}", self.view.place)
+        format!("windlass {verb}{} {run}", self.view.target)
     }
 
-    /// The process leaves, and what it followed stays unfinished. The runs of another process just
-    /// go on there; its own ones are left as a crash would leave them, but for what is in flight,
-    /// which may end for a while.
+    /// The process leaves, and the runs stay unfinished. Runs of another process go on there. Its own
+    /// runs are left as after a crash, except that effects in flight have some time to end.
     async fn interrupted(
         &mut self,
         session: &mut Session,
-        told: &mut mpsc::Receiver<(String, Told)>,
+        told: &mut mpsc::Receiver<(String, FeedItem)>,
         signals: &mut Signals,
     ) -> Result<(), Failure> {
         if session.is_joined() {
@@ -311,7 +310,7 @@ impl Following<'_> {
                 }
             }
         }
-        // One that could still end is told of.
+        // A run that ended meanwhile is still reported.
         while self.open.keys().any(|run| session.has_ended(run)) {
             match tokio::time::timeout(LAST_WORDS, told.recv()).await {
                 Ok(Some((run, told))) => self.take(&run, told)?,
@@ -332,7 +331,7 @@ impl Following<'_> {
 }
 
 /// ` --state DIR` or ` --server URL`, unless it is the default; quoted for a shell.
-pub fn place_flag(global: &Global) -> String {
+pub fn target_flag(global: &Global) -> String {
     match &global.server {
         Some(url) => flag("--server", url),
         None if global.state.as_os_str() == "state" => String::new(),

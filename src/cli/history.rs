@@ -1,6 +1,6 @@
 //! `windlass history`: the iterations of a run, and with `--events` everything that happened.
 
-use super::access::look;
+use super::access::inspect;
 use super::args::{Global, HistoryArgs};
 use super::exit::{Exit, Failure};
 use super::format;
@@ -9,7 +9,6 @@ use super::watch::{Shown, show};
 use crate::engine::report::{HistoryFilter, HistoryReport, history};
 use crate::engine::{TerminalText, Timestamp, now};
 
-/// The command.
 pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<Exit, Failure> {
     let filter = HistoryFilter {
         loop_path: args.loop_path.clone(),
@@ -19,7 +18,7 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
     };
     let format = args.output.output;
     show(screen, format, args.watch.watch, async || {
-        let report = inspect(global, &args.run, &filter).await?;
+        let report = report(global, &args.run, &filter).await?;
         if report.earlier > 0 && !args.watch.watch {
             screen.say(format!("and {} earlier: --iterations all", report.earlier));
         }
@@ -41,13 +40,12 @@ pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<
     .await
 }
 
-/// What a run did.
-pub async fn inspect(
+pub async fn report(
     global: &Global,
     run: &str,
     filter: &HistoryFilter,
 ) -> Result<HistoryReport, Failure> {
-    look(
+    inspect(
         global,
         async |client| client.history(run, filter).await,
         |store| history(store, run, filter),

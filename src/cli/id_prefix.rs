@@ -2,7 +2,7 @@
 //! begins so too. An id that somebody chose has no prefix: a command that is meant for `backfill-1`
 //! must not find `backfill-12`.
 
-use super::access::look;
+use super::access::inspect;
 use super::args::{Command, Global};
 use super::exit::Failure;
 use crate::engine::report::{ListFilter, list};
@@ -54,7 +54,7 @@ pub async fn expand(global: &Global, short: &str) -> Result<Option<String>, Fail
         prefix: Some(short.to_owned()),
         ..ListFilter::default()
     };
-    let found = look(
+    let found = inspect(
         global,
         async |client| client.list(&filter).await,
         |store| list(store, &filter),

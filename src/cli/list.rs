@@ -1,9 +1,9 @@
 //! `windlass list`.
 
-use super::access::look;
+use super::access::inspect;
 use super::args::{Global, ListArgs, STATE};
 use super::exit::{Exit, Failure};
-use super::follow::place_flag;
+use super::follow::target_flag;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
 use super::{format, inputs};
@@ -12,7 +12,6 @@ use crate::engine::{EngineError, RunStatus, Timestamp, now};
 use std::cell::Cell;
 use std::path::Path;
 
-/// The command.
 pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exit, Failure> {
     let filter = ListFilter {
         status: args
@@ -29,7 +28,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
     let format = args.output.output;
     show(screen, format, args.watch.watch, async || {
         let alone = Cell::new(false);
-        let read = look(
+        let read = inspect(
             global,
             async |client| client.list(&filter).await,
             |store| {
@@ -54,7 +53,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         }
         let left = report.unfinished;
         if alone.get() && left > 0 && !args.watch.watch {
-            let place = place_flag(global);
+            let place = target_flag(global);
             screen.say(format!(
                 "no process owns the store, so nothing moves: `windlass resume{place}` goes on \
                  with what has not ended, {left} here"

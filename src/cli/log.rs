@@ -1,13 +1,13 @@
-//! The log on standard error: nothing unless somebody asks, and of a server what keeps its runs from
-//! going on; with `-v` what scripts print and what goes wrong, with `-vv` what the engine does.
-//! `WINDLASS_LOG` says it in full (`warn,script=info`).
+//! The log on standard error. By default a command logs nothing, and a server what keeps its runs from
+//! going on. `-v` adds warnings and what scripts print, `-vv` what the engine does. `WINDLASS_LOG`
+//! sets the filter (`warn,script=info`).
 
 use super::output::Screen;
 use crate::engine::TerminalText;
 use std::io::{self, Write};
 use tracing_subscriber::EnvFilter;
 
-/// Begins to write the log: of a server, or of a command that says itself what became of its run.
+/// Begins to write the log of a server, or of another command.
 pub(super) fn begin(screen: Screen, serves: bool) {
     let wanted = std::env::var("WINDLASS_LOG").unwrap_or_default();
     let filter = match (wanted.as_str(), screen.verbose) {
@@ -22,11 +22,11 @@ pub(super) fn begin(screen: Screen, serves: bool) {
         .with_writer(|| Visible)
         .with_ansi(false)
         .without_time();
-    // Fails where a library's user has a log already.
+    // It fails when there is a log already.
     let _ = log.try_init();
 }
 
-/// Standard error, as far as nothing drives a terminal with it. A line comes in one write.
+/// Standard error without what drives a terminal. Each line comes in one write.
 struct Visible;
 
 impl Write for Visible {
@@ -41,8 +41,8 @@ impl Write for Visible {
     }
 }
 
-/// Keeps panics of the database from being told unless somebody asks: they are caught, and are errors of
-/// the store, which say what it panicked with.
+/// Does not print panics of the database, unless with `-v`: they are caught and become errors of the
+/// store.
 pub(super) fn without_the_database(screen: Screen) {
     if screen.verbose > 0 {
         return;

@@ -2,7 +2,7 @@
 
 use super::args::{Global, LogsArgs};
 use super::exit::{Exit, Failure};
-use super::history::{inspect, not_kept};
+use super::history::{not_kept, report};
 use super::output::{self, Format, Screen};
 use super::signals::Signals;
 use crate::engine::TerminalText;
@@ -10,16 +10,15 @@ use crate::engine::report::{HistoryFilter, NumberedEvent};
 use serde_json::Value;
 use std::time::Duration;
 
-/// So many events are read at a time.
+/// How many events are read at a time.
 const PAGE: usize = 1_000;
 
-/// Between two looks.
+/// The time between two reads.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// The longest line, in characters.
 const LINE: usize = 400;
 
-/// The command.
 pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
     let mut after = args.after;
@@ -31,7 +30,7 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
             limit: Some(PAGE),
             ..HistoryFilter::default()
         };
-        let report = inspect(global, &args.run, &filter).await?;
+        let report = report(global, &args.run, &filter).await?;
         for told in not_kept(&report) {
             screen.say(told);
         }
@@ -57,7 +56,7 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
     }
 }
 
-/// A log has no end, so it is no one document: JSON is a line each.
+/// A log has no end, so it cannot be one document: JSON becomes JSON Lines.
 fn jsonl(format: Format) -> Format {
     match format {
         Format::Json => Format::Jsonl,

@@ -1,5 +1,5 @@
-//! The command line: one file a command. Results go to standard output, everything else to
-//! standard error. It uses the engine and the control socket, and nothing behind them.
+//! The command line, with one file for each command. Results go to standard output, everything else to
+//! standard error.
 
 mod access;
 mod args;
@@ -54,7 +54,7 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
-    // A variable that is set to nothing says nothing.
+    // An empty variable counts as none.
     arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
     let screen = Screen::new(arguments.global.color, arguments.global.verbose);
     let serves = matches!(arguments.command, Command::Serve(_));
@@ -77,18 +77,18 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Says what is wrong with the arguments, or what was asked to be known of them.
+/// Prints what is wrong with the arguments, the help, or the version.
 fn refuse(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     if visible(&text) == text {
         error.exit();
     }
-    // A word of the arguments would drive the terminal.
+    // An argument has characters that drive the terminal.
     Screen::new(Colour::Never, 0).say(text.trim_end());
     Exit::Usage.into()
 }
 
-/// Puts the whole id in place of one that is cut short; false when there is none.
+/// Puts the whole id in place of a prefix; false when no id begins so.
 fn expand(arguments: &mut Arguments) -> Result<bool, Failure> {
     let Some(run) = arguments.command.run() else {
         return Ok(false);
@@ -104,11 +104,11 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     enough(Resource::RLIMIT_NOFILE, FILES, "open files", "ulimit -n")?;
     enough(Resource::RLIMIT_AS, MEMORY, "bytes of memory", "ulimit -v")?;
     if now() < Timestamp(0) {
-        // Nothing in the store could be in order.
+        // Times in the store begin at 1970.
         let message = "the clock of this machine stands before 1970: set it";
         return Err(Failure::Machine(std::io::Error::other(message)));
     }
-    // Runs need a worker beside the one that follows them; everything else asks one question.
+    // Commands that move runs need a second thread; the others ask one question.
     match &arguments.command {
         Command::Run(args) => block_on(&mut workers(), run::run(global, screen, args)),
         Command::Serve(args) => {
@@ -151,11 +151,11 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
 /// A store, a socket and a runtime need this many open files; without them the runtime panics.
 const FILES: u64 = 32;
 
-/// Each thread may take 64 MiB of addresses for its heap, and the database has many threads of its
-/// own. With 1 GB some processes still hung or crashed in the database.
+/// Each thread may reserve 64 MiB of addresses for its heap, and the database has many threads. With
+/// 1 GB some processes still hung or crashed in the database.
 const MEMORY_OF_A_STORE: u64 = 2 << 30;
 
-/// What only looks at a file needs less.
+/// Commands without a store need less.
 const MEMORY: u64 = 256 << 20;
 
 fn enough(resource: Resource, least: u64, what: &str, raise: &str) -> Result<(), Failure> {
@@ -166,23 +166,23 @@ fn enough(resource: Resource, least: u64, what: &str, raise: &str) -> Result<(),
             );
             Err(Failure::Machine(std::io::Error::other(message)))
         }
-        // Where the limit is not known, whatever needs more says so.
+        // Without a known limit, the call that fails says so.
         _ => Ok(()),
     }
 }
 
-/// Every connection of a server is a file, and the usual limit is as many as there may be of them.
+/// Raises the limit of open files: each connection of a server is one.
 fn as_many_files_as_may_be() {
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // One that cannot be raised stays as it is.
+        // If this fails, the limit stays as it is.
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 
-/// The runtime, the scheduler, the database and what blocks have one each, or a few.
+/// The threads of the runtime, the scheduler, the database and blocking work.
 const THREADS: usize = 16;
 
-/// Where the database gets no thread it waits for one for ever, and the runtime panics.
+/// Without enough threads the database waits for ever, and the runtime panics.
 fn enough_threads() -> Result<(), Failure> {
     let gate = RwLock::new(());
     let closed = gate.write();
@@ -228,7 +228,7 @@ fn block_on<T>(
     enough_threads()?;
     let runtime = runtime.enable_all().build().map_err(Failure::Machine)?;
     let done = runtime.block_on(work);
-    // Whatever still runs was told to stop: nobody waits for it.
+    // Tasks that still run were told to stop, and nothing waits for them.
     runtime.shutdown_background();
     done
 }

@@ -1,6 +1,6 @@
-//! What goes to standard output, in the format that was asked for, and what goes to standard
-//! error. All of it is [`TerminalText`], so nothing that came from elsewhere drives a terminal. A
-//! reader that has gone away is never a failure.
+//! Writes results to standard output in the chosen format, and everything else to standard error. All
+//! of it is [`TerminalText`], so foreign text cannot drive a terminal. A reader that has gone is no
+//! failure.
 
 use super::exit::Failure;
 use super::yaml;
@@ -45,7 +45,7 @@ pub struct Screen {
     pub error_colour: bool,
     /// Whether standard error is a terminal, so that a progress line can be redrawn.
     pub live: bool,
-    /// How much is told: `-v`.
+    /// How often `-v` was given.
     pub verbose: u8,
 }
 
@@ -68,17 +68,16 @@ impl Screen {
         }
     }
 
-    /// Text for standard error, in a colour if there is any.
+    /// Text for standard error, in colour if colours are on.
     pub fn tint(&self, code: &'static str, text: &str) -> TerminalText {
         TerminalText::tinted(self.error_colour, code, text)
     }
 
-    /// A line on standard error. When that is closed there is nobody to tell.
+    /// A line on standard error. Errors are ignored: nobody could be told.
     pub fn say(&self, text: impl Into<TerminalText>) {
         let _ = writeln!(std::io::stderr().lock(), "{}", text.into());
     }
 
-    /// `warning: …`
     pub fn warn(&self, message: &str) {
         self.say(self.tint("1;33", "warning").and(": ").and(message));
     }
@@ -147,11 +146,11 @@ pub fn list_text<T: Serialize>(format: Format, items: &[T]) -> TerminalText {
 
 /// JSON on one line.
 pub fn json(value: &impl Serialize) -> String {
-    // Only a map with keys that are no text cannot be written, and there is none.
+    // Only a map whose keys are not text cannot be written, and there is none.
     serde_json::to_string(value).unwrap_or_else(|_| String::from("null"))
 }
 
-/// Indented JSON for people. What would drive a terminal is escaped: the values are the same.
+/// Indented JSON for people. Characters that drive a terminal are escaped, so the values stay.
 fn shown_json(value: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| String::from("null"));
     let escaped = |c: char| c != '\n' && drives_terminals(c);
@@ -199,8 +198,7 @@ pub fn short(value: &Value, most: usize) -> String {
     cut(&text, most)
 }
 
-/// The same of what an iteration gave, without the headers of HTTP answers: they come first, and say
-/// the least.
+/// The same for the result of an iteration, without the headers of HTTP answers.
 pub fn brief(value: &Value, most: usize) -> String {
     short(&bare(value), most)
 }

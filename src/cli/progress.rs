@@ -1,5 +1,5 @@
-//! What is seen of runs while they go on: a line for each active loop, redrawn on a terminal;
-//! off a terminal nothing, or with `-v` a line for each iteration.
+//! Shows the progress of runs. On a terminal each active loop has a line that is redrawn. Elsewhere
+//! nothing is shown, or with `-v` a line for each iteration.
 
 use super::format;
 use super::output::Screen;
@@ -7,7 +7,7 @@ use crate::engine::{Began, LoopState, TerminalText, Timestamp};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 
-/// No more lines than fit beside the rest of a terminal.
+/// The most lines at a time.
 const MAX_LINES: usize = 12;
 
 /// The lines of all runs that are followed.
@@ -15,7 +15,7 @@ pub struct Progress {
     mode: Mode,
     /// By run and path.
     loops: BTreeMap<(String, String), LoopState>,
-    /// The iteration last told of, by run and path.
+    /// The last iteration that was shown, by run and path.
     told: BTreeMap<(String, String), u64>,
     /// What a loop with a title does right now, by run and path.
     doing: BTreeMap<(String, String), String>,
@@ -83,7 +83,7 @@ impl Progress {
         self.draw(now);
     }
 
-    /// `goes_on`: an action of it begins at the same time, and is told of with it.
+    /// `goes_on`: an action of the loop begins at the same time, and its line shows both.
     fn take(&mut self, run: &str, row: LoopState, goes_on: bool, now: Timestamp) {
         // Loops inside another iteration than the current one are gone, ended or not.
         let inside = format!("{}#", row.path);

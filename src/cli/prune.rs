@@ -8,7 +8,6 @@ use super::output::{self, Format, Screen, counted};
 use crate::engine::{Compacted, PruneFilter, Pruned, compact, now, parse_duration};
 use serde::Serialize;
 
-/// What was done.
 #[derive(Debug, Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -17,7 +16,6 @@ struct Report {
     compacted: Option<Compacted>,
 }
 
-/// The command.
 pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<Exit, Failure> {
     let older_than_ms = match &args.older_than {
         None => None,
@@ -68,7 +66,7 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
     Ok(Exit::Succeeded)
 }
 
-/// A store is written anew only while nobody else writes to it.
+/// A store can only be compacted while no process owns it.
 async fn unowned(global: &Global, filter: &PruneFilter) -> Result<(), Failure> {
     if filter.dry_run {
         let message = "--compact writes the store anew, and --dry-run nothing: give one of them";

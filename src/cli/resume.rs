@@ -20,7 +20,7 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
                 paused => format!(
                     "nothing to resume: what has not ended is paused ({paused}), and \
                      `windlass resume{} --paused` goes on with that",
-                    view.place
+                    view.target
                 ),
             });
         }

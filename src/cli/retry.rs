@@ -6,12 +6,11 @@ use super::follow::{View, go_on};
 use super::inputs;
 use super::output::Screen;
 use super::session::Session;
-use super::status::inspect;
+use super::status::report;
 use crate::engine::new_id;
 
-/// The command.
 pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<Exit, Failure> {
-    let old = inspect(global, &args.run).await?;
+    let old = report(global, &args.run).await?;
     let id = match &args.id {
         Some(id) => inputs::run_id(id)?,
         None => new_id(&old.workflow),

@@ -14,11 +14,11 @@ use crate::engine::{self, Diagnostics, LoadError, Workflow, new_id};
 use serde_json::json;
 use std::path::Path;
 
-/// What may be there all the same: whoever carries the run out has secrets, handlers and permissions
-/// of its own.
+/// Warnings that do not count when another process carries the run out: it has its own secrets,
+/// handlers and permissions.
 const ELSEWHERE: [&str; 3] = ["missing-secret", "missing-handler", "denied"];
 
-/// Refuses a workflow of which there is anything to say.
+/// Refuses a workflow that has warnings.
 fn refuse(workflow: &Workflow, warnings: Diagnostics) -> Result<(), Failure> {
     if warnings.is_empty() {
         return Ok(());
@@ -30,7 +30,6 @@ fn refuse(workflow: &Workflow, warnings: Diagnostics) -> Result<(), Failure> {
     Err(refused.into())
 }
 
-/// The command.
 pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit, Failure> {
     let both = [Some(&*args.file), args.input.as_deref()];
     if both.iter().all(|path| *path == Some(Path::new("-"))) {
@@ -119,8 +118,8 @@ async fn begin(
     follow(session, &[id.to_owned()], &view, &mut signals).await
 }
 
-/// A process that ends with its own runs is no server: a run that is handed to it may stand still
-/// soon.
+/// A run is only handed to a server. Another owner leaves with its own runs, and the run would stand
+/// still.
 async fn require_server(state: &Path) -> Result<(), Failure> {
     let client = Client::on(state).await?;
     match client.as_ref().and_then(Client::owner) {

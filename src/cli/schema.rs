@@ -5,7 +5,6 @@ use super::exit::{Exit, Failure};
 use super::{inputs, output};
 use crate::engine::json_schema;
 
-/// The command.
 pub fn schema(args: &SchemaArgs) -> Result<Exit, Failure> {
     let dialect = inputs::dialect(&args.format)?;
     match json_schema(dialect) {

@@ -10,7 +10,6 @@ use crate::engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter, parse
 use crate::server::{Options, TlsFiles};
 use std::sync::Arc;
 
-/// The command.
 pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<Exit, Failure> {
     if global.server.is_some() {
         let message = "`serve` is a server: --server asks another one";

@@ -1,7 +1,7 @@
-//! The store that runs go on in: this process owns it, or has joined the one that does. When the
-//! owner goes away, a process that joined it takes its place, so that its runs go on.
+//! The store that runs go on in. This process owns it, or has joined its owner. When the owner goes
+//! away, a process that joined it takes its place, so that its runs go on.
 
-use super::access::{Found, PATIENCE, PAUSE, owner_or, remote};
+use super::access::{Found, RETRY_EVERY, RETRY_TIME, owner_or, remote};
 use super::args::{Global, HandlerArgs, LoadArgs, OwnerArgs};
 use super::exit::Failure;
 use super::inputs;
@@ -25,29 +25,28 @@ use tokio::time::Instant;
 /// How long effects in flight may take to end when the process leaves.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// A server elsewhere that is away is looked for again after this time.
+/// The time between two tries to reach a server that is away.
 const AWAY: Duration = Duration::from_millis(500);
 
-/// So many runs of another process are followed at a time.
+/// How many runs of another process are followed at a time.
 const MAX_FOLLOWED: usize = 64;
 
-/// What one who follows runs hears.
-pub enum Told {
-    /// Of a run.
+/// What is heard of a run that is followed.
+pub enum FeedItem {
+    /// What happened to it.
     Notice(Notice),
-    /// Nothing more comes from there, though the run has not ended.
+    /// The connection ended before the run did.
     Lost,
     /// The run cannot be followed.
     Failed(Failure),
 }
 
-/// Where notices of several runs come together: the run, and what is told of it.
-pub type Feed = mpsc::Sender<(String, Told)>;
+/// Collects the notices of several runs, each with the run's id.
+pub type Feed = mpsc::Sender<(String, FeedItem)>;
 
 /// How a store is opened, should this process come to own it.
 #[derive(Clone)]
 pub struct Setup {
-    /// The directory.
     pub state: PathBuf,
     /// The server that is asked instead.
     pub server: Option<Client>,
@@ -86,7 +85,7 @@ impl Setup {
         }
     }
 
-    /// Whoever is asked instead of this process.
+    /// The process that is asked instead of this one.
     async fn client(&self) -> Result<Client, ClientError> {
         match &self.server {
             Some(server) => Ok(server.clone()),
@@ -98,12 +97,12 @@ impl Setup {
 /// A store that runs go on in.
 pub struct Session {
     setup: Setup,
-    place: Place,
-    /// Whether what was in flight has had its time to end.
+    role: Role,
+    /// Whether effects in flight have had their time to end.
     drained: bool,
 }
 
-enum Place {
+enum Role {
     Owned {
         engine: Arc<Engine>,
         socket: Option<ControlSocket>,
@@ -114,42 +113,38 @@ enum Place {
     },
 }
 
-/// A run to be started.
 pub struct NewRun<'a> {
-    /// Its id.
     pub id: &'a str,
     /// Its workflow, loaded here.
     pub workflow: &'a Workflow,
-    /// Its input.
     pub input: &'a Value,
-    /// Its labels.
     pub labels: &'a BTreeMap<String, String>,
 }
 
 impl Session {
     /// Joins the owner of the store, or becomes it.
     pub async fn attach(setup: Setup) -> Result<Self, Failure> {
-        let place = Self::place(&setup, setup.create).await?;
+        let role = Self::take_role(&setup, setup.create).await?;
         Ok(Self {
             setup,
-            place,
+            role,
             drained: false,
         })
     }
 
-    async fn place(setup: &Setup, create: bool) -> Result<Place, Failure> {
+    async fn take_role(setup: &Setup, create: bool) -> Result<Role, Failure> {
         if setup.server.is_some() {
             let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
-            return Ok(Place::Joined { connections });
+            return Ok(Role::Joined { connections });
         }
         let engine = match owner_or(&setup.state, || setup.open(create)).await? {
             Found::Owner(_) => {
                 let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
-                return Ok(Place::Joined { connections });
+                return Ok(Role::Joined { connections });
             }
             Found::Here(engine) => Arc::new(engine),
         };
-        // Before anything else, so that other commands need not wait.
+        // First of all, so that other commands need not wait.
         let socket = ControlSocket::open(&setup.state, Arc::clone(&engine));
         let socket = socket
             .inspect_err(|error| {
@@ -157,10 +152,10 @@ impl Session {
                 setup.screen.warn(&message);
             })
             .ok();
-        Ok(Place::Owned { engine, socket })
+        Ok(Role::Owned { engine, socket })
     }
 
-    /// Says what was given to this process and does not reach the one that does the work.
+    /// Warns of flags that have no effect because another process does the work.
     pub fn say_unused(&self, args: &HandlerArgs, start: bool) {
         if !self.is_joined() {
             return;
@@ -180,14 +175,14 @@ impl Session {
 
     /// Whether another process owns the store.
     pub fn is_joined(&self) -> bool {
-        matches!(self.place, Place::Joined { .. })
+        matches!(self.role, Role::Joined { .. })
     }
 
     /// Whether the store that this process owns is still where it was opened.
     pub async fn in_place(&self) -> Result<(), Failure> {
-        match &self.place {
-            Place::Owned { engine, .. } => Ok(engine.in_place().await?),
-            Place::Joined { .. } => Ok(()),
+        match &self.role {
+            Role::Owned { engine, .. } => Ok(engine.in_place().await?),
+            Role::Joined { .. } => Ok(()),
         }
     }
 
@@ -201,8 +196,8 @@ impl Session {
         if !self.is_joined() {
             return Ok(());
         }
-        // The store that it owned is not to be made anew.
-        self.place = Self::place(&self.setup, false)
+        // A store that is gone must not be made anew.
+        self.role = Self::take_role(&self.setup, false)
             .await
             .map_err(|failure| match failure {
                 Failure::Engine(EngineError::NoStore(path)) => Failure::Taken(format!(
@@ -211,12 +206,12 @@ impl Session {
                 )),
                 other => other,
             })?;
-        let Place::Owned { engine, .. } = &self.place else {
+        let Role::Owned { engine, .. } = &self.role else {
             return Ok(());
         };
         for run in runs {
             let status = engine.inspector().header(run)?.status;
-            // What someone paused stays so.
+            // A paused run stays paused.
             if status.goes_on() {
                 engine.resume(run).await?;
             }
@@ -224,15 +219,15 @@ impl Session {
         Ok(())
     }
 
-    /// Asks the owner; should it be gone, whoever owns the store then.
+    /// Asks the owner. If it is gone, the next owner is asked, or this process becomes it.
     async fn ask<T>(
         &mut self,
         ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
     ) -> Result<Asked<T>, Failure> {
         let mut lost = false;
-        let patience = Instant::now() + PATIENCE;
+        let patience = Instant::now() + RETRY_TIME;
         loop {
-            if let Place::Owned { engine, .. } = &self.place {
+            if let Role::Owned { engine, .. } = &self.role {
                 let engine = Arc::clone(engine);
                 return Ok(Asked::Owned { engine, lost });
             }
@@ -246,7 +241,7 @@ impl Session {
                         && (self.setup.server.is_none() || Instant::now() < patience) =>
                 {
                     lost = true;
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(RETRY_EVERY).await;
                     self.renew(&[]).await?;
                 }
                 // The owner that went away had started it.
@@ -382,12 +377,12 @@ impl Session {
 
     /// Whether a run of this process has ended.
     pub fn has_ended(&self, run: &str) -> bool {
-        match &self.place {
-            Place::Owned { engine, .. } => engine
+        match &self.role {
+            Role::Owned { engine, .. } => engine
                 .inspector()
                 .header(run)
                 .is_ok_and(|header| header.status.is_final()),
-            Place::Joined { .. } => false,
+            Role::Joined { .. } => false,
         }
     }
 
@@ -397,25 +392,25 @@ impl Session {
         reason = "a run that is followed has a task of its own"
     )]
     pub async fn watch(&self, run: &str, events: Option<u64>, feed: Feed) -> Result<(), Failure> {
-        match &self.place {
-            Place::Owned { engine, .. } => {
+        match &self.role {
+            Role::Owned { engine, .. } => {
                 let mut follower = engine.follow(run, events).await?;
                 tokio::spawn(async move {
                     let run = follower.id().to_owned();
                     loop {
                         let told = match follower.next().await {
-                            Ok(Some(notice)) => Told::Notice(notice),
-                            Ok(None) => Told::Lost,
-                            Err(error) => Told::Failed(error.into()),
+                            Ok(Some(notice)) => FeedItem::Notice(notice),
+                            Ok(None) => FeedItem::Lost,
+                            Err(error) => FeedItem::Failed(error.into()),
                         };
-                        let last = !matches!(told, Told::Notice(_));
+                        let last = !matches!(told, FeedItem::Notice(_));
                         if feed.send((run.clone(), told)).await.is_err() || last {
                             return;
                         }
                     }
                 });
             }
-            Place::Joined { connections } => {
+            Role::Joined { connections } => {
                 let (run, setup) = (run.to_owned(), self.setup.clone());
                 let connections = Arc::clone(connections);
                 tokio::spawn(async move {
@@ -425,16 +420,16 @@ impl Session {
                             if !error.is_gone()
                                 && !matches!(error, ClientError::Unreachable(_)) =>
                         {
-                            Told::Failed(error.into())
+                            FeedItem::Failed(error.into())
                         }
-                        _ => Told::Lost,
+                        _ => FeedItem::Lost,
                     };
-                    if setup.server.is_some() && matches!(told, Told::Lost) {
-                        // It may be about to leave, or on its way back.
+                    if setup.server.is_some() && matches!(told, FeedItem::Lost) {
+                        // The server may be about to leave, or to come back.
                         tokio::time::sleep(AWAY).await;
                     }
                     drop(permit);
-                    // Whoever followed may have left.
+                    // The receiver may have gone.
                     let _ = feed.send((run, told)).await;
                 });
             }
@@ -444,10 +439,10 @@ impl Session {
 
     /// Starts nothing new, and lets effects in flight end for a while, or until a signal comes.
     pub async fn drain(&mut self, signals: &mut Signals) {
-        if let Place::Owned { engine, .. } = &self.place
+        if let Role::Owned { engine, .. } = &self.role
             && !std::mem::replace(&mut self.drained, true)
         {
-            // Without a store nothing that ends can be kept.
+            // Without a store no result can be kept.
             let grace = engine.in_place().await.map_or(Duration::ZERO, |()| GRACE);
             tokio::select! {
                 _ = tokio::time::timeout(grace, engine.drain()) => {}
@@ -459,7 +454,7 @@ impl Session {
     /// Lets effects in flight end, as far as they have not had their time, and releases the store.
     pub async fn leave(mut self, signals: &mut Signals) {
         self.drain(signals).await;
-        let Place::Owned { engine, socket } = self.place else {
+        let Role::Owned { engine, socket } = self.role else {
             return;
         };
         if let Some(socket) = socket {
@@ -489,7 +484,7 @@ async fn follow_owner(
     let mut notices = setup.client().await?.follow(run, events).await?;
     while let Some(notice) = notices.next().await? {
         let goes_on = matches!(notice, Notice::Step { .. } | Notice::Event { .. });
-        let sent = feed.send((run.to_owned(), Told::Notice(notice))).await;
+        let sent = feed.send((run.to_owned(), FeedItem::Notice(notice))).await;
         if !goes_on || sent.is_err() {
             break;
         }

@@ -1,5 +1,5 @@
-//! Ctrl-C, SIGTERM and SIGHUP: they stop this process, never a run. While nobody listens they end
-//! the process, as they do by default.
+//! Ctrl-C, SIGTERM and SIGHUP stop this process, never a run. Until [`Signals`] is made they end the
+//! process, as they do by default.
 
 use super::exit::Failure;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// None under `nohup`: whoever started this process wants it to outlive the terminal.
+    /// None under `nohup`: the process is to outlive the terminal.
     hangup: Option<Signal>,
 }
 
@@ -26,7 +26,6 @@ impl Signals {
         })
     }
 
-    /// The next one.
     pub async fn next(&mut self) {
         let hangup = async {
             match &mut self.hangup {

@@ -1,9 +1,9 @@
 //! `windlass status`: one screen that answers why a run is where it is.
 
-use super::access::look;
+use super::access::inspect;
 use super::args::{Global, StatusArgs};
 use super::exit::{Exit, Failure};
-use super::follow::place_flag;
+use super::follow::target_flag;
 use super::format;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
@@ -17,12 +17,11 @@ const VALUE: usize = 100;
 /// So many branches are shown.
 const MAX_DOING: usize = 20;
 
-/// The command.
 pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<Exit, Failure> {
     let format = args.output.output;
-    let place = place_flag(global);
+    let place = target_flag(global);
     show(screen, format, args.watch.watch, async || {
-        let report = inspect(global, &args.run).await?;
+        let report = report(global, &args.run).await?;
         let key = StatusReport {
             at: Timestamp(0),
             ..report.clone()
@@ -40,8 +39,8 @@ pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<E
 }
 
 /// Why a run is where it is.
-pub async fn inspect(global: &Global, run: &str) -> Result<StatusReport, Failure> {
-    look(
+pub async fn report(global: &Global, run: &str) -> Result<StatusReport, Failure> {
+    inspect(
         global,
         async |client| client.status(run).await,
         |store| status(store, run, now()),
@@ -49,7 +48,6 @@ pub async fn inspect(global: &Global, run: &str) -> Result<StatusReport, Failure
     .await
 }
 
-/// The screen.
 pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     let now = report.at;
     let mut out = TerminalText::from(format!("run       {}   ", report.run));
@@ -273,12 +271,12 @@ fn name(doing: &Doing) -> String {
     format!("{} ({})", doing.action, words.join(" "))
 }
 
-/// Whether a run that should go on does not, because nobody is there to move it.
+/// Whether a run that should go on stands still because no process owns the store.
 fn is_left(report: &StatusReport) -> bool {
     !report.owned && report.status.goes_on()
 }
 
-/// Why nothing looks at a run any more.
+/// Why a run is parked, if it is.
 fn parked(report: &StatusReport) -> Option<&String> {
     report.labels.get(QUARANTINE_LABEL)
 }

@@ -20,7 +20,6 @@ struct Checked {
     error: Option<String>,
 }
 
-/// The command.
 pub fn validate(global: &Global, screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
     let options = inputs::options(global, &args.load, &args.handlers)?;
     let mut checked = Vec::new();
@@ -39,7 +38,7 @@ pub fn validate(global: &Global, screen: Screen, args: &ValidateArgs) -> Result<
             Err(error) => {
                 let failure = Failure::from(error);
                 screen.fail(&failure.to_string(), None);
-                exit = exit.worse(failure.exit());
+                exit = exit.max(failure.exit());
                 checked.push(Checked {
                     file: path.display().to_string(),
                     valid: false,
@@ -59,7 +58,7 @@ pub fn validate(global: &Global, screen: Screen, args: &ValidateArgs) -> Result<
         }
         let refused = diagnostics.has_errors();
         if refused {
-            exit = exit.worse(Exit::Invalid);
+            exit = exit.max(Exit::Invalid);
         }
         checked.push(Checked {
             file: path.display().to_string(),

@@ -7,7 +7,7 @@ use crate::engine::TerminalText;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Between two looks.
+/// The time between two reports.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// What is shown, and whether it can still change.

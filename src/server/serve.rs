@@ -21,13 +21,13 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Of the grace, what is kept for commits and answers when effects do not end in time.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The part of the grace that is kept for commits and answers when effects do not end in time.
+const FLUSH_TIME: Duration = Duration::from_secs(1);
 
-/// The schedules are looked at this often at least: the clock may be set.
+/// Schedules are checked at least this often, because somebody may set the clock.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Between two looks for runs to forget.
+/// The time between two prunings.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
 /// How a server serves.
@@ -35,9 +35,9 @@ const PRUNE_EVERY: Duration = Duration::from_secs(600);
 pub struct Options {
     /// Where it listens; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// What every request but those for health must bear.
+    /// The token that every request needs, except those for health.
     pub token: Option<String>,
-    /// With these it speaks TLS.
+    /// The certificate and key for TLS; none: plain HTTP.
     pub tls: Option<TlsFiles>,
     /// Whether it may be reached from elsewhere without TLS, because a proxy in front speaks it.
     pub allow_plain: bool,
@@ -45,9 +45,9 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Origins whose pages may ask, besides its own.
     pub origins: Vec<String>,
-    /// So many connections at a time.
+    /// The most connections at a time.
     pub connections: usize,
-    /// A head or a body that takes longer ends its connection.
+    /// A request head or body that takes longer ends its connection.
     pub idle_timeout: Duration,
     /// It leaves within this time.
     pub grace: Duration,
@@ -58,7 +58,7 @@ pub struct Options {
 /// The files of a TLS server, in PEM.
 #[derive(Clone, Debug)]
 pub struct TlsFiles {
-    /// Its certificate and those that vouch for it.
+    /// The certificate chain.
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
@@ -103,8 +103,8 @@ pub enum ServeError {
     Engine(#[from] EngineError),
 }
 
-/// Serves the store in `state` until `stop` is done; when it is done a second time, the grace is
-/// over at once. `ready` is told the address, once all of the runs that were under way are again.
+/// Serves the store in `state` until `stop` returns. When `stop` returns a second time, the grace is
+/// over at once. `ready` is called with the address once the earlier runs are recovered.
 ///
 /// # Errors
 /// [`ServeError`]; the engine has been stopped then as well.
@@ -179,14 +179,14 @@ async fn run(
     .await;
     notify(NotifyState::Stopping);
     phase.send_replace(Phase::Stopping);
-    // Without a store nothing that ends can be kept.
+    // Without a store no result can be kept.
     let grace = match &outcome {
-        Err(ServeError::Engine(_)) => LAST_WORDS.min(options.grace),
+        Err(ServeError::Engine(_)) => FLUSH_TIME.min(options.grace),
         _ => options.grace,
     };
-    let effects = grace.saturating_sub(LAST_WORDS.min(grace / 2));
+    let effects = grace.saturating_sub(FLUSH_TIME.min(grace / 2));
     let draining = async {
-        // What has not ended by then is cut, and repeated with its key by whoever recovers.
+        // Effects that have not ended by then are cut. Recovery repeats them with the same keys.
         let _ = tokio::time::timeout(effects, engine.drain()).await;
         phase.send_replace(Phase::Draining);
         if !api.is_finished() {
@@ -252,7 +252,7 @@ fn notify(state: NotifyState<'_>) {
     }
 }
 
-/// Starts what schedules ask for.
+/// Starts the runs that schedules ask for.
 async fn fire(engine: Arc<Engine>) {
     loop {
         let next = match engine.fire_schedules(now()).await {
@@ -270,7 +270,7 @@ async fn fire(engine: Arc<Engine>) {
     }
 }
 
-/// Forgets old runs, now and again and again.
+/// Forgets old runs, now and every [`PRUNE_EVERY`].
 async fn prune(engine: Arc<Engine>, filter: PruneFilter) {
     let mut tick = tokio::time::interval(PRUNE_EVERY);
     loop {
@@ -285,7 +285,7 @@ async fn prune(engine: Arc<Engine>, filter: PruneFilter) {
     }
 }
 
-/// Tells the service manager that the driver moves, for as long as it does.
+/// Keeps the watchdog of the service manager quiet for as long as the driver moves.
 async fn watchdog(engine: Arc<Engine>) {
     let Some(every) = sd_notify::watchdog_enabled() else {
         return;

@@ -103,7 +103,8 @@ impl Owner {
     fn tell(&mut self, bytes: &[u8]) -> bool {
         self.told += 1;
         let socket = self.place.path().join("control.sock");
-        is_taken(bytes, |request, is_whole, wait| {
+        // It starts no run: 503.
+        is_taken(bytes, Some(503), |request, is_whole, wait| {
             let stream = UnixStream::connect(socket).expect("it takes connections");
             stream.set_read_timeout(Some(wait)).expect("a socket");
             exchange(stream, request, STATUS, |stream| {

@@ -8,20 +8,20 @@ use crate::engine::{Engine, EngineError, ErrorCode, Inspector};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
-/// So much work that blocks is done at a time; the other waits. A thread keeps what it once
-/// allocated, and more of them than processors read nothing sooner.
+/// How many blocking requests are worked on at a time; the others wait. More threads would not read
+/// sooner, and each keeps the memory that it once allocated.
 static PLACES: Semaphore = Semaphore::const_new(8);
 
 /// Where the server is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::server) enum Phase {
-    /// Runs of before are being recovered.
+    /// Earlier runs are being recovered.
     Starting,
     /// It takes work.
     Ready,
-    /// It takes no more work, tells so, and can be looked at.
+    /// It refuses new work and answers everything else.
     Stopping,
-    /// It takes no more connections: the last answers go out.
+    /// It takes no more connections, and the last answers go out.
     Draining,
 }
 
@@ -55,8 +55,8 @@ impl App {
         *self.phase.borrow()
     }
 
-    /// Refuses new work before recovery and once the server stops. Whoever owns the store decides
-    /// that for the operator's.
+    /// Refuses new work before recovery and once the server stops. For the operator the engine
+    /// decides.
     pub(super) fn takes_work(&self, caller: Caller) -> Result<(), Problem> {
         let why = match (caller, self.phase()) {
             (Caller::Operator, _) | (_, Phase::Ready) => return Ok(()),
@@ -66,7 +66,7 @@ impl App {
         Err(Problem::new(ErrorCode::Unavailable, why))
     }
 
-    /// Refuses what would be cut at once, as the server stops.
+    /// Refuses a long request that would be cut at once because the server stops.
     pub(super) fn answers_long(&self, caller: Caller) -> Result<(), Problem> {
         match self.phase() {
             Phase::Starting => Ok(()),
@@ -74,7 +74,7 @@ impl App {
         }
     }
 
-    /// Returns when a request of long duration must end, as the server stops. The operator's go on
+    /// Returns when a long request must end because the server stops. Those of the operator go on
     /// until the engine has stopped.
     pub(super) async fn must_end(mut phase: watch::Receiver<Phase>, caller: Caller) {
         match caller {
@@ -84,7 +84,7 @@ impl App {
     }
 
     /// Reads the store on a thread that may block.
-    pub(super) async fn look<T, F>(&self, read: F) -> Result<T, Problem>
+    pub(super) async fn inspect<T, F>(&self, read: F) -> Result<T, Problem>
     where
         T: Send + 'static,
         F: FnOnce(&Inspector) -> Result<T, EngineError> + Send + 'static,
@@ -100,7 +100,7 @@ where
     T: Send + 'static,
     F: FnOnce() -> Result<T, Problem> + Send + 'static,
 {
-    // The semaphore is never closed: an error says nothing.
+    // The semaphore is never closed, so an error cannot come.
     let _place = PLACES.acquire().await;
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,

@@ -17,10 +17,10 @@ const MAX_BODY: usize = 16 << 20;
 /// The same over the control socket: a workflow of the largest size with everything in it escaped.
 const MAX_LOCAL_BODY: usize = 64 << 20;
 
-/// A body that has not come after this time is refused, unless its connection says otherwise.
+/// A body that takes longer is refused, unless its connection has a time of its own.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// A refused body of which nothing came for so long is not waited for.
+/// The server stops reading a refused body when nothing came for so long.
 const ON_ITS_WAY: Duration = Duration::from_millis(200);
 
 /// A body of JSON.
@@ -30,7 +30,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        // A form of another site's page cannot send this type without being asked first.
+        // A browser asks before it lets another site's page send this type.
         if !is_json(&essence(request.headers())) {
             let detail = "send the header `Content-Type: application/json`";
             return Err(Problem::new(ErrorCode::MediaType, detail));
@@ -57,7 +57,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<
     }
 }
 
-/// What JSON says. Of a remote caller, unless its values would take too much memory.
+/// Reads JSON. From a remote caller, values that would take too much memory are refused.
 pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Result<T, Problem> {
     if caller == Caller::Remote
         && let Some(told) = too_heavy(weight_of_json(bytes), MAX_WEIGHT)
@@ -75,7 +75,7 @@ pub(super) fn unreadable(error: serde_json::Error) -> Problem {
     Problem::new(ErrorCode::BadRequest, error.to_string())
 }
 
-/// What stands behind the question mark.
+/// The parameters behind the question mark.
 pub(super) struct Asked<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
@@ -88,7 +88,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     }
 }
 
-/// How many a page has: as many as are asked for, within what the caller may have.
+/// The size of a page: what was asked for, up to what the caller may have.
 pub(super) fn page(
     asked: Option<usize>,
     usual: usize,
@@ -130,8 +130,8 @@ pub(super) fn is_json(essence: &str) -> bool {
     essence == "application/json"
 }
 
-/// Takes what is on its way of a body that is refused: a client that is still sending when the
-/// connection closes would see that, and not why.
+/// Reads the rest of a refused body. A client that is still sending when the connection closes would
+/// not see why.
 async fn drain(stream: &mut BodyDataStream, max: usize) {
     let mut left = 4 * max;
     while let Ok(Some(Ok(chunk))) = tokio::time::timeout(ON_ITS_WAY, stream.next()).await {
@@ -143,8 +143,8 @@ async fn drain(stream: &mut BodyDataStream, max: usize) {
 }
 
 pub(super) async fn read(request: Request) -> Result<Bytes, Problem> {
-    let connection = request.extensions().get::<ConnectInfo<ConnectionInfo>>();
-    let connection = connection.map(|ConnectInfo(connection)| connection);
+    let info = request.extensions().get::<ConnectInfo<ConnectionInfo>>();
+    let info = info.map(|ConnectInfo(info)| info);
     let max = match Caller::of(request.extensions()) {
         Caller::Remote => MAX_BODY,
         Caller::Operator => MAX_LOCAL_BODY,
@@ -153,8 +153,8 @@ pub(super) async fn read(request: Request) -> Result<Bytes, Problem> {
         let detail = format!("a body has {max} bytes at most");
         Problem::new(ErrorCode::TooLarge, detail)
     };
-    let time = connection.map_or(BODY_TIME, |connection| connection.idle_timeout);
-    let _sends = connection.map(|connection| connection.slot.sends());
+    let time = info.map_or(BODY_TIME, |info| info.idle_timeout);
+    let _sends = info.map(|info| info.connection.sends());
     let body = request.into_body();
     let whole = async {
         let announced = body.size_hint().lower();

@@ -1,11 +1,10 @@
-//! What happens to a run, as server-sent events: its history from wherever the client left off,
-//! and then what happens, as soon as it is durable. A client that comes back says in
-//! `Last-Event-ID` what it has heard; nothing is told twice and nothing is left out, whatever
-//! became of the server meanwhile.
+//! The events of a run, as server-sent events: its history from where the client left off, and then
+//! every step as soon as it is durable. A client that reconnects sends the last id in
+//! `Last-Event-ID`. It gets every later event once, also after a restart of the server.
 
 use super::app::{App, Phase};
 use super::body::{Asked, Named};
-use super::concurrency::Streaming;
+use super::concurrency::Until;
 use super::listener::{Caller, ConnectionInfo};
 use crate::api::Problem;
 use crate::engine::{ErrorCode, Follower, Notice};
@@ -22,10 +21,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use utoipa::IntoParams;
 
-/// What the id of a stream's last event ends with: whoever has heard it has heard all.
+/// The id of the last event of a stream ends with this: a client that sends it has them all.
 const END: &str = "-end";
 
-/// On a quiet stream a comment is sent this often, so that one who has gone is noticed.
+/// On a quiet stream a comment is sent this often, to notice a client that has gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Where the stream begins.
@@ -52,12 +51,12 @@ pub(super) struct EventsQuery {
     ))]
 pub(super) async fn events(
     State(app): State<Arc<App>>,
-    ConnectInfo(connection): ConnectInfo<ConnectionInfo>,
+    ConnectInfo(info): ConnectInfo<ConnectionInfo>,
     Named(run): Named,
     Asked(query): Asked<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    app.answers_long(connection.caller)?;
+    app.answers_long(info.caller)?;
     let known = match headers.get("last-event-id") {
         Some(value) => Some(value.to_str().unwrap_or("-").to_owned()),
         None => query.after,
@@ -76,7 +75,7 @@ pub(super) async fn events(
     if ended {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let Some(streaming) = connection.slot.stream() else {
+    let Some(streaming) = info.connection.stream() else {
         let detail = "as many streams of events as there may be connections: try again";
         return Err(Problem::new(ErrorCode::Unavailable, detail));
     };
@@ -84,7 +83,7 @@ pub(super) async fn events(
         _streaming: streaming,
         follower: follower.through_pauses(),
         phase: app.phase.clone(),
-        caller: connection.caller,
+        caller: info.caller,
         done: false,
     };
     let keep = KeepAlive::new().interval(KEEP_ALIVE);
@@ -92,7 +91,7 @@ pub(super) async fn events(
 }
 
 struct Telling {
-    _streaming: Streaming,
+    _streaming: Until,
     follower: Follower,
     phase: watch::Receiver<Phase>,
     caller: Caller,
@@ -107,7 +106,7 @@ impl Telling {
         })
     }
 
-    /// The next event; none when the run has ended, or the server stops: the client comes back.
+    /// The next event; none when the run has ended, or the server stops and the client is to reconnect.
     async fn next(&mut self) -> Option<Event> {
         if self.done {
             return None;

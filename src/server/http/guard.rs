@@ -1,6 +1,6 @@
-//! Who is let in: the token, and the names under which the server may be asked. A page of another
-//! site that a browser shows must neither reach the server by its own name (DNS rebinding) nor
-//! send requests under a user's eyes (CSRF). This file never looks into a body.
+//! Checks the token, the host name and the origin of requests over TCP. A page of another site must
+//! neither reach the server under a name of its own (DNS rebinding) nor make a user's browser send
+//! requests (CSRF).
 
 use super::app::App;
 use super::listener::{Caller, OPEN};
@@ -24,9 +24,9 @@ pub(in crate::server) struct Settings {
     pub tls: bool,
 }
 
-/// What is asked of every request.
+/// What every request is checked against.
 pub(super) struct Guard {
-    /// Of the token, so that neither its length nor its start can be felt by timing.
+    /// The hash of the token: comparing hashes tells nothing about its length or its beginning.
     token: Option<[u8; 32]>,
     /// Host names besides `localhost` and addresses.
     hosts: Vec<String>,
@@ -55,8 +55,8 @@ impl Guard {
         self.token(headers)
     }
 
-    /// A name that somebody else can point at this machine is refused; an address cannot be, and
-    /// `localhost` is this machine's.
+    /// Refuses names that somebody else could point at this machine. Addresses and `localhost` are
+    /// safe.
     fn host(&self, uri: &Uri, headers: &HeaderMap) -> Result<String, Problem> {
         let mut named = headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
@@ -84,7 +84,7 @@ impl Guard {
             || self.hosts.iter().any(|one| one.eq_ignore_ascii_case(name))
     }
 
-    /// A browser says which page asks; everything else says nothing.
+    /// A browser says which page asks. Other clients send no such header.
     fn origin(&self, host: &str, headers: &HeaderMap) -> Result<(), Problem> {
         let refused = |what: &str| {
             let detail = format!("{what}; --allow-origin says which pages may ask");

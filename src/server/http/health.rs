@@ -23,6 +23,6 @@ pub(super) async fn healthz() -> &'static str {
     ))]
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
     app.takes_work(Caller::Remote)?;
-    app.look(Inspector::takes_writes).await?;
+    app.inspect(Inspector::takes_writes).await?;
     Ok("ready\n")
 }

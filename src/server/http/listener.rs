@@ -1,8 +1,7 @@
-//! Where connections come in: over TCP, with or without TLS, and over the control socket. One that
-//! sends no whole head, or takes nothing of what it is sent, is closed. This file looks at nothing of
-//! a request but whether it asks about the server's health.
+//! Listeners: TCP, with or without TLS, and the control socket. A connection is closed when it sends no
+//! whole request head, or does not read its answers.
 
-use super::concurrency::{Connections, Entry, Share, Slot};
+use super::concurrency::{Connection, Connections};
 use crate::api::Problem;
 use crate::engine::{ErrorCode, Origin};
 use axum::body::Body;
@@ -27,22 +26,21 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 use tokio_rustls::TlsAcceptor;
 
-/// Paths that are answered without a token, and when there are too many connections: whether the
-/// server is there says nothing about runs.
+/// Paths about health. They need no token, and are answered even when there are too many connections.
 pub(super) const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-/// A TLS handshake takes no longer.
+/// The longest TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
-/// The head of a request takes no longer, and nor does the silence between two.
+/// The longest time for a request head, and between two requests.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// A listener for clients.
 pub(super) struct ClientListener {
     socket: Socket,
     connections: Arc<Connections>,
-    /// A body may take so long, and a head too if it is shorter than [`HEAD_TIME`]. A connection
-    /// that takes nothing of an answer has twice as long.
+    /// How long a body may take, and a head too if this is shorter than [`HEAD_TIME`]. A client that
+    /// does not read its answer has twice as long.
     idle_timeout: Duration,
     handshakes: JoinSet<Option<Io>>,
 }
@@ -123,23 +121,23 @@ impl Listener for ClientListener {
                     continue;
                 }
             };
-            let Some(entry) = self.connections.enter() else {
+            let Some(connection) = self.connections.enter() else {
                 continue;
             };
             let idle_timeout = self.idle_timeout;
             match accepted {
                 Accepted::Ready(stream, caller) => {
-                    return (Io::new(stream, caller, entry, idle_timeout), ());
+                    return (Io::new(stream, caller, connection, idle_timeout), ());
                 }
                 Accepted::Handshake(tls, stream) => {
                     self.handshakes.spawn(async move {
                         let time = HANDSHAKE_TIME.min(idle_timeout);
                         let shaken = tokio::select! {
                             shaken = tokio::time::timeout(time, tls.accept(stream)) => shaken,
-                            () = poll_fn(|cx| entry.slot.poll_ousted(cx)) => return None,
+                            () = poll_fn(|cx| connection.poll_ousted(cx)) => return None,
                         };
                         let stream = Box::new(shaken.ok()?.ok()?);
-                        Some(Io::new(stream, Caller::Remote, entry, idle_timeout))
+                        Some(Io::new(stream, Caller::Remote, connection, idle_timeout))
                     });
                 }
             }
@@ -151,17 +149,17 @@ impl Listener for ClientListener {
     }
 }
 
-/// Bytes in both ways.
+/// A connection of any transport.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A connection that is closed when nothing comes of it.
+/// A connection that closes itself when the client is too slow.
 pub(super) struct Io {
     stream: Box<dyn Stream>,
     caller: Caller,
-    entry: Entry,
-    /// Whether anything was sent since the clock was set.
+    connection: Arc<Connection>,
+    /// Whether anything was sent since `read_by` was set.
     sent: bool,
     idle_timeout: Duration,
     read_by: Pin<Box<Sleep>>,
@@ -169,11 +167,16 @@ pub(super) struct Io {
 }
 
 impl Io {
-    fn new(stream: Box<dyn Stream>, caller: Caller, entry: Entry, idle_timeout: Duration) -> Self {
+    fn new(
+        stream: Box<dyn Stream>,
+        caller: Caller,
+        connection: Arc<Connection>,
+        idle_timeout: Duration,
+    ) -> Self {
         Self {
             stream,
             caller,
-            entry,
+            connection,
             sent: false,
             idle_timeout,
             read_by: Box::pin(tokio::time::sleep(HEAD_TIME.min(idle_timeout))),
@@ -181,19 +184,14 @@ impl Io {
         }
     }
 
-    fn slot(&self) -> &Slot {
-        &self.entry.slot
-    }
-
-    /// Ready when it has been waited long enough for a request, or another connection needs its
-    /// place.
+    /// Ready when the client took too long for a request, or has to make room.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.slot().poll_ousted(cx).is_ready() {
+        if self.connection.poll_ousted(cx).is_ready() {
             return Poll::Ready(());
         }
         loop {
             ready!(self.read_by.as_mut().poll(cx));
-            if !self.slot().is_busy() && !self.sent {
+            if !self.connection.is_busy() && !self.sent {
                 return Poll::Ready(());
             }
             self.sent = false;
@@ -202,7 +200,7 @@ impl Io {
         }
     }
 
-    /// What a write came to, with the clock of those that wait.
+    /// The result of a write; it starts or stops the clock for a client that does not read.
     fn written<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -211,14 +209,14 @@ impl Io {
         if written.is_ready() {
             self.sent = true;
             if self.write_by.take().is_some() {
-                self.entry.takes(true);
+                self.connection.takes(true);
             }
             return written;
         }
         if self.write_by.is_none() {
-            self.entry.takes(false);
+            self.connection.takes(false);
         }
-        if self.slot().poll_ousted(cx).is_ready() {
+        if self.connection.poll_ousted(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         let time = self.idle_timeout * 2;
@@ -279,7 +277,7 @@ pub(super) enum Caller {
 }
 
 impl Caller {
-    /// Whose the workflows are that it sends.
+    /// Whose workflows are those that it sends.
     pub fn origin(self) -> Origin {
         match self {
             Self::Operator => Origin::Operator,
@@ -287,7 +285,7 @@ impl Caller {
         }
     }
 
-    /// How many rows or runs an answer may have.
+    /// The most rows or runs in one answer.
     pub fn at_most(self, most: usize) -> usize {
         match self {
             Self::Operator => usize::MAX,
@@ -295,10 +293,10 @@ impl Caller {
         }
     }
 
-    /// Of a request; one of which nothing is known may do the least.
+    /// The caller of a request. Without any information it has the fewest rights.
     pub fn of(extensions: &Extensions) -> Self {
-        let connection = extensions.get::<ConnectInfo<ConnectionInfo>>();
-        connection.map_or(Self::Remote, |ConnectInfo(connection)| connection.caller)
+        let info = extensions.get::<ConnectInfo<ConnectionInfo>>();
+        info.map_or(Self::Remote, |ConnectInfo(info)| info.caller)
     }
 }
 
@@ -325,7 +323,7 @@ pub(super) async fn operator_only(caller: Caller, request: Request, next: Next) 
 #[derive(Clone)]
 pub(super) struct ConnectionInfo {
     pub caller: Caller,
-    pub slot: Share,
+    pub connection: Arc<Connection>,
     /// How long a body may take.
     pub idle_timeout: Duration,
 }
@@ -335,21 +333,21 @@ impl Connected<IncomingStream<'_, ClientListener>> for ConnectionInfo {
         let io = stream.io();
         Self {
             caller: io.caller,
-            slot: io.entry.share(),
+            connection: Arc::clone(&io.connection),
             idle_timeout: io.idle_timeout,
         }
     }
 }
 
-/// Marks a connection as busy until the last byte of the answer is taken. One beyond the limit is
-/// told only whether the server is there.
+/// Marks a connection as busy until the client has read the whole answer. A connection beyond the limit
+/// gets answers about health only.
 pub(super) async fn mark_busy(
-    ConnectInfo(connection): ConnectInfo<ConnectionInfo>,
+    ConnectInfo(info): ConnectInfo<ConnectionInfo>,
     request: Request,
     next: Next,
 ) -> Response {
-    let busy = connection.slot.busy();
-    let mut response = match OPEN.contains(&request.uri().path()) || connection.slot.has_room() {
+    let busy = info.connection.busy();
+    let mut response = match OPEN.contains(&request.uri().path()) || info.connection.has_room() {
         true => next.run(request).await,
         false => {
             let problem = Problem::new(ErrorCode::Unavailable, "too many connections: try again");

@@ -1,4 +1,4 @@
-//! `/metrics`, for Prometheus: what the engine counts, and the runs of the store by what they do.
+//! `/metrics`, for Prometheus: the engine's counters, and the runs of the store by status.
 
 use super::app::App;
 use crate::api::Problem;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 /// The media type of OpenMetrics.
 const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A census is good for so long, and for so many times of what it took.
+/// A census is used again for this time, or for so many times as long as it took.
 const FRESH: Duration = Duration::from_secs(1);
 const REST: u32 = 20;
 
@@ -150,7 +150,7 @@ fn signed(count: u64) -> i64 {
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if !app.metrics.is_fresh() {
         let began = Instant::now();
-        let counted = app.look(census).await?;
+        let counted = app.inspect(census).await?;
         app.metrics.take(&counted, began.elapsed());
     }
     let mut text = String::new();

@@ -32,13 +32,13 @@ use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 use tokio_rustls::TlsAcceptor;
 
-/// So many connections at a time may come over the control socket.
+/// The most connections at a time over the control socket.
 const CONNECTIONS: usize = 1_024;
 
-/// What comes over the control socket may take so long for a body.
+/// How long a body may take over the control socket.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Serves until the phase says that the server stops and the last answer is out.
+/// Serves until the phase is [`Phase::Draining`] and the last answer is out.
 pub(super) async fn serve_tcp(
     tcp: TcpListener,
     tls: Option<TlsAcceptor>,

@@ -1,5 +1,5 @@
-//! Runs over HTTP: start, list, look, and the commands to one. What is answered are the reports
-//! that the command line prints too.
+//! Runs over HTTP: starting, listing, inspecting, and commands. The answers are the reports that the
+//! command line prints too.
 
 use super::app::{App, blocking};
 use super::body::{Asked, Json, Named, Optional, page};
@@ -31,15 +31,15 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The longest key, in bytes.
 const MAX_KEY: usize = 256;
 
-/// So many runs are on a page when none are asked for, and at most.
+/// The size of a page of runs: the default, and the most.
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 1_000;
 
-/// So many iterations and events are told when none are asked for, and at most.
+/// How many iterations and events an answer has: the default, and the most.
 const ROWS: usize = 100;
 const MAX_ROWS: usize = 10_000;
 
-/// So long a result is waited for at most, in seconds.
+/// The longest wait for a result, in seconds.
 const MAX_WAIT: u64 = 60;
 
 impl Envelope for StartRun {
@@ -104,12 +104,11 @@ pub(super) async fn start(
             Started { run, fresh: true }
         }
     };
-    told(&app, &started)
+    answer(&app, &started)
 }
 
-/// The run that a request led to. Its head was written or read just now: no thread is needed for
-/// one row that lies in memory.
-fn told(app: &App, started: &Started) -> Result<Response, Problem> {
+/// The answer to a start. The run's header is in memory by now, so reading it does not block.
+fn answer(app: &App, started: &Started) -> Result<Response, Problem> {
     let head = app.engine.inspector().header(&started.run)?;
     let location = format!("/v1/runs/{}", started.run);
     let status = if started.fresh {
@@ -263,7 +262,9 @@ pub(super) async fn list(
     let label = query.label.as_deref().unwrap_or_default();
     filter.labels =
         labels(label).ok_or_else(|| bad(format!("`{label}` is no label: NAME=TEXT")))?;
-    let report = app.look(move |store| list_report(store, &filter)).await?;
+    let report = app
+        .inspect(move |store| list_report(store, &filter))
+        .await?;
     Ok(axum::Json(report))
 }
 
@@ -296,7 +297,7 @@ pub(super) async fn status(
     State(app): State<Arc<App>>,
     Named(run): Named,
 ) -> Result<axum::Json<StatusReport>, Problem> {
-    let report = app.look(move |store| status_report(store, &run, now()));
+    let report = app.inspect(move |store| status_report(store, &run, now()));
     Ok(axum::Json(report.await?))
 }
 
@@ -335,7 +336,7 @@ pub(super) async fn result(
         }
     }
     let report = app
-        .look(move |store| status_report(store, &run, now()))
+        .inspect(move |store| status_report(store, &run, now()))
         .await?;
     Ok(match report.outcome {
         Some(outcome) => axum::Json(outcome).into_response(),
@@ -393,7 +394,7 @@ pub(super) async fn history(
         after: query.after,
         limit: Some(query.limit.unwrap_or(ROWS).min(caller.at_most(MAX_ROWS))),
     };
-    let report = app.look(move |store| history_report(store, &run, &filter));
+    let report = app.inspect(move |store| history_report(store, &run, &filter));
     Ok(axum::Json(report.await?))
 }
 
@@ -423,7 +424,7 @@ pub(super) async fn dump(
         iterations: Some(query.iterations.unwrap_or(5).min(caller.at_most(MAX_ROWS))),
         ..DumpFilter::default()
     };
-    let report = app.look(move |store| dump_report(store, &filter, now()));
+    let report = app.inspect(move |store| dump_report(store, &filter, now()));
     Ok(axum::Json(report.await?))
 }
 
@@ -506,5 +507,5 @@ pub(super) async fn retry(
     app.takes_work(caller)?;
     let id = retry.run.map(run_id).transpose()?;
     let started = app.engine.retry(&run, retry.from.as_deref(), id).await?;
-    told(&app, &started)
+    answer(&app, &started)
 }

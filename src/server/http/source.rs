@@ -1,4 +1,4 @@
-//! Workflows that come with a request: as they are, or JSON with their text in it.
+//! Workflows in requests: as they are, or as JSON that has their text in it.
 
 use super::body::{essence, is_json, read, unreadable, values};
 use super::listener::Caller;
@@ -18,12 +18,12 @@ const TEXTS: [&str; 5] = [
     "text/plain",
 ];
 
-/// What a body may be instead of a workflow as it is: JSON with the workflow's text in it.
+/// A JSON body that has a workflow's text in it, instead of a workflow as it is.
 pub(super) trait Envelope: DeserializeOwned {
     /// Its members. None of them is a key at the top of a workflow.
     const MEMBERS: &'static [&'static str];
-    /// Whether a body of a type that says nothing is a workflow. A page of another site may send
-    /// one without asking, so what starts something takes none.
+    /// Whether a body of any media type is taken as a workflow. Another site's page may send such a
+    /// body without asking, so requests that start something must not take it.
     const ANY_TYPE: bool;
     /// What stands for a workflow as it is.
     fn bare(text: String) -> Self;
@@ -91,7 +91,7 @@ fn is_envelope<T: Envelope>(bytes: &[u8]) -> Result<bool, Problem> {
     if keys.keys().any(|key| known(key) && key != "dialect") || keys.keys().all(known) {
         return Ok(true);
     }
-    // What says its dialect is told what is wrong with it as a workflow.
+    // With a dialect it is meant as a workflow, so its mistakes are those of a workflow.
     let text = String::from_utf8_lossy(bytes);
     let bundle = Bundle::single(Form::Json.file("workflow"), text);
     if keys.contains_key("dialect") || dialect_of(&bundle, None).is_some() {
@@ -121,7 +121,7 @@ pub(super) fn dialect(word: Option<&str>) -> Result<Option<Dialect>, Problem> {
     }
 }
 
-/// The problem of a name that nothing is kept under. Blocks.
+/// The problem of a name without a workflow. Blocks.
 pub(super) fn unknown(engine: &Engine, name: &str) -> Problem {
     let hint = engine.meant_workflow(name).ok().flatten();
     let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();

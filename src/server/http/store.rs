@@ -1,4 +1,4 @@
-//! What concerns all runs of the store at once: going on with them, dumping them, forgetting them.
+//! Requests for the store as a whole: recovering, dumping and pruning runs, the owner, backups.
 
 use super::app::{App, blocking};
 use super::body::{Asked, Json, page};
@@ -12,11 +12,11 @@ use std::path::Path;
 use std::sync::Arc;
 use utoipa::IntoParams;
 
-/// So many runs are dumped when none are asked for, and at most.
+/// The size of a page of dumps: the default, and the most.
 const PAGE: usize = 20;
 const MAX_PAGE: usize = 200;
 
-/// So many iterations of each at most.
+/// The most iterations of each run.
 const MAX_ROWS: usize = 10_000;
 
 /// Which runs go on.
@@ -79,7 +79,7 @@ pub(super) async fn dump(
         after: query.after,
         limit: Some(page(query.limit, PAGE, MAX_PAGE, caller)?),
     };
-    let report = app.look(move |store| dump_report(store, &filter, now()));
+    let report = app.inspect(move |store| dump_report(store, &filter, now()));
     Ok(axum::Json(report.await?))
 }
 

@@ -1,4 +1,4 @@
-//! Workflows over HTTP: kept under a name, looked at, checked.
+//! Workflows over HTTP: storing them under a name, inspecting and checking them.
 
 use super::app::{App, blocking};
 use super::body::{Asked, Named, page};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
-/// So many workflows are on a page when none are asked for, and at most.
+/// The size of a page of workflows: the default, and the most.
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 1_000;
 
@@ -143,7 +143,7 @@ pub(super) async fn list(
     let limit = page(query.limit, PAGE, MAX_PAGE, caller)?;
     let after = query.after;
     let workflows = app
-        .look(move |store| store.workflows(after.as_deref(), limit))
+        .inspect(move |store| store.workflows(after.as_deref(), limit))
         .await?;
     let next = workflows
         .last()
