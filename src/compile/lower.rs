@@ -4,11 +4,11 @@
 use super::names::Names;
 use crate::diagnostic::Diagnostic;
 use crate::expression::{Condition, Template, Value, Wire};
-use crate::hir::{self, Block, Edge, Graph, Loop, Outputs, Step, StepKind, Wait, Workflow};
+use crate::hir::{self, Block, Edge, Graph, Loop, Outputs, Step, StepKind, Workflow};
 use crate::model::{Name, Status};
 use crate::program::{
     ActionId, Assignment, Call, DagNode, Keep, LoopSpec, Op, Retry, Scope, ScopeId, ScopeKind,
-    Sleep, State, StateId,
+    State, StateId,
 };
 use crate::source::Span;
 use std::collections::HashMap;
@@ -369,8 +369,7 @@ impl Lowerer<'_> {
                 assignments: assignments(&assign.assignments),
                 output: assign.output.clone(),
             },
-            StepKind::Wait(Wait::For(duration)) => Op::Sleep(Sleep::For(duration.clone())),
-            StepKind::Wait(Wait::Until(instant)) => Op::Sleep(Sleep::Until(instant.clone())),
+            StepKind::Wait(sleep) => Op::Sleep(sleep.clone()),
             StepKind::AwaitSignal(name) => Op::AwaitSignal(name.clone()),
             StepKind::Terminate { status, error } => Op::Terminate {
                 status: *status,

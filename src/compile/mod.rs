@@ -6,8 +6,8 @@ mod names;
 mod number;
 
 use crate::diagnostic::Diagnostic;
-use crate::hir::{self, Workflow};
-use crate::program::{self, Caps, Outputs, Program, ProgramHash, ScopeKind};
+use crate::hir::Workflow;
+use crate::program::{self, Caps, Program, ProgramHash, ScopeKind};
 
 /// Compiles a workflow. `hash` names what it was read from; a run pins it.
 ///
@@ -42,7 +42,7 @@ pub fn compile(
             .map(|trigger| trigger.name.clone()),
         schedule: workflow.schedule.clone(),
         inputs: workflow.inputs.clone(),
-        outputs: outputs(&workflow.outputs),
+        outputs: workflow.outputs.clone(),
         handlers: workflow.handlers.clone(),
         links: workflow.links.clone(),
         environment: environment(workflow, false),
@@ -90,12 +90,4 @@ fn environment(workflow: &Workflow, secret: bool) -> Vec<crate::model::Name> {
     let reads = workflow.environment.iter();
     let wanted = reads.filter(|read| read.secret == secret);
     wanted.map(|read| read.name.clone()).collect()
-}
-
-fn outputs(outputs: &hir::Outputs) -> Outputs {
-    match outputs {
-        hir::Outputs::Template(template) => Outputs::Template(template.clone()),
-        hir::Outputs::Actions => Outputs::Actions,
-        hir::Outputs::State => Outputs::State,
-    }
 }

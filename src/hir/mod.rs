@@ -8,6 +8,8 @@ use crate::model::{
 };
 use crate::source::Span;
 
+pub use crate::model::{Outputs, Sleep as Wait};
+
 /// A whole workflow.
 #[derive(Clone, Debug)]
 pub struct Workflow {
@@ -115,17 +117,6 @@ pub struct Trigger {
     pub name: Name,
     /// When it fires by itself.
     pub recurrence: Option<Recurrence>,
-}
-
-/// What a run gives when it succeeds (spec: cli.md).
-#[derive(Clone, Debug)]
-pub enum Outputs {
-    /// The value of a template.
-    Template(Template),
-    /// Every top-level action's output by name; Azure: the `Response` if there was one.
-    Actions,
-    /// The final variables as one map (TEA).
-    State,
 }
 
 /// Steps and their order.
@@ -415,15 +406,6 @@ pub struct Assignment {
     pub value: Template,
     /// Where it is written.
     pub span: Span,
-}
-
-/// How long to wait.
-#[derive(Clone, Debug)]
-pub enum Wait {
-    /// A duration: ISO 8601 text, `{count, unit}`, or in TEA and canvas a number of seconds.
-    For(Template),
-    /// An instant, RFC 3339.
-    Until(Template),
 }
 
 /// A loop: every one has both limits.

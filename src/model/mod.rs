@@ -143,6 +143,26 @@ pub struct Place {
     pub span: Span,
 }
 
+/// What a run gives when it succeeds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outputs {
+    /// A template's value.
+    Template(Template),
+    /// Every top-level action's output by name, or the response if there was one.
+    Actions,
+    /// The final variables.
+    State,
+}
+
+/// How long to sleep.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sleep {
+    /// A duration: ISO 8601 text, `{count, unit}`, or in TEA and canvas a number of seconds.
+    For(Template),
+    /// An instant, RFC 3339.
+    Until(Template),
+}
+
 /// How a handler is reached.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -8,6 +8,7 @@ mod graph;
 mod ids;
 mod verify;
 
+pub use crate::model::{Outputs, Sleep};
 pub use graph::{dot, mermaid};
 pub use ids::{ActionId, ProgramHash, ScopeId, StateId};
 pub use verify::verify;
@@ -81,17 +82,6 @@ pub struct Caps {
     pub count: u64,
     /// Time.
     pub timeout: Duration,
-}
-
-/// What a run gives when it succeeds (spec: cli.md).
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outputs {
-    /// A template's value.
-    Template(Template),
-    /// Every top-level action's output by name, or the response if there was one.
-    Actions,
-    /// The final variables.
-    State,
 }
 
 /// A named thing that leaves a record.
@@ -215,15 +205,6 @@ pub struct Assignment {
     pub op: AssignOp,
     /// The value.
     pub value: Template,
-}
-
-/// How long to sleep.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Sleep {
-    /// A duration: ISO 8601 text, `{count, unit}`, or in TEA and canvas a number of seconds.
-    For(Template),
-    /// An instant, RFC 3339.
-    Until(Template),
 }
 
 /// A scope: what one frame stands for.
