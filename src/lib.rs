@@ -7,10 +7,16 @@
 
 // What the suites see needs no documentation; what users see is checked without them.
 #![cfg_attr(feature = "internals", allow(missing_docs))]
+// What only the suites, or features that are off, would use.
+#![cfg_attr(not(feature = "internals"), allow(unused_imports))]
+#![cfg_attr(not(feature = "default"), allow(dead_code, unused_imports))]
 
 mod action;
+#[cfg(feature = "server")]
 mod api;
+#[cfg(feature = "cli")]
 mod cli;
+#[cfg(feature = "cli")]
 mod client;
 mod compile;
 mod diagnostic;
@@ -23,12 +29,14 @@ mod machine;
 mod model;
 mod program;
 mod scheduler;
+#[cfg(feature = "server")]
 mod server;
 mod source;
 mod store;
 mod time;
 
 pub use action::{ActivityContext, lua_worker};
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use cli::main as command_line;
 pub use engine::{Engine, EngineBuilder, RunFailure, RunHandle};
@@ -75,6 +83,7 @@ pub mod internals {
     pub mod scheduler {
         pub use crate::scheduler::*;
     }
+    #[cfg(feature = "server")]
     pub mod server {
         pub use crate::server::*;
     }

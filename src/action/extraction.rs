@@ -10,10 +10,10 @@ use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 use regex::Regex;
-use reqwest::Url;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::SystemTime;
+use url::Url;
 
 /// Inputs that are not a model's.
 const OWN: [&str; 12] = [

@@ -13,11 +13,11 @@ use super::surroundings::is_quiet;
 use super::{Attempt, Executor};
 use crate::expression::Value;
 use crate::model::{Fault, HandlerTarget, Name, Policy, Request, fault_kind};
-use reqwest::Url;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
+use url::Url;
 
 /// What a closure is given for one attempt of an activity or actor.
 #[derive(Clone, Debug)]

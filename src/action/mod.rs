@@ -7,18 +7,24 @@
 //! are the registry's care, so that an executor has only its own work to do.
 
 mod append;
+#[cfg(feature = "tea")]
 mod data;
+#[cfg(feature = "tea")]
 mod extraction;
 mod guest;
 mod handler;
+#[cfg_attr(not(feature = "http"), path = "http_off.rs")]
 mod http;
 mod inputs;
 mod json;
+#[cfg(feature = "llm")]
 mod llm;
 mod process;
+#[cfg(feature = "tea")]
 mod reflection;
 mod registry;
 mod runner;
+#[cfg(feature = "tea")]
 mod schema;
 mod script;
 mod secrets;
@@ -30,16 +36,16 @@ mod surroundings;
 mod warden;
 
 pub use handler::ActivityContext;
-pub use registry::Registry;
+pub use registry::{Registry, left_out};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{MASK, SecretSources};
 
 use crate::expression::Value;
 use crate::model::{Fault, Request};
-use reqwest::Url;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
+use url::Url;
 
 /// The future of one attempt. Dropping it must cut the attempt: close the connection, kill the
 /// process group.

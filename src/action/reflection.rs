@@ -9,8 +9,8 @@ use super::schema::{Schema, coerced};
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
-use reqwest::Url;
 use std::sync::Arc;
+use url::Url;
 
 const INSTRUCTIONS: &str = "You judge the output of another program. Answer with nothing but one \
 JSON object of this form: {\"valid\": true or false, \"score\": a number from 0.0 to 1.0, \

@@ -2,16 +2,25 @@
 //! panics, in the size of what it gives. It never retries; that is the machine's.
 
 use super::append::AppendFile;
+#[cfg(feature = "tea")]
 use super::data::{DataMerge, JsonParse};
+#[cfg(feature = "tea")]
 use super::extraction::Extraction;
 use super::guest;
 use super::handler::{ActivityContext, Handlers};
-use super::http::{Client, Http};
+use super::http::Client;
+#[cfg(feature = "http")]
+use super::http::Http;
+#[cfg(feature = "llm")]
 use super::llm::Ai;
 use super::process::Processes;
+#[cfg(feature = "tea")]
 use super::reflection::Evaluate;
+#[cfg(feature = "tea")]
 use super::schema::{DataValidate, ValidateSchema};
-use super::script::{Lua, Prolog, Python};
+#[cfg(feature = "lua")]
+use super::script::Lua;
+use super::script::{Prolog, Python};
 use super::secrets::{Mask, Opened, SecretSources, Secrets};
 use super::secure;
 use super::shell::Shell;
@@ -36,13 +45,16 @@ use std::time::Duration;
 /// which may be in a result twice, as text and parsed.
 const MAX_RESULT_BYTES: usize = 40 << 20;
 
+/// Executors by name.
+type Executors = BTreeMap<Name, Arc<dyn Executor>>;
+
 /// Executors and handlers by name. A clone shares them and costs two counters.
 #[derive(Clone)]
 pub struct Registry {
-    executors: Arc<BTreeMap<Name, Arc<dyn Executor>>>,
+    executors: Arc<Executors>,
     handlers: Arc<Handlers>,
     /// What reaches the public internet only, for guests.
-    guests: Arc<BTreeMap<&'static str, Arc<dyn Executor>>>,
+    guests: Arc<Executors>,
     secrets: Secrets,
     /// What guests may do.
     guest_policy: Policy,
@@ -54,59 +66,33 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The executors that Windlass brings: `http`, `shell`, `appendFile`, `ai`, `python`, `lua`,
-    /// `prolog`, `data.merge`, `data.validate`, `json.parse`, `reflection.evaluate`,
-    /// `validate.extraction`, `validate.schema`, `activity`, `actor`, `connector`,
-    /// `runner`. No handlers.
+    /// The executors that Windlass brings, as far as its features are on. No handlers.
     #[must_use]
     pub fn new() -> Self {
         let client = Arc::new(Client::default());
         let guests = Arc::new(Client::public_only());
         let processes = Arc::new(Processes::default());
-        let ai = Arc::new(Ai::new(Arc::clone(&client), Arc::clone(&processes)));
         let prolog = Arc::new(Prolog::new(Arc::clone(&processes)));
-        let executors: [(&str, Arc<dyn Executor>); 13] = [
-            ("ai", Arc::clone(&ai) as _),
-            ("appendFile", Arc::new(AppendFile::default())),
-            ("data.merge", Arc::new(DataMerge)),
-            ("data.validate", Arc::new(DataValidate)),
-            ("http", Arc::new(Http::new(Arc::clone(&client)))),
-            ("json.parse", Arc::new(JsonParse)),
-            ("lua", Arc::new(Lua::new(Arc::clone(&processes)))),
-            ("prolog", Arc::clone(&prolog) as _),
-            ("python", Arc::new(Python::new(Arc::clone(&processes)))),
-            (
-                "reflection.evaluate",
-                Arc::new(Evaluate::new(Arc::clone(&ai))),
-            ),
-            ("shell", Arc::new(Shell::new(Arc::clone(&processes)))),
-            (
-                "validate.extraction",
-                Arc::new(Extraction::new(Arc::clone(&prolog), ai)),
-            ),
-            ("validate.schema", Arc::new(ValidateSchema)),
-        ];
-        let guest_ai = Arc::new(Ai::new(Arc::clone(&guests), Arc::clone(&processes)));
-        let for_guests: [(&'static str, Arc<dyn Executor>); 4] = [
-            ("ai", Arc::clone(&guest_ai) as _),
-            ("http", Arc::new(Http::new(Arc::clone(&guests)))),
-            (
-                "reflection.evaluate",
-                Arc::new(Evaluate::new(Arc::clone(&guest_ai))),
-            ),
-            (
-                "validate.extraction",
-                Arc::new(Extraction::new(Arc::clone(&prolog), guest_ai)),
-            ),
-        ];
+        let mut executors = callers(&client, &processes, &prolog);
+        executors.extend([
+            executor("appendFile", AppendFile::default()),
+            executor("python", Python::new(Arc::clone(&processes))),
+            executor("shell", Shell::new(Arc::clone(&processes))),
+        ]);
+        #[cfg(feature = "lua")]
+        executors.extend([executor("lua", Lua::new(Arc::clone(&processes)))]);
+        #[cfg(feature = "tea")]
+        executors.extend([
+            executor("data.merge", DataMerge),
+            executor("data.validate", DataValidate),
+            executor("json.parse", JsonParse),
+            executor("validate.schema", ValidateSchema),
+        ]);
+        let for_guests = callers(&guests, &processes, &prolog);
+        executors.insert(Name::from("prolog"), prolog);
         Self {
-            executors: Arc::new(
-                executors
-                    .into_iter()
-                    .map(|(name, executor)| (Name::from(name), executor))
-                    .collect(),
-            ),
-            guests: Arc::new(BTreeMap::from(for_guests)),
+            executors: Arc::new(executors),
+            guests: Arc::new(for_guests),
             handlers: Arc::new(Handlers::new(client, guests, processes)),
             secrets: Secrets::default(),
             guest_policy: Policy::GUEST,
@@ -380,6 +366,41 @@ impl Registry {
             return Some(&*self.handlers);
         }
         self.executors.get(name).map(AsRef::as_ref)
+    }
+}
+
+fn executor(name: &str, executor: impl Executor) -> (Name, Arc<dyn Executor>) {
+    (Name::from(name), Arc::new(executor))
+}
+
+/// The executors that call servers, with this client.
+#[cfg_attr(not(feature = "tea"), allow(unused_variables, unused_mut))]
+fn callers(client: &Arc<Client>, processes: &Arc<Processes>, prolog: &Arc<Prolog>) -> Executors {
+    let mut executors = Executors::new();
+    #[cfg(feature = "http")]
+    executors.extend([executor("http", Http::new(Arc::clone(client)))]);
+    #[cfg(feature = "llm")]
+    let ai = Arc::new(Ai::new(Arc::clone(client), Arc::clone(processes)));
+    #[cfg(feature = "tea")]
+    executors.extend([
+        executor("reflection.evaluate", Evaluate::new(Arc::clone(&ai))),
+        executor(
+            "validate.extraction",
+            Extraction::new(Arc::clone(prolog), Arc::clone(&ai)),
+        ),
+    ]);
+    #[cfg(feature = "llm")]
+    executors.insert(Name::from("ai"), ai);
+    executors
+}
+
+/// The feature that an executor belongs to, where this build was made without it.
+#[must_use]
+pub fn left_out(executor: &str) -> Option<&'static str> {
+    match executor {
+        "ai" if !cfg!(feature = "llm") => Some("llm"),
+        "http" if !cfg!(feature = "http") => Some("http"),
+        _ => None,
     }
 }
 

@@ -547,7 +547,7 @@ mod tests {
 
     #[test]
     fn whatever_a_part_of_a_url_escapes_of_it() {
-        let mut url = reqwest::Url::parse("http://a:b@x.y/").unwrap();
+        let mut url = url::Url::parse("http://a:b@x.y/").unwrap();
         for secret in [
             "pa ss/word",
             "tok\"en/x",

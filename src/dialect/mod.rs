@@ -3,6 +3,7 @@
 
 mod append;
 mod builder;
+#[cfg(feature = "canvas")]
 mod canvas;
 mod checks;
 mod cycle;
@@ -13,6 +14,7 @@ mod loom;
 mod reader;
 mod rules;
 mod secrets;
+#[cfg(feature = "tea")]
 mod tea;
 mod words;
 
@@ -110,8 +112,12 @@ pub fn references(bundle: &Bundle, dialect: Option<Dialect>) -> Vec<Reference> {
     };
     match dialect.or_else(|| detect(&node, &mut Diagnostics::default())) {
         None | Some(Dialect::Loom | Dialect::Azure) => Vec::new(),
+        #[cfg(feature = "tea")]
         Some(Dialect::Tea) => tea::references(bundle, &node),
+        #[cfg(feature = "canvas")]
         Some(Dialect::Canvas) => canvas::references(bundle, &node),
+        #[allow(unreachable_patterns, reason = "a feature is off")]
+        Some(_) => Vec::new(),
     }
 }
 
@@ -163,6 +169,11 @@ fn read_bundle(
     let Some(dialect) = dialect.or_else(|| detect(&node, &mut diagnostics)) else {
         return (None, diagnostics);
     };
+    if let Some((files, feature)) = left_out(dialect) {
+        let message = format!("this build of Windlass does not read {files}: feature `{feature}`");
+        diagnostics.push(Diagnostic::error("missing-feature", node.span, message));
+        return (None, diagnostics);
+    }
     let workflow = match dialect {
         Dialect::Loom | Dialect::Azure => {
             let parameters = match bundle.file(1) {
@@ -183,13 +194,28 @@ fn read_bundle(
                 &mut diagnostics,
             ))
         }
+        #[cfg(feature = "tea")]
         Dialect::Tea => Some(tea::read(bundle, file, &node, caps, &mut diagnostics)),
+        #[cfg(feature = "canvas")]
         Dialect::Canvas => Some(canvas::read(bundle, file, &node, caps, &mut diagnostics)),
+        #[allow(unreachable_patterns, reason = "a feature is off")]
+        _ => None,
     };
     if let Some(workflow) = &workflow {
         secrets::check(workflow, &mut diagnostics);
     }
     (workflow.filter(|_| !diagnostics.has_errors()), diagnostics)
+}
+
+/// What files of a format are called, and the feature that reads them, where this build was made
+/// without it.
+fn left_out(dialect: Dialect) -> Option<(&'static str, &'static str)> {
+    match dialect {
+        Dialect::Azure if !cfg!(feature = "azure") => Some(("Logic Apps definitions", "azure")),
+        Dialect::Tea if !cfg!(feature = "tea") => Some(("TEA files", "tea")),
+        Dialect::Canvas if !cfg!(feature = "canvas") => Some(("Canvas files", "canvas")),
+        _ => None,
+    }
 }
 
 /// What the file says it is, else what it looks like.

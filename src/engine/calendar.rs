@@ -1,13 +1,11 @@
 //! When a schedule's next time is: pure, on the calendar of its time zone.
 
 use crate::expression::{Zone, time_zone, zone_to_utc};
-use crate::model::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
+use crate::model::{Frequency, Missed, Overlap, Recurrence, Schedule, When, next_of_cron};
 use crate::time::Timestamp;
 use chrono::{
     DateTime, Datelike, Days, Months, NaiveDate, NaiveDateTime, TimeDelta, Timelike, Utc,
 };
-use croner::Cron;
-use std::str::FromStr;
 use std::time::Duration;
 
 /// A time that passed longer ago than this was missed: nobody was there.
@@ -119,9 +117,8 @@ pub(super) fn next_after(
 ) -> Option<Timestamp> {
     match &schedule.when {
         When::Cron { pattern, zone } => {
-            let cron = Cron::from_str(pattern).ok()?;
             let after = after.to_utc().with_timezone(&zone_of(zone.as_deref()));
-            let next = cron.find_next_occurrence(&after, false).ok()?;
+            let next = next_of_cron(pattern, &after)?;
             Some(Timestamp(next.timestamp_millis()))
         }
         When::Recurrence(recurrence) => {

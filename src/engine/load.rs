@@ -2,18 +2,17 @@
 
 use super::files::gather;
 use super::{EngineError, LoadError};
-use crate::action::{Registry, interpreter, syntax_mistakes};
+use crate::action::{Registry, interpreter, left_out, syntax_mistakes};
 use crate::compile::compile;
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
 use crate::expression::{MAX_COMPUTED_DEPTH, Object, Value, of_environment};
 use crate::hir;
-use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Origin};
+use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Origin, sha256_of_parts};
 use crate::program::{self, Op, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
 use crate::source::{Bundle, SourceFile, Span};
 use crate::store::{ProgramSource, StateKey};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -586,10 +585,17 @@ impl Workflows {
     }
 }
 
-/// Refuses scripts in a language that this machine cannot run: half of the work would be done when
+/// Refuses what this build was made without, and scripts in a language that this machine cannot run: half of the work would be done when
 /// a run gets there.
 fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
     for (step, call) in workflow.calls() {
+        if let Some(feature) = left_out(&call.executor) {
+            let message = format!(
+                "this build of Windlass has no `{}`: feature `{feature}`",
+                call.executor
+            );
+            diagnostics.push(Diagnostic::error("missing-feature", step.span, message));
+        }
         if let Err(missing) = interpreter(&call.executor) {
             let message = format!("`{}` is a script in {}", step.name, call.executor);
             let diagnostic = Diagnostic::error("missing-interpreter", step.span, message);
@@ -663,19 +669,18 @@ fn caps(source: &ProgramSource) -> program::Caps {
 
 /// SHA-256 over everything that decides what a program is.
 fn hash(source: &ProgramSource) -> ProgramHash {
-    let mut hasher = Sha256::new();
-    let mut part = |bytes: &[u8]| {
-        hasher.update((bytes.len() as u64).to_be_bytes());
-        hasher.update(bytes);
-    };
-    part(source.dialect.as_str().as_bytes());
-    part(&source.max_count.to_be_bytes());
-    part(&source.max_timeout_ms.to_be_bytes());
-    part(&source.origin.bytes());
-    part(source.folder.as_deref().unwrap_or_default().as_bytes());
+    let count = source.max_count.to_be_bytes();
+    let timeout = source.max_timeout_ms.to_be_bytes();
+    let origin = source.origin.bytes();
+    let mut parts: Vec<&[u8]> = vec![
+        source.dialect.as_str().as_bytes(),
+        &count,
+        &timeout,
+        &origin,
+        source.folder.as_deref().unwrap_or_default().as_bytes(),
+    ];
     for file in &source.bundle.files {
-        part(file.path.as_bytes());
-        part(file.text.as_bytes());
+        parts.extend([file.path.as_bytes(), file.text.as_bytes()]);
     }
-    ProgramHash(hasher.finalize().into())
+    ProgramHash(sha256_of_parts(&parts))
 }

@@ -71,7 +71,7 @@ pub use crate::expression::{
     weight_of_json, weight_of_yaml,
 };
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
-pub use crate::model::{Answer, Dialect, HandlerTarget, Origin, Policy, Status};
+pub use crate::model::{Answer, Dialect, HandlerTarget, Origin, Policy, Status, sha256};
 pub use crate::program::{dot, mermaid};
 pub use crate::scheduler::{Limits, Metrics, ScheduleError, now};
 pub use crate::source::{Bundle, SourceFile};

@@ -3,10 +3,9 @@
 
 use super::{Bundle, Engine, EngineError, StartOptions, Workflow, run_name};
 use crate::expression::Value;
-use crate::model::Name;
+use crate::model::{Name, sha256_of_parts};
 use crate::scheduler::ScheduleError;
 use crate::store::StoreError;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use ulid::Ulid;
@@ -98,7 +97,7 @@ impl Engine {
 
 /// The id of the run that a key begins.
 fn keyed_id(workflow: &str, key: &str) -> String {
-    let digest = hash(&[workflow.as_bytes(), key.as_bytes()]);
+    let digest = sha256_of_parts(&[workflow.as_bytes(), key.as_bytes()]);
     let (first, _) = digest.split_at(16);
     let number = first
         .iter()
@@ -113,21 +112,12 @@ fn fingerprint(input: &Value, labels: &BTreeMap<String, String>, text: Option<&B
     for file in text.into_iter().flat_map(|bundle| &bundle.files) {
         parts.extend([file.path.as_bytes(), file.text.as_bytes()]);
     }
-    let digest = hash(&parts);
+    let digest = sha256_of_parts(&parts);
     digest
         .iter()
         .take(16)
         .map(|byte| format!("{byte:02x}"))
         .collect()
-}
-
-fn hash(parts: &[&[u8]]) -> [u8; 32] {
-    let mut hasher = Sha256::new();
-    for part in parts {
-        hasher.update((part.len() as u64).to_be_bytes());
-        hasher.update(part);
-    }
-    hasher.finalize().into()
 }
 
 #[cfg(test)]

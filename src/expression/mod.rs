@@ -13,6 +13,7 @@ mod exact;
 mod jinja;
 mod reads;
 mod reference;
+#[cfg_attr(not(feature = "schema"), path = "schema_off.rs")]
 mod schema;
 mod secret;
 mod secure;

@@ -19,10 +19,9 @@ use super::movement::narrow;
 use super::record::{Output, Reading, Records};
 use super::state::{CursorId, FrameKind, LoopEnd, LoopState, PauseReason, TimerPurpose, Wait};
 use crate::expression::{Object, Value};
-use crate::model::{Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind};
+use crate::model::{Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind, sha256};
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
 use crate::time::format_duration;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -53,7 +52,7 @@ const MAX_PAGES: usize = 100_000;
 
 /// 128 bits of SHA-256: two tokens that differ never meet by chance.
 fn page_hash(token: &str) -> u128 {
-    let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+    let hash = sha256(token.as_bytes());
     hash.first_chunk().copied().map_or(0, u128::from_be_bytes)
 }
 

@@ -4,10 +4,9 @@
 use super::env::View;
 use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState};
 use crate::expression::Value;
-use crate::model::Test;
+use crate::model::{Test, sha256};
 use crate::program::{Scope, ScopeKind};
 use crate::time::Timestamp;
-use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
 /// A loop or foreach that encloses a cursor.
@@ -126,7 +125,8 @@ impl<'a> View<'a> {
 
     /// A seed from run, path and `salt`: the same after a crash.
     pub fn seed(&self, salt: &str) -> u64 {
-        let digest = Sha256::digest(format!("{}/{}", self.key(salt), self.run.next_id));
+        let place = format!("{}/{}", self.key(salt), self.run.next_id);
+        let digest = sha256(place.as_bytes());
         digest
             .iter()
             .take(8)

@@ -1,11 +1,16 @@
 //! The words that every room uses: names, dialects, statuses, policies, requests and faults.
 //! Plain data; nothing here decides anything.
 
+#[cfg_attr(not(feature = "server"), path = "cron_off.rs")]
+mod cron;
+mod digest;
 mod policy;
 mod request;
 mod rules;
 mod schedule;
 
+pub use cron::{cron_mistake, next_of_cron};
+pub use digest::{sha256, sha256_of_parts};
 pub use policy::{Origin, Policy};
 pub use request::{Fault, MODEL_OPTIONS, Request, WHOLE_STATE, fault_kind};
 pub use rules::{NotRun, Rules};

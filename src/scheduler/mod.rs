@@ -20,6 +20,7 @@ mod effects;
 mod limiter;
 #[cfg(feature = "internals")]
 mod manual;
+#[cfg_attr(not(feature = "server"), path = "metrics_off.rs")]
 mod metrics;
 mod recovery;
 mod timers;

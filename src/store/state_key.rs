@@ -6,9 +6,9 @@ use crate::expression::Sealer;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use ring::digest::{Context, SHA256};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
-use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -50,12 +50,13 @@ impl StateKey {
         let mut salt = [0; SALT];
         let random = SystemRandom::new().fill(&mut salt);
         random.map_err(|_| String::from("the machine gives no random bytes"))?;
-        let hash = Sha256::new()
-            .chain_update(b"windlass state key")
-            .chain_update(key)
-            .finalize();
+        let mut hash = Context::new(&SHA256);
+        hash.update(b"windlass state key");
+        hash.update(&key);
+        let hash = hash.finish();
         let mut id = [0; ID];
-        id.iter_mut().zip(hash).for_each(|(id, byte)| *id = byte);
+        let bytes = hash.as_ref().iter();
+        id.iter_mut().zip(bytes).for_each(|(id, byte)| *id = *byte);
         Ok(Self(Arc::new(Inner {
             key,
             id,

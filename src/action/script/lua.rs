@@ -4,10 +4,14 @@
 //! where this program is another one.
 
 use super::pool::Pool;
+use super::syntax::SyntaxMistake;
 use super::{Job, Outcome};
 use crate::action::process::Processes;
 use crate::action::{Attempt, Executor};
 use crate::model::Request;
+use mlua::StdLib;
+use mlua::chunk::ChunkMode;
+use mlua::prelude::{LuaError, LuaOptions};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -91,6 +95,20 @@ pub(super) fn program() -> Result<PathBuf, String> {
 fn command() -> Result<Vec<String>, String> {
     let program = program()?.to_string_lossy().into_owned();
     Ok(vec![program, WORD.to_owned(), VERSION.to_owned()])
+}
+
+/// What is wrong with the syntax of a script; it is compiled and never run.
+pub(super) fn mistake(code: &str) -> Option<SyntaxMistake> {
+    let lua = mlua::Lua::new_with(StdLib::NONE, LuaOptions::default()).ok()?;
+    let chunk = lua.load(code).set_name("=script").set_mode(ChunkMode::Text);
+    let Err(LuaError::SyntaxError { message, .. }) = chunk.into_function() else {
+        return None;
+    };
+    let (line, message) = message.strip_prefix("script:")?.split_once(": ")?;
+    Some(SyntaxMistake {
+        line: line.parse().ok()?,
+        message: message.to_owned(),
+    })
 }
 
 pub(in crate::action) struct Lua {

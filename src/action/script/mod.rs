@@ -3,12 +3,14 @@
 //! from the workflow's file only; what it prints goes to the log, never into its output.
 
 mod log;
+#[cfg_attr(not(feature = "lua"), path = "lua_off.rs")]
 mod lua;
 mod pool;
 mod prolog;
 mod python;
 mod syntax;
 
+#[cfg(feature = "lua")]
 pub(super) use lua::Lua;
 pub use lua::lua_worker;
 pub(super) use prolog::Prolog;

@@ -1,9 +1,7 @@
 //! The syntax of scripts, before anything runs. It compiles and never runs; what cannot be looked at
 //! here, as there is no `python3` or `swipl`, is not complained of.
 
-use mlua::StdLib;
-use mlua::chunk::ChunkMode;
-use mlua::prelude::{Lua, LuaError, LuaOptions};
+use super::lua;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -29,7 +27,7 @@ pub fn syntax_mistakes(language: &str, codes: &[&str]) -> Vec<(usize, SyntaxMist
         return Vec::new();
     }
     let found: Vec<Option<SyntaxMistake>> = match language {
-        "lua" => codes.iter().map(|code| of_lua(code)).collect(),
+        "lua" => codes.iter().map(|code| lua::mistake(code)).collect(),
         "python" => {
             let words = ["-I", "-S", "-c", CHECK].map(str::to_owned);
             of_interpreter("python3", &words, codes).unwrap_or_default()
@@ -41,19 +39,6 @@ pub fn syntax_mistakes(language: &str, codes: &[&str]) -> Vec<(usize, SyntaxMist
     placed
         .filter_map(|(place, mistake)| Some((place, mistake?)))
         .collect()
-}
-
-fn of_lua(code: &str) -> Option<SyntaxMistake> {
-    let lua = Lua::new_with(StdLib::NONE, LuaOptions::default()).ok()?;
-    let chunk = lua.load(code).set_name("=script").set_mode(ChunkMode::Text);
-    let Err(LuaError::SyntaxError { message, .. }) = chunk.into_function() else {
-        return None;
-    };
-    let (line, message) = message.strip_prefix("script:")?.split_once(": ")?;
-    Some(SyntaxMistake {
-        line: line.parse().ok()?,
-        message: message.to_owned(),
-    })
 }
 
 /// What an interpreter says of scripts that it only reads; none when it is not there, or does not

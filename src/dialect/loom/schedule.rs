@@ -2,10 +2,8 @@
 
 use super::Loom;
 use crate::expression::time_zone;
-use crate::model::{Missed, Overlap, Schedule, When};
+use crate::model::{Missed, Overlap, Schedule, When, cron_mistake};
 use crate::source::{Entry, Kind};
-use croner::Cron;
-use std::str::FromStr;
 
 const HINT: &str = "for example schedule: { cron: \"0 3 * * *\", timezone: Europe/Berlin }";
 
@@ -59,7 +57,7 @@ impl Loom<'_> {
 
     fn cron(&mut self, entry: &Entry) -> Option<crate::model::Name> {
         let text = self.text(entry, HINT)?;
-        if let Err(error) = Cron::from_str(text) {
+        if let Some(error) = cron_mistake(text) {
             let what = format!("`{text}` is no cron pattern: {error}");
             let hint = "minute, hour, day of the month, month, day of the week: \"0 3 * * 1-5\"";
             self.error("bad-schedule", entry.value.span, what, hint);

@@ -10,6 +10,7 @@ mod history;
 mod limits;
 mod outcome;
 mod reached;
+mod schema;
 mod status;
 mod summary;
 mod view;

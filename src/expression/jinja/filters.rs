@@ -7,7 +7,7 @@ use super::{object, session, text};
 use crate::expression::too_heavy_json;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
-use sha2::{Digest, Sha256};
+use ring::digest::{SHA256, digest};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         let text = python::str(&value)?;
         session::work(text.len() / 16)?;
         let mut out = String::new();
-        for byte in Sha256::digest(text.as_bytes()) {
+        for byte in digest(&SHA256, text.as_bytes()).as_ref() {
             let _ = write!(out, "{byte:02x}");
         }
         Ok::<_, Error>(out)

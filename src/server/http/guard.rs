@@ -10,7 +10,6 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use sha2::{Digest, Sha256};
 use std::net::IpAddr;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
@@ -144,7 +143,7 @@ pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
 }
 
 fn digest(token: &str) -> [u8; 32] {
-    Sha256::digest(token.as_bytes()).into()
+    crate::engine::sha256(token.as_bytes())
 }
 
 fn without_port(host: &str) -> &str {

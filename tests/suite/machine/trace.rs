@@ -4,14 +4,20 @@
 
 use bincode::Encode;
 use bincode::config::standard;
-use sha2::{Digest, Sha256};
+use ring::digest::{Context, SHA256};
 use std::fmt::Write;
 use std::io::Write as _;
 
-#[derive(Default)]
 pub struct Trace {
-    hash: Sha256,
+    hash: Context,
     steps: usize,
+}
+
+impl Default for Trace {
+    fn default() -> Self {
+        let hash = Context::new(&SHA256);
+        Self { hash, steps: 0 }
+    }
 }
 
 pub fn wanted() -> bool {
@@ -20,8 +26,8 @@ pub fn wanted() -> bool {
 
 impl Trace {
     pub fn step(&mut self, all: impl Encode) {
-        self.hash
-            .update(bincode::encode_to_vec(all, standard()).unwrap());
+        let bytes = bincode::encode_to_vec(all, standard()).unwrap();
+        self.hash.update(&bytes);
         self.steps += 1;
     }
 }
@@ -33,7 +39,7 @@ impl Drop for Trace {
         };
         let test = std::thread::current();
         let mut line = format!("{} {} ", test.name().unwrap_or("-"), self.steps);
-        for byte in std::mem::take(&mut self.hash).finalize() {
+        for byte in self.hash.clone().finish().as_ref() {
             let _ = write!(line, "{byte:02x}");
         }
         let file = std::fs::File::options()

@@ -13,14 +13,13 @@ use crate::machine::{
     IsolatedState, ItemState, LoopState, Output, PendingEffect, Records, RunState, TimerPurpose,
     Wait,
 };
-use crate::model::LinkKind;
+use crate::model::{LinkKind, sha256};
 use crate::program::ActionId;
-use sha2::{Digest, Sha256};
 
 /// SHA-256 over the encoded state.
 pub(super) fn checksum(state: &RunState) -> Option<String> {
     let bytes = bincode::encode_to_vec(state, bincode::config::standard()).ok()?;
-    let digest = Sha256::digest(&bytes);
+    let digest = sha256(&bytes);
     let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     Some(format!("sha256:{digits}"))
 }

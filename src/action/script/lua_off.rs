@@ -1,0 +1,21 @@
+//! Stands for `lua` in a build without the feature `lua`: files with Lua are refused, with the reason.
+
+use super::syntax::SyntaxMistake;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Nothing: this build has no Lua.
+#[must_use]
+pub fn lua_worker() -> Option<ExitCode> {
+    None
+}
+
+pub(super) fn program() -> Result<PathBuf, String> {
+    Err(String::from(
+        "this build of Windlass runs no Lua: feature `lua`",
+    ))
+}
+
+pub(super) fn mistake(_: &str) -> Option<SyntaxMistake> {
+    None
+}

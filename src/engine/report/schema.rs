@@ -1,0 +1,90 @@
+//! How the types of other modules that reports hold are described to OpenAPI.
+
+use crate::machine::{HistoryEvent, IterationRow, LoopEnd, RunStatus};
+use crate::model::Status;
+use crate::time::Timestamp;
+use std::borrow::Cow;
+use utoipa::openapi::schema::{
+    AdditionalProperties, KnownFormat, ObjectBuilder, Schema, SchemaFormat, SchemaType, Type,
+};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
+
+fn of(kind: Type) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(SchemaType::Type(kind))
+}
+
+fn words(words: impl IntoIterator<Item = &'static str>) -> RefOr<Schema> {
+    of(Type::String).enum_values(Some(words)).into()
+}
+
+fn named<T: ToSchema>() -> RefOr<Schema> {
+    RefOr::Ref(Ref::from_schema_name(T::name()))
+}
+
+macro_rules! schema {
+    ($type:ty, $name:literal, $schema:expr) => {
+        impl PartialSchema for $type {
+            fn schema() -> RefOr<Schema> {
+                $schema
+            }
+        }
+
+        impl ToSchema for $type {
+            fn name() -> Cow<'static, str> {
+                Cow::Borrowed($name)
+            }
+        }
+    };
+}
+
+schema!(
+    Timestamp,
+    "Timestamp",
+    of(Type::String)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .into()
+);
+schema!(
+    RunStatus,
+    "RunStatus",
+    words(RunStatus::ALL.map(RunStatus::as_str))
+);
+schema!(Status, "Status", words(Status::ALL.map(Status::as_str)));
+schema!(LoopEnd, "LoopEnd", words(LoopEnd::ALL.map(LoopEnd::as_str)));
+schema!(
+    HistoryEvent,
+    "HistoryEvent",
+    of(Type::Object)
+        .description(Some("What happened; other members depend on `event`"))
+        .property("at", named::<Timestamp>())
+        .required("at")
+        .property("event", of(Type::String))
+        .required("event")
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)))
+        .into()
+);
+schema!(
+    IterationRow,
+    "IterationRow",
+    of(Type::Object)
+        .property("path", of(Type::String))
+        .required("path")
+        .property("iteration", of(Type::Integer))
+        .required("iteration")
+        .property(
+            "condition",
+            ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::Boolean, Type::Null]))
+        )
+        .property("status", named::<Status>())
+        .required("status")
+        .property(
+            "result",
+            ObjectBuilder::new().schema_type(SchemaType::AnyValue)
+        )
+        .property("started_at", named::<Timestamp>())
+        .required("started_at")
+        .property("ended_at", named::<Timestamp>())
+        .required("ended_at")
+        .into()
+);
