@@ -31,7 +31,7 @@ async fn once(engine: &Engine, text: &str) -> Duration {
     let workflow = engine.load_text("trips.yaml", text).unwrap();
     let begin = Instant::now();
     let run = engine.start(&workflow, Value::Null).await.unwrap();
-    let state = run.result().await.unwrap();
+    let state = run.result::<Value>().await.unwrap();
     let took = begin.elapsed();
     assert_eq!(state.get("n"), Some(&Value::Int(i64::from(TRIPS))));
     took

@@ -5,6 +5,7 @@
 //! ```
 //! Kill it in the middle and start it again: it goes on with the run it had begun.
 
+use serde::{Deserialize, Serialize};
 use std::error::Error;
 use windlass::{Engine, Value};
 
@@ -26,28 +27,41 @@ outputs:
   iterations: "@outputs('refine').iterations"
 "#;
 
+/// What the activity gives.
+#[derive(Serialize)]
+struct Step {
+    guess: f64,
+    error: f64,
+}
+
+/// What the workflow gives.
+#[derive(Debug, Deserialize)]
+struct Found {
+    root: f64,
+    iterations: u64,
+}
+
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::builder()
-        .register_activity("newton", |context| async move {
-            let guess = context.input.to_json().parse::<f64>().unwrap_or(1.0);
-            let better = (guess + 2.0 / guess) / 2.0;
-            Ok(Value::from_pairs([
-                ("guess", Value::from(better)),
-                ("error", Value::from((better * better - 2.0).abs())),
-            ]))
+        .register("newton", |_, guess: f64| async move {
+            let guess = (guess + 2.0 / guess) / 2.0;
+            let error = (guess * guess - 2.0).abs();
+            Ok(Step { guess, error })
         })
         .open(std::env::temp_dir().join("windlass-embed"))?;
 
     for run in engine.recover(true).await? {
         println!("going on with {run}");
-        println!("{}", engine.handle(&run).await?.result().await?.to_json());
+        let found: Found = engine.handle(&run).await?.result().await?;
+        println!("{found:?}");
     }
 
     let workflow = engine.load_text("square-roots.yaml", WORKFLOW)?;
     let run = engine.start(&workflow, Value::Null).await?;
     println!("started {}", run.id());
-    println!("{}", run.result().await?.to_json_pretty());
+    let Found { root, iterations } = run.result().await?;
+    println!("{root} after {iterations} iterations");
     engine.stop().await;
     Ok(())
 }

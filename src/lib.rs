@@ -1,9 +1,92 @@
 //! Windlass runs loops written in YAML or JSON as durable state machines.
 //!
-//! A workflow file becomes one tree ([`hir`]), the tree becomes a table of states
-//! ([`program`]), a function without clock or I/O moves a run through that table
-//! ([`machine`]), and the [`scheduler`] does what the machine asks for, but only after the
-//! [`store`] has made the step durable. `docs/architecture.md` tells the whole story.
+//! An [`Engine`] keeps its runs in a directory. A run goes on where it was after a crash, a `kill -9` or a
+//! power cut. What a workflow cannot say itself is an activity: a Rust closure, typed by serde.
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//! use windlass::{ActivityError, Engine, Value};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Order {
+//!     amount: u32,
+//! }
+//!
+//! #[derive(Serialize)]
+//! struct Receipt {
+//!     open: u32,
+//! }
+//!
+//! #[derive(Debug, PartialEq, Deserialize)]
+//! struct Paid {
+//!     rates: u64,
+//! }
+//!
+//! const WORKFLOW: &str = "
+//! name: rates
+//! inputs: { amount: { type: integer } }
+//! variables: { open: \"@inputs('amount')\" }
+//! actions:
+//!   pay:
+//!     type: doUntil
+//!     condition: \"@equals(variables('open'), 0)\"
+//!     actions:
+//!       rate:
+//!         type: activity
+//!         inputs: { activityType: charge, input: { amount: \"@variables('open')\" } }
+//!       keep: { type: setVariable, name: open, value: \"@body('rate').open\" }
+//! outputs: { rates: \"@outputs('pay').iterations\" }
+//! ";
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! let engine = Engine::builder()
+//!     .register("charge", |_, order: Order| async move {
+//!         if order.amount == 0 {
+//!             return Err(ActivityError::permanent("there is nothing to charge"));
+//!         }
+//!         Ok(Receipt { open: order.amount.saturating_sub(100) })
+//!     })
+//!     .open(dir.path())?;
+//! // What a process before this one left unfinished goes on.
+//! engine.recover(false).await?;
+//!
+//! let workflow = engine.load_text("rates.yaml", WORKFLOW)?;
+//! let run = engine.start(&workflow, Value::encode(Order { amount: 250 })?).await?;
+//! let paid: Paid = run.result().await?;
+//! assert_eq!(paid, Paid { rates: 3 });
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A run can be followed while it goes on, and errors say of what kind they are:
+//!
+//! ```
+//! use windlass::{Engine, ErrorCode, StartOptions, Update, Value};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let engine = Engine::builder().in_memory()?;
+//! let workflow = engine.load_text("a.yaml", "actions: { a: { type: compose, inputs: 1 } }")?;
+//!
+//! let options = StartOptions::default().id("first").label("team", "blue");
+//! let mut run = engine.start_with(&workflow, Value::Null, options.clone()).await?;
+//! while let Some(update) = run.next().await {
+//!     if let Update::Finished(outcome) = update {
+//!         println!("{}", outcome.output.to_json());
+//!     }
+//! }
+//!
+//! let again = engine.start_with(&workflow, Value::Null, options).await;
+//! assert_eq!(again.err().map(|error| error.code()), Some(ErrorCode::RunExists));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Features leave out what a program does not need; all are on by default. `cli` and `server` are the
+//! command, `http`, `llm` and `lua` are kinds of actions, `schema` is JSON Schema, `azure`, `canvas` and
+//! `tea` are formats beside Loom. `docs/architecture.md` tells how it is built.
 
 // What the suites see needs no documentation; what users see is checked without them.
 #![cfg_attr(feature = "internals", allow(missing_docs))]
@@ -35,12 +118,26 @@ mod source;
 mod store;
 mod time;
 
-pub use action::{ActivityContext, lua_worker};
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use cli::main as command_line;
-pub use engine::{Engine, EngineBuilder, RunFailure, RunHandle};
-pub use expression::Value;
+
+pub use action::{ActivityContext, ActivityError, SecretSources, lua_worker};
+pub use diagnostic::Diagnostics;
+pub use engine::{
+    Engine, EngineBuilder, EngineError as Error, ErrorCode, Follower, LoadError, LoadOptions,
+    Notice, PruneFilter, Pruned, Run, RunFailure, StartOptions, Workflow,
+};
+pub use expression::{Object, Value};
+pub use machine::{
+    HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, Outcome, PauseReason, RunError,
+    RunStatus,
+};
+pub use model::{Dialect, HandlerTarget, Policy, Status};
+pub use scheduler::{Limits, ScheduleError, Step, Update};
+pub use source::{Bundle, SourceFile};
+pub use store::{MemoryStore, RunHeader, SledStore, StateKey, Store, StoreError};
+pub use time::Timestamp;
 
 /// The modules themselves, for this project's own suites, benches and fuzz targets. No promise of
 /// semantic versioning holds for what is in here.

@@ -68,7 +68,7 @@ outputs: {{ n: 1 }}
             best.0 = best.0.min(start.elapsed().as_secs_f64());
             let start = Instant::now();
             let run = engine.start(&workflow, Value::Null).await.unwrap();
-            run.result().await.unwrap();
+            run.result::<Value>().await.unwrap();
             best.1 = best.1.min(start.elapsed().as_secs_f64());
         }
         engine.stop().await;

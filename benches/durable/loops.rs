@@ -5,7 +5,7 @@ use crate::usage::{cpu_us, memory, size_of, written};
 use crate::{directory, report};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use windlass::internals::engine::{Engine, RunHandle, Value};
+use windlass::internals::engine::{Engine, Run, Value};
 use windlass::internals::scheduler::Update;
 
 /// Until its count is spent: one assignment an iteration.
@@ -53,7 +53,10 @@ pub fn one() {
         let workflow = engine.load_text("spin.yaml", &spin(COUNT as u64)).unwrap();
         let (start, before) = (Instant::now(), cpu_us());
         let run = engine.start(&workflow, Value::Null).await.unwrap();
-        assert_eq!(run.result().await.unwrap(), Value::Int(COUNT as i64));
+        assert_eq!(
+            run.result::<Value>().await.unwrap(),
+            Value::Int(COUNT as i64)
+        );
         let seconds = start.elapsed().as_secs_f64();
         let cpu = cpu_us() - before;
         engine.stop().await;
@@ -96,9 +99,12 @@ pub fn many() {
             let (engine, workflow) = (engine.clone(), workflow.clone());
             starts.spawn(async move { engine.start(&workflow, Value::Null).await.unwrap() });
         }
-        let handles: Vec<RunHandle> = starts.join_all().await;
+        let handles: Vec<Run> = starts.join_all().await;
         for handle in handles {
-            assert_eq!(handle.result().await.unwrap(), Value::Int(COUNT as i64));
+            assert_eq!(
+                handle.result::<Value>().await.unwrap(),
+                Value::Int(COUNT as i64)
+            );
         }
         let seconds = start.elapsed().as_secs_f64();
         let cpu = cpu_us() - before;

@@ -201,7 +201,7 @@ actions:
     let (seen, fired) = std::sync::mpsc::channel();
     let mut lags = on_runtime(async {
         let engine = Engine::builder()
-            .register_activity("told", move |_| {
+            .register("told", move |_, _: Value| {
                 let _ = seen.send(now());
                 async { Ok(Value::Null) }
             })

@@ -2,6 +2,7 @@
 //! learn which run they serve; the idempotency key is all they need to tell a repetition from
 //! something new.
 
+use super::activity::{ActivityContext, Closure};
 use super::http::{Client, Reply};
 use super::inputs::Inputs;
 use super::json;
@@ -14,26 +15,9 @@ use super::{Attempt, Executor};
 use crate::expression::Value;
 use crate::model::{Fault, HandlerTarget, Name, Policy, Request, fault_kind};
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
-
-/// What a closure is given for one attempt of an activity or actor.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ActivityContext {
-    /// The rendered input.
-    pub input: Value,
-    /// The same for every attempt and every repetition after a crash.
-    pub idempotency_key: String,
-    /// Which attempt this is, from 1.
-    pub attempt: u32,
-    /// The action's name in the workflow.
-    pub action: Name,
-}
-
-type Closure = Arc<dyn Fn(ActivityContext) -> Attempt<'static> + Send + Sync>;
 
 #[derive(Clone)]
 pub(super) enum Target {
@@ -94,14 +78,8 @@ impl Handlers {
         }
     }
 
-    pub(super) fn add_closure<F, Fut>(&mut self, name: &str, closure: F)
-    where
-        F: Fn(ActivityContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, Fault>> + Send + 'static,
-    {
-        let closure: Closure = Arc::new(move |context| Box::pin(closure(context)));
-        self.targets
-            .insert(Name::from(name), Target::Closure(closure));
+    pub(super) fn add_closure(&mut self, name: Name, closure: Closure) {
+        self.targets.insert(name, Target::Closure(closure));
     }
 
     /// The handler of a name; of a connector's operation, else of the connector.
@@ -153,14 +131,15 @@ impl Handlers {
                 Some(answer) => answer.map_err(retried),
                 None => Err(unknown("handler", name, self.names())),
             },
-            Some(Target::Closure(closure)) => closure(ActivityContext {
-                input,
-                idempotency_key: request.key.clone(),
-                attempt: request.attempt,
-                action: Arc::clone(&request.action),
-            })
-            .await
-            .map_err(retried),
+            Some(Target::Closure(closure)) => {
+                closure(ActivityContext {
+                    input,
+                    idempotency_key: request.key.clone(),
+                    attempt: request.attempt,
+                    action: Arc::clone(&request.action),
+                })
+                .await
+            }
             Some(Target::Command(argv)) => self.command(request, name, argv, &input).await,
             Some(Target::Url(url)) => {
                 let reply = self.client.post_json(url, &input, request).await;

@@ -6,6 +6,7 @@
 //! [`Registry::register_executor`] from outside. Limits of time, panics and the depth of results
 //! are the registry's care, so that an executor has only its own work to do.
 
+mod activity;
 mod append;
 #[cfg(feature = "tea")]
 mod data;
@@ -35,7 +36,7 @@ mod stub;
 mod surroundings;
 mod warden;
 
-pub use handler::ActivityContext;
+pub use activity::{ActivityContext, ActivityError};
 pub use registry::{Registry, left_out};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{MASK, SecretSources};

@@ -1,13 +1,14 @@
 //! The executors and handlers by name, and the one place where an attempt is bounded: in time, in
 //! panics, in the size of what it gives. It never retries; that is the machine's.
 
+use super::activity::{ActivityContext, ActivityError, typed};
 use super::append::AppendFile;
 #[cfg(feature = "tea")]
 use super::data::{DataMerge, JsonParse};
 #[cfg(feature = "tea")]
 use super::extraction::Extraction;
 use super::guest;
-use super::handler::{ActivityContext, Handlers};
+use super::handler::Handlers;
 use super::http::Client;
 #[cfg(feature = "http")]
 use super::http::Http;
@@ -31,6 +32,8 @@ use crate::expression::{MAX_ACTION_DEPTH, Value};
 use crate::model::{
     Dialect, Fault, Handler, HandlerTarget, Name, Origin, Policy, Request, fault_kind,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -117,15 +120,18 @@ impl Registry {
 
     /// Adds a Rust closure as the handler of activities and actors of that name, or replaces it.
     ///
-    /// A panic in it becomes a fault. Any fault of it is retried by a policy without `on`, as
-    /// those of all handlers are, except one of kind `input`. It is cut by dropping its future,
-    /// so code that blocks belongs on `tokio::task::spawn_blocking`.
-    pub fn register_activity<F, Fut>(&mut self, name: &str, activity: F)
+    /// A panic in it becomes a fault that is retried. It is cut by dropping its future, so code that
+    /// blocks belongs on `tokio::task::spawn_blocking`.
+    pub fn register<F, I, O, Fut>(&mut self, name: &str, activity: F)
     where
-        F: Fn(ActivityContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, Fault>> + Send + 'static,
+        F: Fn(ActivityContext, I) -> Fut + Send + Sync + 'static,
+        I: DeserializeOwned + 'static,
+        O: Serialize + 'static,
+        Fut: Future<Output = Result<O, ActivityError>> + Send + 'static,
     {
-        Arc::make_mut(&mut self.handlers).add_closure(name, activity);
+        let name = Name::from(name);
+        let closure = typed(&name, activity);
+        Arc::make_mut(&mut self.handlers).add_closure(name, closure);
     }
 
     /// Adds a command or a URL as the handler of activities and actors of that name, or replaces
@@ -505,7 +511,7 @@ mod tests {
         let mut registry = Registry::new();
         registry.register_handler("url", HandlerTarget::Url("http://x".into()));
         registry.register_handler("command", HandlerTarget::Command(vec!["x".into()]));
-        registry.register_activity("closure", |_| async { Ok(Value::Null) });
+        registry.register("closure", |_, _: Value| async { Ok(Value::Null) });
         let own = Some(Duration::from_secs(100));
         for (executor, inputs, expected) in [
             ("http", "{}", own),

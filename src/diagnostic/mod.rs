@@ -102,6 +102,7 @@ impl From<Mistake> for Diagnostic {
 /// How many diagnostics of one file are kept: more help nobody.
 const MAX_KEPT: usize = 200;
 
+/// The mistakes of a workflow's author, and what only looks wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     items: Vec<Diagnostic>,
@@ -163,21 +164,25 @@ impl Diagnostics {
         self.items.len() >= MAX_KEPT
     }
 
+    /// Whether any refuses the workflow.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.errors
     }
 
+    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
+    /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
+    /// All of them, in the order of the text.
     #[must_use]
     pub fn sorted(&self) -> Vec<&Diagnostic> {
         let mut items: Vec<&Diagnostic> = self.items.iter().collect();

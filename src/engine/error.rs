@@ -9,6 +9,7 @@ use std::io::ErrorKind;
 
 /// Why a use case failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EngineError {
     /// The store.
     #[error(transparent)]
@@ -172,6 +173,7 @@ fn listed(names: &[String]) -> String {
 
 /// Why a workflow was not loaded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be read.
     #[error("{path} cannot be read: {error}")]

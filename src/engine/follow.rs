@@ -2,7 +2,7 @@
 //! socket can carry. It never changes the run, and it may join at any time.
 
 use super::report::{OutcomeReport, PauseReport};
-use super::{EngineError, Inspector, RunHandle};
+use super::{EngineError, Inspector, Run};
 use crate::machine::{HistoryEvent, HistoryKind, LoopState, Outcome, RunStatus};
 use crate::model::Status;
 use crate::scheduler::Update;
@@ -17,6 +17,7 @@ const PAGE: usize = 1_000;
 /// `Paused` unless it was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Notice {
     /// A durable step, or where the run stood when it was first looked at.
     Step {
@@ -90,7 +91,7 @@ impl Began {
 
 /// Follows one run.
 pub struct Follower {
-    handle: RunHandle,
+    handle: Run,
     inspector: Inspector,
     /// The last event that was told; none: events are not asked for.
     told: Option<u64>,
@@ -105,7 +106,7 @@ pub struct Follower {
 
 impl Follower {
     /// Follows from here on; with `events`, also the history after that sequence number.
-    pub(super) fn new(handle: RunHandle, inspector: Inspector, events: Option<u64>) -> Self {
+    pub(super) fn new(handle: Run, inspector: Inspector, events: Option<u64>) -> Self {
         Self {
             handle,
             inspector,

@@ -24,6 +24,7 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 
 /// How a workflow is read, beyond what it says itself.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct LoadOptions {
     /// Overrides what the file says and looks like.
     pub dialect: Option<Dialect>,

@@ -1,38 +1,5 @@
 //! The use cases: load a workflow, start, resume, pause and cancel runs, look at them. The face of
 //! the library; the server and the command line use nothing else.
-//!
-//! ```
-//! use windlass::{Engine, Value};
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let dir = tempfile::tempdir()?;
-//! let engine = Engine::builder()
-//!     .register_activity("double", |context| async move {
-//!         Ok(Value::from(context.input.as_int().unwrap_or(0) * 2))
-//!     })
-//!     .open(dir.path())?;
-//!
-//! let workflow = engine.load_text(
-//!     "double.yaml",
-//!     "
-//! name: double
-//! variables: { n: 1 }
-//! actions:
-//!   grow:
-//!     type: until
-//!     condition: '@greaterOrEquals(variables(''n''), 100)'
-//!     actions:
-//!       next: { type: activity, inputs: { activityType: double, input: \"@variables('n')\" } }
-//!       keep: { type: setVariable, name: n, value: \"@body('next')\" }
-//! outputs: \"@variables('n')\"
-//! ",
-//! )?;
-//! let run = engine.start(&workflow, Value::Null).await?;
-//! assert_eq!(run.result().await?, Value::from(128_i64));
-//! # Ok(())
-//! # }
-//! ```
 
 mod backup;
 mod calendar;
@@ -59,9 +26,9 @@ pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, read_file};
 pub use once::{REQUEST_LABEL, Started, own_labels};
 pub use prune::{PruneFilter, Pruned};
-pub use run::{RunFailure, RunHandle};
+pub use run::{Run, RunFailure};
 
-pub use crate::action::{ActivityContext, Registry, SecretSources};
+pub use crate::action::{ActivityContext, ActivityError, Registry, SecretSources};
 pub use crate::diagnostic::{Diagnostics, TerminalText, drives_terminals, visible};
 pub use crate::dialect::json_schema;
 /// Which format a workflow has, as far as that is to be seen.
@@ -80,11 +47,13 @@ pub use crate::time::{Timestamp, format_duration, parse_duration};
 
 use crate::dialect::Caps;
 use crate::machine::Event;
-use crate::model::{Fault, Name};
+use crate::model::Name;
 use crate::scheduler::{Loaded, Scheduler, Start, Watcher, watch};
 use crate::store::{MemoryStore, SledStore, Store};
 use load::Workflows;
 use named::Compiled;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
@@ -113,14 +82,41 @@ impl EngineBuilder {
         self
     }
 
-    /// A Rust closure that carries out activities and actors of this name.
+    /// A Rust closure that carries out activities and actors of this name. Its input is decoded from
+    /// the action's input, what it gives is the action's output; both by serde. A panic in it is a
+    /// failure that is retried. An attempt is cut by dropping its future, so code that blocks belongs on
+    /// `tokio::task::spawn_blocking`.
+    ///
+    /// ```
+    /// # use serde::{Deserialize, Serialize};
+    /// # use windlass::{ActivityError, Engine};
+    /// #[derive(Deserialize)]
+    /// struct Order {
+    ///     amount: u32,
+    /// }
+    ///
+    /// #[derive(Serialize)]
+    /// struct Receipt {
+    ///     number: String,
+    /// }
+    ///
+    /// Engine::builder().register("charge", |ctx, order: Order| async move {
+    ///     if order.amount == 0 {
+    ///         return Err(ActivityError::permanent("there is nothing to charge"));
+    ///     }
+    ///     // A card network that knows the key charges once, however often this is repeated.
+    ///     Ok(Receipt { number: ctx.idempotency_key })
+    /// });
+    /// ```
     #[must_use]
-    pub fn register_activity<F, Fut>(mut self, name: &str, activity: F) -> Self
+    pub fn register<F, I, O, Fut>(mut self, name: &str, activity: F) -> Self
     where
-        F: Fn(ActivityContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Value, Fault>> + Send + 'static,
+        F: Fn(ActivityContext, I) -> Fut + Send + Sync + 'static,
+        I: DeserializeOwned + 'static,
+        O: Serialize + 'static,
+        Fut: Future<Output = Result<O, ActivityError>> + Send + 'static,
     {
-        self.registry.register_activity(name, activity);
+        self.registry.register(name, activity);
         self
     }
 
@@ -273,11 +269,28 @@ pub struct Engine {
 
 /// How a run is started, beyond its workflow and input.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct StartOptions {
     /// The run's id; none: the workflow's name and a ULID.
     pub id: Option<String>,
     /// What the run is marked with.
     pub labels: BTreeMap<String, String>,
+}
+
+impl StartOptions {
+    /// The run's id.
+    #[must_use]
+    pub fn id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Marks the run.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(name.into(), value.into());
+        self
+    }
 }
 
 impl Engine {
@@ -327,7 +340,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`EngineError::Input`] when the input is not what the workflow declares; store errors.
-    pub async fn start(&self, workflow: &Workflow, input: Value) -> Result<RunHandle, EngineError> {
+    pub async fn start(&self, workflow: &Workflow, input: Value) -> Result<Run, EngineError> {
         self.start_with(workflow, input, StartOptions::default())
             .await
     }
@@ -341,12 +354,12 @@ impl Engine {
         workflow: &Workflow,
         input: Value,
         options: StartOptions,
-    ) -> Result<RunHandle, EngineError> {
+    ) -> Result<Run, EngineError> {
         let (watcher, updates) = watch();
         let run = self
             .start_watched(workflow, input, options, Some(watcher))
             .await?;
-        Ok(RunHandle::new(run, updates, self.inspector.clone()))
+        Ok(Run::new(run, updates, self.inspector.clone()))
     }
 
     /// Starts a run that nobody follows; gives its id.
@@ -446,10 +459,10 @@ impl Engine {
     ///
     /// # Errors
     /// Store errors, an unknown run.
-    pub async fn handle(&self, run: &str) -> Result<RunHandle, EngineError> {
+    pub async fn handle(&self, run: &str) -> Result<Run, EngineError> {
         let (watcher, updates) = watch();
         let header = self.scheduler.watch(run, watcher).await?;
-        Ok(RunHandle::new(header.id, updates, self.inspector.clone()))
+        Ok(Run::new(header.id, updates, self.inspector.clone()))
     }
 
     /// Follows a run that exists. With `events`, its history after that sequence number comes
@@ -464,6 +477,7 @@ impl Engine {
 
     /// Waits until the store is not where it was opened any more, which is looked at once a second;
     /// gives what became of it.
+    #[doc(hidden)]
     pub async fn lost(&self) -> EngineError {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -477,6 +491,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`StoreError::Gone`].
+    #[doc(hidden)]
     pub async fn in_place(&self) -> Result<(), EngineError> {
         let store = Arc::clone(&self.store);
         // A disk that hangs is asked for as long as it takes.
@@ -485,12 +500,14 @@ impl Engine {
     }
 
     /// Looks into the store, also while runs go on.
+    #[doc(hidden)]
     #[must_use]
     pub fn inspector(&self) -> &Inspector {
         &self.inspector
     }
 
     /// What it counts while runs go on.
+    #[doc(hidden)]
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         self.scheduler.metrics()

@@ -71,6 +71,7 @@ impl Engine {
     }
 
     /// The same where it is compiled already and nobody puts one just now. Does not block.
+    #[doc(hidden)]
     #[must_use]
     pub fn workflow_at_hand(&self, name: &str) -> Option<Arc<Workflow>> {
         self.compiled.try_read().ok()?.get(name).cloned()
@@ -80,6 +81,7 @@ impl Engine {
     ///
     /// # Errors
     /// Store errors.
+    #[doc(hidden)]
     pub fn meant_workflow(&self, name: &str) -> Result<Option<String>, EngineError> {
         let kept = self.store.workflows(None, COMPARED)?;
         Ok(did_you_mean(name, kept.iter().map(|kept| &*kept.name)))
@@ -89,6 +91,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Engine::workflow`].
+    #[doc(hidden)]
     pub fn describe_workflow(&self, name: &str) -> Result<Option<WorkflowReport>, EngineError> {
         let Some(stored) = self.store.workflow(name)? else {
             return Ok(None);

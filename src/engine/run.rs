@@ -1,13 +1,13 @@
 //! A handle on a run: its updates, and its result.
 
 use super::{EngineError, Inspector};
-use crate::expression::Value;
 use crate::machine::{Outcome, PauseReason, RunError, RunStatus};
 use crate::model::{Name, Status};
 use crate::scheduler::{ScheduleError, Update, Updates};
+use serde::de::DeserializeOwned;
 
 /// A run that was started or is watched.
-pub struct RunHandle {
+pub struct Run {
     id: Name,
     updates: Updates,
     inspector: Inspector,
@@ -15,6 +15,7 @@ pub struct RunHandle {
 
 /// Why a run gave no result.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunFailure {
     /// It failed, ran out of time or was cancelled.
     #[error("run {run} ended as {}{}", status.as_str(), because(error.as_ref()))]
@@ -25,6 +26,15 @@ pub enum RunFailure {
         status: Status,
         /// Why.
         error: Option<RunError>,
+    },
+    /// It succeeded, and what it gives is not of the type that was asked for.
+    #[error("run {run} gave something else than was asked for: {error}")]
+    Output {
+        /// The run.
+        run: Name,
+        /// How it differs.
+        #[source]
+        error: serde_json::Error,
     },
     /// It was paused: it can be resumed.
     #[error("run {run} is paused")]
@@ -48,7 +58,7 @@ fn because(error: Option<&RunError>) -> String {
         .unwrap_or_default()
 }
 
-impl RunHandle {
+impl Run {
     pub(super) fn new(id: Name, updates: Updates, inspector: Inspector) -> Self {
         Self {
             id,
@@ -111,15 +121,18 @@ impl RunHandle {
         }
     }
 
-    /// What the run gives, once it has succeeded.
+    /// What the run gives, once it has succeeded, as a type of the caller's.
     ///
     /// # Errors
     /// [`RunFailure`].
-    pub async fn result(self) -> Result<Value, RunFailure> {
+    pub async fn result<T: DeserializeOwned + 'static>(self) -> Result<T, RunFailure> {
         let run = self.id.clone();
         let outcome = self.outcome().await?;
         match outcome.status {
-            Status::Succeeded => Ok(outcome.output),
+            Status::Succeeded => {
+                let decoded = outcome.output.decode();
+                decoded.map_err(|error| RunFailure::Output { run, error })
+            }
             status => Err(RunFailure::Ended {
                 run,
                 status,

@@ -25,6 +25,7 @@ impl Engine {
     ///
     /// # Errors
     /// Store errors. A workflow that cannot be started is logged, and is no matter of the others.
+    #[doc(hidden)]
     pub async fn fire_schedules(&self, now: Timestamp) -> Result<Option<Timestamp>, EngineError> {
         let mut next: Option<Timestamp> = None;
         let mut after: Option<Name> = None;
@@ -42,6 +43,7 @@ impl Engine {
     }
 
     /// Ends when a workflow was put or removed.
+    #[doc(hidden)]
     pub async fn schedules_changed(&self) {
         self.changed.notified().await;
     }

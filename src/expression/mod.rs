@@ -18,6 +18,7 @@ mod schema;
 mod secret;
 mod secure;
 mod template;
+mod typed;
 mod value;
 mod wdl;
 mod weight;

@@ -51,6 +51,7 @@ bincode::impl_borrow_decode!(Origin);
 
 /// What a workflow may do to the machine that it runs on and to the network around that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Policy {
     /// Run commands: `shell`, and handlers of its own with `command`; read the environment.
     pub shell: bool,

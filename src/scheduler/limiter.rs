@@ -13,6 +13,7 @@ const REMEMBERED: usize = 1_024;
 
 /// What a scheduler takes upon itself at a time, and how large things may get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Effects that run at a time.
     pub effects: usize,

@@ -76,6 +76,7 @@ pub trait Loader: Send + Sync + 'static {
 
 /// Why a command to the scheduler came to nothing.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum ScheduleError {
     /// The store could not read or write.
     #[error("{0}")]

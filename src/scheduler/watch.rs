@@ -20,6 +20,7 @@ const MANY: usize = 128;
 
 /// What the scheduler sends to a watcher, after it is durable.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub enum Update {
     /// A step of the run.
     Step(Box<Step>),

@@ -8,6 +8,7 @@ pub struct SourceFile {
     /// The path as shown in diagnostics; `-` for standard input. Of a file that another one names,
     /// the path from the workflow's folder.
     pub path: String,
+    /// The text as it was read.
     pub text: String,
 }
 
@@ -30,6 +31,7 @@ pub struct Bundle {
 }
 
 impl Bundle {
+    /// A workflow that refers to no further file.
     pub fn single(path: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             files: vec![SourceFile {
@@ -39,6 +41,7 @@ impl Bundle {
         }
     }
 
+    /// The file of this number, from 0.
     #[must_use]
     pub fn file(&self, file: u16) -> Option<&SourceFile> {
         self.files.get(usize::from(file))

@@ -208,6 +208,7 @@ pub struct Committed {
 
 /// Why a store could not do what was asked.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// Another process has the store open.
     #[error("the store in {path} is in use by another process")]

@@ -303,6 +303,28 @@ fn only_apply_changes_a_run() {
     }
 }
 
+/// The names that the library promises: changing one is a change for all who use it.
+#[test]
+fn the_public_names_are_those_of_the_list() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let lib = std::fs::read_to_string(root.join("src/lib.rs")).unwrap();
+    let (face, _) = lib.split_once("pub mod internals").unwrap();
+    let mut names: Vec<&str> = face
+        .split("\npub use ")
+        .skip(1)
+        .map(|rest| rest.split_once(';').unwrap().0)
+        .flat_map(|used| {
+            let (_, names) = used.split_once("::").unwrap();
+            names.trim_matches(['{', '}']).split(',')
+        })
+        .map(|name| name.rsplit(" as ").next().unwrap().trim())
+        .filter(|name| !name.is_empty())
+        .collect();
+    names.sort_unstable();
+    let listed = std::fs::read_to_string(root.join("tests/public-api.txt")).unwrap();
+    assert_eq!(names, listed.lines().collect::<Vec<_>>());
+}
+
 #[test]
 fn the_reader_of_uses_reads_groups() {
     let code = "use crate::{a::X, b::{Y, c}, d};\nfn f() { crate::e::g(); }";

@@ -20,7 +20,7 @@ async fn run(example: &str, inputs: Json) -> (Json, Json) {
     }
     let input = Value::from_json(&inputs.to_string()).unwrap();
     let run = engine.start(&workflow, input).await.unwrap();
-    let result = run.result().await.unwrap();
+    let result = run.result::<Value>().await.unwrap();
     let log = reqwest::get(format!("{base}/log")).await.unwrap();
     let log: Json = serde_json::from_str(&log.text().await.unwrap()).unwrap();
     (serde_json::from_str(&result.to_json()).unwrap(), log)
@@ -175,7 +175,7 @@ async fn append_keeps_what_is_in_a_file() {
     let workflow = engine.load_text("append.yaml", &text).unwrap();
     for written in ["before\n1;2;", "before\n1;2;1;2;"] {
         let run = engine.start(&workflow, Value::Null).await.unwrap();
-        run.result().await.unwrap();
+        run.result::<Value>().await.unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
     }
 }

@@ -64,10 +64,7 @@ async fn begun(store: Arc<MemoryStore>) -> Result<(), Box<dyn Error>> {
     let engine = Engine::builder().with_store(store)?;
     for (run, text) in RUNS {
         let workflow = engine.load_text("a.yaml", text)?;
-        let options = StartOptions {
-            id: Some(run.to_owned()),
-            ..StartOptions::default()
-        };
+        let options = StartOptions::default().id(run);
         let mut handle = engine.start_with(&workflow, Value::Null, options).await?;
         if run == "ended" {
             while handle.next().await.is_some() {}

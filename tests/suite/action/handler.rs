@@ -8,9 +8,10 @@ use axum::routing::post;
 use serde_json::{Value as Json, json};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
+use windlass::ActivityError;
 use windlass::internals::action::Registry;
 use windlass::internals::expression::Value;
-use windlass::internals::model::{Fault, Handler, HandlerTarget, fault_kind};
+use windlass::internals::model::{Fault, Handler, HandlerTarget};
 use windlass::internals::source::Span;
 
 async fn call(registry: &Registry, inputs: Json) -> Result<Json, Fault> {
@@ -34,7 +35,7 @@ fn with_url(url: String) -> Registry {
 #[tokio::test]
 async fn a_closure_gets_its_context() {
     let mut registry = Registry::new();
-    registry.register_activity("it", |context| async move {
+    registry.register("it", |context, _: Value| async move {
         Ok(Value::array(vec![
             context.input,
             Value::text(context.idempotency_key),
@@ -56,7 +57,7 @@ async fn a_closure_gets_its_context() {
 #[tokio::test]
 async fn the_input_is_input_or_everything_beside_the_name() {
     let mut registry = Registry::new();
-    registry.register_activity("it", |context| async move { Ok(context.input) });
+    registry.register("it", |context, _: Value| async move { Ok(context.input) });
     for (inputs, expected) in [
         (
             json!({ "activityType": "it", "query": "q", "n": 1 }),
@@ -78,34 +79,66 @@ async fn the_input_is_input_or_everything_beside_the_name() {
 #[tokio::test]
 async fn a_closure_that_fails_is_retried_unless_it_blames_the_input() {
     let mut registry = Registry::new();
-    registry.register_activity("fails", |_| async {
-        Err(Fault::new("quota", "no more").code(7))
+    registry.register("fails", |_, _: Value| async {
+        Err::<Value, _>(ActivityError::retryable("no more").kind("quota").code(7))
     });
-    registry.register_activity("blames", |_| async {
-        Err(Fault::new(fault_kind::INPUT, "no such city"))
+    registry.register("blames", |_, _: Value| async {
+        Err::<Value, _>(ActivityError::permanent("no such city"))
     });
     let fails = call(&registry, json!({ "activityType": "fails" })).await;
     assert_eq!(gist(&fails.unwrap_err()), json!(["quota", "7", true, null]));
     let blames = call(&registry, json!({ "activityType": "blames" })).await;
     assert_eq!(
         gist(&blames.unwrap_err()),
-        json!(["input", null, false, null])
+        json!(["handler", null, false, null])
+    );
+}
+
+#[tokio::test]
+async fn an_activity_has_types() {
+    #[derive(serde::Deserialize)]
+    struct Order {
+        amount: u32,
+    }
+    let mut registry = Registry::new();
+    registry.register("charge", |_, order: Order| async move {
+        Ok(json!({ "paid": order.amount }))
+    });
+    registry.register("large", |_, (): ()| async { Ok(u64::MAX) });
+    let charge = |input| json!({ "activityType": "charge", "input": input });
+    let paid = call(&registry, charge(json!({ "amount": 5, "more": [] }))).await;
+    assert_eq!(paid.unwrap(), json!({ "paid": 5 }));
+    let refused = call(&registry, charge(json!({ "amount": "5" }))).await;
+    let refused = refused.unwrap_err();
+    assert_eq!(gist(&refused), json!(["input", null, false, null]));
+    assert_eq!(
+        refused.message,
+        "the activity `charge` cannot read its input: invalid type: string \"5\", expected u32"
+    );
+    let large = json!({ "activityType": "large", "input": null });
+    let large = call(&registry, large).await.unwrap_err();
+    assert_eq!(gist(&large), json!(["handler", null, false, null]));
+    assert!(
+        large.message.contains("does not fit 64 bits"),
+        "{}",
+        large.message
     );
 }
 
 #[tokio::test]
 async fn a_panic_is_a_fault() {
     let mut registry = Registry::new();
-    registry.register_activity("later", |context| async move {
+    registry.register("later", |context, _: Value| async move {
         tokio::task::yield_now().await;
         match context.input.as_int() {
             Some(number) => Ok(Value::Int(number)),
             None => panic!("no number: {}", context.input.kind()),
         }
     });
-    registry.register_activity("at_once", |_| -> std::future::Ready<Result<Value, Fault>> {
-        panic!("at once")
-    });
+    registry.register(
+        "at_once",
+        |_, _: Value| -> std::future::Ready<Result<Value, ActivityError>> { panic!("at once") },
+    );
     let later = json!({ "activityType": "later", "input": "x" });
     let fault = call(&registry, later).await.unwrap_err();
     assert_eq!(gist(&fault), json!(["handler", null, true, null]));
@@ -122,7 +155,7 @@ async fn a_timeout_drops_a_closure() {
     let (dropped, on_drop) = oneshot::channel::<()>();
     let hold = Arc::new(std::sync::Mutex::new(Some(dropped)));
     let mut registry = Registry::new();
-    registry.register_activity("hangs", move |_| {
+    registry.register("hangs", move |_, _: Value| {
         let held = hold.lock().unwrap().take();
         async move {
             std::future::pending::<()>().await;
@@ -242,7 +275,7 @@ async fn a_url_that_fails_is_a_handler_fault() {
 #[tokio::test]
 async fn unknown_names_come_with_a_hint() {
     let mut registry = Registry::new();
-    registry.register_activity("search", |_| async { Ok(Value::Null) });
+    registry.register("search", |_, _: Value| async { Ok(Value::Null) });
     let fault = call(&registry, json!({ "activityType": "serach" }))
         .await
         .unwrap_err();
@@ -271,8 +304,8 @@ async fn unknown_names_come_with_a_hint() {
 #[tokio::test]
 async fn handlers_of_a_workflow_lie_over_those_of_the_engine() {
     let mut engine = Registry::new();
-    engine.register_activity("a", |_| async { Ok(Value::text("engine")) });
-    engine.register_activity("b", |_| async { Ok(Value::text("engine")) });
+    engine.register("a", |_, _: Value| async { Ok(Value::text("engine")) });
+    engine.register("b", |_, _: Value| async { Ok(Value::text("engine")) });
     let declared = ["b", "c"].map(|name| Handler {
         name: name.into(),
         target: HandlerTarget::Command(vec!["echo".into(), "workflow".into()]),

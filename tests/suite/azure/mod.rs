@@ -159,10 +159,10 @@ async fn a_202_is_followed_where_it_points() {
 #[tokio::test]
 async fn a_connector_without_a_handler_for_its_operation_has_one_for_all() {
     let mut registry = Registry::new();
-    registry.register_activity("office365", |context| async move {
+    registry.register("office365", |context, _: Value| async move {
         Ok(Value::text(format!("all: {}", context.input.to_json())))
     });
-    registry.register_activity("office365/get /v2/Mail", |_| async {
+    registry.register("office365/get /v2/Mail", |_, _: Value| async {
         Ok(Value::from(7_i64))
     });
     let ask = |name: &str| request("connector", json!({ "connectorType": name, "input": 1 }));
@@ -189,7 +189,7 @@ async fn run(name: &str, input: serde_json::Value) -> serde_json::Value {
     let workflow = engine.load_text(&format!("{name}.json"), &text).unwrap();
     let input = Value::from_json(&input.to_string()).unwrap();
     let run = engine.start(&workflow, input).await.unwrap();
-    serde_json::from_str(&run.result().await.unwrap().to_json()).unwrap()
+    serde_json::from_str(&run.result::<Value>().await.unwrap().to_json()).unwrap()
 }
 
 #[tokio::test]

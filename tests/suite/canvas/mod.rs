@@ -256,7 +256,7 @@ async fn the_documents_code_review_loop() {
         .await
         .unwrap();
     let id = run.id().to_owned();
-    let output = run.result().await.unwrap();
+    let output = run.result::<Value>().await.unwrap();
     let output: Json = serde_json::from_str(&output.to_json()).unwrap();
     let output = &output["review-loop"];
     assert_eq!(output["approved"], true);
@@ -303,7 +303,8 @@ nodes:
         .start(&workflow, Value::from_json(&input).unwrap())
         .await
         .unwrap();
-    let output: Json = serde_json::from_str(&run.result().await.unwrap().to_json()).unwrap();
+    let output: Json =
+        serde_json::from_str(&run.result::<Value>().await.unwrap().to_json()).unwrap();
     let call = &output["call"];
     assert_eq!(call["statusCode"], 200);
     assert_eq!(call["method"], "POST");
@@ -342,7 +343,7 @@ nodes:
         .unwrap();
     let input = Value::from_json(r#"{"code": "x = 1"}"#).unwrap();
     let run = engine.start(&workflow, input).await.unwrap();
-    let output = run.result().await.unwrap().to_json();
+    let output = run.result::<Value>().await.unwrap().to_json();
     assert_eq!(output, r#"{"review":{"approved":true,"feedback":"fine"}}"#);
     let messages = model.asked()[0].body["messages"].clone();
     assert_eq!(

@@ -169,7 +169,7 @@ async fn two_first_appends_at_once_lose_nothing_without_a_word() {
         let workflow = engine.load_text("both.yaml", &text).unwrap();
         let run = engine.start(&workflow, Value::Null).await.unwrap();
         let sibling = format!("{}.{}.new", path.display(), run.id());
-        let ended = run.result().await;
+        let ended = run.result::<Value>().await;
         let rows = fs::read_to_string(&sibling).or_else(|_| fs::read_to_string(&path));
         let rows = rows.unwrap();
         match ended {
@@ -283,7 +283,7 @@ async fn a_tea_loop_keeps_all_its_rows() {
     );
     let workflow = engine.load_text("rows.yaml", &text).unwrap();
     let run = engine.start(&workflow, Value::Null).await.unwrap();
-    let state = run.result().await.unwrap();
+    let state = run.result::<Value>().await.unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "old\n1\n2\n3\n");
     let kept = state.get("kept").unwrap().to_json();
     assert_eq!(
@@ -294,7 +294,7 @@ async fn a_tea_loop_keeps_all_its_rows() {
     let anew = text.replace("row: \"", "replace: true, row: \"");
     let workflow = engine.load_text("anew.yaml", &anew).unwrap();
     let run = engine.start(&workflow, Value::Null).await.unwrap();
-    run.result().await.unwrap();
+    run.result::<Value>().await.unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
 }
 

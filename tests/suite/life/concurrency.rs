@@ -47,11 +47,11 @@ async fn of_many_runs_each_ends_with_its_own_result_and_others_get_through() {
     let paused = engine.start(&workflow, to(5_000)).await.unwrap();
     let id = paused.id().to_owned();
     engine.pause(&id).await.unwrap();
-    assert!(paused.result().await.is_err());
+    assert!(paused.result::<Value>().await.is_err());
     engine.cancel(&id).await.unwrap();
     for (count, run) in runs {
         let id = run.id().to_owned();
-        assert_eq!(run.result().await.unwrap(), Value::Int(count));
+        assert_eq!(run.result::<Value>().await.unwrap(), Value::Int(count));
         let rows = engine.inspector().history(&id, 0, usize::MAX).unwrap();
         assert!(rows.len() > usize::try_from(count).unwrap());
     }
@@ -65,7 +65,7 @@ async fn who_does_not_look_misses_steps_but_not_the_end() {
     let workflow = engine.load_text("counts.yaml", COUNTS).unwrap();
     let mut idle = engine.start(&workflow, to(300)).await.unwrap();
     let other = engine.handle(idle.id()).await.unwrap();
-    assert_eq!(other.result().await.unwrap(), Value::Int(300));
+    assert_eq!(other.result::<Value>().await.unwrap(), Value::Int(300));
     let mut steps = 0;
     let end = loop {
         match idle.next().await.unwrap() {

@@ -48,10 +48,8 @@ async fn a_host_gets_so_many_calls_at_a_time_whoever_makes_them() {
         let crowd = Arc::<Crowd>::default();
         let router = Router::new().fallback(slow).with_state(crowd.clone());
         let base = serve(router).await;
-        let limits = Limits {
-            effects_per_host: 3,
-            ..Limits::default()
-        };
+        let mut limits = Limits::default();
+        limits.effects_per_host = 3;
         let engine = Engine::builder().limits(limits).in_memory().unwrap();
         let text = "
 handlers: { there: { url: \"BASE/handler\" } }
@@ -66,23 +64,25 @@ outputs: \"@length(body('all'))\"
         let text = text.replace("ACTION", action).replace("BASE", &base);
         let workflow = engine.load_text("host.yaml", &text).unwrap();
         let run = engine.start(&workflow, Value::Null).await.unwrap();
-        assert_eq!(run.result().await.unwrap(), Value::from(40_i64), "{action}");
+        assert_eq!(
+            run.result::<Value>().await.unwrap(),
+            Value::from(40_i64),
+            "{action}"
+        );
         assert_eq!(crowd.most.load(Ordering::SeqCst), 3, "{action}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn time_runs_only_for_what_has_begun() {
-    let limits = Limits {
-        effects: 1,
-        ..Limits::default()
-    };
+    let mut limits = Limits::default();
+    limits.effects = 1;
     let engine = Engine::builder()
-        .register_activity("long", |_| async {
+        .register("long", |_, _: Value| async {
             tokio::time::sleep(Duration::from_millis(900)).await;
             Ok(Value::Null)
         })
-        .register_activity("short", |_| async { Ok(Value::from(1_i64)) })
+        .register("short", |_, _: Value| async { Ok(Value::from(1_i64)) })
         .limits(limits)
         .in_memory()
         .unwrap();
@@ -97,19 +97,17 @@ outputs: \"@outputs('short')\"
 ";
     let workflow = engine.load_text("time.yaml", text).unwrap();
     let run = engine.start(&workflow, Value::Null).await.unwrap();
-    assert_eq!(run.result().await.unwrap(), Value::from(1_i64));
+    assert_eq!(run.result::<Value>().await.unwrap(), Value::from(1_i64));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beyond_what_is_taken_a_start_is_refused() {
     let release = Arc::new(Notify::new());
     let waits = release.clone();
-    let limits = Limits {
-        live_runs: 1,
-        ..Limits::default()
-    };
+    let mut limits = Limits::default();
+    limits.live_runs = 1;
     let engine = Engine::builder()
-        .register_activity("wait", move |_| {
+        .register("wait", move |_, _: Value| {
             let waits = waits.clone();
             async move {
                 waits.notified().await;
@@ -126,10 +124,10 @@ async fn beyond_what_is_taken_a_start_is_refused() {
     let busy = EngineError::Schedule(ScheduleError::Busy);
     assert_eq!(refused.err().unwrap().to_string(), busy.to_string());
     release.notify_one();
-    first.result().await.unwrap();
+    first.result::<Value>().await.unwrap();
     let second = engine.start(&workflow, Value::Null).await.unwrap();
     release.notify_one();
-    second.result().await.unwrap();
+    second.result::<Value>().await.unwrap();
 }
 
 fn fault_of(failure: &RunFailure) -> String {
@@ -143,12 +141,10 @@ fn fault_of(failure: &RunFailure) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_and_a_state_are_bounded() {
-    let limits = Limits {
-        state_bytes: 2 << 20,
-        ..Limits::default()
-    };
+    let mut limits = Limits::default();
+    limits.state_bytes = 2 << 20;
     let engine = Engine::builder()
-        .register_activity("large", |context| async move {
+        .register("large", |context, _: Value| async move {
             let bytes = usize::try_from(context.input.as_int().unwrap()).unwrap();
             Ok(Value::text("x".repeat(bytes)))
         })
@@ -159,7 +155,7 @@ async fn a_result_and_a_state_are_bounded() {
         "actions: { a: { type: activity, inputs: { activityType: large, input: 42000000 } } }";
     let workflow = engine.load_text("result.yaml", one).unwrap();
     let run = engine.start(&workflow, Value::Null).await.unwrap();
-    let failed = fault_of(&run.result().await.unwrap_err());
+    let failed = fault_of(&run.result::<Value>().await.unwrap_err());
     assert!(
         failed.starts_with("too_large: what the action gave"),
         "{failed}"
@@ -178,7 +174,7 @@ actions:
 ";
     let workflow = engine.load_text("state.yaml", many).unwrap();
     let run = engine.start(&workflow, Value::Null).await.unwrap();
-    let failed = fault_of(&run.result().await.unwrap_err());
+    let failed = fault_of(&run.result::<Value>().await.unwrap_err());
     assert!(
         failed.starts_with("too_large: the state of the run has"),
         "{failed}"

@@ -31,7 +31,7 @@ async fn runs_by_the_hundreds_end_as_one_does() {
             let input = Value::from_pairs([("from", Value::from(n * 10))]);
             let run = engine.start(&workflow, input).await.unwrap();
             let id = run.id().to_owned();
-            (id, n, run.result().await.unwrap())
+            (id, n, run.result::<Value>().await.unwrap())
         });
     }
     let ended = starts.join_all().await;

@@ -88,16 +88,13 @@ async fn generate() {
         .unwrap();
     for (name, text) in RUNS {
         let workflow = engine.load_text(&format!("{name}.yaml"), text).unwrap();
-        let options = StartOptions {
-            id: Some(name.to_owned()),
-            labels: [(String::from("made"), String::from("once"))].into(),
-        };
+        let options = StartOptions::default().id(name).label("made", "once");
         let run = engine
             .start_with(&workflow, Value::Null, options)
             .await
             .unwrap();
         if name == "ended" {
-            run.result().await.unwrap();
+            run.result::<Value>().await.unwrap();
         }
     }
     engine.pause("waits").await.unwrap();
@@ -155,7 +152,15 @@ async fn every_golden_store_opens_and_goes_on() {
         }
         let result = |run: &'static str| {
             let engine = &engine;
-            async move { engine.handle(run).await.unwrap().result().await.unwrap() }
+            async move {
+                engine
+                    .handle(run)
+                    .await
+                    .unwrap()
+                    .result::<Value>()
+                    .await
+                    .unwrap()
+            }
         };
         assert_eq!(result("waits").await.to_json(), "7");
         assert_eq!(result("large").await.to_json(), "3");
