@@ -3,12 +3,17 @@
 
 use super::report::{OutcomeReport, PauseReport};
 use super::{EngineError, Inspector, Run};
-use crate::machine::{HistoryEvent, HistoryKind, LoopState, Outcome, RunStatus};
+use crate::machine::{
+    HistoryEvent, HistoryKind, LoopState, Outcome, PendingEffect, RunState, RunStatus,
+    innermost_iteration,
+};
 use crate::model::Status;
+use crate::program::Program;
 use crate::scheduler::Update;
 use crate::source::Bundle;
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// So many events are read at a time.
 const PAGE: usize = 1_000;
@@ -65,26 +70,27 @@ pub struct Began {
 }
 
 impl Began {
-    /// The action that an event tells of. Its key is `run/loop#iteration/…/action`.
+    /// The action that an event says has begun, if it is in a loop.
     fn of(event: &HistoryEvent) -> Option<Self> {
         match &event.what {
-            HistoryKind::ActionStarted { node_name, key, .. } => Self::at(node_name, key),
+            HistoryKind::ActionStarted {
+                node_name,
+                path: Some(path),
+                ..
+            } => Some(Self {
+                path: path.clone(),
+                action: node_name.to_string(),
+            }),
             _ => None,
         }
     }
 
-    fn at(action: &str, key: &str) -> Option<Self> {
-        let place = percent_encoding::percent_decode_str(key)
-            .decode_utf8()
-            .ok()?;
-        let (_, path) = place.split_once('/')?;
-        // A step of the format's own is told under the name of the node that it belongs to.
-        let around = path.strip_suffix(action);
-        let around = around.and_then(|around| around.strip_suffix('/'));
-        let (path, _) = around.unwrap_or(path).rsplit_once('#')?;
+    /// The same of an action in flight.
+    fn in_flight(program: &Program, run: &RunState, effect: &PendingEffect) -> Option<Self> {
+        let (path, _) = innermost_iteration(program, run, effect.cursor)?;
         Some(Self {
-            path: path.to_owned(),
-            action: action.to_owned(),
+            path,
+            action: effect.request.action.to_string(),
         })
     }
 }
@@ -100,8 +106,8 @@ pub struct Follower {
     done: bool,
     /// Whether it goes on behind a pause.
     patient: bool,
-    /// What people call actions, where that is not their name; none before it is needed.
-    titles: Option<HashMap<String, String>>,
+    /// What it runs, if that can be read; none before it is needed.
+    program: Option<Option<Arc<Program>>>,
 }
 
 impl Follower {
@@ -115,7 +121,7 @@ impl Follower {
             looked: false,
             done: false,
             patient: false,
-            titles: None,
+            program: None,
         }
     }
 
@@ -179,9 +185,12 @@ impl Follower {
         }
         let loops = state.loops().map(|(_, _, row)| row.row()).collect();
         let status = state.status();
-        let running = state.effects.values().map(|effect| &effect.request);
-        let began = running.filter_map(|request| Began::at(&request.action, &request.key));
-        let began = began.collect();
+        let program = self.program();
+        let in_flight = state.effects.values().filter_map(|effect| {
+            let program = program.as_ref()?;
+            Began::in_flight(program, &state, effect)
+        });
+        let began = in_flight.collect();
         self.step(status, loops, began);
         Ok(())
     }
@@ -213,8 +222,13 @@ impl Follower {
 
     fn step(&mut self, status: RunStatus, loops: Vec<LoopState>, mut began: Vec<Began>) {
         for one in &mut began {
-            if let Some(title) = self.titles().get(&one.action) {
-                one.action.clone_from(title);
+            let program = self.program();
+            let action = program.iter().find_map(|program| {
+                let id = program.find_action(&one.action)?;
+                program.action(id)?.title.clone()
+            });
+            if let Some(title) = action {
+                one.action = title.to_string();
             }
         }
         self.ready.push_back(Notice::Step {
@@ -224,21 +238,15 @@ impl Follower {
         });
     }
 
-    /// A program that cannot be read has no titles.
-    fn titles(&mut self) -> &HashMap<String, String> {
+    /// What it runs, if that can be read.
+    fn program(&mut self) -> Option<Arc<Program>> {
         let (handle, inspector) = (&self.handle, &self.inspector);
-        self.titles.get_or_insert_with(|| {
-            let program = inspector.header(handle.id()).ok().and_then(|header| {
-                let source = inspector.source(header.program).ok()?;
-                inspector.program(header.program, &source).ok()
-            });
-            let actions = program.iter().flat_map(|program| &program.actions);
-            let titles = actions.filter_map(|action| {
-                let title = action.title.as_ref()?;
-                Some((action.name.to_string(), title.to_string()))
-            });
-            titles.collect()
-        })
+        let program = self.program.get_or_insert_with(|| {
+            let header = inspector.header(handle.id()).ok()?;
+            let source = inspector.source(header.program).ok()?;
+            inspector.program(header.program, &source).ok()
+        });
+        program.clone()
     }
 
     fn paused(&mut self, pause: PauseReport) -> Result<(), EngineError> {

@@ -257,6 +257,7 @@ impl Stepper<'_> {
             return Ok(());
         };
         let (cursor, action) = (effect.cursor, effect.action);
+        let attempt = effect.request.attempt;
         let node_name = self.reported_or(action, &effect.request.action);
         let hides = self.secured(action).outputs;
         let result = match hides {
@@ -289,10 +290,14 @@ impl Stepper<'_> {
             error,
             at: self.now,
         })?;
+        let (path, iteration) = self.view(cursor).innermost_iteration().unzip();
         self.report(HistoryKind::ActionEnded {
             node_name,
             status,
             error: message,
+            attempt,
+            path,
+            iteration,
         });
         match result {
             Ok((own, _)) => self.call_succeeded(cursor, &own),

@@ -22,24 +22,11 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             run.started_at = *at;
             run.input = input.clone();
         }
-        Change::VariableSet(name, value) => set(&mut run.variables, name, value)?,
-        Change::VariableRemoved(name) => remove(&mut run.variables, name)?,
-        Change::ElementAppended(name, value) => append_element(&mut run.variables, name, value)?,
-        Change::TextAppended(name, more) => append_text(&mut run.variables, name, more)?,
-        Change::OwnVariable(branch, change) => {
-            let bottom = cursor(run, *branch)?.frames.first_mut();
-            let Some(FrameKind::Isolated(own)) = bottom.map(|frame| &mut frame.kind) else {
-                return Err(not_there("variables of its own", branch.0));
-            };
-            let variables = &mut own.variables;
-            match change {
-                VariableChange::Set(name, value) => set(variables, name, value)?,
-                VariableChange::Removed(name) => remove(variables, name)?,
-                VariableChange::ElementAppended(name, value) => {
-                    append_element(variables, name, value)?;
-                }
-                VariableChange::TextAppended(name, more) => append_text(variables, name, more)?,
-            }
+        Change::VariableChanged { owner, change } => {
+            change_variable(variables_of(run, *owner)?, change)?;
+        }
+        Change::ActionBegan { cursor: id, .. } => {
+            cursor(run, *id)?;
         }
         Change::CursorSpawned(id, cursor) => {
             used(run, id.0);
@@ -334,41 +321,44 @@ fn not_there(what: &str, id: u64) -> Bug {
 
 // ── variables ───────────────────────────────────────────────────────────────────────────────────
 
-fn members(variables: &mut Value) -> Sure<&mut Object> {
+/// Those that a branch has to itself, or the run's.
+fn variables_of(run: &mut RunState, owner: Option<CursorId>) -> Sure<&mut Object> {
+    let variables = match owner {
+        None => &mut run.variables,
+        Some(branch) => match cursor(run, branch)?.frames.first_mut() {
+            Some(Frame {
+                kind: FrameKind::Isolated(own),
+                ..
+            }) => &mut own.variables,
+            _ => return Err(not_there("variables of its own for cursor", branch.0)),
+        },
+    };
     match variables {
         Value::Object(map) => Ok(Arc::make_mut(map)),
         _ => Err(Bug::new("the variables are no object")),
     }
 }
 
-fn set(variables: &mut Value, name: &Name, value: &Value) -> Sure {
-    members(variables)?.insert(name.clone(), value.clone());
-    Ok(())
-}
-
-fn remove(variables: &mut Value, name: &Name) -> Sure {
-    let gone = members(variables)?.shift_remove(name);
-    gone.map(drop).ok_or_else(|| no_variable(name, "to remove"))
-}
-
-fn append_element(variables: &mut Value, name: &Name, value: &Value) -> Sure {
-    match members(variables)?.get_mut(name) {
-        Some(Value::Array(items)) => Arc::make_mut(items).push(value.clone()),
-        _ => return Err(no_variable(name, "that is an array")),
+fn change_variable(variables: &mut Object, change: &VariableChange) -> Sure {
+    let missing = |name: &Name, what: &str| Bug::new(format!("there is no variable {name} {what}"));
+    match change {
+        VariableChange::Set(name, value) => {
+            variables.insert(name.clone(), value.clone());
+        }
+        VariableChange::ElementAppended(name, value) => match variables.get_mut(name) {
+            Some(Value::Array(items)) => Arc::make_mut(items).push(value.clone()),
+            _ => return Err(missing(name, "that is an array")),
+        },
+        VariableChange::TextAppended(name, more) => match variables.get_mut(name) {
+            Some(Value::String(text)) => Arc::make_mut(text).push_str(more),
+            _ => return Err(missing(name, "that is text")),
+        },
+        VariableChange::Removed(name) => {
+            let gone = variables.shift_remove(name);
+            gone.ok_or_else(|| missing(name, "to remove"))?;
+        }
     }
     Ok(())
-}
-
-fn append_text(variables: &mut Value, name: &Name, more: &str) -> Sure {
-    match members(variables)?.get_mut(name) {
-        Some(Value::String(text)) => Arc::make_mut(text).push_str(more),
-        _ => return Err(no_variable(name, "that is text")),
-    }
-    Ok(())
-}
-
-fn no_variable(name: &Name, what: &str) -> Bug {
-    Bug::new(format!("there is no variable {name} {what}"))
 }
 
 fn last_of(array: Option<&Value>) -> Value {

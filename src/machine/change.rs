@@ -21,12 +21,31 @@ pub enum Change {
         /// What the caller gave.
         input: Value,
     },
-    /// A variable got a value.
-    VariableSet(Name, Value),
-    /// An array variable got one more element: costs the element.
-    ElementAppended(Name, Value),
-    /// A text variable got more text at its end: costs the text.
-    TextAppended(Name, String),
+    /// A variable changed.
+    VariableChanged {
+        /// The branch that has it to itself; none: it is the run's.
+        owner: Option<CursorId>,
+        /// How.
+        change: VariableChange,
+    },
+    /// An action begins where the cursor stands: nothing of it has been done yet. One that has a
+    /// deadline or retries begins in each of them too.
+    ActionBegan {
+        /// The cursor.
+        cursor: CursorId,
+        /// The action.
+        action: ActionId,
+    },
+    /// The iteration of the loop at this depth of this cursor was cancelled: it counts for nothing,
+    /// and the records are those of the iteration before.
+    IterationCancelled {
+        /// The cursor.
+        cursor: CursorId,
+        /// The frame's index.
+        depth: u32,
+        /// The first and the end of the action ids in its body.
+        inner: (u32, u32),
+    },
     /// A cursor came to be; its id is the run's next.
     CursorSpawned(CursorId, Cursor),
     /// A cursor is gone.
@@ -246,8 +265,8 @@ pub enum Change {
     },
     /// The run ended: nothing is pending any more.
     Finished(Outcome),
-    /// A variable is no more.
-    VariableRemoved(Name),
+    /// The run began where another one had come to: as this state, under its own id.
+    Restored(Box<RunState>),
     /// The loop at this depth is at a page that it has not been at.
     PageSeen {
         /// The cursor.
@@ -258,20 +277,6 @@ pub enum Change {
         iteration: u64,
         /// What its token hashes to.
         page: u128,
-    },
-    /// A variable that a branch has to itself changed.
-    OwnVariable(CursorId, VariableChange),
-    /// The run began where another one had come to: as this state, under its own id.
-    Restored(Box<RunState>),
-    /// The iteration of the loop at this depth of this cursor was cancelled: it counts for nothing, and
-    /// the records are those of the iteration before.
-    IterationCancelled {
-        /// The cursor.
-        cursor: CursorId,
-        /// The frame's index.
-        depth: u32,
-        /// The first and the end of the action ids in its body.
-        inner: (u32, u32),
     },
 }
 
@@ -288,16 +293,14 @@ pub enum VariableChange {
     Removed(Name),
 }
 
-impl VariableChange {
-    /// The change of a run, of those variables that the branch `isolated` has to itself, or of the run's own.
+#[cfg(feature = "internals")]
+impl Change {
+    /// A variable of the run gets a value.
     #[must_use]
-    pub fn of(self, isolated: Option<CursorId>) -> Change {
-        match (isolated, self) {
-            (Some(branch), change) => Change::OwnVariable(branch, change),
-            (None, Self::Set(name, value)) => Change::VariableSet(name, value),
-            (None, Self::ElementAppended(name, value)) => Change::ElementAppended(name, value),
-            (None, Self::TextAppended(name, more)) => Change::TextAppended(name, more),
-            (None, Self::Removed(name)) => Change::VariableRemoved(name),
+    pub fn set(name: Name, value: Value) -> Self {
+        Self::VariableChanged {
+            owner: None,
+            change: VariableChange::Set(name, value),
         }
     }
 }

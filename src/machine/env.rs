@@ -23,15 +23,21 @@ pub fn environment<'a>(
     now: Timestamp,
 ) -> impl Env + 'a {
     View {
-        program,
-        run,
-        cursor,
         now,
         missing_as_null: true,
-        bound: None,
-        random: None,
-        secrets: Secrets::Refused,
+        ..View::of(program, run, cursor)
     }
+}
+
+/// The innermost loop or foreach that a cursor is in: its path, and its iteration or the index of its
+/// item, from 0.
+#[must_use]
+pub fn innermost_iteration(
+    program: &Program,
+    run: &RunState,
+    cursor: CursorId,
+) -> Option<(String, u64)> {
+    View::of(program, run, cursor).innermost_iteration()
 }
 
 /// The environment of one evaluation.
@@ -79,6 +85,20 @@ const LOOP_VARIABLES: [(&str, LoopVariable); 4] = [
 ];
 
 impl<'a> View<'a> {
+    /// What those see who only look.
+    pub fn of(program: &'a Program, run: &'a RunState, cursor: CursorId) -> Self {
+        Self {
+            program,
+            run,
+            cursor,
+            now: run.started_at,
+            missing_as_null: false,
+            bound: None,
+            random: None,
+            secrets: Secrets::Refused,
+        }
+    }
+
     /// The value of a template; what is computed from something secure is secure.
     pub fn value(&self, template: &Template) -> Result<Value, EvalError> {
         match self.program.secure {

@@ -23,14 +23,9 @@ impl Stepper<'_> {
     /// What an expression sees from where a cursor stands.
     pub fn view(&self, cursor: CursorId) -> View<'_> {
         View {
-            program: self.program,
-            run: self.run,
-            cursor,
             now: self.now,
-            missing_as_null: false,
-            bound: None,
             random: Some(&self.random),
-            secrets: Secrets::Refused,
+            ..View::of(self.program, self.run, cursor)
         }
     }
 

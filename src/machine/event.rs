@@ -199,6 +199,12 @@ pub enum HistoryKind {
         attempt: u32,
         /// Its idempotency key.
         key: String,
+        /// The path of the innermost loop or foreach that it is in.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+        /// The iteration of that, or the index of its item, from 0.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        iteration: Option<u64>,
     },
     /// An action ended.
     ActionEnded {
@@ -208,6 +214,14 @@ pub enum HistoryKind {
         status: Status,
         /// Why, when it failed.
         error: Option<String>,
+        /// Which attempt it was, from 1.
+        attempt: u32,
+        /// The path of the innermost loop or foreach that it is in; of a loop, its own.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+        /// The iteration of that, or the index of its item, from 0.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        iteration: Option<u64>,
     },
     /// An attempt failed and another follows.
     RetryScheduled {

@@ -417,7 +417,6 @@ impl<'a> Stepper<'a> {
         let error = error.map(|error| error.fault.without_output());
         match &scope.kind {
             ScopeKind::ForEach { .. } => {
-                let message = error.as_ref().map(|fault| fault.message.clone());
                 self.emit(Change::ForEachRecorded {
                     cursor,
                     depth: narrow(depth),
@@ -425,12 +424,11 @@ impl<'a> Stepper<'a> {
                     action,
                     body: scope.children.clone(),
                     status,
-                    error,
+                    error: error.clone(),
                     output,
                     at: self.now,
                 })?;
-                self.report_end(action, status, message);
-                Ok(())
+                self.report_end(cursor, action, status, error.as_ref())
             }
             ScopeKind::Parallel { branches, isolated } => {
                 let output = match output {

@@ -43,7 +43,9 @@ pub use advance::advance;
 pub use advance::advance_into;
 pub use bug::Bug;
 pub use change::Change;
-pub use env::environment;
+#[cfg(feature = "internals")]
+pub use change::VariableChange;
+pub use env::{environment, innermost_iteration};
 pub(crate) use event::sealed;
 pub use event::{Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, Transition};
 pub use record::{ActionRecord, Output, Records};

@@ -243,8 +243,7 @@ impl<'a> Stepper<'a> {
         let calls = state.action == Some(action) && matches!(state.op, Op::Call(_));
         // What was reported as started is reported as ended.
         if calls || !self.is_hidden(action) {
-            let message = error.as_ref().map(|fault| fault.message.clone());
-            self.report_end(action, status, message);
+            self.report_end(cursor, action, status, error.as_ref())?;
         }
         self.emit(Change::Recorded {
             owner: self.run.record_owner(cursor),
@@ -258,16 +257,27 @@ impl<'a> Stepper<'a> {
     }
 
     /// The history has the ends that are no success; what follows a success tells of it.
-    pub fn report_end(&mut self, action: ActionId, status: Status, error: Option<String>) {
+    pub fn report_end(
+        &mut self,
+        cursor: CursorId,
+        action: ActionId,
+        status: Status,
+        error: Option<&Fault>,
+    ) -> Sure {
         if status != Status::Succeeded
             && let Some(node_name) = self.reported(Some(action))
         {
+            let (path, iteration) = self.view(cursor).innermost_iteration().unzip();
             self.report(HistoryKind::ActionEnded {
                 node_name,
                 status,
-                error,
+                error: error.map(|fault| fault.message.clone()),
+                attempt: self.attempt(cursor)?,
+                path,
+                iteration,
             });
         }
+        Ok(())
     }
 
     /// What the history calls an action. Where it reports nodes, it is the node that people wrote: a

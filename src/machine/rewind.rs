@@ -1,14 +1,13 @@
 //! A run as it was at an earlier point of its journal, for a new run to go on from. The old run
 //! stays as it ended; nothing here changes it.
 //!
-//! The changes since the last snapshot are folded once more, up to where a cursor stood at the
-//! place for the last time, ready to begin it. There every cursor is between two operations: what
-//! makes one stand somewhere (`Moved`, the start of a branch) is the last change of an operation.
+//! The changes since the last snapshot are folded once more, up to where the target began for the
+//! last time. There every cursor is between two operations.
 
 use super::bug::Bug;
 use super::change::Change;
-use super::env::{Secrets, View};
-use super::state::{CursorId, FrameKind, PauseReason, RunState, Wait};
+use super::env::View;
+use super::state::{CursorId, FrameKind, PauseReason, PendingEffect, RunState, Wait};
 use crate::model::Name;
 use crate::program::{Program, ScopeKind};
 use crate::time::Timestamp;
@@ -96,41 +95,45 @@ impl Looking<'_> {
             is_beginning: false,
         });
         drop(calling);
-        let mut began = None;
+        // Whether the run has only just begun.
+        let mut fresh = start.cursors.is_empty();
         for (index, change) in changes.iter().enumerate() {
-            state.apply(change)?;
-            let (cursor, iteration) = match change {
-                Change::Restored(_) => match self.restored(&state) {
-                    Some(cursor) => {
-                        found = Some(Found {
-                            changes: index + 1,
-                            cursor,
-                            is_beginning: false,
-                        });
-                        continue;
-                    }
-                    None => continue,
-                },
-                Change::IterationBegan { cursor, .. } => {
-                    began = Some(*cursor);
-                    continue;
-                }
-                Change::Moved(cursor, _) => {
-                    let iteration = began == Some(*cursor);
-                    began = began.filter(|_| !iteration);
-                    (*cursor, iteration)
-                }
-                Change::BranchStarted { branch, .. } => {
-                    (*branch, is_item(self.program, &state, *branch))
-                }
-                Change::CursorSpawned(cursor, one) if one.parent.is_none() => (*cursor, false),
-                _ => continue,
-            };
-            if self.is_at(&state, cursor) || (iteration && self.is_iteration(&state, cursor)) {
+            // Journals of format 1 say of calls alone that they begin: when they ask for an effect.
+            if let Change::ActionBegan { cursor, .. }
+            | Change::EffectRequested(_, PendingEffect { cursor, .. }) = change
+                && self.is_at(&state, *cursor)
+            {
                 found = Some(Found {
-                    changes: index + 1 + siblings(change, changes.get(index + 1..)),
+                    changes: index,
+                    cursor: *cursor,
+                    is_beginning: fresh,
+                });
+            }
+            state.apply(change)?;
+            fresh &= matches!(
+                change,
+                Change::Started { .. }
+                    | Change::CursorSpawned(..)
+                    | Change::VariableChanged { .. }
+                    | Change::ActionBegan { .. }
+            );
+            let iteration = match change {
+                // The cursor moves to the body with the next change.
+                Change::IterationBegan { cursor, .. } => Some((*cursor, 1)),
+                Change::BranchStarted { branch, .. } if is_item(self.program, &state, *branch) => {
+                    Some((*branch, siblings(changes.get(index + 1..))))
+                }
+                _ => None,
+            };
+            let iteration = match change {
+                Change::Restored(_) => self.restored(&state).map(|cursor| (cursor, 0)),
+                _ => iteration.filter(|(cursor, _)| self.is_iteration(&state, *cursor)),
+            };
+            if let Some((cursor, more)) = iteration {
+                found = Some(Found {
+                    changes: index + 1 + more,
                     cursor,
-                    is_beginning: matches!(change, Change::CursorSpawned(..)),
+                    is_beginning: false,
                 });
             }
         }
@@ -157,7 +160,7 @@ impl Looking<'_> {
         let Some(action) = state.action.and_then(|id| self.program.action(id)) else {
             return false;
         };
-        let view = view(self.program, run, cursor);
+        let view = View::of(self.program, run, cursor);
         match self.target {
             Target::Path(path) => ends_with(&view.path_of(&action.name), path),
             Target::Action(name, iteration) => {
@@ -169,22 +172,9 @@ impl Looking<'_> {
     /// Whether the cursor is in the iteration.
     fn is_iteration(&self, run: &RunState, cursor: CursorId) -> bool {
         match self.target {
-            Target::Path(path) => ends_with(&view(self.program, run, cursor).path(), path),
+            Target::Path(path) => ends_with(&View::of(self.program, run, cursor).path(), path),
             Target::Action(..) => false,
         }
-    }
-}
-
-fn view<'a>(program: &'a Program, run: &'a RunState, cursor: CursorId) -> View<'a> {
-    View {
-        program,
-        run,
-        cursor,
-        now: run.started_at,
-        missing_as_null: false,
-        bound: None,
-        random: None,
-        secrets: Secrets::Refused,
     }
 }
 
@@ -203,10 +193,7 @@ fn is_item(program: &Program, run: &RunState, branch: CursorId) -> bool {
 
 /// How many of the changes that follow start further branches of the same fork: they come along,
 /// for a fork is only looked at again when one of its branches ends.
-fn siblings(change: &Change, rest: Option<&[Change]>) -> usize {
-    if !matches!(change, Change::BranchStarted { .. }) {
-        return 0;
-    }
+fn siblings(rest: Option<&[Change]>) -> usize {
     let starts = |change: &&Change| {
         matches!(change, Change::BranchStarted { .. })
             || matches!(change, Change::CursorSpawned(_, one) if one.parent.is_some())

@@ -25,6 +25,9 @@ impl<'a> Stepper<'a> {
             return self.raise(cursor, error, raised);
         }
         let state = self.state_of(cursor)?;
+        if let Some(action) = state.action {
+            self.emit(Change::ActionBegan { cursor, action })?;
+        }
         let done = self.operate(cursor, state);
         self.fail_of(cursor, state, done)
     }
@@ -133,10 +136,13 @@ impl<'a> Stepper<'a> {
             attempt: self.attempt(cursor)?,
             timeout_ms,
         };
+        let (path, iteration) = self.view(cursor).innermost_iteration().unzip();
         self.report(HistoryKind::ActionStarted {
             node_name: self.reported_or(state.action, &state.name),
             attempt: request.attempt,
             key: request.key.clone(),
+            path,
+            iteration,
         });
         let id = EffectId(self.run.next_id);
         let asked = request.with_state(self.run.variables_of(cursor));
@@ -153,7 +159,7 @@ impl<'a> Stepper<'a> {
     }
 
     /// The attempt of the innermost enclosing retry.
-    fn attempt(&self, cursor: CursorId) -> Sure<u32> {
+    pub fn attempt(&self, cursor: CursorId) -> Sure<u32> {
         let mut frames = self.run.cursor(cursor)?.frames.iter().rev();
         let retries = frames.find_map(|frame| match &frame.kind {
             FrameKind::Try(state) if state.max_attempts > 1 => Some(state.attempt),

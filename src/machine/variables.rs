@@ -3,7 +3,7 @@
 
 use super::advance::Stepper;
 use super::bug::{Done, Sure};
-use super::change::VariableChange;
+use super::change::{Change, VariableChange};
 use super::env::View;
 use super::evaluate::{Faulty, computed, number, text};
 use super::record::Output;
@@ -41,8 +41,8 @@ impl Stepper<'_> {
 
     /// Changes a variable that a cursor works on.
     pub fn change_variable(&mut self, cursor: CursorId, change: VariableChange) -> Sure {
-        let change = change.of(self.run.isolated_by(cursor));
-        self.emit(change)
+        let owner = self.run.isolated_by(cursor);
+        self.emit(Change::VariableChanged { owner, change })
     }
 
     fn assign_one(&mut self, cursor: CursorId, one: &Assignment, value: Value) -> Done<Output> {

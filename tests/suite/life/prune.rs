@@ -88,7 +88,7 @@ pub fn fill(state: &Path, runs: u64, commits: u64) {
         for revision in 0..commits {
             let mut commit = commit(&format!("run-{run}"), revision);
             let text = noise(run << 8 | revision, 20_000);
-            commit.changes = vec![Change::VariableSet("text".into(), Text::text(text))];
+            commit.changes = vec![Change::set("text".into(), Text::text(text))];
             commit.header.status = RunStatus::Succeeded;
             commit.header.placement = Placement::Resting;
             store.commit(&[commit]).unwrap()[0].as_ref().unwrap();

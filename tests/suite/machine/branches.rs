@@ -99,7 +99,7 @@ fn the_journal_has_no_copies_of_the_state() {
         let text = format!("{change:?}");
         match change {
             Change::CursorSpawned(..) => assert!(!text.contains("a long document"), "{text}"),
-            Change::OwnVariable(..) => {
+            Change::VariableChanged { owner: Some(_), .. } => {
                 assert!(!text.contains("a long document"), "{text}");
                 appended += usize::from(text.contains("ElementAppended"));
             }

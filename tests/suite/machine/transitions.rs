@@ -5,7 +5,7 @@ use super::play::{Case, START, Step, ok};
 use windlass::internals::expression::Value;
 use windlass::internals::hir::{Block, StepKind};
 use windlass::internals::machine::{
-    Change, Effect, Event, Frame, FrameKind, RunState, Transition, Wait, advance,
+    Change, Effect, Event, Frame, FrameKind, RunState, Transition, VariableChange, Wait, advance,
 };
 use windlass::internals::model::OnLimit;
 use windlass::internals::time::Timestamp;
@@ -26,7 +26,11 @@ fn event(event: &Event) -> String {
 fn change(change: &Change) -> String {
     match change {
         Change::Started { .. } => "the run began".into(),
-        Change::VariableSet(name, value) => format!("{name} = {}", value.to_json()),
+        Change::VariableChanged {
+            owner: None,
+            change: VariableChange::Set(name, value),
+        } => format!("{name} = {}", value.to_json()),
+        Change::ActionBegan { cursor, action } => format!("cursor {} begins {action}", cursor.0),
         Change::CursorSpawned(id, _) => format!("cursor {}", id.0),
         Change::Moved(id, to) => format!("cursor {} to {to}", id.0),
         Change::Waits(id, Wait::Timer(timer)) => {

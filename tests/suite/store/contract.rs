@@ -139,7 +139,7 @@ pub fn commit(run: &str, revision: u64) -> Commit {
 }
 
 fn set(name: &str, value: impl Into<Value>) -> Change {
-    Change::VariableSet(name.into(), value.into())
+    Change::set(name.into(), value.into())
 }
 
 fn at(run: &str, revision: u64, placement: Placement) -> Commit {
@@ -286,7 +286,7 @@ fn a_run_comes_back_as_it_was_committed(bench: &Bench) {
     let mut tail = 0;
     for revision in 0..30 {
         let mut commit = commit("a", revision);
-        commit.changes.push(Change::VariableSet(
+        commit.changes.push(Change::set(
             format!("v{revision}").into(),
             Value::array(vec![Value::Null, Value::from(1.5)]),
         ));

@@ -96,8 +96,8 @@ pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
                 };
                 let text = noise(revision, size);
                 commit.changes = vec![
-                    Change::VariableSet("text".into(), Value::from(text)),
-                    Change::VariableSet("n".into(), Value::from(revision as i64)),
+                    Change::set("text".into(), Value::from(text)),
+                    Change::set("n".into(), Value::from(revision as i64)),
                 ];
                 commit.iterations = vec![iteration("loop", revision, revision as i64)];
                 commit.loops = vec![loop_state("loop", revision, false)];
@@ -527,7 +527,7 @@ fn a_large_group_is_made_durable_in_several() {
         runs.map(|run| {
             let mut commit = commit(&run, revision);
             let text = Value::from(noise(revision, size));
-            commit.changes = vec![Change::VariableSet("text".into(), text)];
+            commit.changes = vec![Change::set("text".into(), text)];
             commit
         })
         .collect()
@@ -629,7 +629,7 @@ fn a_commit_that_repeats_itself_is_written_short_and_counted_long() {
     let store = MemoryStore::new(Retention::default());
     let mut next = commit("run", 0);
     let text = "the same again and ".repeat(5_000);
-    next.changes = vec![Change::VariableSet("text".into(), Value::from(text))];
+    next.changes = vec![Change::set("text".into(), Value::from(text))];
     let mut told = store.commit(&[next]).unwrap();
     let told = told.remove(0).unwrap();
     let mut written = 0;

@@ -64,7 +64,7 @@ impl Writer {
             let mut commit = commit(&id(run), *revision);
             *revision += 1;
             let long = Value::text(text(run, *revision));
-            commit.changes = vec![Change::VariableSet("text".into(), long)];
+            commit.changes = vec![Change::set("text".into(), long)];
             commit
                 .changes
                 .iter()

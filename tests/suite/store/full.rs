@@ -76,7 +76,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
             Err(error) => error,
             Ok(store) => loop {
                 let mut next = commit("run-1", acknowledged);
-                next.changes = vec![Change::VariableSet(
+                next.changes = vec![Change::set(
                     "text".into(),
                     Value::text(noise(acknowledged, 40_000)),
                 )];

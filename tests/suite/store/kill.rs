@@ -78,8 +78,8 @@ fn step(state: &mut RunState, revision: u64) -> windlass::internals::store::Comm
     let mut commit = commit(&state.id, revision);
     let size = [40, 300, 20_000][usize::try_from(revision % 3).unwrap()];
     commit.changes = vec![
-        Change::VariableSet("revision".into(), Value::from(next)),
-        Change::VariableSet("text".into(), Value::from(noise(revision, size))),
+        Change::set("revision".into(), Value::from(next)),
+        Change::set("text".into(), Value::from(noise(revision, size))),
     ];
     commit
         .changes

@@ -42,8 +42,8 @@ fn next(state: &mut RunState, run: u64, revision: u64) -> windlass::internals::s
     let number = i64::try_from(revision + 1).unwrap();
     let mut commit = commit(&id(run), revision);
     commit.changes = vec![
-        Change::VariableSet("revision".into(), Value::from(number)),
-        Change::VariableSet("text".into(), Value::text(text(run, revision + 1))),
+        Change::set("revision".into(), Value::from(number)),
+        Change::set("text".into(), Value::text(text(run, revision + 1))),
     ];
     commit
         .changes
@@ -122,7 +122,7 @@ fn crowd() {
                 for revision in 0..2 {
                     let mut commit = commit(&id(run), revision);
                     let text = Value::text(noise(run << 32 | revision, 120_000));
-                    commit.changes = vec![Change::VariableSet("text".into(), text)];
+                    commit.changes = vec![Change::set("text".into(), text)];
                     store.commit(&[commit]).unwrap()[0].as_ref().unwrap();
                 }
             });
