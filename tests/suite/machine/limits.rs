@@ -33,7 +33,7 @@ actions:
         assert!(
             played
                 .story()
-                .contains(&r#"ActionEnded node_name="hang" status="Cancelled" error=null"#.into()),
+                .contains(&r#"ActionEnded node_name="hang" status="Cancelled" error=null attempt=1 path="poll" iteration=0"#.into()),
             "{:#?}",
             played.story()
         );

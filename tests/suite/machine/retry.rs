@@ -196,10 +196,10 @@ fn what_a_retry_tells() {
         [
             "RunStarted ",
             "ActionStarted node_name=\"a\" attempt=1 key=\"run/a\"",
-            "ActionEnded node_name=\"a\" status=\"Failed\" error=\"it was shell\"",
+            "ActionEnded node_name=\"a\" status=\"Failed\" error=\"it was shell\" attempt=1",
             "RetryScheduled node_name=\"a\" attempt=1 next_at=\"2023-11-14T22:13:21.000Z\" error=\"it was shell\"",
             "ActionStarted node_name=\"a\" attempt=2 key=\"run/a\"",
-            "ActionEnded node_name=\"a\" status=\"Succeeded\" error=null",
+            "ActionEnded node_name=\"a\" status=\"Succeeded\" error=null attempt=2",
             "RunFinished status=\"Succeeded\"",
         ]
     );

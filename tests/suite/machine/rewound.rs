@@ -246,9 +246,9 @@ actions:
     assert_eq!(due, [3_600 + 600 - 7]);
 }
 
-/// Branches of one fork begin together, and no branch of a parallel is an iteration.
+/// The branches of one fork are there together, and no branch of a parallel is an iteration.
 #[test]
-fn an_iteration_begins_before_the_branches_in_it_and_those_begin_together() {
+fn an_iteration_begins_before_the_branches_in_it_and_those_are_there_together() {
     let case = Case::yaml(
         "
 actions:
@@ -271,5 +271,7 @@ actions:
     assert_eq!((cursors.len(), iteration.effects.len()), (1, 0));
     assert_eq!(cursors[0].wait, Wait::Ready);
     let branch = rewound(&case, &all, "b");
-    assert_eq!((branch.cursors.len(), branch.effects.len()), (4, 0));
+    let asked = branch.effects.values().map(|one| &*one.request.key);
+    assert_eq!(asked.collect::<Vec<_>>(), ["new/poll#1/a"]);
+    assert_eq!(branch.cursors.len(), 4);
 }

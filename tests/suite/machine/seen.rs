@@ -453,3 +453,29 @@ fn what_follows_a_scope_asks_how_the_scope_ended() {
     assert_eq!(ran("Failed").output(), r#"{"all":"Succeeded"}"#);
     assert!(ran("TimedOut").error().contains("timeout"));
 }
+
+/// Which item an event of a foreach is of: its key need not be read for that.
+#[test]
+fn the_ends_of_a_concurrent_foreach_say_which_item_they_are_of() {
+    let played = Case::yaml(
+        "
+actions:
+  each:
+    type: foreach
+    foreach: [1, 2, 3]
+    concurrency: 3
+    actions: { a: { type: shell, run: x } }
+",
+    )
+    .world(|call| ok("1").after(3 - call.n as u64))
+    .play();
+    let story = played.story();
+    let ends: Vec<&str> = story
+        .iter()
+        .filter_map(|line| line.strip_prefix("ActionEnded node_name=\"a\" "))
+        .collect();
+    let end = |item: u32| {
+        format!("status=\"Succeeded\" error=null attempt=1 path=\"each\" iteration={item}")
+    };
+    assert_eq!(ends, [end(2), end(1), end(0)]);
+}

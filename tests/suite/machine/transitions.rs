@@ -117,11 +117,13 @@ actions:
   the run began
   cursor 1
   done = false
+  cursor 1 begins a0
   timer 2 for Deadline(ScopeId(1)) at 60s
   cursor 1 enters c1: loop poll
   the condition is false
   an iteration begins
   cursor 1 to s1
+  cursor 1 begins a1
   effect 3: run/poll#0/check
   cursor 1 waits for effect 3
 → arm timer 2 for 60s
@@ -141,6 +143,7 @@ actions:
   timer 4 is over
   an iteration begins
   cursor 1 to s1
+  cursor 1 begins a1
   effect 5: run/poll#1/check
   cursor 1 waits for effect 5
 → start effect 5: check
