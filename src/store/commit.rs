@@ -4,7 +4,6 @@
 
 use super::Receipt;
 use super::codec;
-use super::deflate::Deflater;
 use super::header::{KnownHeader, Root, StoredHeader};
 use super::journal;
 use super::keys::{self, Family};
@@ -37,7 +36,6 @@ pub struct Writer {
     marked: u64,
     /// Programs that are stored.
     pub programs: HashSet<ProgramHash>,
-    deflater: Deflater,
 }
 
 impl Writer {
@@ -51,6 +49,12 @@ impl Writer {
 
     /// The first records of a store.
     pub fn put_meta(&mut self, meta: &impl Encode) -> Result<(), StoreError> {
+        self.put_layout(meta)?;
+        self.put_root()
+    }
+
+    /// The row that names the format, and those that keep others on pages of their own.
+    pub fn put_layout(&mut self, meta: &impl Encode) -> Result<(), StoreError> {
         let key = |key: &mut Vec<u8>| keys::single(key, Family::Meta);
         self.batch
             .put(key, |out| codec::encode(out, meta))
@@ -64,7 +68,7 @@ impl Writer {
                 self.batch.put_key(|key| keys::padding(key, family, number));
             }
         }
-        self.put_root()
+        Ok(())
     }
 
     /// Numbers the group that is staged; the mark that was synced last is `marked`.
@@ -193,7 +197,7 @@ impl<K: Kv> Rows<K> {
             head,
             root: writer.root,
         };
-        let staged = self.put_rows(&mut entry, commit, known, &mut writer.deflater);
+        let staged = self.put_rows(&mut entry, commit, known);
         let (mut head, root) = (entry.head, entry.root);
         head.group = group;
         let committed = staged.inspect_err(|_| writer.batch.rollback(mark))?;
@@ -210,12 +214,11 @@ impl<K: Kv> Rows<K> {
         entry: &mut Entry<'_>,
         commit: &Commit,
         program_is_known: bool,
-        deflater: &mut Deflater,
     ) -> Result<Committed, StoreError> {
         if !program_is_known {
             self.put_program(entry, commit)?;
         }
-        let committed = self.put_journal(entry, commit, deflater)?;
+        let committed = self.put_journal(entry, commit)?;
         entry.place(Some(commit.header.placement));
         // Spread over the runs, so that a group of runs in step does not tidy all at once.
         let turn = u64::from(crc32fast::hash(entry.run.as_bytes()));
@@ -243,12 +246,7 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The commit's record, and with a snapshot the whole state instead of the last one.
-    fn put_journal(
-        &self,
-        entry: &mut Entry<'_>,
-        commit: &Commit,
-        deflater: &mut Deflater,
-    ) -> Result<Committed, StoreError> {
+    fn put_journal(&self, entry: &mut Entry<'_>, commit: &Commit) -> Result<Committed, StoreError> {
         let (run, revision) = (entry.run, commit.header.revision);
         let mut committed = Committed {
             receipt: Receipt { revision },
@@ -262,7 +260,7 @@ impl<K: Kv> Rows<K> {
         entry.put(
             |key| keys::numbered(key, Family::Changes, run, revision),
             |out| {
-                committed.change_bytes = journal::encode(out, commit, events, deflater)?;
+                committed.change_bytes = journal::encode(out, commit, events)?;
                 Ok(())
             },
         )?;

@@ -4,7 +4,7 @@
 //! that was at one moment, at the end.
 
 use super::codec;
-use super::directory::{DIRECTORY, create_directories, exchange, fresh_store, swap};
+use super::directory::{DIRECTORY, create_directories, exchange, fresh_store, numbered, swap};
 use super::integrity::IntegrityReport;
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
@@ -15,6 +15,7 @@ use super::{SledStore, Store, StoreError};
 use nix::fcntl::FlockArg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A stage with more than this is applied.
@@ -74,7 +75,7 @@ fn run_of(key: &[u8]) -> Result<String, StoreError> {
 impl<K: Kv> Rows<K> {
     /// Copies all rows as they are at one moment. Runs are copied one by one while others are written
     /// to; at the end, while nothing is written, those that moved meanwhile once more.
-    fn copy_into(&self, into: &impl Kv) -> Result<(), StoreError> {
+    pub(super) fn copy_into(&self, into: &impl Kv) -> Result<(), StoreError> {
         let mut copy = Copy {
             into,
             batch: WriteBatch::default(),
@@ -153,10 +154,14 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
-    /// As [`Store::backup`].
-    pub(super) fn copy_to(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {
+    /// As [`Store::backup`], with what `copy` puts into the new database.
+    pub(super) fn copy_to(
+        &self,
+        dir: &Path,
+        copy: impl FnOnce(&Self, &Sled) -> Result<(), StoreError>,
+    ) -> Result<IntegrityReport, StoreError> {
         let created = create_directories(dir).map_err(StoreError::Io)?;
-        let fresh = self.copy_beside(dir)?;
+        let fresh = self.copy_beside(dir, copy)?;
         let path = dir.join(DIRECTORY);
         let put = || {
             fs::rename(&fresh, &path)?;
@@ -183,10 +188,17 @@ impl<K: Kv> Rows<K> {
     }
 
     /// Makes a copy in a state directory, not in its place yet. Nothing of it can be taken back.
-    fn copy_beside(&self, dir: &Path) -> Result<PathBuf, StoreError> {
+    fn copy_beside(
+        &self,
+        dir: &Path,
+        copy: impl FnOnce(&Self, &Sled) -> Result<(), StoreError>,
+    ) -> Result<PathBuf, StoreError> {
         let epoch = self.epoch();
         let fresh = fresh_store(dir);
-        let copied = self.copy_fresh(&fresh).and_then(|()| {
+        let _ = fs::remove_dir_all(&fresh);
+        let copied = Sled::raw(&fresh).and_then(|db| {
+            copy(self, &db)?;
+            db.finish(&fresh).map_err(StoreError::Io)?;
             // What can be read may still be on its way to the disk.
             self.wait_durable(epoch)
         });
@@ -194,13 +206,6 @@ impl<K: Kv> Rows<K> {
             let _ = fs::remove_dir_all(&fresh);
         }
         copied.map(|()| fresh)
-    }
-
-    fn copy_fresh(&self, fresh: &Path) -> Result<(), StoreError> {
-        let _ = fs::remove_dir_all(fresh);
-        let db = Sled::raw(fresh)?;
-        self.copy_into(&db)?;
-        db.finish(fresh).map_err(StoreError::Io)
     }
 }
 
@@ -212,31 +217,40 @@ impl<K: Kv> Rows<K> {
 pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
     let path = dir.join(DIRECTORY);
     let before = size(&path)?;
-    let beside = fresh_store(dir);
-    let compacted = compacted(dir, &path, &beside);
-    // By now that is the old one. What cannot be removed is removed by the next process.
-    let _ = fs::remove_dir_all(&beside);
-    compacted?;
+    let store = SledStore::open(dir)?;
+    replace(dir, store, SledStore::backup, |path, fresh| {
+        swap(path, fresh)?;
+        File::open(dir)?.sync_all()
+    })?;
     Ok((before, size(&path)?))
 }
 
-fn compacted(dir: &Path, path: &Path, beside: &Path) -> Result<(), StoreError> {
-    let store = SledStore::open(dir)?;
-    let found = store.backup(beside)?;
-    if let Some(wrong) = found.issues.first() {
-        return Err(corrupt(&format!("{}: {}", wrong.what, wrong.error)));
-    }
-    let copied = acknowledged(&beside.join(DIRECTORY))?;
-    drop(store);
-    // Whoever was faster may have written to it.
-    let _alone = lock(dir, path, FlockArg::LockExclusiveNonblock)?;
-    if acknowledged(path)? != copied {
-        let path = dir.display().to_string();
-        return Err(StoreError::Locked { path });
-    }
-    swap(path, &beside.join(DIRECTORY))
-        .and_then(|()| File::open(dir)?.sync_all())
-        .map_err(StoreError::Io)
+/// Puts a copy of a store, which is made beside it and read in full, in its place: `put` gets both.
+pub(super) fn replace(
+    dir: &Path,
+    store: SledStore,
+    copy: impl FnOnce(&SledStore, &Path) -> Result<IntegrityReport, StoreError>,
+    put: impl FnOnce(&Path, &Path) -> io::Result<()>,
+) -> Result<(), StoreError> {
+    let (path, beside) = (dir.join(DIRECTORY), fresh_store(dir));
+    let fresh = beside.join(DIRECTORY);
+    let replaced = copy(&store, &beside).and_then(|found| {
+        if let Some(issue) = found.issues.first() {
+            return Err(corrupt(&format!("{}: {}", issue.what, issue.error)));
+        }
+        let copied = acknowledged(&fresh)?;
+        drop(store);
+        // Whoever was faster may have written to it.
+        let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)?;
+        if acknowledged(&path)? != copied {
+            let path = dir.display().to_string();
+            return Err(StoreError::Locked { path });
+        }
+        put(&path, &fresh).map_err(StoreError::Io)
+    });
+    // What cannot be removed is removed by the next process.
+    let _ = fs::remove_dir_all(&beside);
+    replaced
 }
 
 /// Puts the store of one state directory, copied, into another one. One that is there already stays
@@ -264,8 +278,9 @@ pub fn restore(
         if !found.issues.is_empty() {
             return Ok((found, None));
         }
-        let old = exchange(dir, &path, &beside.join(DIRECTORY), "store.replaced");
-        Ok((found, Some(old.map_err(StoreError::Io)?)))
+        let old = numbered(dir, "store.replaced");
+        exchange(dir, &path, &beside.join(DIRECTORY), &old).map_err(StoreError::Io)?;
+        Ok((found, Some(old)))
     });
     let _ = fs::remove_dir_all(&beside);
     restored
@@ -276,5 +291,5 @@ fn size(path: &Path) -> Result<u64, StoreError> {
     use std::os::unix::fs::MetadataExt;
     let sizes = fs::read_dir(path).map_err(StoreError::Io)?;
     let sizes = sizes.map(|entry| Ok(entry?.metadata()?.blocks() * 512));
-    sizes.sum::<std::io::Result<u64>>().map_err(StoreError::Io)
+    sizes.sum::<io::Result<u64>>().map_err(StoreError::Io)
 }

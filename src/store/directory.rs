@@ -71,19 +71,16 @@ pub(super) fn swap(one: &Path, other: &Path) -> io::Result<()> {
     Ok(renameat2(AT_FDCWD, one, AT_FDCWD, other, how)?)
 }
 
-/// Puts the new store in its place, in one step; gives where the old one is, under this name and a
-/// number.
-pub(super) fn exchange(dir: &Path, path: &Path, fresh: &Path, name: &str) -> io::Result<PathBuf> {
-    let mut number = 1_u32;
-    let old = loop {
-        let old = dir.join(format!("{name}-{number}"));
-        if !old.exists() {
-            break old;
-        }
-        number += 1;
-    };
+/// The first path in a directory with this name and a number where nothing is.
+pub(super) fn numbered(dir: &Path, name: &str) -> PathBuf {
+    let mut paths = (1_u32..).map(|number| dir.join(format!("{name}-{number}")));
+    let free = paths.find(|path| !path.exists());
+    free.unwrap_or_else(|| dir.join(name))
+}
+
+/// Puts a new store in the place of another, in one step, and that one to `old`.
+pub(super) fn exchange(dir: &Path, path: &Path, fresh: &Path, old: &Path) -> io::Result<()> {
     swap(path, fresh)?;
-    fs::rename(fresh, &old)?;
-    File::open(dir)?.sync_all()?;
-    Ok(old)
+    fs::rename(fresh, old)?;
+    File::open(dir)?.sync_all()
 }

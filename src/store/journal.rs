@@ -4,12 +4,11 @@
 //! lets the oldest go.
 
 use super::codec::{self, BadRecord};
-use super::deflate::{self, Deflater};
+use super::compress;
 use super::header::Bounds;
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
 use super::rows::{Rows, corrupt};
-use super::squeeze;
 use super::{Commit, RunHeader, StoreError};
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
 use bincode::error::EncodeError;
@@ -47,84 +46,50 @@ struct Parts {
     changes: usize,
 }
 
-/// How the parts are written.
-const PLAIN: u8 = 0;
-/// What repeats is written once: see `squeeze`.
-const SQUEEZED: u8 = 1;
-/// Squeezed, and then deflated: see `deflate`.
-const DEFLATED: u8 = 2;
-/// Shorter records are left as they are.
-const WORTH_SQUEEZING: usize = 512;
 /// How many bytes say how long the part before the changes is.
 const LENGTH: usize = 4;
 
-/// Appends a commit's record; gives how many bytes it has before they are made fewer.
-pub fn encode(
-    out: &mut Vec<u8>,
-    commit: &Commit,
-    events: u64,
-    deflater: &mut Deflater,
-) -> Result<u64, EncodeError> {
-    codec::encode(out, &events)?;
-    out.push(PLAIN);
-    let start = out.len();
-    out.extend_from_slice(&[0; LENGTH]);
-    let told = out.len();
-    codec::encode(out, &(commit.loops.len() as u64))?;
+/// Appends a commit's record; gives how many bytes its body has before it is compressed.
+pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, EncodeError> {
+    let mut told = Vec::new();
+    codec::encode(&mut told, &(commit.loops.len() as u64))?;
     for row in &commit.loops {
         if row.last.is_empty() && row.kept.is_null() && row.pages.is_empty() {
-            codec::encode(out, row)?;
+            codec::encode(&mut told, row)?;
         } else {
-            codec::encode(out, &row.row())?;
+            codec::encode(&mut told, &row.row())?;
         }
     }
-    codec::encode_all(out, &commit.iterations)?;
-    codec::encode_all(out, &commit.history)?;
-    let changes = out.len();
-    let size = u32::try_from(changes - told)
-        .map_err(|_| EncodeError::Other("a commit has more to tell than a record holds"))?;
-    for (to, from) in out.iter_mut().skip(start).zip(size.to_le_bytes()) {
-        *to = from;
-    }
+    codec::encode_all(&mut told, &commit.iterations)?;
+    codec::encode_all(&mut told, &commit.history)?;
     // A snapshot has what was changed.
     let none = commit.snapshot.is_some();
     let all = if none { &[] } else { commit.changes.as_slice() };
-    codec::encode_all(out, all)?;
-    let bytes = (out.len() - start) as u64;
-    if out.len() - start >= WORTH_SQUEEZING {
-        let whole = out.split_off(start);
-        squeeze::squeeze(out, &whole)?;
-        let written = if deflater.deflate(out, start)? {
-            DEFLATED
-        } else if out.len() - start < whole.len() {
-            SQUEEZED
-        } else {
-            out.truncate(start);
-            out.extend_from_slice(&whole);
-            PLAIN
-        };
-        if let Some(how) = out.get_mut(start - 1) {
-            *how = written;
-        }
-    }
-    Ok(bytes)
+    let mut changes = Vec::new();
+    codec::encode_all(&mut changes, all)?;
+    write(out, events, &told, &changes)
+}
+
+/// Appends the record of a commit with these parts; gives how many bytes its body has.
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    events: u64,
+    told: &[u8],
+    changes: &[u8],
+) -> Result<u64, EncodeError> {
+    let length = u32::try_from(told.len())
+        .map_err(|_| EncodeError::Other("a commit has more to tell than a record holds"))?;
+    let body = [&length.to_le_bytes(), told, changes].concat();
+    codec::encode(out, &events)?;
+    compress::write(out, &body)?;
+    Ok(body.len() as u64)
 }
 
 impl Parts {
     fn read(bytes: &[u8]) -> Result<Self, BadRecord> {
         let (_, used) = codec::decode_first::<u64>(bytes)?;
         let rest = bytes.get(used..).unwrap_or_default();
-        let whole = match rest.split_first() {
-            Some((&PLAIN, rest)) => rest.to_vec(),
-            Some((&SQUEEZED, rest)) => squeeze::unsqueeze(rest)?,
-            Some((&DEFLATED, rest)) => squeeze::unsqueeze(&deflate::inflate(rest)?)?,
-            Some((way, _)) => {
-                let what =
-                    format!("its body is written in way {way}, which this engine does not know");
-                return Err(BadRecord::Value(what));
-            }
-            None => return Err(BadRecord::Short),
-        };
+        let whole = compress::read(rest)?;
         let length = whole.first_chunk().ok_or(BadRecord::Short)?;
         // Where there is less than it says, nothing is read.
         let changes = LENGTH + u32::from_le_bytes(*length) as usize;
@@ -140,7 +105,7 @@ impl Parts {
     }
 }
 
-/// How many bytes a record has when it is not squeezed, and its changes.
+/// How many bytes a body has when it is not compressed, and its changes.
 pub(super) fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
     let parts = Parts::read(bytes)?;
     let changes = codec::decode_all(parts.changes())?;

@@ -5,8 +5,8 @@
 mod codec;
 mod commit;
 mod compaction;
+mod compress;
 mod copy;
-mod deflate;
 mod directory;
 mod header;
 mod integrity;
@@ -14,6 +14,7 @@ mod journal;
 mod keys;
 mod kv;
 mod memory;
+mod migrate;
 mod named;
 mod presence;
 mod quarantine;
@@ -21,7 +22,6 @@ mod raw;
 mod recover;
 mod rows;
 mod sled;
-mod squeeze;
 mod state_key;
 mod write_batch;
 

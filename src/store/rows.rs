@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 /// The version of the format: which families there are and how their keys look.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 const MAGIC: &str = "windlass store";
 
 /// How much of what is only for looking at is kept; a run never needs it to go on.
@@ -120,7 +120,7 @@ impl<K: Kv> Rows<K> {
     /// Goes on with what the map holds, after checking it; makes it a store when it is empty.
     pub(super) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
         let rows = Self::fresh(kv, retention, path);
-        let root = match rows.checked_root()? {
+        let root = match rows.checked_root(FORMAT)? {
             Some(root) => {
                 // What a process that was killed had written is durable by now.
                 if rows.kv.synced() < root.group {
@@ -148,7 +148,7 @@ impl<K: Kv> Rows<K> {
         path: &str,
     ) -> Result<Option<Self>, StoreError> {
         let rows = Self::fresh(kv, retention, path);
-        let root = rows.checked_root()?;
+        let root = rows.checked_root(FORMAT)?;
         Ok(root.map(|root| rows.after(root)))
     }
 
@@ -160,8 +160,8 @@ impl<K: Kv> Rows<K> {
     }
 
     /// The root, if it vouches for what is there; none in an empty map.
-    fn checked_root(&self) -> Result<Option<Root>, StoreError> {
-        let Some(root) = self.root()? else {
+    pub(super) fn checked_root(&self, format: u32) -> Result<Option<Root>, StoreError> {
+        let Some(root) = self.root_of(format)? else {
             return Ok(None);
         };
         let acknowledged = self.kv.synced();
@@ -181,16 +181,29 @@ impl<K: Kv> Rows<K> {
 
     /// The root of a store of this format; none in an empty map.
     pub(super) fn root(&self) -> Result<Option<Root>, StoreError> {
+        self.root_of(FORMAT)
+    }
+
+    /// The format that the store has; none in an empty map.
+    pub(super) fn format(&self) -> Result<Option<u32>, StoreError> {
+        Ok(self.meta()?.map(|meta| meta.format))
+    }
+
+    fn meta(&self) -> Result<Option<Meta>, StoreError> {
+        self.read(|key| keys::single(key, Family::Meta), codec::decode)
+    }
+
+    /// The root of a store of a format.
+    pub(super) fn root_of(&self, format: u32) -> Result<Option<Root>, StoreError> {
         let foreign = |reason: String| StoreError::Foreign {
             path: self.name.clone(),
             reason,
         };
-        let meta = self.read(|key| keys::single(key, Family::Meta), codec::decode::<Meta>)?;
-        match meta {
+        match self.meta()? {
             Some(meta) if meta.magic != MAGIC => Err(foreign(String::from("other magic"))),
-            Some(meta) if meta.format != FORMAT => {
-                let format = meta.format;
-                let what = format!("its format is {format}, and this version knows {FORMAT}");
+            Some(meta) if meta.format != format => {
+                let found = meta.format;
+                let what = format!("its format is {found}, and this version knows 1 to {FORMAT}");
                 Err(foreign(what))
             }
             Some(_) => self
@@ -603,7 +616,7 @@ impl<K: Kv> Store for Rows<K> {
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {
         self.check_place()?;
         self.usable()?;
-        self.copy_to(dir)
+        self.copy_to(dir, |store, into| store.copy_into(into))
     }
 
     fn sweep(&self) -> Result<u64, StoreError> {

@@ -30,6 +30,7 @@ use self::mark::{MARK, Mark, check_end};
 use self::read_only::durable_snapshot;
 use crate::store::directory::{DIRECTORY, create_directories, keep_private};
 use crate::store::kv::{Kv, KvError, KvRow, Range};
+use crate::store::migrate;
 use crate::store::presence::Presence;
 use crate::store::rows::{Retention, Rows};
 use crate::store::write_batch::WriteBatch;
@@ -99,7 +100,14 @@ impl SledStore {
                 Ok(_alone) => check_end(&path)?,
             }
         }
-        let db = Sled::open(dir, options, &name).map_err(|error| unopened(error, &name))?;
+        let open = || Sled::open(dir, options, &name).map_err(|error| unopened(error, &name));
+        let found = Self::fresh(open()?, options.retention, &name);
+        let db = if migrate::is_due(&found)? {
+            migrate::migrate(dir, found)?;
+            open()?
+        } else {
+            found.kv
+        };
         Self::recover(db, options.retention, &name)
     }
 

@@ -9,6 +9,7 @@ use super::mark;
 use super::repair::lock;
 use crate::store::directory::DIRECTORY;
 use crate::store::memory::Memory;
+use crate::store::migrate;
 use crate::store::rows::{Retention, Rows, corrupt};
 use crate::store::{MemoryStore, SledStore, Store, StoreError};
 use nix::fcntl::FlockArg;
@@ -94,7 +95,7 @@ fn read(path: &Path, most: u64) -> Result<Option<MemoryStore>, StoreError> {
     }
     match pages.whole() {
         Some(rows) => {
-            let rows = Memory::of(rows, acknowledged);
+            let rows = migrate::in_memory(Memory::of(rows, acknowledged))?;
             Rows::found(rows, Retention::default(), "the store")
         }
         None => Ok(None),

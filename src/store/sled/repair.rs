@@ -8,9 +8,10 @@ use super::log_reader::Log;
 use super::mark;
 use crate::model::Name;
 use crate::store::codec;
-use crate::store::directory::{DIRECTORY, exchange};
+use crate::store::directory::{DIRECTORY, exchange, numbered};
 use crate::store::keys;
 use crate::store::memory::{Memory, MemoryStore};
+use crate::store::migrate;
 use crate::store::recover::{Recovered, rebuild};
 use crate::store::rows::{Retention, Rows, corrupt};
 use crate::store::{IntegrityReport, StoreError};
@@ -43,7 +44,8 @@ pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
     let _alone = lock(dir, &path, ALONE)?;
     let fresh = dir.join(format!("store.repaired-{}", Pid::this()));
     let repaired = renew(&path, &fresh).and_then(|recovered| {
-        let old = exchange(dir, &path, &fresh, "store.damaged").map_err(StoreError::Io)?;
+        let old = numbered(dir, "store.damaged");
+        exchange(dir, &path, &fresh, &old).map_err(StoreError::Io)?;
         Ok(Repaired { recovered, old })
     });
     // What cannot be removed is in nobody's way.
@@ -117,7 +119,8 @@ fn read(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
     if rows.is_empty() {
         return Err(corrupt("nothing of it can be read"));
     }
-    Ok((Memory::of(rows, 0), report))
+    let rows = migrate::damaged(Memory::of(rows, 0), &mut report)?;
+    Ok((rows, report))
 }
 
 /// Writes what the log comes to into a new database.

@@ -10,5 +10,6 @@ mod full;
 mod golden;
 mod kill;
 mod mark;
+mod migrate;
 pub mod power;
 mod repair;

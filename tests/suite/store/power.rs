@@ -733,7 +733,7 @@ fn a_backup_is_durable_before_it_is_in_its_place() {
 }
 
 /// Of what was written below a directory whose path has this in it everything was synced later, or is gone.
-fn all_is_durable(before: &[Done], part: &str) {
+pub fn all_is_durable(before: &[Done], part: &str) {
     let is_new = |path: &Path| path.to_string_lossy().contains(part);
     let mut files = 0;
     for (at, one) in before.iter().enumerate() {
