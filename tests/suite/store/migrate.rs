@@ -43,8 +43,8 @@ fn format_of(store: &Path) -> u8 {
     row[row.len() - 5]
 }
 
-/// Not a test by itself: the process that is killed.
 #[test]
+#[ignore = "it is the process that is killed"]
 fn migrator() {
     if let Some(dir) = std::env::var_os(DIR) {
         SledStore::open(Path::new(&dir)).unwrap();
@@ -85,11 +85,12 @@ fn a_migration_that_is_killed_leaves_one_of_the_two() {
         let mut when = 1;
         loop {
             let place = old("store-1");
+            let command = this_test_binary("store::migrate::migrator");
             let inject = format!("inject={call}:signal=SIGKILL:when={when}");
             let ended = Command::new("strace")
                 .args(["-f", "-qq", "-o", "/dev/null", "-e", &inject])
-                .arg(std::env::current_exe().unwrap())
-                .args(["--exact", "store::migrate::migrator", "-q"])
+                .arg(command.get_program())
+                .args(command.get_args())
                 .env(DIR, place.path())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
