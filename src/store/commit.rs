@@ -30,7 +30,7 @@ pub struct Writer {
     /// Where the journals of runs stand: of those that are under way. One that sleeps, rests or has
     /// ended costs nothing here from the next group on.
     pub heads: HashMap<Name, KnownHeader>,
-    /// Those of the group that is staged that are not under way any more.
+    /// Those in the batch that are not under way any more.
     leaving: Vec<Name>,
     /// The last mark that was synced, as far as it is stored.
     marked: u64,
@@ -71,7 +71,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Numbers the group that is staged; the mark that was synced last is `marked`.
+    /// Numbers the group in the batch; the mark that was synced last is `marked`.
     pub fn next_group(&mut self, marked: u64) -> Result<u64, StoreError> {
         self.root.group = self.root.group.saturating_add(1);
         self.put_root()?;
@@ -113,7 +113,7 @@ impl Writer {
     }
 }
 
-/// One commit on its way into a stage.
+/// One commit on its way into a batch.
 pub(super) struct Entry<'a> {
     pub run: &'a Name,
     pub batch: &'a mut WriteBatch,
@@ -197,10 +197,10 @@ impl<K: Kv> Rows<K> {
             head,
             root: writer.root,
         };
-        let staged = self.put_rows(&mut entry, commit, known);
+        let put = self.put_rows(&mut entry, commit, known);
         let (mut head, root) = (entry.head, entry.root);
         head.group = group;
-        let committed = staged.inspect_err(|_| writer.batch.rollback(mark))?;
+        let committed = put.inspect_err(|_| writer.batch.rollback(mark))?;
         if commit.program.is_some() {
             writer.programs.insert(commit.header.program);
         }
@@ -220,7 +220,7 @@ impl<K: Kv> Rows<K> {
         }
         let committed = self.put_journal(entry, commit)?;
         entry.place(Some(commit.header.placement));
-        // Spread over the runs, so that a group of runs in step does not tidy all at once.
+        // Spread over the runs, so that a group of runs in step is not compacted all at once.
         let turn = u64::from(crc32fast::hash(entry.run.as_bytes()));
         let turn = commit.header.revision.wrapping_add(turn);
         if turn.is_multiple_of(self.retention.compact_every.max(1)) {

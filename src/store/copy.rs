@@ -18,7 +18,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A stage with more than this is applied.
+/// A batch with more than this is applied.
 const FULL: usize = 1 << 20;
 
 /// What is under way to a copy.

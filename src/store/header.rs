@@ -1,15 +1,15 @@
-//! A run's head as it is stored, and as the writer remembers it: where the journal stands, and
-//! the bounds by which a reader knows that the run's other rows are those that were written.
+//! A run's header as it is stored, and as the writer remembers it: where the journal stands, and the
+//! bounds by which a reader knows that the run's other rows are those that were written.
 //!
-//! A database that loses a piece of its log shows older rows, each whole in itself. So every row
-//! is vouched for: the records of commits by their numbers, kept rows by a checksum in the head,
-//! heads and indexes by a sum in the store's root, and the root by the number of the last
-//! acknowledged group beside the database (docs/store-format.md).
+//! A database that loses a piece of its log shows older rows, each whole in itself. So every row is
+//! checked by another (docs/store-format.md): records of commits by their numbers, retained rows by a
+//! checksum in the header, headers and indexes by a checksum in the store's root, and the root by the
+//! number of the last acknowledged group, which lies beside the database.
 
 use super::{Placement, RunHeader};
 use bincode::{Decode, Encode};
 
-/// What the head of a run vouches for.
+/// By what the other rows of a run are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Bounds {
     /// The sequence number of its last event.
@@ -18,13 +18,13 @@ pub struct Bounds {
     pub trimmed: u64,
     /// The revision of the first commit whose record is there.
     pub first: u64,
-    /// The checksum of what is kept of those before it.
+    /// The checksum of the rows retained of those before it.
     pub retained: u32,
-    /// How many bytes that has; 0: nothing is kept.
+    /// How many bytes those have; 0: there are none.
     pub retained_bytes: u64,
 }
 
-/// A head as it is stored.
+/// A header as it is stored.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct StoredHeader {
     /// What the caller gave.
@@ -33,7 +33,7 @@ pub struct StoredHeader {
     pub bounds: Bounds,
 }
 
-/// What lies under the key `g`: the root of what vouches for what.
+/// What lies under the key `g`: by what headers and indexes are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Root {
     /// The number of the last group.
@@ -54,7 +54,7 @@ impl Root {
     }
 }
 
-/// A head as the writer remembers it.
+/// A header as the writer remembers it.
 #[derive(Clone, Debug, Default)]
 pub struct KnownHeader {
     /// The last revision; 0 when the run is not stored.
@@ -65,7 +65,7 @@ pub struct KnownHeader {
     pub placement: Option<Placement>,
     /// The checksum of its row; none when the run is not stored.
     pub crc: Option<u32>,
-    /// What it vouches for.
+    /// By what its other rows are checked.
     pub bounds: Bounds,
     /// The group that moved it last, as far as it is remembered.
     pub group: u64,
@@ -76,7 +76,7 @@ impl KnownHeader {
     /// So many loops are remembered.
     const MAX_NEWEST: usize = 16;
 
-    /// What is remembered of a stored head whose row has this checksum.
+    /// What is remembered of a stored header whose row has this checksum.
     pub fn of(stored: &StoredHeader, crc: u32) -> Self {
         Self {
             revision: stored.header.revision,

@@ -1,7 +1,7 @@
 //! A run's journal: one record a commit, with what the commit changed and what it has to tell.
 //! The same records are what a run is loaded from, what its history is read from, and where the
-//! rows of its loops and iterations lie. This file reads them; `commit` writes them, and `tidy`
-//! lets the oldest go.
+//! rows of its loops and iterations lie. This file reads them; `commit` writes them, and
+//! `compaction` lets the oldest go.
 
 use super::codec::{self, BadRecord};
 use super::compress;

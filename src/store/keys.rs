@@ -18,7 +18,7 @@ pub const MAX_RUN_ID: usize = 128;
 pub enum Family {
     /// Magic and format version.
     Meta,
-    /// The number of the last group that was committed, and what vouches for heads and indexes.
+    /// The number of the last group that was committed, and the checksum of headers and indexes.
     Root,
     /// The last mark that was synced: the mark beside the database is not older.
     Marked,
@@ -158,7 +158,7 @@ pub fn numbered(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
     out.extend_from_slice(&number.to_be_bytes());
 }
 
-/// So many fences are enough that no page of the database reaches over them.
+/// So many rows of padding are enough that no page of the database reaches over them.
 pub const PADDING: u8 = 16;
 
 /// A page of 17 rows is split into nine and eight. With these, the eight are one row of the journal and

@@ -51,7 +51,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The label of a run that was parked: why.
+/// The label of a run in quarantine: why.
 pub const QUARANTINE_LABEL: &str = "windlass.parked";
 
 /// What a run was compiled from; stored once per hash, so that a run is pinned to it even when

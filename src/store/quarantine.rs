@@ -11,7 +11,7 @@ use super::{Placement, QUARANTINE_LABEL, Store, StoreError};
 use crate::model::Name;
 
 impl<K: Kv> Rows<K> {
-    /// Moves a run to another index without a step of its own; see [`super::Store::park`].
+    /// Moves a run to another index without a step of its own; see [`super::Store::set_quarantine`].
     pub(super) fn set_quarantine_of(
         &self,
         run: &str,

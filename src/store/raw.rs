@@ -1,5 +1,5 @@
 //! The rows of a store as they lie there, decoded one by one: for whoever wants to know what is
-//! really written (spec: cli.md, "dump"). It takes nothing from one row to understand another, and
+//! really written. It takes nothing from one row to understand another, and
 //! never changes a store.
 
 use super::codec::{self, BadRecord};

@@ -51,7 +51,7 @@ pub(super) fn rebuild(
     let found = view.read(|key| keys::single(key, Family::Root), codec::decode::<Root>);
     let found = found.ok().flatten();
     let last = found.map_or(0, |root| root.group);
-    // The root vouches for every head, and the mark for the root; without a mark nobody knows whether
+    // The root checks every header, and the mark the root; without a mark nobody knows whether
     // the log has its end.
     let is_whole = found.is_some_and(|root| view.headers_checksum() == root.checksum);
     let (mut ended, mut acknowledged) = (true, acknowledged);

@@ -159,7 +159,7 @@ impl<K: Kv> Rows<K> {
         self
     }
 
-    /// The root, if it vouches for what is there; none in an empty map.
+    /// The root, if its checksum is that of what is there; none in an empty map.
     pub(super) fn checked_root(&self, format: u32) -> Result<Option<Root>, StoreError> {
         let Some(root) = self.root_of(format)? else {
             return Ok(None);
@@ -227,7 +227,7 @@ impl<K: Kv> Rows<K> {
         Ok(marked.unwrap_or(0))
     }
 
-    /// The sum of what vouches for workflows, heads and indexes, counted, without those of one run.
+    /// The checksum of workflows, headers and indexes, counted, without those of one run.
     pub(super) fn checksum(&self, without: Option<&str>) -> Result<u64, StoreError> {
         let mut root = Root::default();
         for family in [

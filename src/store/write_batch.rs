@@ -38,7 +38,7 @@ pub struct Put {
     pub crc: u32,
 }
 
-/// Where a stage stood.
+/// Where a batch stood.
 #[derive(Clone, Copy)]
 pub struct Mark {
     bytes: usize,

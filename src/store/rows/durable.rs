@@ -1,7 +1,7 @@
 //! When a group of a store is durable, and who waits for that. This file never decides what is written.
 //!
-//! One thread at a time stages and applies a group; while it flushes and syncs, the next one
-//! stages. After a write that failed nothing is acknowledged and no run is loaded any more until
+//! One thread at a time fills and applies a batch; while it flushes and syncs, the next one fills
+//! its own. After a write that failed nothing is acknowledged and no run is loaded any more until
 //! the store is opened again: what the database still has in memory may not be on disk.
 
 use super::super::commit::Writer;
@@ -53,8 +53,8 @@ impl<K: Kv> Rows<K> {
         })
     }
 
-    /// Applies what is staged and makes it durable; releases the writer as soon as the next
-    /// group can stage.
+    /// Applies the batch and makes it durable; releases the writer as soon as the next group can
+    /// fill its own.
     pub(in crate::store) fn make_durable(
         &self,
         writer: MutexGuard<'_, Writer>,
@@ -101,7 +101,7 @@ impl<K: Kv> Rows<K> {
         Err(StoreError::Failed { reason })
     }
 
-    /// As [`Store::settle`].
+    /// As [`Store::wait_durable`].
     pub(super) fn wait_until_durable(&self, epoch: u64) -> Result<(), StoreError> {
         let group = self.applied.load(Ordering::SeqCst);
         let mut synced = lock(&self.synced);

@@ -150,7 +150,7 @@ fn text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 impl Pages {
-    /// None so far. `vouch` says whether a value that is not empty was written under a key.
+    /// None so far. `is_valid` says whether a value that is not empty was written under a key.
     pub fn new(is_valid: IsValid) -> Self {
         Self {
             leaves: BTreeMap::new(),

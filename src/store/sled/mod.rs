@@ -1,9 +1,9 @@
-//! The database on disk: sled 0.34 with one tree, made durable (spec: store.md).
+//! The database on disk: sled 0.34 with one tree, made durable.
 //!
 //! What sled does not do: its `flush` is no fsync, so every group is followed by `sync_data` on
 //! a second handle of its file; it syncs no directory, so that is done when a store is created;
 //! it panics on some damaged files, so every call into it is guarded; it lets wait for ever who waits
-//! for some writes that failed, so they are woken (`waker`); it reads the unfinished
+//! for some writes that failed, so they are woken (`flush_watchdog`); it reads the unfinished
 //! index of a process that was killed, so that is removed; and a damaged end of its
 //! log looks to it like a crash, so the number of the last durable group is kept beside it.
 //! Nothing here knows what a row means.
@@ -268,7 +268,9 @@ impl Opened {
         let file = file(&path, "db").map_err(StoreError::Io)?;
         let opened = Self { db, file, mark };
         if let Some(making) = making {
-            let done = opened.settle(&path, &created).and_then(|()| making.done());
+            let done = opened
+                .make_durable(&path, &created)
+                .and_then(|()| making.done());
             done.map_err(StoreError::Io)?;
         }
         Ok(opened)
@@ -280,7 +282,7 @@ impl Opened {
     }
 
     /// Makes a new store durable: what is in it, and its name.
-    fn settle(&self, path: &Path, created: &[PathBuf]) -> io::Result<()> {
+    fn make_durable(&self, path: &Path, created: &[PathBuf]) -> io::Result<()> {
         guard(|| self.db.db()?.flush()).map_err(|error| match error {
             KvError::Io(error) => error,
             other => io::Error::other(other.to_string()),

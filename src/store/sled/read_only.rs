@@ -1,7 +1,6 @@
-//! Reads a store that no process owns straight from its log, for those who only look: opening the
-//! database writes, which takes longer than all of it together when the store is small, and cannot be
-//! done where there is no room or no right to. What is not plain to see, whole and vouched for is left
-//! to the database, which finds out what is wrong. It writes nothing.
+//! Reads a store that no process owns straight from its log, and writes nothing. To open the database
+//! is to write, which takes longer than to read a small store, and needs room and the right to. What
+//! cannot be read in full and checked is left to the database, which says what is wrong.
 
 use super::log_pages::Pages;
 use super::log_reader::Log;

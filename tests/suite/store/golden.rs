@@ -132,7 +132,12 @@ async fn every_golden_store_opens_and_goes_on() {
     let mut found = 0;
     for entry in fs::read_dir(golden()).unwrap() {
         let entry = entry.unwrap().path();
-        if !entry.file_name().unwrap().to_string_lossy().starts_with("store-") {
+        if !entry
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .starts_with("store-")
+        {
             continue;
         }
         let place = tempfile::tempdir().unwrap();

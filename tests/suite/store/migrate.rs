@@ -80,7 +80,13 @@ fn a_migration_that_is_killed_leaves_one_of_the_two() {
     let expected = looked_at(old("store-1").path());
     let (mut kills, mut found) = (0, [0, 0]);
     for call in [
-        "fsync", "fdatasync", "renameat2", "rename", "unlinkat", "unlink", "pwrite64",
+        "fsync",
+        "fdatasync",
+        "renameat2",
+        "rename",
+        "unlinkat",
+        "unlink",
+        "pwrite64",
     ] {
         let mut when = 1;
         loop {
@@ -114,7 +120,10 @@ fn a_migration_that_is_killed_leaves_one_of_the_two() {
         }
     }
     println!("{kills} kills; the old one was there {} times", found[0]);
-    assert!(kills > 10 && found[0] > 0 && found[1] > 0, "{kills} {found:?}");
+    assert!(
+        kills > 10 && found[0] > 0 && found[1] > 0,
+        "{kills} {found:?}"
+    );
 }
 
 #[test]
