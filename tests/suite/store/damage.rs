@@ -579,7 +579,7 @@ fn every_row_is_told_as_it_lies_there() {
     };
     for (what, says) in [
         ("format", "windlass store"),
-        ("root", "digest"),
+        ("root", "checksum"),
         ("program", "max_count: 5000"),
         ("workflow", "a.yaml"),
         ("header", "\"poll\""),
