@@ -211,9 +211,6 @@ impl<K: Kv> Rows<K> {
 
 /// Writes the store of a state directory that no process owns anew, without the room that rows left
 /// which are gone. Gives how many bytes it had, and has.
-///
-/// # Errors
-/// As [`SledStore::open`]; the store is as it was then.
 pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
     let path = dir.join(DIRECTORY);
     let before = size(&path)?;

@@ -39,9 +39,6 @@ impl MemoryStore {
 
     /// What is found by a process that opens this store when the one that wrote it, and the power,
     /// went away: what was synced, and nothing that was only remembered.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`].
     pub fn after_power_cut(&self) -> Result<Self, StoreError> {
         let mut held = self.kv.read().clone();
         held.forget_unsynced();

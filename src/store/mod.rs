@@ -303,15 +303,9 @@ pub struct ConsistentRun {
 /// returns.
 pub trait Store: Send + Sync + 'static {
     /// Whether it takes writes: not after one that failed, until it was opened again.
-    ///
-    /// # Errors
-    /// [`StoreError::Failed`], with what failed first.
     fn usable(&self) -> Result<(), StoreError>;
 
     /// Whether it is still where it was opened; without that it takes no writes any more.
-    ///
-    /// # Errors
-    /// [`StoreError::Gone`].
     fn in_place(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -322,33 +316,18 @@ pub trait Store: Send + Sync + 'static {
     /// Waits until what could be read until now is durable: a group can be read as soon as it is on
     /// its way to the disk, and nobody may be told what a power cut can still take back. `openings`
     /// is what they were before it was read.
-    ///
-    /// # Errors
-    /// [`StoreError::Failed`] when it may never be.
     fn wait_durable(&self, epoch: u64) -> Result<(), StoreError>;
 
     /// A run's head.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::Corrupt`].
     fn header(&self, run: &str) -> Result<RunHeader, StoreError>;
 
     /// A run's head and state.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::Corrupt`].
     fn load(&self, run: &str) -> Result<StoredRun, StoreError>;
 
     /// What is kept of how a run came to its state.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::Corrupt`].
     fn journal(&self, run: &str) -> Result<Journal, StoreError>;
 
     /// A program's source.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`], also when it is not there.
     fn program(&self, hash: ProgramHash) -> Result<ProgramSource, StoreError>;
 
     /// Makes steps of several runs durable in one group. Each is atomic; all are durable when
@@ -360,21 +339,12 @@ pub trait Store: Send + Sync + 'static {
     fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError>;
 
     /// The runs due by `now`, earliest first, `limit` at most.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`].
     fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError>;
 
     /// When the first run that waits for longer than until `after` is due.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`].
     fn next_due_after(&self, after: Timestamp) -> Result<Option<Timestamp>, StoreError>;
 
     /// When the first waiting run is due.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`].
     fn next_due_at(&self) -> Result<Option<Timestamp>, StoreError> {
         self.next_due_after(Timestamp(i64::MIN))
     }
@@ -382,9 +352,6 @@ pub trait Store: Send + Sync + 'static {
     /// Moves a run to another index without a step of its own. With a reason, which its label
     /// [`QUARANTINE_LABEL`] keeps, for one that cannot go on: no recovery looks at it before somebody
     /// asks for it. Durable when this returns.
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::Corrupt`], [`StoreError::Io`].
     fn set_quarantine(
         &self,
         run: &str,
@@ -404,15 +371,9 @@ pub trait Store: Send + Sync + 'static {
     fn reopen(&self) -> Result<(), StoreError>;
 
     /// The runs that go on at once.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`].
     fn runnable(&self) -> Result<Vec<Name>, StoreError>;
 
     /// Heads of runs in the order of their ids, after `after`.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`].
     fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError>;
 
     /// While it takes no writes, what was acknowledged, read from the disk; none when that cannot be
@@ -423,16 +384,10 @@ pub trait Store: Send + Sync + 'static {
     fn consistent_read(&self, run: &str, iterations: usize) -> ConsistentRun;
 
     /// The current row of every loop that a run has, by path.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`].
     fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError>;
 
     /// The last `limit` iteration rows of a run in the order they ended per loop, of one loop
     /// path if given.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`].
     fn iterations(
         &self,
         run: &str,
@@ -441,9 +396,6 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<IterationRow>, StoreError>;
 
     /// A run's history after sequence number `after`, with sequence numbers from 1, in order.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`].
     fn history(
         &self,
         run: &str,
@@ -452,34 +404,19 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError>;
 
     /// Forgets a run and all of its rows. Its program stays until [`Store::sweep`].
-    ///
-    /// # Errors
-    /// [`StoreError::UnknownRun`], [`StoreError::Io`].
     fn delete(&self, run: &str) -> Result<(), StoreError>;
 
     /// Keeps a workflow under its name, instead of the one that was there; durable when this
     /// returns. Gives whether there was one.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`], [`StoreError::Io`].
     fn put_workflow(&self, workflow: &StoredWorkflow) -> Result<bool, StoreError>;
 
     /// Forgets the workflow of a name; runs of it go on. Gives whether there was one.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`], [`StoreError::Io`].
     fn remove_workflow(&self, name: &str) -> Result<bool, StoreError>;
 
     /// The workflow of a name.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`].
     fn workflow(&self, name: &str) -> Result<Option<StoredWorkflow>, StoreError>;
 
     /// Workflows in the order of their names, after `after`.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`].
     fn workflows(
         &self,
         after: Option<&str>,
@@ -489,14 +426,8 @@ pub trait Store: Send + Sync + 'static {
     /// Copies it, as it is at one moment, to a store of its own in another state directory, which has
     /// none. Gives what was found when that was opened and read in full; when that is not all, there is
     /// no copy.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`], [`StoreError::Io`]; there is no copy then.
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError>;
 
     /// Forgets the programs that no run pins; gives how many.
-    ///
-    /// # Errors
-    /// [`StoreError::Corrupt`], [`StoreError::Io`].
     fn sweep(&self) -> Result<u64, StoreError>;
 }

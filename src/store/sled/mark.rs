@@ -93,9 +93,6 @@ fn options() -> OpenOptions {
 /// Refuses a finished store without its log or without a mark that can be read. Refuses also a log of
 /// which the database would cut off groups that were acknowledged and can be read: it takes damage near
 /// the end for the end.
-///
-/// # Errors
-/// [`StoreError::Corrupt`], [`StoreError::Io`] when its log cannot be read.
 pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
     let Some(acknowledged) = of_finished(path)?.filter(|group| *group > 0) else {
         return Ok(());
@@ -137,9 +134,6 @@ fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
 }
 
 /// What the mark of a finished store says.
-///
-/// # Errors
-/// As [`of_finished`].
 pub(in crate::store) fn acknowledged(path: &Path) -> Result<u64, StoreError> {
     let mut found = [0; 12];
     let file = match File::open(path.join(MARK)) {

@@ -86,9 +86,6 @@ impl SledStore {
     }
 
     /// The same with options.
-    ///
-    /// # Errors
-    /// As [`SledStore::open`].
     pub fn open_with(dir: &Path, options: SledOptions) -> Result<Self, StoreError> {
         let name = dir.display().to_string();
         let path = dir.join(DIRECTORY);

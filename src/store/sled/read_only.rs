@@ -42,9 +42,6 @@ pub fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreError> {
 
 /// What lies in the store of a state directory, as it is now; none when it is large, or when it takes
 /// the database to say what is in it.
-///
-/// # Errors
-/// [`StoreError::Locked`] when a process has it.
 pub fn open_read_only(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
     match seen(dir, SMALL) {
         Err(error @ StoreError::Locked { .. }) => Err(error),

@@ -55,9 +55,6 @@ pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
 
 /// What can be read of the store in a state directory that does not open, in memory, and all that
 /// cannot be read. The damaged one stays as it is.
-///
-/// # Errors
-/// As [`repair`].
 pub fn inspect_damaged(dir: &Path) -> Result<(MemoryStore, IntegrityReport), StoreError> {
     let path = dir.join(DIRECTORY);
     let _alone = lock(dir, &path, ALONE)?;
@@ -69,9 +66,6 @@ pub fn inspect_damaged(dir: &Path) -> Result<(MemoryStore, IntegrityReport), Sto
 }
 
 /// The rows of a store that does not open, as they were written, as far as they can be read.
-///
-/// # Errors
-/// As [`repair`].
 pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
     let path = dir.join(DIRECTORY);
     let _alone = lock(dir, &path, ALONE)?;
