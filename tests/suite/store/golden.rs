@@ -148,8 +148,13 @@ async fn every_golden_store_opens_and_goes_on() {
         let text = fs::read_to_string(entry.join("dump.json")).unwrap();
         let mut expected: Json = serde_json::from_str(&text).unwrap();
         let mut shown = dumped(place.path());
-        // It is read as one of this format.
-        expected["format"] = windlass::internals::store::FORMAT.into();
+        // It is read as one of this format, in which its changes may take other room.
+        let format = Json::from(windlass::internals::store::FORMAT);
+        if std::mem::replace(&mut expected["format"], format.clone()) != format {
+            for run in expected["runs"].as_array_mut().unwrap() {
+                run["sizes"].as_object_mut().unwrap().remove("tail_bytes");
+            }
+        }
         // What a later version shows beside that is no loss.
         keep_known(&mut shown, &expected);
         keep_known(&mut expected, &shown.clone());
