@@ -16,6 +16,7 @@ mod prune;
 pub mod report;
 mod retry;
 mod run;
+mod runs;
 mod schedule;
 
 pub use backup::{BackedUp, Compacted, compact, restore};
@@ -27,6 +28,7 @@ pub use load::{LoadOptions, Workflow, load, read_file};
 pub use once::{REQUEST_LABEL, Started, own_labels};
 pub use prune::{PruneFilter, Pruned};
 pub use run::{Run, RunFailure};
+pub use runs::{Inspect, Runs};
 
 pub use crate::action::{ActivityContext, ActivityError, Registry, SecretSources};
 pub use crate::diagnostic::{Diagnostics, TerminalText, drives_terminals, visible};
@@ -52,6 +54,7 @@ use crate::scheduler::{Loaded, Scheduler, Start, Watcher, watch};
 use crate::store::{MemoryStore, SledStore, Store};
 use load::Workflows;
 use named::Compiled;
+use runs::Local;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeMap;
@@ -245,10 +248,12 @@ impl EngineBuilder {
             self.quiet,
         )
         .map_err(EngineError::Thread)?;
+        let local = Arc::new(Local::new(scheduler, store.clone()));
         Ok(Engine {
-            inspector: Inspector::new(store.clone()),
+            inspector: Inspector::new(local.inspect()),
             changed: tokio::sync::Notify::new(),
-            scheduler,
+            runs: local.clone(),
+            local,
             workflows,
             store,
             compiled: Compiled::default(),
@@ -261,7 +266,9 @@ pub struct Engine {
     /// A workflow was put.
     changed: tokio::sync::Notify,
     inspector: Inspector,
-    scheduler: Scheduler,
+    runs: Arc<dyn Runs>,
+    /// The same, for what only runs of this process have: recovery, draining, metrics.
+    local: Arc<Local>,
     workflows: Arc<Workflows>,
     store: Arc<dyn Store>,
     compiled: Compiled,
@@ -400,7 +407,7 @@ impl Engine {
             labels: options.labels,
             watcher,
         };
-        self.scheduler.start(start).await?;
+        self.runs.start(start).await?;
         Ok(run)
     }
 
@@ -410,7 +417,7 @@ impl Engine {
     /// # Errors
     /// Store errors.
     pub async fn recover(&self, paused: bool) -> Result<Vec<Name>, EngineError> {
-        Ok(self.scheduler.recover(paused).await?)
+        Ok(self.local.scheduler.recover(paused).await?)
     }
 
     /// Goes on with one run that is paused, or that a crash left. One that runs is left alone.
@@ -418,7 +425,7 @@ impl Engine {
     /// # Errors
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
     pub async fn resume(&self, run: &str) -> Result<RunStatus, EngineError> {
-        Ok(self.scheduler.deliver(run, Event::Resumed).await?)
+        self.runs.deliver(run, Event::Resumed).await
     }
 
     /// Pauses a run: effects in flight may end, nothing new starts, its clock stands still.
@@ -426,7 +433,7 @@ impl Engine {
     /// # Errors
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
     pub async fn pause(&self, run: &str) -> Result<RunStatus, EngineError> {
-        Ok(self.scheduler.deliver(run, Event::PauseRequested).await?)
+        self.runs.deliver(run, Event::PauseRequested).await
     }
 
     /// Ends a run as cancelled; effects in flight are cut.
@@ -434,7 +441,7 @@ impl Engine {
     /// # Errors
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
     pub async fn cancel(&self, run: &str) -> Result<RunStatus, EngineError> {
-        Ok(self.scheduler.deliver(run, Event::CancelRequested).await?)
+        self.runs.deliver(run, Event::CancelRequested).await
     }
 
     /// Sends a signal to a run. One that comes before anything waits for it is kept.
@@ -452,7 +459,7 @@ impl Engine {
             name: Name::from(name),
             payload,
         };
-        Ok(self.scheduler.deliver(run, event).await?)
+        self.runs.deliver(run, event).await
     }
 
     /// A handle on a run that exists: its updates from now on, and its result.
@@ -461,7 +468,7 @@ impl Engine {
     /// Store errors, an unknown run.
     pub async fn handle(&self, run: &str) -> Result<Run, EngineError> {
         let (watcher, updates) = watch();
-        let header = self.scheduler.watch(run, watcher).await?;
+        let header = self.runs.follow(run, watcher).await?;
         Ok(Run::new(header.id, updates, self.inspector.clone()))
     }
 
@@ -510,23 +517,23 @@ impl Engine {
     #[doc(hidden)]
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
-        self.scheduler.metrics()
+        self.local.scheduler.metrics()
     }
 
     /// How many effects are in flight.
     pub async fn in_flight(&self) -> usize {
-        self.scheduler.in_flight().await
+        self.local.scheduler.in_flight().await
     }
 
     /// Starts nothing new from now on, and waits until what is in flight has ended and is stored.
     /// Commands to runs are still taken.
     pub async fn drain(&self) {
-        self.scheduler.drain().await;
+        self.local.scheduler.drain().await;
     }
 
     /// Stops. What is in flight is cut, and repeated with the same keys by whoever recovers.
     pub async fn stop(&self) {
-        self.scheduler.stop().await;
+        self.local.scheduler.stop().await;
     }
 }
 

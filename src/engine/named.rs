@@ -143,7 +143,7 @@ impl Inspector {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<WorkflowSummary>, EngineError> {
-        let stored = self.settled(|store| store.workflows(after, limit))?;
+        let stored = self.stored_workflows(after, limit)?;
         Ok(stored.iter().map(WorkflowSummary::new).collect())
     }
 }

@@ -44,25 +44,34 @@ impl Engine {
     /// # Errors
     /// Store errors; what was forgotten before stays forgotten.
     pub fn prune(&self, filter: &PruneFilter, now: Timestamp) -> Result<Pruned, EngineError> {
-        let old = chosen(&*self.store, filter, now)?;
-        let mut pruned = Pruned {
-            runs: old.iter().map(ToString::to_string).collect(),
-            programs: 0,
-            dry_run: filter.dry_run,
-        };
-        if filter.dry_run || old.is_empty() {
-            return Ok(pruned);
-        }
-        for run in &old {
-            match self.store.delete(run) {
-                // Somebody else was faster.
-                Ok(()) | Err(crate::store::StoreError::UnknownRun(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        pruned.programs = self.store.sweep()?;
-        Ok(pruned)
+        self.runs.prune(filter, now)
     }
+}
+
+/// Forgets what the filter chooses.
+pub(super) fn prune(
+    store: &dyn Store,
+    filter: &PruneFilter,
+    now: Timestamp,
+) -> Result<Pruned, EngineError> {
+    let old = chosen(store, filter, now)?;
+    let mut pruned = Pruned {
+        runs: old.iter().map(ToString::to_string).collect(),
+        programs: 0,
+        dry_run: filter.dry_run,
+    };
+    if filter.dry_run || old.is_empty() {
+        return Ok(pruned);
+    }
+    for run in &old {
+        match store.delete(run) {
+            // Somebody else was faster.
+            Ok(()) | Err(crate::store::StoreError::UnknownRun(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    pruned.programs = store.sweep()?;
+    Ok(pruned)
 }
 
 fn chosen(

@@ -74,7 +74,7 @@ impl Engine {
             labels,
             watcher: None,
         };
-        self.scheduler.start(start).await?;
+        self.runs.start(start).await?;
         Ok(Started {
             run: id,
             fresh: true,
@@ -108,7 +108,7 @@ impl Engine {
             header,
             start,
             changes,
-        } = self.store.journal(run)?;
+        } = self.inspector().journal(run)?;
         let program = workflow.program();
         let nowhere = |why: String| EngineError::NoPlace {
             run: header.id.clone(),

@@ -108,7 +108,7 @@ impl Engine {
     }
 
     fn earlier(&self, run: Option<&str>) -> Earlier {
-        match run.map(|run| self.store.header(run)) {
+        match run.map(|run| self.inspector().header(run)) {
             Some(Ok(header)) if header.status.is_final() => Earlier::Ended(header.updated_at),
             Some(Ok(_)) => Earlier::UnderWay,
             Some(Err(_)) | None => Earlier::None,

@@ -62,6 +62,7 @@ impl Hosted {
     /// Remembers the last `lines` lines of its history and its last iterations, for a host whose
     /// records cannot be read at any time.
     #[must_use]
+    #[allow(dead_code, reason = "the scheduler's records can be read")]
     pub fn remembering(mut self, lines: usize) -> Self {
         self.recent = Recent::of(lines);
         self
@@ -87,6 +88,7 @@ impl Hosted {
 
     /// The last of what it did, as far as it is remembered.
     #[must_use]
+    #[allow(dead_code, reason = "as `remembering`")]
     pub fn recent(&self) -> &Recent {
         &self.recent
     }

@@ -12,6 +12,7 @@ pub struct Recent {
     events: u64,
 }
 
+#[allow(dead_code, reason = "the scheduler's records can be read")]
 impl Recent {
     pub(super) fn of(most: usize) -> Self {
         Self {

@@ -3,7 +3,6 @@
 use super::app::App;
 use super::listener::Caller;
 use crate::api::Problem;
-use crate::engine::Inspector;
 use axum::extract::State;
 use std::sync::Arc;
 
@@ -23,6 +22,6 @@ pub(super) async fn healthz() -> &'static str {
     ))]
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
     app.takes_work(Caller::Remote)?;
-    app.inspect(Inspector::takes_writes).await?;
+    app.inspect(|runs| runs.takes_writes()).await?;
     Ok("ready\n")
 }
