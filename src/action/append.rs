@@ -6,9 +6,9 @@
 
 mod replace;
 
+use super::execution_context::{made_before, resolved, state};
 use super::inputs::{Inputs, invalid, mismatch};
 use super::sink;
-use super::surroundings::{made_before, resolved, state};
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};

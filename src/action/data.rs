@@ -1,5 +1,5 @@
-//! `json.parse` and `data.merge` (source: The Edge Agent's reference). What is wrong with the data
-//! is a value with `success: false`, as there, and not a fault.
+//! `json.parse` and `data.merge`. What is wrong with the data is a value with `success: false`, as
+//! there, and not a fault.
 
 use super::inputs::{Inputs, invalid};
 use super::json;

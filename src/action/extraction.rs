@@ -1,6 +1,6 @@
-//! `validate.extraction`: whether entities and relationships are what a schema, rules in Prolog
-//! and questions to a model want (source: tea-observed.md, "Validators"). Each layer is looked at
-//! only when the one before it found nothing. It never changes what it validates.
+//! `validate.extraction`: whether entities and relationships are what a schema, rules in Prolog and
+//! questions to a model want. Each layer is looked at only when the one before it found nothing. It
+//! never changes what it validates.
 
 use super::inputs::{Inputs, invalid, mismatch};
 use super::llm::Ai;

@@ -3,6 +3,7 @@
 //! something new.
 
 use super::activity::{ActivityContext, Closure};
+use super::execution_context::is_quiet;
 use super::http::{Client, Reply};
 use super::inputs::Inputs;
 use super::json;
@@ -10,7 +11,6 @@ use super::process::{Finished, ProcessError, Processes, Spec};
 use super::registry::unknown;
 use super::secrets::MASK;
 use super::stub::Stubs;
-use super::surroundings::is_quiet;
 use super::{Attempt, Executor};
 use crate::expression::Value;
 use crate::model::{Fault, HandlerTarget, Name, Policy, Request, fault_kind};
@@ -194,12 +194,13 @@ impl Executor for Handlers {
     }
 
     /// A URL may take as long as any other HTTP call; a command or a closure as long as it likes.
-    fn default_timeout(&self, request: &Request) -> Option<Duration> {
-        let (name, _) = name_and_input(request).ok()?;
-        match self.target(name)? {
+    fn timeout(&self, request: &Request) -> Option<Duration> {
+        let own = request.timeout_ms.map(Duration::from_millis);
+        let default = || match self.target(name_and_input(request).ok()?.0)? {
             Target::Url(_) | Target::GuestUrl(_) => Some(super::http::DEFAULT_TIMEOUT),
             Target::Closure(_) | Target::Command(_) | Target::Denied => None,
-        }
+        };
+        own.or_else(default)
     }
 
     fn destination(&self, request: &Request) -> Option<Url> {
@@ -224,8 +225,8 @@ fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
     Ok((name, input))
 }
 
-/// Any failure of a handler is retried by a policy without `on` (spec: loom.md, Retry); only
-/// inputs that it cannot use and answers that cannot be taken stay what they are.
+/// Any failure of a handler is retried by a policy without `on` (docs/loom.md); only inputs that it
+/// cannot use and answers that cannot be taken stay what they are.
 fn retried(fault: Fault) -> Fault {
     let kinds = [
         fault_kind::INPUT,

@@ -1,7 +1,7 @@
 //! JSON that comes from outside: told apart from text, and from what weighs too much or nests
 //! too deep to be read.
 
-use crate::expression::{MAX_ACTION_DEPTH, Value, inexact_json, too_heavy_json};
+use crate::expression::{MAX_ACTION_DEPTH, Value, inexact_json, over_memory_json};
 use crate::model::{Fault, fault_kind};
 
 /// The value that a text is; none when it is no JSON, or a lone number that is kept exactly as text
@@ -36,7 +36,7 @@ pub(super) fn exact(text: &[u8], what: &str) -> Result<(), Fault> {
 /// Refuses JSON whose values would take too much memory, before it is read. Text that is no JSON
 /// may be as long as it likes: nothing is made of it.
 pub(super) fn weighed(text: &[u8], what: &str) -> Result<(), Fault> {
-    match too_heavy_json(text) {
+    match over_memory_json(text) {
         Some(told) => {
             let message = format!("the values of {what} would {told}");
             Err(Fault::new(fault_kind::TOO_LARGE, message))

@@ -10,9 +10,9 @@ mod activity;
 mod append;
 #[cfg(feature = "tea")]
 mod data;
+mod execution_context;
 #[cfg(feature = "tea")]
 mod extraction;
-mod guest;
 mod handler;
 #[cfg_attr(not(feature = "http"), path = "http_off.rs")]
 mod http;
@@ -21,6 +21,7 @@ mod json;
 #[cfg(feature = "llm")]
 mod llm;
 mod process;
+mod reaper;
 #[cfg(feature = "tea")]
 mod reflection;
 mod registry;
@@ -33,8 +34,7 @@ mod secure;
 mod shell;
 mod sink;
 mod stub;
-mod surroundings;
-mod warden;
+mod untrusted;
 
 pub use activity::{ActivityContext, ActivityError};
 pub use registry::{Registry, left_out};
@@ -63,10 +63,9 @@ pub trait Executor: Send + Sync + 'static {
         None
     }
 
-    /// How long an attempt may take when the request does not say; none: as long as it likes.
-    fn default_timeout(&self, request: &Request) -> Option<Duration> {
-        let _ = request;
-        None
+    /// How long an attempt may take; none: as long as it likes, or the executor bounds it itself.
+    fn timeout(&self, request: &Request) -> Option<Duration> {
+        request.timeout_ms.map(Duration::from_millis)
     }
 }
 

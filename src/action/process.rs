@@ -2,9 +2,9 @@
 //! its group left behind, whether it ends, is cut or the engine dies. It never interprets what
 //! the command says.
 
+use super::execution_context;
+use super::reaper::Reaper;
 use super::secrets;
-use super::surroundings;
-use super::warden::Warden;
 use crate::expression::Value;
 use crate::model::Request;
 use nix::sys::signal::{Signal, killpg};
@@ -38,7 +38,7 @@ pub(super) struct Spec {
 }
 
 impl Spec {
-    /// A command with the environment that every script gets (spec: architecture.md, law 4).
+    /// A command with the environment that every script gets (docs/architecture.md).
     pub(super) fn new(argv: Vec<String>, request: &Request) -> Self {
         let env = [
             ("WINDLASS_IDEMPOTENCY_KEY", request.key.clone()),
@@ -50,7 +50,7 @@ impl Spec {
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), Some(value)))
                 .collect(),
-            cwd: surroundings::folder().map(|folder| folder.to_path_buf()),
+            cwd: execution_context::folder().map(|folder| folder.to_path_buf()),
             stdin: None,
         }
     }
@@ -124,7 +124,7 @@ pub(super) enum ProcessError {
 /// Runs commands, and sees to it that none outlives the engine.
 #[derive(Default)]
 pub(super) struct Processes {
-    warden: Arc<Warden>,
+    reaper: Arc<Reaper>,
 }
 
 impl Processes {
@@ -176,9 +176,9 @@ impl Processes {
     /// process group. Who starts it feeds and reads it.
     pub(super) fn start(&self, spec: &Spec) -> Result<Running, ProcessError> {
         let mut command = command(spec)?;
-        self.warden.prepare();
+        self.reaper.prepare();
         let child = command.spawn().map_err(|error| start_error(spec, error))?;
-        let group = Group::new(child.id(), &self.warden);
+        let group = Group::new(child.id(), &self.reaper);
         Ok(Running { group, child })
     }
 }
@@ -212,21 +212,21 @@ impl Running {
 /// A process group that is killed when this is dropped.
 struct Group {
     id: Option<i32>,
-    warden: Arc<Warden>,
+    reaper: Arc<Reaper>,
 }
 
 impl Group {
-    fn new(leader: Option<u32>, warden: &Arc<Warden>) -> Self {
+    fn new(leader: Option<u32>, reaper: &Arc<Reaper>) -> Self {
         // 0 and 1 would mean the engine's own group and everybody.
         let id = leader
             .and_then(|id| i32::try_from(id).ok())
             .filter(|id| *id > 1);
         if let Some(id) = id {
-            warden.watch(id);
+            reaper.watch(id);
         }
         Self {
             id,
-            warden: Arc::clone(warden),
+            reaper: Arc::clone(reaper),
         }
     }
 }
@@ -237,7 +237,7 @@ impl Drop for Group {
             // Fails when nobody is left, which is as well: a group's number is not given away
             // while it has a member, and without one it was the last to be given.
             let _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
-            self.warden.forget(id);
+            self.reaper.forget(id);
         }
     }
 }

@@ -5,9 +5,9 @@ use super::activity::{ActivityContext, ActivityError, typed};
 use super::append::AppendFile;
 #[cfg(feature = "tea")]
 use super::data::{DataMerge, JsonParse};
+use super::execution_context::ExecutionContext;
 #[cfg(feature = "tea")]
 use super::extraction::Extraction;
-use super::guest;
 use super::handler::Handlers;
 use super::http::Client;
 #[cfg(feature = "http")]
@@ -25,7 +25,7 @@ use super::script::{Prolog, Python};
 use super::secrets::{Mask, Opened, SecretSources, Secrets};
 use super::secure;
 use super::shell::Shell;
-use super::surroundings::Surroundings;
+use super::untrusted;
 use super::{Attempt, Executor};
 use crate::diagnostic::nearest;
 use crate::expression::{MAX_ACTION_DEPTH, Value};
@@ -63,7 +63,7 @@ pub struct Registry {
     guest_policy: Policy,
     /// What its actions may do.
     policy: Policy,
-    surroundings: Surroundings,
+    context: ExecutionContext,
     /// The actions of which something is secure.
     secure: Arc<BTreeSet<Name>>,
 }
@@ -100,10 +100,10 @@ impl Registry {
             secrets: Secrets::default(),
             guest_policy: Policy::GUEST,
             policy: Policy::TRUSTED,
-            surroundings: Surroundings {
+            context: ExecutionContext {
                 folder: None,
                 quiet: false,
-                again: true,
+                replayed: true,
                 state: None,
                 secrets: Vec::new(),
             },
@@ -187,28 +187,26 @@ impl Registry {
     /// handlers, scripts and `appendFile` are from there, wherever the engine itself is.
     #[must_use]
     pub fn in_folder(mut self, folder: Option<&Path>) -> Self {
-        self.surroundings.folder = folder.map(Arc::from);
+        self.context.folder = folder.map(Arc::from);
         self
     }
 
     /// This registry for attempts that may have been begun before, by a process that is no more, or
     /// for those that have not. Without this, any may.
     #[must_use]
-    pub fn again(mut self, again: bool) -> Self {
-        self.surroundings.again = again;
+    pub fn again(mut self, replayed: bool) -> Self {
+        self.context.replayed = replayed;
         self
     }
 
     /// The state directory of the engine that this is for: no action writes in its store.
     pub fn set_state(&mut self, state: &Path) {
-        self.surroundings.state = Some(Arc::from(state));
+        self.context.state = Some(Arc::from(state));
     }
 
     /// The same as that of another registry.
     pub fn set_state_of(&mut self, other: &Self) {
-        self.surroundings
-            .state
-            .clone_from(&other.surroundings.state);
+        self.context.state.clone_from(&other.context.state);
     }
 
     /// Where secrets come from; without this, systemd's credentials and the environment.
@@ -313,10 +311,10 @@ impl Registry {
         secrets: Vec<Arc<Mask>>,
         quiet: bool,
     ) -> Result<Value, Fault> {
-        let here = Surroundings {
+        let here = ExecutionContext {
             secrets,
             quiet,
-            ..self.surroundings.clone()
+            ..self.context.clone()
         };
         here.scope(self.attempt(request)).await
     }
@@ -341,17 +339,14 @@ impl Registry {
             let message = format!("`{}` is not allowed here: {flag}", request.executor);
             return Err(Fault::new(fault_kind::DENIED, message));
         }
-        if let Some(what) = guest::denied(self.policy, request) {
+        if let Some(what) = untrusted::denied(self.policy, request) {
             return Err(Fault::new(fault_kind::DENIED, what));
         }
         let Some(executor) = self.executor(&request.executor) else {
             let names = self.executor_names();
             return Err(unknown("executor", &request.executor, names));
         };
-        let limit = request
-            .timeout_ms
-            .map(Duration::from_millis)
-            .or_else(|| executor.default_timeout(request));
+        let limit = executor.timeout(request);
         let attempt = catch_panic(&request.action, || executor.execute(request));
         let outcome = match limit {
             None => attempt.await,
@@ -503,7 +498,7 @@ mod tests {
     fn default_timeout(registry: &Registry, executor: &str, inputs: &str) -> Option<Duration> {
         let request = asking(executor, inputs);
         let executor = registry.executor(executor).unwrap();
-        executor.default_timeout(&request)
+        executor.timeout(&request)
     }
 
     #[test]

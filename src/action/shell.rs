@@ -1,17 +1,17 @@
 //! `shell`: a command or a text for `sh`. It never renders anything into that text; data reaches a
 //! command through `env`, `stdin` and its arguments.
 
+use super::execution_context::resolved;
 use super::inputs::{Inputs, invalid, mismatch, scalar};
 use super::json;
 use super::process::{Finished, ProcessError, Processes, Spec};
-use super::surroundings::resolved;
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 use std::sync::Arc;
 
-/// The executor of `shell` (spec: loom.md, Actions). Without a timeout of the action it runs as
-/// long as it likes.
+/// The executor of `shell` (docs/loom.md). Without a timeout of the action it runs as long as it
+/// likes.
 pub(super) struct Shell {
     processes: Arc<Processes>,
 }

@@ -7,7 +7,7 @@ use crate::engine::{
     Answer, Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
     SecretSources, StateKey, Value, parse_duration, read_file,
 };
-use crate::engine::{MAX_WEIGHT, too_heavy, weight_of_json, weight_of_yaml};
+use crate::engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -338,10 +338,10 @@ pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
         .extension()
         .is_some_and(|ending| ending == "yaml" || ending == "yml");
     let weight = match yaml {
-        true => weight_of_yaml(text.as_bytes()),
-        false => weight_of_json(text.as_bytes()),
+        true => memory_of_yaml(text.as_bytes()),
+        false => memory_of_json(text.as_bytes()),
     };
-    if let Some(told) = too_heavy(weight, MAX_WEIGHT) {
+    if let Some(told) = over_memory(weight, MAX_MEMORY) {
         return Err(bad(format!("its values would {told}")));
     }
     if yaml {

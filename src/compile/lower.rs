@@ -3,7 +3,7 @@
 
 use super::names::Names;
 use crate::diagnostic::Diagnostic;
-use crate::expression::{Condition, Template, Value, Wire};
+use crate::expression::{Binding, Condition, Template, Value};
 use crate::hir::{self, Block, Edge, Graph, Loop, Outputs, Step, StepKind, Workflow};
 use crate::model::{Name, Status};
 use crate::program::{
@@ -520,7 +520,7 @@ impl Lowerer<'_> {
             return end;
         };
         let mut call = self.call(call);
-        call.inputs = Template::wire(Wire::Checked(outputs, call.inputs));
+        call.inputs = Template::binding(Binding::Checked(outputs, call.inputs));
         let name = Name::from("$at_success");
         let state = self.state(&name, scope, Op::Call(call), span);
         self.leads_to(state, end)

@@ -1,5 +1,5 @@
-//! An author's mistakes: code, message, place, hint. All of them are reported, not the first.
-//! This room never decides what is a mistake.
+//! An author's mistakes: code, message, place, hint. All of them are reported, not the first. This
+//! module never decides what is a mistake.
 
 mod render;
 mod terminal;

@@ -14,9 +14,9 @@ mod loom;
 mod reader;
 mod rules;
 mod secrets;
+mod synonyms;
 #[cfg(feature = "tea")]
 mod tea;
-mod words;
 
 pub use append::replacements;
 pub use rules::rules;
@@ -29,7 +29,7 @@ use crate::source::{self, Bundle, Node, Span};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How much a loop may ask for: the operator's word, not the author's (spec: loom.md, "Loops").
+/// How much a loop may ask for: the operator's word, not the author's (docs/loom.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Caps {
     /// Iterations; none: what the format and its author have without the operator's word.

@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Text that calls a function without saying so, in the house format.
+    /// Text that calls a function without saying so.
     fn forgotten_at(&mut self, node: &Node, text: &str) {
         let Some(forgotten) = looks_like_expression(text).filter(|_| self.syntax == Syntax::Loom)
         else {
@@ -590,7 +590,7 @@ impl<'n> Fields<'n> {
     /// The key that another format's word stands for. Definitions have only their own.
     fn meant(&self, word: &str, known: &[&'static str]) -> Option<&'static str> {
         let free = |meant: &&'static str| !self.entries.iter().any(|entry| entry.key == **meant);
-        let meant = super::words::key(word, known).filter(|_| !self.any_case);
+        let meant = super::synonyms::key(word, known).filter(|_| !self.any_case);
         meant.filter(free)
     }
 

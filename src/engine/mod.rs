@@ -36,8 +36,8 @@ pub use crate::dialect::json_schema;
 /// Which format a workflow has, as far as that is to be seen.
 pub use crate::dialect::of as dialect_of;
 pub use crate::expression::{
-    Context, MAX_WEIGHT, Object, Subject, TryError, Value, evaluate_line, inexact_json, too_heavy,
-    weight_of_json, weight_of_yaml,
+    Context, MAX_MEMORY, Object, Subject, TryError, Value, evaluate_line, inexact_json,
+    memory_of_json, memory_of_yaml, over_memory,
 };
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use crate::model::{Answer, Dialect, HandlerTarget, Origin, Policy, Status, sha256};

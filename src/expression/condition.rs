@@ -65,9 +65,11 @@ impl Condition {
                 )));
             }
             Kind::Array(_) => return Err(shape("a condition is no list".into())),
-            Kind::Whole(..) | Kind::Parts(..) | Kind::Jinja(_) | Kind::Data(_) | Kind::Wire(_) => {
-                TestKind::Template(template.clone())
-            }
+            Kind::Whole(..)
+            | Kind::Parts(..)
+            | Kind::Jinja(_)
+            | Kind::Data(_)
+            | Kind::Binding(_) => TestKind::Template(template.clone()),
         };
         let text = match source.as_str() {
             Some(text) => text.to_owned(),

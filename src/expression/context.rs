@@ -80,7 +80,7 @@ impl TryError {
     }
 }
 
-/// What a context may have (spec: expressions.md, "Trying one"); the last five are for Jinja.
+/// What a context may have (docs/expressions.md); the last five are for Jinja.
 const KEYS: [&str; 18] = [
     "vars", "params", "inputs", "actions", "trigger", "item", "loops", "results", "workflow",
     "current", "now", "mode", "env", "secrets", "state", "loop", "settings", "data",
@@ -112,7 +112,7 @@ fn known_members(given: &Object) -> Result<Object, TryError> {
     Ok(members)
 }
 
-/// An environment from a JSON context (spec: expressions.md, "Trying one").
+/// An environment from a JSON context (docs/expressions.md).
 #[derive(Debug)]
 pub struct Context {
     members: Object,

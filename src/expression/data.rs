@@ -3,13 +3,13 @@
 //! operations on data"). Pure and bounded like every other template.
 
 use super::Value;
+use super::memory_estimate::over_memory_json;
 use super::schema::Schema;
 use super::template::{Kind, Template};
 use super::wdl::ast::{Expr, Node, Place};
 use super::wdl::eval::MAX_BYTES;
 use super::wdl::functions;
 use super::wdl::text::{push_text, text_size};
-use super::weight::too_heavy_json;
 use super::{Condition, Env, EvalError, Object, ParseError, Reference};
 use crate::diagnostic::did_you_mean;
 use chrono::{DateTime, Utc};
@@ -124,7 +124,7 @@ impl Template {
         match &*self.0 {
             Kind::Constant(value) => value.get(key)?.as_str(),
             Kind::Object(_) => self.part_of(key)?.as_constant()?.as_str(),
-            Kind::Wire(wire) => wire.body()?.member(key),
+            Kind::Binding(binding) => binding.body()?.member(key),
             _ => None,
         }
     }
@@ -376,7 +376,10 @@ fn html(rows: &[Vec<String>]) -> Result<String, EvalError> {
 }
 
 fn parse(content: &Value, schema: Option<&Schema>) -> Result<Value, EvalError> {
-    let heavy = content.as_str().map(str::as_bytes).and_then(too_heavy_json);
+    let heavy = content
+        .as_str()
+        .map(str::as_bytes)
+        .and_then(over_memory_json);
     if let Some(told) = heavy {
         return Err(wrong(format!("the values of the content would {told}")));
     }

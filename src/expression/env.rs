@@ -5,11 +5,10 @@
 use super::Value;
 use chrono::{DateTime, Utc};
 
-/// Which rules apply where Loom and Azure differ (spec: loom.md, expressions.md).
+/// Which rules apply where Loom and Azure differ (docs/loom.md, docs/expressions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub enum Mode {
-    /// The house format: a nested `@` is accepted, `body('x')` of an action without a body is
-    /// its whole output.
+    /// A nested `@` is accepted, `body('x')` of an action without a body is its whole output.
     #[default]
     Loom,
     /// A Logic Apps definition.

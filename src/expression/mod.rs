@@ -1,9 +1,10 @@
 //! Values, and the two languages that compute them: WDL (the Logic Apps language) and Jinja.
 //!
-//! Everything here is pure and bounded. This room never reads a clock, a random source or a
-//! file: what an expression may see comes through [`Env`], and only text of the workflow file
-//! is ever parsed as an expression (spec: expressions.md).
+//! Everything here is pure and bounded. This module never reads a clock, a random source or a file:
+//! what an expression may see comes through [`Env`], and only text of the workflow file is ever
+//! parsed as an expression (docs/expressions.md).
 
+mod binding;
 mod condition;
 mod context;
 mod data;
@@ -11,6 +12,7 @@ mod env;
 mod error;
 mod exact;
 mod jinja;
+mod memory_estimate;
 mod reads;
 mod reference;
 #[cfg_attr(not(feature = "schema"), path = "schema_off.rs")]
@@ -21,9 +23,8 @@ mod template;
 mod typed;
 mod value;
 mod wdl;
-mod weight;
-mod wire;
 
+pub use binding::{Binding, Comparison, Extract, Port, PortKind};
 pub use condition::Condition;
 pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;
@@ -31,6 +32,9 @@ pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, ParseError};
 pub use exact::inexact_json;
 pub(crate) use jinja::{is_full, python_quoted, sharing};
+pub use memory_estimate::{
+    MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory, over_memory_json,
+};
 pub use reference::Reference;
 pub use secret::{
     Marked, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,
@@ -40,5 +44,3 @@ pub use secure::{SECURE_MASK, Sealer, Sealing, Secure, holds_sealed};
 pub use template::{Syntax, Template};
 pub use value::{MAX_ACTION_DEPTH, MAX_COMPUTED_DEPTH, MAX_DEPTH, MAX_RESULT_DEPTH, Object, Value};
 pub(crate) use wdl::time::zone::{Zone, find as time_zone, to_utc as zone_to_utc};
-pub use weight::{MAX_WEIGHT, too_heavy, too_heavy_json, weight_of_json, weight_of_yaml};
-pub use wire::{Comparison, Extract, Port, PortKind, Wire};

@@ -1,6 +1,7 @@
 //! Templates: any JSON value whose strings may be expressions. Parsed once when the workflow is
 //! loaded, evaluated many times; a copy costs a counter.
 
+use super::binding::Binding;
 use super::data::Data;
 use super::jinja::{Flavor, Jinja};
 use super::secret::Shorthand;
@@ -8,12 +9,11 @@ use super::wdl::ast::{Expr, Place};
 use super::wdl::eval::{Ctx, Fail};
 use super::wdl::parser::parse_at;
 use super::wdl::text::{push_text, text_size};
-use super::wire::Wire;
 use super::{Env, EvalError, Object, ParseError, Reference, Value};
 use super::{reads, reference};
 use std::sync::Arc;
 
-/// How the text of a template is to be read (spec: expressions.md, "Which one").
+/// How the text of a template is to be read (docs/expressions.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash, PartialOrd, Ord)]
 pub enum Syntax {
     /// WDL where it begins with `@` or holds `@{`, Jinja where it holds `{{` or `{%`.
@@ -38,7 +38,7 @@ pub(super) enum Kind {
     Parts(Arc<str>, Vec<Part>),
     Jinja(Arc<Jinja>),
     Data(Box<Data>),
-    Wire(Box<Wire>),
+    Binding(Box<Binding>),
     Array(Vec<Template>),
     Object(Vec<(Template, Template)>),
 }
@@ -127,7 +127,7 @@ impl Template {
             Kind::Whole(text, _) | Kind::Parts(text, _) => Value::text(&**text),
             Kind::Jinja(jinja) => Value::text(&**jinja.text()),
             Kind::Data(data) => data.source(),
-            Kind::Wire(wire) => wire.source(),
+            Kind::Binding(binding) => binding.source(),
             Kind::Array(items) => Value::array(items.iter().map(Self::source).collect()),
             Kind::Object(members) => Value::from_pairs(
                 members
@@ -166,7 +166,7 @@ impl Template {
             | Kind::Whole(..)
             | Kind::Parts(..)
             | Kind::Data(_)
-            | Kind::Wire(_) => Vec::new(),
+            | Kind::Binding(_) => Vec::new(),
         };
         found.sort();
         found.dedup();
@@ -187,7 +187,7 @@ impl Template {
             | Kind::Whole(..)
             | Kind::Parts(..)
             | Kind::Data(_)
-            | Kind::Wire(_) => false,
+            | Kind::Binding(_) => false,
         }
     }
 
@@ -203,7 +203,7 @@ impl Template {
                     }
                 }
             }
-            Kind::Wire(wire) => match wire.read(env) {
+            Kind::Binding(binding) => match binding.read(env) {
                 Some(read) => found.push(read),
                 None => reads::of_references(&self.references(), env, found),
             },
@@ -226,7 +226,7 @@ impl Template {
             }
             Kind::Jinja(jinja) => found.extend(jinja.references()),
             Kind::Data(data) => data.collect(found),
-            Kind::Wire(wire) => wire.collect(found),
+            Kind::Binding(binding) => binding.collect(found),
             Kind::Array(items) => items.iter().for_each(|item| item.collect(found)),
             Kind::Object(members) => {
                 for (key, value) in members {
@@ -252,7 +252,7 @@ impl Template {
             }
             Kind::Jinja(jinja) => jinja.eval(env),
             Kind::Data(data) => data.eval(env),
-            Kind::Wire(wire) => wire.eval(env),
+            Kind::Binding(binding) => binding.eval(env),
             Kind::Array(items) => {
                 let values: Result<Vec<Value>, EvalError> =
                     items.iter().map(|item| item.eval(env)).collect();
@@ -269,7 +269,7 @@ impl Template {
     }
 }
 
-/// Whether text of the house format is WDL: it begins with one `@` or holds `@{`.
+/// Whether text of Loom is WDL: it begins with one `@` or holds `@{`.
 pub(super) fn is_wdl(text: &str) -> bool {
     let one_at = text.starts_with('@') && !text.starts_with("@@");
     one_at || (text.contains("@{") && !text.starts_with("@@"))

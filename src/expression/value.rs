@@ -1,4 +1,4 @@
-//! The value every room shares: JSON plus exact 64-bit integers and decimals.
+//! The value every module shares: JSON plus exact 64-bit integers and decimals.
 //!
 //! Containers are behind `Arc`, so a clone costs a counter; changing one in place is cheap while
 //! nobody else holds it. Encoding is by hand: the depth of what is decoded is bounded, because a
@@ -237,7 +237,7 @@ impl Value {
     }
 }
 
-/// `1` equals `1.0`; no other kinds mix (spec: expressions.md).
+/// `1` equals `1.0`; no other kinds mix (docs/expressions.md).
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

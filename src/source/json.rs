@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         let span = self.span();
         self.nodes += 1;
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
-            return Err(super::yaml::too_much(span, depth > MAX_DEPTH));
+            return Err(super::mistakes::too_much(span, depth > MAX_DEPTH));
         }
         let (span, kind) = match self.peek() {
             Some(b'{') => (span, Kind::Object(self.object(depth)?)),
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
             let value = self.value(depth + 1)?;
             if let Some(first) = seen.get(&key) {
                 self.mistakes
-                    .push(super::yaml::duplicate(&key, key_span, *first));
+                    .push(super::mistakes::duplicate(&key, key_span, *first));
             } else {
                 seen.insert(key.clone(), key_span);
                 entries.push(Entry {
@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
             && digits.bytes().all(|digit| digit.is_ascii_digit())
             && raw.parse::<i64>().is_err()
         {
-            return Err(super::yaml::beyond(raw, span));
+            return Err(super::mistakes::beyond(raw, span));
         }
         let number = serde_json::from_str::<serde_json::Number>(raw).ok();
         let kind = number.and_then(|number| match number.as_i64() {

@@ -1,14 +1,15 @@
-//! YAML or JSON text to a tree that knows line and column, under limits of size, depth and
-//! aliases. This room never interprets what a key means and never touches the file system.
+//! YAML or JSON text to a tree that knows line and column, under limits of size, depth and aliases.
+//! This module never interprets what a key means and never touches the file system.
 //!
 //! YAML is read by serde_yaml, whose answers count; a marked parser goes over the text first to
-//! give the places that serde_yaml does not keep ([`yaml`], [`marks`]). JSON has a reader of its
+//! give the places that serde_yaml does not keep ([`yaml`], [`spans`]). JSON has a reader of its
 //! own ([`json`]), because YAML 1.1 parsers refuse some of it. Both build the same [`Node`].
 
 mod bundle;
 mod json;
 mod locate;
-mod marks;
+mod mistakes;
+mod spans;
 mod tree;
 mod yaml;
 

@@ -1,26 +1,27 @@
 //! YAML text to the tree. What a value is, serde_yaml says (schema, escapes, aliases); where it
-//! is, [`super::marks`] says. It never keeps a duplicate key and never expands aliases without
+//! is, [`super::spans`] says. It never keeps a duplicate key and never expands aliases without
 //! bound.
 //!
 //! serde_yaml 0.9 keeps no places, and builds all events of a text before it looks at their
 //! depth. So the marked parser goes first, event by event, and stops at the limits; then
 //! serde_yaml deserialises through seeds that carry the matching mark. Both must accept a text.
 
-use super::marks::{Mark, Marks, Shape};
+use super::mistakes::{beyond, duplicate, too_much, unquoted_template};
+use super::spans::{NodeSpan, Shape, Spans};
 use super::tree::Style;
-use super::{Entry, Kind, MAX_DEPTH, MAX_NODES, Mistake, Node, Parsed, Span, Text, marks};
+use super::{Entry, Kind, MAX_NODES, Mistake, Node, Parsed, Span, Text, spans};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 
 pub(super) fn parse(content: &str, file: u16) -> Parsed {
-    let marks = match marks::read(content, file) {
-        Ok(marks) => marks,
+    let spans = match spans::read(content, file) {
+        Ok(spans) => spans,
         Err(mistake) => return (None, vec![explain(content, mistake)]),
     };
     let state = State {
-        marks: &marks,
+        spans: &spans,
         nodes: RefCell::new(0),
         mistakes: RefCell::new(Vec::new()),
         fatal: RefCell::new(None),
@@ -46,47 +47,6 @@ pub(super) fn parse(content: &str, file: u16) -> Parsed {
             (None, mistakes)
         }
     }
-}
-
-/// Nested too deep, or too many values.
-pub(super) fn too_much(span: Span, depth: bool) -> Mistake {
-    if depth {
-        Mistake::new("too-deep", span, "the file nests too deep")
-            .hint(format!("{MAX_DEPTH} levels at most"))
-    } else {
-        Mistake::new("too-many-values", span, "the file holds too many values")
-            .hint(format!("{MAX_NODES} at most, with every alias written out"))
-    }
-}
-
-/// One key twice.
-pub(super) fn duplicate(key: &str, span: Span, first: Span) -> Mistake {
-    Mistake::new(
-        "duplicate-key",
-        span,
-        format!("the key `{key}` is here twice"),
-    )
-    .hint(format!(
-        "it is already at line {}, column {}; remove or rename one",
-        first.line, first.column
-    ))
-}
-
-/// `{{ x }}` without quotes.
-pub(super) fn unquoted_template(span: Span, template: Option<&str>) -> Mistake {
-    let template = template.unwrap_or("{{ … }}");
-    let quoted = if template.contains('"') {
-        format!("'{template}'")
-    } else {
-        format!("\"{template}\"")
-    };
-    let length = u32::try_from(template.chars().count()).unwrap_or(1);
-    Mistake::new(
-        "unquoted-template",
-        Span { length, ..span },
-        "`{{` without quotes begins a YAML map, not a template",
-    )
-    .hint(format!("quote the whole text: {quoted}"))
 }
 
 fn from_serde(error: &serde_yaml::Error, around: Span) -> Mistake {
@@ -195,7 +155,7 @@ fn value_start(line: &str, mark: &str) -> Option<usize> {
 /// that goes on or closes, else with the line.
 fn plain_value(line: &str, start: usize) -> &str {
     let (before, rest) = line.split_at_checked(start).unwrap_or((line, ""));
-    let count = |marks: [char; 2]| before.matches(marks).count();
+    let count = |spans: [char; 2]| before.matches(spans).count();
     if count(['{', '[']) <= count(['}', ']']) {
         return rest.trim_end();
     }
@@ -216,7 +176,7 @@ fn plain_value(line: &str, start: usize) -> &str {
 }
 
 struct State<'a> {
-    marks: &'a Marks,
+    spans: &'a Spans,
     nodes: RefCell<usize>,
     mistakes: RefCell<Vec<Mistake>>,
     /// Why deserialisation was stopped from inside.
@@ -245,8 +205,8 @@ struct Seed<'a> {
 }
 
 impl<'a> Seed<'a> {
-    fn target(&self) -> Option<&'a Mark> {
-        self.state.marks.get(self.mark)
+    fn target(&self) -> Option<&'a NodeSpan> {
+        self.state.spans.get(self.mark)
     }
 
     fn span(&self) -> Span {
@@ -281,12 +241,6 @@ impl<'de> DeserializeSeed<'de> for Seed<'_> {
         drop(nodes);
         deserializer.deserialize_any(self)
     }
-}
-
-/// An integer that would be rounded.
-pub(super) fn beyond(number: &str, span: Span) -> Mistake {
-    let what = format!("the number {number} does not fit 64 bits");
-    Mistake::new("number", span, what).hint("quote it if it is meant as text")
 }
 
 impl<'de> Visitor<'de> for Seed<'_> {
@@ -355,14 +309,14 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Node, A::Error> {
-        let marks: &[usize] = match self.target().map(|mark| &mark.shape) {
+        let spans: &[usize] = match self.target().map(|mark| &mark.shape) {
             Some(Shape::Sequence(items)) => items,
             _ => &[],
         };
-        let mut marks = marks.iter();
+        let mut spans = spans.iter();
         let mut items = Vec::new();
         loop {
-            let mark = marks.next().copied().unwrap_or(usize::MAX);
+            let mark = spans.next().copied().unwrap_or(usize::MAX);
             match seq.next_element_seed(self.inside(mark))? {
                 Some(item) => items.push(item),
                 None => return Ok(self.node(Kind::Array(items))),
@@ -371,18 +325,18 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
-        let marks: &[(usize, usize)] = match self.target().map(|mark| &mark.shape) {
+        let spans: &[(usize, usize)] = match self.target().map(|mark| &mark.shape) {
             Some(Shape::Mapping(pairs)) => pairs,
             _ => &[],
         };
-        let mut marks = marks.iter();
+        let mut spans = spans.iter();
         let mut entries: Vec<Entry> = Vec::new();
         let mut merges: Vec<Node> = Vec::new();
         let mut seen: HashMap<String, Span> = HashMap::new();
         // As text, a key is what is written: `1:` is the key "1".
         while let Some(key) = map.next_key::<String>()? {
-            let (key_mark, value_mark) = marks.next().copied().unwrap_or((usize::MAX, usize::MAX));
-            let written = self.state.marks.written(key_mark);
+            let (key_mark, value_mark) = spans.next().copied().unwrap_or((usize::MAX, usize::MAX));
+            let written = self.state.spans.written(key_mark);
             let key_span = written.map_or(self.span(), |mark| mark.span);
             let value = map.next_value_seed(self.inside(value_mark))?;
             let plain =

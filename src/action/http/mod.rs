@@ -1,5 +1,5 @@
-//! `http`: one call to a web server (spec: loom.md, Actions). It never retries: redirects are
-//! followed, everything else is the policy's.
+//! `http`: one call to a web server (docs/loom.md). It never retries: redirects are followed,
+//! everything else is the policy's.
 
 mod client;
 mod egress;
@@ -54,12 +54,13 @@ impl Executor for Http {
         Url::parse(request.inputs.get("uri")?.as_str()?).ok()
     }
 
-    fn default_timeout(&self, request: &Request) -> Option<Duration> {
-        Some(if is_asynchronous(request) {
-            ASYNCHRONOUS_TIMEOUT
-        } else {
-            DEFAULT_TIMEOUT
-        })
+    fn timeout(&self, request: &Request) -> Option<Duration> {
+        let default = match is_asynchronous(request) {
+            true => ASYNCHRONOUS_TIMEOUT,
+            false => DEFAULT_TIMEOUT,
+        };
+        let own = request.timeout_ms.map(Duration::from_millis);
+        own.or(Some(default))
     }
 }
 

@@ -3,7 +3,7 @@
 //! holds a secret of the program. It never sends anything.
 
 use super::client::shown;
-use crate::action::surroundings;
+use crate::action::execution_context;
 use crate::model::{Fault, fault_kind};
 use reqwest::header::{
     ACCEPT, ACCEPT_LANGUAGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, LOCATION,
@@ -69,13 +69,13 @@ fn target(response: &Response) -> Option<Url> {
 fn leave_home(call: &mut Request, to: &Url) -> Result<(), Fault> {
     let headers = std::mem::take(call.headers_mut());
     for (name, value) in &headers {
-        if CARRIED.contains(name) && !surroundings::holds_secret(value.as_bytes()) {
+        if CARRIED.contains(name) && !execution_context::holds_secret(value.as_bytes()) {
             call.headers_mut().append(name, value.clone());
         }
     }
     let body = call.body().and_then(|body| body.as_bytes());
-    let body = body.is_some_and(surroundings::holds_secret);
-    if !body && !surroundings::holds_secret(to.as_str().as_bytes()) {
+    let body = body.is_some_and(execution_context::holds_secret);
+    if !body && !execution_context::holds_secret(to.as_str().as_bytes()) {
         return Ok(());
     }
     let message = format!(

@@ -74,7 +74,7 @@ impl Reply {
     }
 }
 
-/// Whether the same call may go better later (spec: loom.md, Retry).
+/// Whether the same call may go better later (docs/loom.md).
 fn is_transient(status: StatusCode) -> bool {
     status.is_server_error()
         || status == StatusCode::REQUEST_TIMEOUT

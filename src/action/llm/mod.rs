@@ -1,6 +1,6 @@
-//! `ai`: a question to a language model (spec: loom.md, Actions; tea.md, `llm.call`): over HTTP in
-//! OpenAI's protocol, Azure's form of it or Ollama's, or to a command. It gives `{content, usage}`.
-//! A key is sent and otherwise never seen: it is masked in whatever comes back.
+//! `ai`: a question to a language model (docs/loom.md, docs/tea.md): over HTTP in OpenAI's
+//! protocol, Azure's form of it or Ollama's, or to a command. It gives `{content, usage}`. A key is
+//! sent and otherwise never seen: it is masked in whatever comes back.
 
 mod protocol;
 mod settings;

@@ -170,7 +170,7 @@ fn short(words: &str) -> String {
     short
 }
 
-/// The messages as one text, as a command reads them (source: The Edge Agent's shell provider).
+/// The messages as one text, as a command reads them.
 pub(super) fn as_text(messages: &[Value]) -> String {
     let texts = messages.iter().map(|message| {
         let text = content(message.get("content")).unwrap_or_default();

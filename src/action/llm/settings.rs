@@ -1,8 +1,8 @@
 //! What an `ai` action asks for: from its inputs, and the environment for what they leave out
 //! (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_MODEL`, Azure's and Ollama's own).
 
+use crate::action::execution_context::resolved;
 use crate::action::inputs::{Inputs, invalid, mismatch, scalar};
-use crate::action::surroundings::resolved;
 use crate::expression::{Object, Value};
 use crate::model::{Fault, MODEL_OPTIONS};
 use std::io::Read;
@@ -12,7 +12,7 @@ const OPENAI: &str = "https://api.openai.com/v1";
 const OLLAMA: &str = "http://localhost:11434";
 const AZURE_VERSION: &str = "2024-10-21";
 
-/// Without a `temperature` (source: The Edge Agent's `llm.call`).
+/// Without a `temperature`.
 const TEMPERATURE: f64 = 0.7;
 
 /// How long one answer may take, in seconds, when the action does not say.

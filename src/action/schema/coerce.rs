@@ -1,5 +1,5 @@
 //! Values as a schema would have them: text that is a number or a boolean, and anything as text
-//! (source: tea-observed.md, "schema score"). It never judges.
+//!. It never judges.
 
 use crate::expression::{Object, Value};
 
@@ -45,7 +45,7 @@ impl<'a> Place<'a> {
             ("number", Value::String(text)) => parsed(number(text), value),
             ("boolean", Value::String(text)) => parsed(boolean(text), value),
             ("string", Value::String(_)) => value.clone(),
-            ("string", other) => Value::text(super::words::repr_of(other)),
+            ("string", other) => Value::text(super::messages::repr_of(other)),
             ("object", Value::Object(members)) => {
                 let known = schema.get("properties");
                 let member = |(key, member): (&std::sync::Arc<str>, &Value)| {

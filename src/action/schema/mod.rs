@@ -3,10 +3,10 @@
 //! given along with it; nothing is ever read or fetched.
 
 mod coerce;
-mod words;
+mod messages;
 
 pub(super) use coerce::coerced;
-pub(super) use words::repr_of;
+pub(super) use messages::repr_of;
 
 use super::inputs::{Inputs, invalid, mismatch};
 use super::{Attempt, Executor};
@@ -133,7 +133,7 @@ fn described(error: &ValidationError<'_>) -> Vec<Value> {
             LocationSegment::Property(name) => Value::text(name.as_ref()),
         });
     let schema_path = Value::array(schema_path.collect());
-    let messages = words::messages(error).into_iter();
+    let messages = messages::messages(error).into_iter();
     let errors = messages.map(|message| {
         Value::from_pairs([
             ("path", Value::text(path.join("."))),
@@ -166,7 +166,7 @@ fn without_schema_path(errors: Vec<Value>) -> Value {
     Value::array(errors.into_iter().map(strip).collect())
 }
 
-/// `data.validate`: `{data, schema}` to `{valid, errors, success}` (source: tea-observed.md).
+/// `data.validate`: `{data, schema}` to `{valid, errors, success}`.
 pub(super) struct DataValidate;
 
 impl Executor for DataValidate {

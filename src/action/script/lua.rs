@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 mod convert;
 mod work;
@@ -124,6 +125,10 @@ impl Lua {
 }
 
 impl Executor for Lua {
+    fn timeout(&self, _: &Request) -> Option<Duration> {
+        None
+    }
+
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
         Box::pin(async {
             let job = Job::read(request, DEFAULT_MEMORY)?;

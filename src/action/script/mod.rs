@@ -1,6 +1,6 @@
-//! Scripts: code of a workflow in Python, Lua or Prolog (spec: tea.md, Nodes). All three take
-//! `{code, globals, live, memory_mb}` and give `{result, returned, state, locals}`. Code comes
-//! from the workflow's file only; what it prints goes to the log, never into its output.
+//! Scripts: code of a workflow in Python, Lua or Prolog (docs/tea.md). All three take `{code,
+//! globals, live, memory_mb}` and give `{result, returned, state, locals}`. Code comes from the
+//! workflow's file only; what it prints goes to the log, never into its output.
 
 mod log;
 #[cfg_attr(not(feature = "lua"), path = "lua_off.rs")]
@@ -134,7 +134,7 @@ impl Outcome {
 }
 
 /// The fault of a script that failed: any failure is retried by a policy without `on`, as those of
-/// all actions but http (spec: loom.md, Retry).
+/// all actions but http (docs/loom.md).
 fn failed(class: &str, message: &str, line: Option<u64>) -> Fault {
     let words = match message.trim() {
         "" => class.to_owned(),
@@ -154,18 +154,14 @@ fn broken(message: impl Into<String>) -> Fault {
     Fault::new(fault_kind::SCRIPT, message).transient()
 }
 
-/// Bounds the run of a script, without the wait for its turn, unless the action has a timeout of
-/// its own: that one is the registry's and counts the whole attempt.
+/// Bounds the run of a script, without the wait for its turn.
 async fn bounded<T>(request: &Request, run: impl Future<Output = T>) -> Result<T, Fault> {
-    if request.timeout_ms.is_some() {
-        return Ok(run.await);
-    }
-    tokio::time::timeout(DEFAULT_TIMEOUT, run)
-        .await
-        .map_err(|_| {
-            let message = format!("the script ran longer than {DEFAULT_TIMEOUT:?}");
-            Fault::new(fault_kind::TIMEOUT, message).transient()
-        })
+    let own = request.timeout_ms.map(Duration::from_millis);
+    let limit = own.unwrap_or(DEFAULT_TIMEOUT);
+    tokio::time::timeout(limit, run).await.map_err(|_| {
+        let message = format!("the attempt took longer than {limit:?}");
+        Fault::new(fault_kind::TIMEOUT, message).transient()
+    })
 }
 
 /// How many scripts of a language run at the same time: those that compute use every core, those

@@ -4,10 +4,10 @@
 
 use super::log::Log;
 use super::{Job, MAX_OUTPUT, Outcome, bounded, broken, failed, interpreter, slots};
+use crate::action::execution_context;
 use crate::action::inputs::invalid;
 use crate::action::json;
 use crate::action::process::{ProcessError, Processes, Running, Spec};
-use crate::action::surroundings;
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ impl Pool {
                 ("WINDLASS_IDEMPOTENCY_KEY", request.key.as_str()),
                 ("WINDLASS_ATTEMPT", attempt.as_str()),
             ]),
-            folder: surroundings::folder().map(|folder| folder.to_path_buf()),
+            folder: execution_context::folder().map(|folder| folder.to_path_buf()),
             memory: job.memory,
         };
         let mut bytes = serde_json::to_vec(&line).map_err(|error| {

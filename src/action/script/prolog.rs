@@ -12,6 +12,7 @@ use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// What each `swipl` runs.
@@ -67,6 +68,10 @@ impl Prolog {
 }
 
 impl Executor for Prolog {
+    fn timeout(&self, _: &Request) -> Option<Duration> {
+        None
+    }
+
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
         Box::pin(self.run(request))
     }

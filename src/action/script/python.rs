@@ -6,6 +6,7 @@ use crate::action::process::Processes;
 use crate::action::{Attempt, Executor};
 use crate::model::Request;
 use std::sync::Arc;
+use std::time::Duration;
 
 const WORKER: &str = include_str!("worker.py");
 
@@ -26,6 +27,10 @@ impl Python {
 }
 
 impl Executor for Python {
+    fn timeout(&self, _: &Request) -> Option<Duration> {
+        None
+    }
+
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
         Box::pin(async {
             let job = Job::read(request, DEFAULT_MEMORY)?;

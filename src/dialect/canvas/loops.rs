@@ -1,5 +1,5 @@
-//! `loop` and `map`: limits, conditions, and what goes in and out (spec: canvas.md, "The loop
-//! node"). Every loop leaves here with a count within the operator's cap.
+//! `loop` and `map`: limits, conditions, and what goes in and out (docs/canvas.md). Every loop
+//! leaves here with a count within the operator's cap.
 
 use super::Canvas;
 use super::mapping::Around;
@@ -18,12 +18,6 @@ const TEST: &str =
 const COUNT: i64 = 10;
 /// How many items of a map run at a time when it says nothing.
 const CONCURRENCY: u32 = 10;
-/// The outputs that every loop has.
-pub(super) const BUILT_IN: [(&str, PortKind); 2] = [
-    ("iteration_count", PortKind::Number),
-    ("status", PortKind::String),
-];
-
 impl Canvas<'_> {
     pub(super) fn a_loop(&mut self, node: &mut Reading<'_>) -> Body {
         let count = self.count(&mut node.data);

@@ -1,11 +1,10 @@
-//! From the tree to `hir`: nodes become steps of a DAG, and values wires from port to port.
+//! From the tree to `hir`: nodes become steps of a DAG, and values bindings from port to port.
 
-use super::lower_node::read_codes;
-use super::scope::Scope;
+use super::scope::{Scope, read_codes};
 use super::tree::{Graph, Socket, What};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dialect::builder::step;
-use crate::expression::{Condition, Port, PortKind, Template, Value, Wire};
+use crate::expression::{Binding, Condition, Port, PortKind, Template, Value};
 use crate::hir::{After, DagStep, Step, StepKind};
 use crate::model::{Input, InputKind, Link, LinkKind, Name, Status};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -76,7 +75,7 @@ pub(super) struct Mapped {
 }
 
 /// What a node becomes.
-pub(super) struct Made {
+pub(super) struct Built {
     pub kind: StepKind,
     pub output: Option<Template>,
 }
@@ -88,9 +87,9 @@ impl Lowerer<'_> {
         for (index, node) in graph.nodes.iter().enumerate() {
             let mut own = Vec::with_capacity(node.inputs.list.len());
             for socket in &node.inputs.list {
-                let wire = self.feed(graph, index, socket, around);
-                let port = Wire::Port(wire, socket.port.clone());
-                own.push((socket.port.name.clone(), Template::wire(port)));
+                let binding = self.feed(graph, index, socket, around);
+                let port = Binding::Port(binding, socket.port.clone());
+                own.push((socket.port.name.clone(), Template::binding(port)));
             }
             let scope = Scope {
                 graph,
@@ -137,7 +136,7 @@ impl Lowerer<'_> {
             {
                 let kind = LinkKind::Edge;
                 self.link(Some(&from.step), output, &node.step, input, kind, None);
-                return Template::wire(Wire::Outputs(from.step.clone())).part(output);
+                return Template::binding(Binding::Outputs(from.step.clone())).part(output);
             }
         }
         let required = socket.port.required && socket.port.default.is_none();
@@ -146,7 +145,7 @@ impl Lowerer<'_> {
             Given::Run => {
                 self.run_input(socket);
                 self.outer_link(None, input, &node.step);
-                Template::wire(Wire::Input(input.clone()))
+                Template::binding(Binding::Input(input.clone()))
             }
             Given::Component(inputs) => match inputs.get(input) {
                 Some(value) => {

@@ -1,22 +1,27 @@
-//! Loop and map nodes as `hir` has them: what goes in as wires, what is kept of every iteration
+//! Loop and map nodes as `hir` has them: what goes in as bindings, what is kept of every iteration
 //! for what comes out.
 
-use super::lower::{Around, Given, Lowerer, Made, Mapped};
+use super::lower::{Around, Built, Given, Lowerer, Mapped};
 use super::lower_node::result;
 use super::scope::{Scope, object};
 use super::tree::{LoopNode, Mapping, Node, Origin, Place, Test, When};
 use crate::dialect::builder::{expression, looped};
-use crate::expression::{Condition, Template, Value, Wire};
+use crate::expression::{Binding, Condition, Template, Value};
 use crate::hir::{Block, ForEach, Keep, Loop, StepKind};
 use crate::model::{LinkKind, Name, OnLimit, Take};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 impl Lowerer<'_> {
-    pub(super) fn repeated(&mut self, node: &Node, repeated: &LoopNode, scope: &Scope<'_>) -> Made {
+    pub(super) fn repeated(
+        &mut self,
+        node: &Node,
+        repeated: &LoopNode,
+        scope: &Scope<'_>,
+    ) -> Built {
         let step = &node.step;
         let mut inputs: BTreeMap<Name, Template> = scope.own.iter().cloned().collect();
         let items = repeated.over.as_ref().map(|(over, _)| {
-            let item = Template::wire(Wire::Item(step.clone()));
+            let item = Template::binding(Binding::Item(step.clone()));
             let items = inputs.insert(over.clone(), item);
             items.unwrap_or_else(|| Template::constant(Value::Null))
         });
@@ -42,12 +47,12 @@ impl Lowerer<'_> {
                 None => items,
             };
             let each = ForEach {
-                items: Template::wire(Wire::Checked(checks, items)),
+                items: Template::binding(Binding::Checked(checks, items)),
                 concurrency: *concurrency,
                 survives_failure: false,
                 body,
             };
-            return Made {
+            return Built {
                 kind: StepKind::ForEach(Box::new(each)),
                 output: Some(output),
             };
@@ -67,7 +72,7 @@ impl Lowerer<'_> {
         let negated = stop_when.is_some();
         let stop_when = stop_when.map_or_else(Condition::never, Condition::negated);
         let count = count.unwrap_or_else(|| Template::constant(1_i64.into()));
-        let count = Template::wire(Wire::Checked(checks, count));
+        let count = Template::binding(Binding::Checked(checks, count));
         // The outputs are those of the last iteration that succeeded; the history has a warning
         // when the limit is reached, and the loop's `status` says so.
         let spec = Loop {
@@ -79,7 +84,7 @@ impl Lowerer<'_> {
             keep: kept(repeated),
             ..looped(stop_when, count, body)
         };
-        Made {
+        Built {
             kind: StepKind::Loop(Box::new(spec)),
             output: Some(of_loop(node, repeated)),
         }
@@ -92,13 +97,13 @@ impl Lowerer<'_> {
             "output `{}` of `{}` (line {})",
             test.at.port, node.id, test.span.line
         );
-        let compare = Wire::Compare(
+        let compare = Binding::Compare(
             value_of(repeated, &test.at)?,
             test.comparison,
             test.value.clone(),
             Name::from(shown),
         );
-        Condition::from_template(Template::wire(compare)).ok()
+        Condition::from_template(Template::binding(compare)).ok()
     }
 
     /// What every mapped input of an inner node gets.
@@ -129,7 +134,7 @@ impl Lowerer<'_> {
             let value = if first == later {
                 first
             } else {
-                Template::wire(Wire::First(node.step.clone(), first, later))
+                Template::binding(Binding::First(node.step.clone(), first, later))
             };
             let mapped = Mapped {
                 value,
@@ -164,14 +169,14 @@ impl Lowerer<'_> {
                 let from = repeated.inner.nodes.get(place.node)?;
                 let kind = LinkKind::Previous;
                 self.link(Some(&from.step), &place.port, &to.step, input, kind, when);
-                let before = Wire::Previous(from.step.clone(), Some(node.step.clone()));
-                Some(Template::wire(before).part(&place.port))
+                let before = Binding::Previous(from.step.clone(), Some(node.step.clone()));
+                Some(Template::binding(before).part(&place.port))
             }
             Origin::Iteration => {
                 let name = Name::from(super::scope::ITERATION);
                 let kind = LinkKind::Outer;
                 self.link(Some(&node.step), &name, &to.step, input, kind, when);
-                Some(Template::wire(Wire::Iteration(node.step.clone())))
+                Some(Template::binding(Binding::Iteration(node.step.clone())))
             }
         }
     }
@@ -220,8 +225,8 @@ fn reads(repeated: &LoopNode) -> BTreeSet<(usize, Name)> {
 /// What an inner node gave in this iteration.
 fn value_of(repeated: &LoopNode, place: &Place) -> Option<Template> {
     let node = repeated.inner.nodes.get(place.node)?;
-    let outputs = Wire::Outputs(node.step.clone());
-    Some(Template::wire(outputs).part(&place.port))
+    let outputs = Binding::Outputs(node.step.clone());
+    Some(Template::binding(outputs).part(&place.port))
 }
 
 fn kept(repeated: &LoopNode) -> Vec<Keep> {
@@ -262,7 +267,7 @@ fn of_map(node: &Node, repeated: &LoopNode, bounded: Option<&Template>) -> Templ
         let all = place.and_then(|place| {
             let node = repeated.inner.nodes.get(place.node)?;
             let path = [node.step.clone(), place.port.clone()];
-            Some(Template::wire(Wire::Each(result(), path)))
+            Some(Template::binding(Binding::Each(result(), path)))
         });
         let all = all.unwrap_or_else(|| Template::constant(Value::Null));
         match take {
@@ -298,7 +303,7 @@ fn given(
         let value = match outcome {
             Some(outcome) if outcome.from.is_some() => mapped(name, outcome.take),
             Some(outcome) => built_in(outcome.builtin),
-            None if super::loops::BUILT_IN
+            None if super::mapping::BUILT_IN
                 .iter()
                 .any(|(known, _)| *known == &**name) =>
             {
@@ -306,8 +311,8 @@ fn given(
             }
             None => Template::constant(Value::Null),
         };
-        let port = Wire::Port(value, socket.port.clone());
-        (name.clone(), Template::wire(port))
+        let port = Binding::Port(value, socket.port.clone());
+        (name.clone(), Template::binding(port))
     });
     object(members)
 }

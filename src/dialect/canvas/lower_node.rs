@@ -2,19 +2,19 @@
 //! block of another graph.
 
 use super::effect::{EXIT_CODE, OPENAI, SESSION};
-use super::lower::{Around, Given, Lowerer, Made};
+use super::lower::{Around, Built, Given, Lowerer};
 use super::scope::{ITERATION, Scope, identifier, object};
 use super::tree::{Agent, Graph, Node, Ports, Shell, Socket, Text, What};
 use crate::diagnostic::Diagnostic;
 use crate::dialect::builder;
 use crate::dialect::reader::name_of;
-use crate::expression::{Port, Template, Wire};
+use crate::expression::{Binding, Port, Template};
 use crate::hir::{Block, StepKind};
 use crate::model::{LinkKind, Name};
 use std::collections::BTreeSet;
 
 impl Lowerer<'_> {
-    pub(super) fn node(&mut self, node: &Node, scope: &Scope<'_>, around: &Around<'_>) -> Made {
+    pub(super) fn node(&mut self, node: &Node, scope: &Scope<'_>, around: &Around<'_>) -> Built {
         match &node.what {
             What::Source { whole: true } => entrance(around),
             What::Source { whole: false } | What::Sink => {
@@ -33,22 +33,22 @@ impl Lowerer<'_> {
                 ];
                 let kind = call(language, scope, inputs.into_iter());
                 let ports = node.outputs.list.iter().map(|socket| socket.port.clone());
-                let ports = Wire::Ports(result().part("result"), ports.collect());
-                Made {
+                let ports = Binding::Ports(result().part("result"), ports.collect());
+                Built {
                     kind,
-                    output: Some(Template::wire(ports)),
+                    output: Some(Template::binding(ports)),
                 }
             }
             What::Http(inputs) => {
                 let inputs = self.texts(inputs, scope);
-                Made {
+                Built {
                     kind: call("http", scope, inputs.into_iter()),
                     output: Some(outputs(&node.outputs, &result().part("body"))),
                 }
             }
             What::Component(graph) => self.component(node, graph, scope, around),
             What::Loop(repeated) => self.repeated(node, repeated, scope),
-            What::Unknown => Made {
+            What::Unknown => Built {
                 kind: StepKind::Nothing,
                 output: None,
             },
@@ -65,11 +65,11 @@ impl Lowerer<'_> {
         texts.iter().map(lower).collect()
     }
 
-    fn agent(&mut self, node: &Node, agent: &Agent, scope: &Scope<'_>) -> Made {
+    fn agent(&mut self, node: &Node, agent: &Agent, scope: &Scope<'_>) -> Built {
         // What the same node ended its last iteration with.
         let before = agent.session.then(|| {
-            let before = Wire::Previous(node.step.clone(), None);
-            Template::wire(before).part(SESSION)
+            let before = Binding::Previous(node.step.clone(), None);
+            Template::binding(before).part(SESSION)
         });
         let scope = Scope {
             session: before.clone(),
@@ -89,10 +89,10 @@ impl Lowerer<'_> {
         let session = |socket: &&Socket| !(agent.session && *socket.port.name == *SESSION);
         let ports = node.outputs.list.iter().filter(session);
         let ports: Vec<Port> = ports.map(|socket| socket.port.clone()).collect();
-        let answer = Wire::Answer(result().part("content"), ports.into(), before);
-        Made {
+        let answer = Binding::Answer(result().part("content"), ports.into(), before);
+        Built {
             kind: call(executor, &scope, inputs.into_iter()),
-            output: Some(Template::wire(answer)),
+            output: Some(Template::binding(answer)),
         }
     }
 
@@ -102,7 +102,7 @@ impl Lowerer<'_> {
         shell: &Shell,
         scope: &Scope<'_>,
         around: &Around<'_>,
-    ) -> Made {
+    ) -> Built {
         self.lint_script(node, shell);
         let env = scope
             .own
@@ -124,7 +124,7 @@ impl Lowerer<'_> {
         {
             inputs.push((Name::from("check"), Template::constant(false.into())));
         }
-        Made {
+        Built {
             kind: call("shell", scope, inputs.into_iter()),
             output: Some(outputs(&node.outputs, &result().part("body"))),
         }
@@ -161,7 +161,7 @@ impl Lowerer<'_> {
         graph: &Graph,
         scope: &Scope<'_>,
         around: &Around<'_>,
-    ) -> Made {
+    ) -> Built {
         let mut reads = BTreeSet::new();
         let mut members = Vec::new();
         for socket in &node.outputs.list {
@@ -171,9 +171,9 @@ impl Lowerer<'_> {
                     reads.insert((index, name.clone()));
                     let kind = LinkKind::Result;
                     self.link(Some(&inner.step), name, &node.step, name, kind, None);
-                    let value = Template::wire(Wire::Outputs(inner.step.clone())).part(name);
-                    let port = Wire::Port(value, socket.port.clone());
-                    members.push((name.clone(), Template::wire(port)));
+                    let value = Template::binding(Binding::Outputs(inner.step.clone())).part(name);
+                    let port = Binding::Port(value, socket.port.clone());
+                    members.push((name.clone(), Template::binding(port)));
                 }
                 None => {
                     let what = format!("no inner node gives {}", socket.port.shown);
@@ -210,24 +210,24 @@ impl Lowerer<'_> {
             leave: None,
         };
         let steps = self.graph(graph, &inner);
-        Made {
+        Built {
             kind: StepKind::Block(Block::Dag(steps)),
             output: Some(object(members.into_iter())),
         }
     }
 }
 
-fn compose(value: Template) -> Made {
-    Made {
+fn compose(value: Template) -> Built {
+    Built {
         kind: StepKind::Compose(value),
         output: None,
     }
 }
 
 /// All that is given, as one output.
-fn entrance(around: &Around<'_>) -> Made {
+fn entrance(around: &Around<'_>) -> Built {
     let all = match &around.given {
-        Given::Run => Template::wire(Wire::Root(Name::from("inputs"))),
+        Given::Run => Template::binding(Binding::Root(Name::from("inputs"))),
         Given::Component(inputs) | Given::Loop(_, inputs) => {
             let given = inputs
                 .iter()
@@ -245,13 +245,13 @@ fn call(
     inputs: impl Iterator<Item = (Name, Template)>,
 ) -> StepKind {
     let checks = scope.own.iter().map(|(_, value)| value.clone()).collect();
-    let inputs = Template::wire(Wire::Checked(checks, object(inputs)));
+    let inputs = Template::binding(Binding::Checked(checks, object(inputs)));
     StepKind::Call(builder::call(executor, inputs))
 }
 
 /// What a node's executor gave.
 pub(super) fn result() -> Template {
-    Template::wire(Wire::Root(Name::from("result")))
+    Template::binding(Binding::Root(Name::from("result")))
 }
 
 /// The outputs of a node whose executor gives a map: what is extracted from its body, what it
@@ -271,16 +271,16 @@ fn outputs(ports: &Ports, body: &Template) -> Template {
         .filter(|socket| socket.extract.is_none() && !given.contains(&&*socket.port.name))
         .map(|socket| socket.port.clone())
         .collect();
-    let from_body = Template::wire(Wire::Ports(body.clone(), rest.clone().into()));
+    let from_body = Template::binding(Binding::Ports(body.clone(), rest.clone().into()));
     let members = ports.list.iter().map(|socket| {
         let name = &socket.port.name;
         let value = match &socket.extract {
-            Some(how) => Template::wire(Wire::Extract(body.clone(), how.clone())),
+            Some(how) => Template::binding(Binding::Extract(body.clone(), how.clone())),
             None if rest.contains(&socket.port) => from_body.clone().part(name),
             None => result().part(name),
         };
-        let port = Wire::Port(value, socket.port.clone());
-        (name.clone(), Template::wire(port))
+        let port = Binding::Port(value, socket.port.clone());
+        (name.clone(), Template::binding(port))
     });
     object(members)
 }
@@ -308,47 +308,4 @@ fn exit_code_is_read(scope: &Scope<'_>, around: &Around<'_>) -> bool {
         || node.is_some_and(|node| {
             scope.codes.contains(&*node.id) || scope.codes.contains(&identifier(&node.id))
         })
-}
-
-/// The nodes whose exit code a text of the graph reads.
-pub(super) fn read_codes(graph: &Graph) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for text in graph.nodes.iter().flat_map(Node::texts) {
-        for mention in &text.mentions {
-            if let Some(name) = mention.reference.root()
-                && text
-                    .template
-                    .members_of(name)
-                    .iter()
-                    .any(|member| member == EXIT_CODE)
-            {
-                found.insert(name.to_owned());
-            }
-        }
-    }
-    found
-}
-
-impl Node {
-    /// What is rendered of it.
-    fn texts(&self) -> Vec<&Text> {
-        match &self.what {
-            What::Agent(agent) => {
-                let options = agent.options.iter().map(|(_, text)| text);
-                options.chain([&agent.prompt]).collect()
-            }
-            What::Shell(shell) => [&shell.script].into_iter().chain(&shell.cwd).collect(),
-            What::Http(inputs) => inputs.iter().map(|(_, text)| text).collect(),
-            What::Loop(node) => [&node.count, &node.delay, &node.timeout]
-                .into_iter()
-                .flatten()
-                .collect(),
-            What::Source { .. }
-            | What::Sink
-            | What::Constant(_)
-            | What::Function { .. }
-            | What::Component(_)
-            | What::Unknown => Vec::new(),
-        }
-    }
 }

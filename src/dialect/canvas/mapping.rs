@@ -1,8 +1,7 @@
 //! What goes into the inner workflow of a loop, from which iteration on, and what comes out of it
-//! (spec: canvas.md, `inputMappings` and `outputMappings`).
+//! (docs/canvas.md).
 
 use super::Canvas;
-use super::loops::BUILT_IN;
 use super::port::Side;
 use super::tree::{Graph, Mapping, Origin, Outcome, Place, Ports, Socket, When};
 use crate::diagnostic::nearest;
@@ -12,6 +11,11 @@ use crate::model::{Name, Take};
 use crate::source::{Entry, Node, Span};
 use std::collections::HashMap;
 
+/// The outputs that every loop has.
+pub(super) const BUILT_IN: [(&str, PortKind); 2] = [
+    ("iteration_count", PortKind::Number),
+    ("status", PortKind::String),
+];
 const INPUT: &str = "for example { source: { type: outer, name: task }, target: { node: coder, \
                      input: task }, iterations: all }";
 const OUTPUT: &str = "for example { source: { node: review, output: approved }, target: approved, \

@@ -1,10 +1,10 @@
-//! The canvas format: loop nodes in a graph of ports (spec: canvas.md).
+//! The canvas format: loop nodes in a graph of ports (docs/canvas.md).
 //!
 //! A file is read in two steps. `graph`, `node`, `effect`, `loops` and `port` make a tree of it
 //! ([`tree`]) in which every name is resolved, across all files of the bundle; `lower`,
-//! `lower_node` and `lower_loops` make `hir` of that. A node becomes a step, a graph a DAG, a loop node a loop, a
-//! component a block, a map a foreach. Values go from port to port as wires
-//! ([`crate::expression::Wire`]): a node's inputs are evaluated, converted and checked when it
+//! `lower_node` and `lower_loops` make `hir` of that. A node becomes a step, a graph a DAG, a loop
+//! node a loop, a component a block, a map a foreach. Values go from port to port as bindings
+//! ([`crate::expression::Binding`]): a node's inputs are evaluated, converted and checked when it
 //! starts. [`scope`] says which names a template sees.
 
 mod effect;

@@ -1,11 +1,11 @@
-//! The names that the templates of a node see (spec: canvas.md, "Graph"): its inputs, `inputs`,
-//! the nodes upstream by id, `nodes`, `iteration_count` inside of a loop and `session_id`.
+//! The names that the templates of a node see (docs/canvas.md): its inputs, `inputs`, the nodes
+//! upstream by id, `nodes`, `iteration_count` inside of a loop and `session_id`.
 
-use super::effect::SESSION;
-use super::tree::{Graph, Text};
+use super::effect::{EXIT_CODE, SESSION};
+use super::tree::{Graph, Node, Text, What};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::dialect::reader::listed;
-use crate::expression::{Reference, Template, Wire};
+use crate::expression::{Binding, Reference, Template};
 use crate::model::Name;
 use crate::source::Span;
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ impl Scope<'_> {
         if let Some(looped) = self.looped {
             names.push((
                 Name::from(ITERATION),
-                Template::wire(Wire::Iteration(looped.clone())),
+                Template::binding(Binding::Iteration(looped.clone())),
             ));
         }
         for mention in &text.mentions {
@@ -75,7 +75,7 @@ impl Scope<'_> {
                 | Reference::Anything => {}
             }
         }
-        Template::wire(Wire::Scoped(names.into(), text.template.clone()))
+        Template::binding(Binding::Scoped(names.into(), text.template.clone()))
     }
 
     fn id(&self) -> &str {
@@ -98,7 +98,7 @@ impl Scope<'_> {
             let node = self.graph.nodes.get(*index)?;
             Some((
                 node.id.clone(),
-                Template::wire(Wire::Outputs(node.step.clone())),
+                Template::binding(Binding::Outputs(node.step.clone())),
             ))
         };
         if name == "nodes" {
@@ -212,4 +212,47 @@ fn unknown<'a>(
         None => format!("known are: {}", listed(&known)),
     };
     diagnostics.push(Diagnostic::error(code, span, what).hint(hint));
+}
+
+/// The nodes whose exit code a text of the graph reads.
+pub(super) fn read_codes(graph: &Graph) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for text in graph.nodes.iter().flat_map(Node::texts) {
+        for mention in &text.mentions {
+            if let Some(name) = mention.reference.root()
+                && text
+                    .template
+                    .members_of(name)
+                    .iter()
+                    .any(|member| member == EXIT_CODE)
+            {
+                found.insert(name.to_owned());
+            }
+        }
+    }
+    found
+}
+
+impl Node {
+    /// What is rendered of it.
+    fn texts(&self) -> Vec<&Text> {
+        match &self.what {
+            What::Agent(agent) => {
+                let options = agent.options.iter().map(|(_, text)| text);
+                options.chain([&agent.prompt]).collect()
+            }
+            What::Shell(shell) => [&shell.script].into_iter().chain(&shell.cwd).collect(),
+            What::Http(inputs) => inputs.iter().map(|(_, text)| text).collect(),
+            What::Loop(node) => [&node.count, &node.delay, &node.timeout]
+                .into_iter()
+                .flatten()
+                .collect(),
+            What::Source { .. }
+            | What::Sink
+            | What::Constant(_)
+            | What::Function { .. }
+            | What::Component(_)
+            | What::Unknown => Vec::new(),
+        }
+    }
 }

@@ -5,7 +5,7 @@ use super::block::Placed;
 use crate::diagnostic::{did_you_mean, nearest};
 use crate::dialect::builder::step;
 use crate::dialect::reader::{Fields, constant};
-use crate::dialect::words::action_type;
+use crate::dialect::synonyms::action_type;
 use crate::expression::{Condition, Template};
 use crate::hir::{RetryPolicy, Secure, StepKind};
 use crate::model::{Name, Secured};
@@ -73,6 +73,20 @@ impl From<StepKind> for Body {
     }
 }
 
+/// What `operationOptions` may name.
+const OPTIONS: [&str; 11] = [
+    "Asynchronous",
+    "DisableAsyncPattern",
+    "DisableAutomaticDecompression",
+    "EnableSchemaValidation",
+    "FailWhenLimitsReached",
+    "IncludeAuthorizationHeadersInOutputs",
+    "OptimizedForHighThroughput",
+    "Sequential",
+    "SingleInstance",
+    "SuppressWorkflowHeaders",
+    "SuppressWorkflowHeadersOnResponse",
+];
 const SECURE: &str = "for example secure: [inputs, outputs]";
 const SECURE_DATA: &str = "for example secureData: { properties: [inputs, outputs] }";
 
@@ -125,6 +139,8 @@ impl Loom<'_> {
         if self.azure() {
             fields.allow(&["kind", "correlation", "conversion"]);
             let configuration = fields.get("runtimeConfiguration");
+            self.known_configuration(configuration);
+            self.known_options(fields.get("operationOptions"));
             self.secure_data(configuration, &name);
             self.pagination(configuration);
         } else if let Some(entry) = fields.some(self, "secure") {
@@ -160,6 +176,41 @@ impl Loom<'_> {
         self.error("unknown-type", entry.value.span, what, hint);
         node.get_any_case("actions")
             .and_then(|_| nearest(text, known))
+    }
+
+    /// A misspelt key would change how the action runs without a word.
+    fn known_configuration(&mut self, configuration: Option<&Entry>) {
+        let Some(entry) = configuration else { return };
+        let known = [
+            "concurrency",
+            "contentTransfer",
+            "paginationPolicy",
+            "secureData",
+            "staticResult",
+        ];
+        let data = member(entry, "secureData").map(|data| (data, &["properties"][..]));
+        for (part, known) in [(entry, &known[..])].into_iter().chain(data) {
+            let what = format!("`{}`", part.key);
+            if part.value.entries().is_some()
+                && let Some(mut fields) = self.fields(&part.value, &what, SECURE_DATA)
+            {
+                fields.allow(known);
+                fields.finish(self);
+            }
+        }
+    }
+
+    fn known_options(&mut self, options: Option<&Entry>) {
+        let Some(entry) = options else { return };
+        let given = entry.value.as_str().unwrap_or_default().split(',');
+        for word in given.map(str::trim).filter(|word| !word.is_empty()) {
+            if !OPTIONS.iter().any(|known| known.eq_ignore_ascii_case(word)) {
+                let what = format!("`{word}` is no operation option that is known");
+                let hint = did_you_mean(word, OPTIONS)
+                    .unwrap_or_else(|| format!("it is ignored; known are: {}", OPTIONS.join(", ")));
+                self.warning("unknown-value", entry.value.span, what, hint);
+            }
+        }
     }
 
     /// `runtimeConfiguration.secureData`: `{properties: [inputs, outputs]}`.

@@ -1,5 +1,5 @@
 //! `appendFile`: how long each file is after the run's last append is a variable of the run, so
-//! that it is part of the checkpoint (spec: the executor, `action`).
+//! that it is part of the checkpoint.
 
 use super::Loom;
 use super::action::{Act, Body};

@@ -1,6 +1,5 @@
-//! The actions of a scope and their order: as written, or a DAG by `runAfter` (spec: loom.md,
-//! "Order inside a scope"). A cycle, an unknown predecessor and a name that is there twice are
-//! errors of the file.
+//! The actions of a scope and their order: as written, or a DAG by `runAfter` (docs/loom.md). A
+//! cycle, an unknown predecessor and a name that is there twice are errors of the file.
 
 use super::Loom;
 use crate::diagnostic::nearest;

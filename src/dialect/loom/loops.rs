@@ -1,5 +1,5 @@
-//! until, while, doUntil (spec: loom.md, "Loops"). Every loop leaves here with both limits,
-//! within the operator's caps.
+//! until, while, doUntil (docs/loom.md). Every loop leaves here with both limits, within the
+//! operator's caps.
 
 use super::Loom;
 use super::action::Act;

@@ -1,9 +1,9 @@
-//! The Loom format and Logic Apps definitions (spec: loom.md): a tree of the file to `hir`.
+//! The Loom format and Logic Apps definitions (docs/loom.md): a tree of the file to `hir`.
 //!
-//! There is no syntax tree between the two: `hir` already has every word that is needed once
-//! the forms are told apart, so reading an action gives its step, with its place in the order of
-//! its scope ([`block::Placed`]) as the only type of the format's own. What depends on the whole
-//! file (names that expressions mention) is checked at the end ([`names`]).
+//! There is no syntax tree between the two: `hir` already has every word that is needed once the
+//! forms are told apart, so reading an action gives its step, with its place in the order of its
+//! scope ([`block::Placed`]) as the only type of the format's own. What depends on the whole file
+//! (names that expressions mention) is checked at the end ([`names`]).
 
 mod action;
 mod append;

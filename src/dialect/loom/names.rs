@@ -3,7 +3,7 @@
 use super::Loom;
 use crate::diagnostic::did_you_mean;
 use crate::dialect::environment;
-use crate::dialect::words::loop_variable;
+use crate::dialect::synonyms::loop_variable;
 use crate::expression::Reference;
 use crate::hir::{EnvironmentRead, Workflow};
 use crate::model::Name;

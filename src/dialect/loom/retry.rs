@@ -1,5 +1,4 @@
-//! Retry policies: loom's and azure's, on an action or as an action of their own (spec: loom.md,
-//! "Retry").
+//! Retry policies: loom's and azure's, on an action or as an action of their own (docs/loom.md).
 
 use super::Loom;
 use super::action::{Act, Body};

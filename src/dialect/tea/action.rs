@@ -2,7 +2,7 @@
 
 use super::builder::{expression, given, only, text};
 use super::node::{Built, Sink};
-use super::plain::PLAIN;
+use super::pure_actions::PURE;
 use super::script::Language;
 use super::{Place, Tea, builder, evaluate};
 use crate::diagnostic::nearest;
@@ -66,7 +66,7 @@ impl<'n> Tea<'_, 'n> {
             "retry.loop" => self.retry_loop(entry, with, &sink, place),
             "reflection.loop" => self.reflection_loop(entry, with, &sink, place),
             "reflection.correct" => self.reflection_correct(entry, with, &sink, place),
-            name if PLAIN.contains(&name) => self.plain(name, entry, with, &sink, place),
+            name if PURE.contains(&name) => self.pure_action(name, entry, with, &sink, place),
             name => self.one_call(name, entry, with, timeout, &sink, place),
         }
     }
@@ -83,7 +83,7 @@ impl<'n> Tea<'_, 'n> {
         let with = self.arguments(with)?;
         if !action_names().any(|known| known == name) {
             let what = format!("Unknown action '{name}'");
-            let known = action_names().chain(COMPOSED).chain(PLAIN);
+            let known = action_names().chain(COMPOSED).chain(PURE);
             self.unknown("unknown-action", what, entry.value.span, name, known);
             return None;
         }

@@ -3,7 +3,7 @@
 use super::{Place, Tea};
 use crate::dialect::builder;
 pub(super) use crate::dialect::builder::{expression, jinja, object, only, text, when};
-use crate::expression::{Condition, Syntax, Template, Value, Wire};
+use crate::expression::{Binding, Condition, Syntax, Template, Value};
 use crate::hir::{Assign, Assignment, Block, Call, Step, StepKind};
 use crate::model::{AssignOp, Name, WHOLE_STATE};
 use crate::source::Span;
@@ -18,7 +18,7 @@ pub(super) fn condition(text: &str) -> Option<Condition> {
 }
 
 pub(super) fn state() -> Template {
-    Template::wire(Wire::Root(Name::from("state")))
+    Template::binding(Binding::Root(Name::from("state")))
 }
 
 /// The whole state, as a script gets it: it is stored once.
@@ -28,12 +28,12 @@ pub(super) fn script_state() -> Template {
 
 /// What an executor gave, in the assignments of its call.
 pub(super) fn given() -> Template {
-    Template::wire(Wire::Root(Name::from("result")))
+    Template::binding(Binding::Root(Name::from("result")))
 }
 
 /// What a step left as its output; null when it did not run.
 pub(super) fn output_of(step: &Name) -> Template {
-    Template::wire(Wire::Outputs(step.clone()))
+    Template::binding(Binding::Outputs(step.clone()))
 }
 
 /// A template that sees this value as `result`.
@@ -45,10 +45,10 @@ pub(super) fn with_result(value: &Template, body: Template) -> Template {
     let outer: [(Name, Template); 1] = [(Name::from("_given"), value.clone())];
     let inner = [(
         Name::from("result"),
-        Template::wire(Wire::Root(Name::from("_given"))),
+        Template::binding(Binding::Root(Name::from("_given"))),
     )];
-    let body = Template::wire(Wire::Scoped(inner.into(), body));
-    Template::wire(Wire::Scoped(outer.into(), body))
+    let body = Template::binding(Binding::Scoped(inner.into(), body));
+    Template::binding(Binding::Scoped(outer.into(), body))
 }
 
 pub(super) fn assignment(variable: &str, op: AssignOp, value: Template, span: Span) -> Assignment {

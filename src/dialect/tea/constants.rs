@@ -1,5 +1,5 @@
 //! `${name}` in texts of nodes and edges: replaced by a constant of the file before anything is
-//! read (spec: tea-observed.md, "Conditions"). A name that is no constant stays as it is.
+//! read. A name that is no constant stays as it is.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{Entry, Kind, MAX_BYTES, Node};

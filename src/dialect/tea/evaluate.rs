@@ -2,7 +2,6 @@
 //! suggestions}`, whatever the code behind them gave (AC2 to AC4, AC7).
 
 use super::builder::{forget_fault, hidden, set, state, with_result};
-use super::reflection::EVALUATION;
 use super::script::Language;
 use super::worker::{reflected, value_of};
 use super::{Place, Tea, builder};
@@ -11,6 +10,8 @@ use crate::expression::{Template, Value};
 use crate::hir::Step;
 use crate::source::Entry;
 
+/// What an evaluator said, until it is recorded.
+pub(super) const EVALUATION: &str = "_windlass_evaluation";
 const HINT: &str = "for example evaluator: { type: schema, schema: { type: object } }";
 const TYPES: [&str; 3] = ["schema", "llm", "custom"];
 

@@ -1,7 +1,7 @@
 //! Nodes and edges: the order in which nodes run. A graph in which nothing branches and nothing
 //! comes back is a plain sequence.
 
-use super::fan::{Wired, Wish};
+use super::fan_out::{Wired, Wish};
 use super::{Place, Tea, builder};
 use crate::dialect::builder::nothing;
 use crate::expression::Condition;
@@ -33,11 +33,11 @@ impl<'n> Tea<'_, 'n> {
         let places = self.declare(list, owner);
         let mut wishes = BTreeMap::new();
         let edges = self.edges(edges, &mut wishes);
-        let fans = self.fans(&edges, &wishes);
+        let fan_outs = self.fan_outs(&edges, &wishes);
         let first = places.iter().flatten().next();
         let first = first.map(|place| place.name.clone());
         let mut steps = self.steps_and_edges(list, &places, edges.clone());
-        self.fold_all(fans, &mut steps, max_steps);
+        self.fold_all(fan_outs, &mut steps, max_steps);
         let Some(entry) = self.entry(&mut steps, first, &edges, owner) else {
             return nothing();
         };
@@ -274,7 +274,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// The condition of a rule of `goto`: of a template, its text counts, and some words are false
-    /// (spec: tea-observed.md, "goto").
+    ///.
     fn goto_condition(&mut self, entry: &Entry) -> Option<Condition> {
         let is_template = |text: &str| text.contains("{{") || text.contains("{%");
         if !entry.value.as_str().is_some_and(is_template) {

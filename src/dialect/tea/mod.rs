@@ -1,18 +1,18 @@
-//! The format of The Edge Agent (spec: tea.md): nodes and edges over one state, to `hir`.
+//! The format of The Edge Agent (docs/tea.md): nodes and edges over one state, to `hir`.
 //!
 //! The state is the run's variables: a template's `state.x` is the variable `x`. What a node gives
-//! is merged into it by the assignments of its call. Loops become loops of `hir`, whatever they
-//! are called here; nothing of this format runs by itself.
+//! is merged into it by the assignments of its call. Loops become loops of `hir`, whatever they are
+//! called here; nothing of this format runs by itself.
 
 mod action;
 mod builder;
 mod constants;
 mod correct;
 mod evaluate;
-mod fan;
+mod fan_out;
 mod graph;
 mod node;
-mod plain;
+mod pure_actions;
 mod reflection;
 mod retry_loop;
 mod schemas;

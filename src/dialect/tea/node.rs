@@ -187,7 +187,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// The assignments that bring a result into the state (spec: tea.md, "Nodes").
+    /// The assignments that bring a result into the state (docs/tea.md).
     pub(super) fn keep(&self, sink: &Sink, value: &Template, place: &Place) -> Vec<Assignment> {
         let span = place.span;
         match sink {

@@ -1,19 +1,19 @@
-//! `reflection.loop` (story TEA-AGENT-001.2): generate, evaluate, correct, again.
+//! `reflection.loop`: generate, evaluate, correct, again.
 //!
-//! The loop works on the state itself: its variables are there for the templates of the next
-//! round, and what the corrector changes is seen by the generator. When it ends, the state is what
-//! it was before, and the result is merged into it.
+//! The loop works on the state itself: its variables are there for the templates of the next round,
+//! and what the corrector changes is seen by the generator. When it ends, the state is what it was
+//! before, and the result is merged into it.
 
 use super::builder::{
     assign, assignment, condition, expressions, forget_fault, hidden, merge, output_of, remove,
     replace, set, set_all, state, with_result,
 };
-use super::evaluate::Evaluator;
+use super::evaluate::{EVALUATION, Evaluator};
 use super::node::{Built, Sink};
 use super::worker::{Role, Worker};
 use super::{Place, Tea};
 use crate::dialect::builder::{self, expression, jinja, only, text};
-use crate::expression::{Condition, Syntax, Template, Value, Wire};
+use crate::expression::{Binding, Condition, Syntax, Template, Value};
 use crate::hir::{Block, Loop, Step, StepKind};
 use crate::model::{AssignOp, Name};
 use crate::source::{Entry, Kind, Span};
@@ -23,8 +23,6 @@ const HINT: &str =
 /// How many rounds at most when nothing is said.
 const MAX_ITERATIONS: i64 = 3;
 const VALID: &str = "(state.reflection_history | last).valid";
-/// What the evaluator said, until it is recorded.
-pub(super) const EVALUATION: &str = "_windlass_evaluation";
 
 /// What is given when no round was valid (AC6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -339,6 +337,9 @@ fn with_errors() -> Option<Template> {
         Name::from("_list"),
         expression("state.reflection_history[:-1]"),
     )];
-    let all = Template::wire(Wire::Scoped(before.into(), expression("_list + [result]")));
+    let all = Template::binding(Binding::Scoped(
+        before.into(),
+        expression("_list + [result]"),
+    ));
     Some(with_result(&changed, all))
 }

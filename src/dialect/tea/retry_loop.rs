@@ -1,8 +1,8 @@
-//! `retry.loop` (story TEA-YAML-005): validate, correct, validate again.
+//! `retry.loop`: validate, correct, validate again.
 //!
 //! A loop whose iterations begin with the corrector, but for the first one, and end with the
-//! validator: so that what the loop looks at is whether the last validation was good, and n
-//! retries are n + 1 iterations. The four variables lie in the state while it runs.
+//! validator: so that what the loop looks at is whether the last validation was good, and n retries
+//! are n + 1 iterations. The four variables lie in the state while it runs.
 
 use super::action::action_names;
 use super::builder::{

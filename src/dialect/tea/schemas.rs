@@ -1,5 +1,5 @@
 //! The files that JSON Schemas of a workflow refer to: `$ref` beside the workflow, and from one
-//! such file to another. Nothing is ever fetched (spec: tea.md, "reflection.loop").
+//! such file to another. Nothing is ever fetched (docs/tea.md).
 
 use super::Tea;
 use crate::diagnostic::{Diagnostic, Diagnostics};

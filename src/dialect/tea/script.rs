@@ -5,7 +5,7 @@ use super::node::{Built, Sink};
 use super::{Place, Tea, builder};
 use crate::dialect::checks;
 use crate::dialect::reader::{Fields, keep};
-use crate::expression::{Template, Wire};
+use crate::expression::{Binding, Template};
 use crate::hir::Assignment;
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node};
@@ -113,7 +113,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// The inputs of a script's executor. Python's code is a template, as TEA has it; that of the
-    /// others is not (spec: tea-observed.md, "Lua `run:`").
+    /// others is not.
     pub(super) fn code(
         &mut self,
         language: Language,
@@ -137,7 +137,7 @@ impl<'n> Tea<'_, 'n> {
         let executor = language.executor();
         checks::data_in_code(self, executor, "state", code, is_template);
         let mut globals = globals;
-        let variables = Template::wire(Wire::Root(Name::from("variables")));
+        let variables = Template::binding(Binding::Root(Name::from("variables")));
         globals.push(("variables", variables));
         if let Some(branches) = &self.joining {
             globals.push(("parallel_results", builder::output_of(branches)));

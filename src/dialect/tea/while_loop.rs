@@ -1,4 +1,4 @@
-//! `type: while_loop` (story TEA-PY-003).
+//! `type: while_loop`.
 
 use super::node::Built;
 use super::{Place, Tea};

@@ -18,7 +18,7 @@ const EXTRACTION: [(&str, &str); 3] = [
     ("validation_constraints", "constraints"),
     ("validation_probes", "probes"),
 ];
-/// How many nodes a run may enter when `settings.max_steps` says nothing (spec: tea.md, "Edges").
+/// How many nodes a run may enter when `settings.max_steps` says nothing (docs/tea.md).
 const MAX_STEPS: u32 = 1000;
 const SETTINGS: &str = "for example settings: { max_steps: 1000 }";
 

@@ -1,6 +1,6 @@
 //! The engine's settings: strict names, Python's methods, bounds; and its errors in our words.
 
-use super::roots::{self, Root};
+use super::free_variables::{self, FreeVariable};
 use super::{filters, operators, python};
 use crate::diagnostic::did_you_mean;
 use crate::expression::Env;
@@ -73,10 +73,10 @@ pub(super) fn parse_hint(text: &str) -> Option<String> {
 }
 
 /// An error of an evaluation; an unknown name comes with the nearest known one.
-pub(super) fn message(error: &Error, text: &str, known: &[Root], env: &dyn Env) -> String {
+pub(super) fn message(error: &Error, text: &str, known: &[FreeVariable], env: &dyn Env) -> String {
     let plain = plain(error);
     match error.kind() {
-        ErrorKind::UndefinedError => match roots::unknown(known, env) {
+        ErrorKind::UndefinedError => match free_variables::unknown(known, env) {
             Some((name, candidates)) => match did_you_mean(&name, &candidates) {
                 Some(hint) => format!("`{name}` is not defined; {hint}"),
                 None => format!("`{name}` is not defined"),

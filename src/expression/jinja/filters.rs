@@ -4,7 +4,7 @@
 use super::operators::size;
 use super::python::{self, Json};
 use super::{object, session, text};
-use crate::expression::too_heavy_json;
+use crate::expression::over_memory_json;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 use ring::digest::{SHA256, digest};
@@ -113,7 +113,7 @@ fn fromjson(value: Value) -> Result<Value, Error> {
         return Ok(value);
     };
     session::bytes(text.len().saturating_mul(2))?;
-    if let Some(told) = too_heavy_json(text.as_bytes()) {
+    if let Some(told) = over_memory_json(text.as_bytes()) {
         let message = format!("`fromjson`: its values would {told}");
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }

@@ -4,12 +4,12 @@
 mod complexity;
 mod engine;
 mod filters;
+mod free_variables;
 mod names;
 mod object;
 mod operators;
 mod python;
 mod rewrite;
-mod roots;
 mod session;
 mod shared;
 mod text;
@@ -19,9 +19,9 @@ pub(crate) use self::shared::{is_full, sharing};
 
 use self::engine::{ENGINE, SOURCE_NAME};
 use super::{Env, EvalError, ParseError, Reference, Value};
+use free_variables::FreeVariable;
 use minijinja::{Environment, Error, Expression};
 use rewrite::{Mistake, Rewritten};
-use roots::Root;
 use session::Evaluation;
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) struct Jinja {
     offset: usize,
     length: usize,
     flavor: Flavor,
-    roots: Vec<Root>,
+    free: Vec<FreeVariable>,
     body: Body,
     /// Where the pieces of the compiled text come from; of what reads nothing, nothing.
     rewritten: Rewritten,
@@ -74,62 +74,50 @@ impl Jinja {
         shared::compiled(text, flavor, false)
     }
 
-    fn compile(text: &str, flavor: Flavor) -> Result<Self, ParseError> {
-        if let Some((start, end)) = single_expression(text) {
-            return Self::expression_in(text, start, end, flavor);
-        }
-        let fail = |error: Error| parse_error(&error, text, 0);
-        let mut rewritten = rewrite::template(text, engine::syntax())
-            .map_err(|mistake| parse_mistake(mistake, text, 0))?;
-        let source = std::mem::take(&mut rewritten.text);
-        let mut engine = ENGINE.clone();
-        engine
-            .add_template_owned(SOURCE_NAME, source)
-            .map_err(fail)?;
-        let template = engine.get_template(SOURCE_NAME).map_err(fail)?;
-        let mut names = template.undeclared_variables(true);
-        names.extend(std::mem::take(&mut rewritten.sliced));
-        let mut roots = roots::collect(&names);
-        roots::environment(&mut roots, rewritten.environment.take());
-        Ok(Self {
-            text: text.into(),
-            offset: 0,
-            length: text.len(),
-            flavor,
-            roots,
-            body: Body::Text(engine),
-            rewritten,
-        })
-    }
-
     pub(crate) fn expression(text: &str, flavor: Flavor) -> Result<Arc<Self>, ParseError> {
         shared::compiled(text, flavor, true)
     }
 
-    fn expression_in(
-        text: &str,
-        start: usize,
-        end: usize,
-        flavor: Flavor,
-    ) -> Result<Self, ParseError> {
+    /// `bare`: the whole text is one expression.
+    fn compile(text: &str, flavor: Flavor, bare: bool) -> Result<Self, ParseError> {
+        let all = (0, text.len());
+        let single = match bare {
+            true => Some(all),
+            false => single_expression(text),
+        };
+        let (start, end) = single.unwrap_or(all);
         let source = text.get(start..end).unwrap_or_default();
         let fail = |error: Error| parse_error(&error, text, start);
-        let mut rewritten =
-            rewrite::expression(source).map_err(|mistake| parse_mistake(mistake, text, start))?;
-        let engine: &'static Environment<'static> = &ENGINE;
+        let rewritten = match single {
+            Some(_) => rewrite::expression(source),
+            None => rewrite::template(source, engine::syntax()),
+        };
+        let mut rewritten = rewritten.map_err(|mistake| parse_mistake(mistake, text, start))?;
         let compiled = std::mem::take(&mut rewritten.text);
-        let expression = engine.compile_expression_owned(compiled).map_err(fail)?;
-        let mut names = expression.undeclared_variables(true);
+        let (body, mut names) = if single.is_some() {
+            let engine: &'static Environment<'static> = &ENGINE;
+            let expression = engine.compile_expression_owned(compiled).map_err(fail)?;
+            let names = expression.undeclared_variables(true);
+            (Body::Value(expression), names)
+        } else {
+            let mut engine = ENGINE.clone();
+            engine
+                .add_template_owned(SOURCE_NAME, compiled)
+                .map_err(fail)?;
+            let template = engine.get_template(SOURCE_NAME).map_err(fail)?;
+            let names = template.undeclared_variables(true);
+            (Body::Text(engine), names)
+        };
         names.extend(std::mem::take(&mut rewritten.sliced));
-        let mut roots = roots::collect(&names);
-        roots::environment(&mut roots, rewritten.environment.take());
+        let mut free = free_variables::collect(&names);
+        free_variables::environment(&mut free, rewritten.environment.take());
         Ok(Self {
             text: text.into(),
             offset: start,
             length: source.len(),
             flavor,
-            roots,
-            body: Body::Value(expression),
+            free,
+            body,
             rewritten,
         })
     }
@@ -139,7 +127,10 @@ impl Jinja {
     }
 
     pub(crate) fn references(&self) -> Vec<Reference> {
-        self.roots.iter().flat_map(Root::references).collect()
+        self.free
+            .iter()
+            .flat_map(FreeVariable::references)
+            .collect()
     }
 
     /// The variables of `env` that it reads without a default.
@@ -149,7 +140,7 @@ impl Jinja {
 
     /// The members of this name that it reads by a name of their own.
     pub(crate) fn members_of(&self, root: &str) -> &[String] {
-        roots::members_of_root(&self.roots, root)
+        free_variables::members_of_root(&self.free, root)
     }
 
     pub(crate) fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
@@ -158,7 +149,7 @@ impl Jinja {
     }
 
     fn run(&self, env: &dyn Env) -> Result<Value, Error> {
-        let context = roots::context(&self.roots, env, self.flavor);
+        let context = free_variables::context(&self.free, env, self.flavor);
         match &self.body {
             Body::Value(expression) => {
                 let value = expression.eval(context)?;
@@ -179,9 +170,9 @@ impl Jinja {
     /// TEA: an expression that comes to nothing is None, as long as its name at the top is known.
     fn absent_is_none(&self) -> bool {
         let source = self.text.get(self.offset..self.offset + self.length);
-        let lenient = |root: &Root| root.lenient(self.flavor);
+        let lenient = |root: &FreeVariable| root.lenient(self.flavor);
         self.flavor == Flavor::Tea
-            && self.roots.iter().all(lenient)
+            && self.free.iter().all(lenient)
             && source.is_some_and(|source| source.contains(['.', '[']))
     }
 
@@ -192,7 +183,7 @@ impl Jinja {
             return Ok(text.as_str().is_some_and(|text| !text.is_empty()));
         };
         let _evaluation = Evaluation::begin();
-        let context = roots::context(&self.roots, env, self.flavor);
+        let context = free_variables::context(&self.free, env, self.flavor);
         let truth = expression.eval(context).and_then(|value| {
             if value.is_undefined() && !self.absent_is_none() {
                 return Err(Error::from(minijinja::ErrorKind::UndefinedError));
@@ -220,7 +211,7 @@ impl Jinja {
             _ => (self.offset, self.length),
         };
         EvalError {
-            message: engine::message(error, &self.text, &self.roots, env),
+            message: engine::message(error, &self.text, &self.free, env),
             offset,
             length: length.max(1),
             text: self.text.to_string(),

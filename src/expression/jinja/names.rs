@@ -2,16 +2,11 @@
 //! found when the file is loaded.
 
 use super::engine::ENGINE;
+pub(super) use super::free_variables::{ENVIRONMENT, GLOBALS};
 use crate::diagnostic::did_you_mean;
 use minijinja::ErrorKind;
 use minijinja::machinery::ast::{CallArg, Expr, Filter, Stmt};
 use std::ops::Range;
-
-/// Functions of the engine itself.
-pub(super) const GLOBALS: [&str; 5] = ["range", "dict", "namespace", "cycler", "joiner"];
-
-/// The name at the top whose members are the environment.
-pub(super) const ENVIRONMENT: &str = "env";
 
 /// The variable of the environment that an expression reads by its name: `env.X`, `env['X']` or
 /// `env.get('X')`.

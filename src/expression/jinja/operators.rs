@@ -7,19 +7,21 @@ use minijinja::value::{Tuple, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 use std::cmp::Ordering;
 
+/// What an order must be.
+type Holds = fn(Ordering) -> bool;
+
 pub(super) fn register(engine: &mut Environment<'static>) {
-    engine.add_filter("__lt", |a: Value, b: Value, x: &str, y: &str| {
-        Ok::<_, Error>(order("<", &a, &b, x, y)?.is_lt())
-    });
-    engine.add_filter("__le", |a: Value, b: Value, x: &str, y: &str| {
-        Ok::<_, Error>(order("<=", &a, &b, x, y)?.is_le())
-    });
-    engine.add_filter("__gt", |a: Value, b: Value, x: &str, y: &str| {
-        Ok::<_, Error>(order(">", &a, &b, x, y)?.is_gt())
-    });
-    engine.add_filter("__ge", |a: Value, b: Value, x: &str, y: &str| {
-        Ok::<_, Error>(order(">=", &a, &b, x, y)?.is_ge())
-    });
+    let orders: [(&str, &str, Holds); 4] = [
+        ("__lt", "<", Ordering::is_lt),
+        ("__le", "<=", Ordering::is_le),
+        ("__gt", ">", Ordering::is_gt),
+        ("__ge", ">=", Ordering::is_ge),
+    ];
+    for (name, op, holds) in orders {
+        engine.add_filter(name, move |a: Value, b: Value, x: &str, y: &str| {
+            Ok::<_, Error>(holds(order(op, &a, &b, x, y)?))
+        });
+    }
     engine.add_filter("__eq", |a: Value, b: Value, x: &str, y: &str| {
         equal(&a, &b, x, y)
     });
@@ -188,12 +190,12 @@ fn order(op: &str, a: &Value, b: &Value, x: &str, y: &str) -> Result<Ordering, E
 fn equal(a: &Value, b: &Value, x: &str, y: &str) -> Result<bool, Error> {
     defined(a, x)?;
     defined(b, y)?;
-    session::work(weight(a, 0)?.min(weight(b, 0)?))?;
+    session::work(nested_size(a, 0)?.min(nested_size(b, 0)?))?;
     Ok(comparable(a) == comparable(b))
 }
 
 /// How much there is to look at in all levels.
-fn weight(value: &Value, depth: usize) -> Result<usize, Error> {
+fn nested_size(value: &Value, depth: usize) -> Result<usize, Error> {
     let mut total = size(value);
     let nested = matches!(
         value.kind(),
@@ -206,7 +208,7 @@ fn weight(value: &Value, depth: usize) -> Result<usize, Error> {
                 ValueKind::Map => value.get_item(&item)?,
                 _ => item,
             };
-            total = total.saturating_add(weight(&inner, depth + 1)?);
+            total = total.saturating_add(nested_size(&inner, depth + 1)?);
         }
     }
     Ok(total)

@@ -17,7 +17,7 @@ const MOST: usize = 56 << 20;
 struct Shared {
     /// By text, flavor, and whether it is one bare expression.
     known: HashMap<(Arc<str>, Flavor, bool), Arc<Jinja>>,
-    weight: usize,
+    memory: usize,
 }
 
 thread_local! {
@@ -42,7 +42,7 @@ pub(crate) fn sharing<T>(read: impl FnOnce() -> T) -> T {
 
 /// Whether the templates of the file that is read take as much memory as they may.
 pub(crate) fn is_full() -> bool {
-    SHARED.with_borrow(|shared| shared.as_ref().is_some_and(|shared| shared.weight > MOST))
+    SHARED.with_borrow(|shared| shared.as_ref().is_some_and(|shared| shared.memory > MOST))
 }
 
 /// A template, or a bare expression, compiled now or before.
@@ -52,14 +52,11 @@ pub(super) fn compiled(text: &str, flavor: Flavor, bare: bool) -> Result<Arc<Jin
     if let Some(known) = known {
         return Ok(known);
     }
-    let new = match bare {
-        true => Jinja::expression_in(text, 0, text.len(), flavor)?,
-        false => Jinja::compile(text, flavor)?,
-    };
+    let new = Jinja::compile(text, flavor, bare)?;
     let new = Arc::new(new);
     SHARED.with_borrow_mut(|shared| {
         if let Some(shared) = shared {
-            shared.weight += EACH + BYTE * text.len();
+            shared.memory += EACH + BYTE * text.len();
             shared.known.insert(key, Arc::clone(&new));
         }
     });

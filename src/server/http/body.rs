@@ -2,7 +2,7 @@
 
 use super::listener::{Caller, ConnectionInfo};
 use crate::api::Problem;
-use crate::engine::{ErrorCode, MAX_WEIGHT, inexact_json, too_heavy, weight_of_json};
+use crate::engine::{ErrorCode, MAX_MEMORY, inexact_json, memory_of_json, over_memory};
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -60,7 +60,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for Optional<
 /// Reads JSON. From a remote caller, values that would take too much memory are refused.
 pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Result<T, Problem> {
     if caller == Caller::Remote
-        && let Some(told) = too_heavy(weight_of_json(bytes), MAX_WEIGHT)
+        && let Some(told) = over_memory(memory_of_json(bytes), MAX_MEMORY)
     {
         let detail = format!("the values of the body would {told}");
         return Err(Problem::new(ErrorCode::TooLarge, detail));

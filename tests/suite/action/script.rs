@@ -399,6 +399,25 @@ async fn two_hundred_scripts_at_once() {
     }
 }
 
+/// Each sleeps for a while, and together they take longer than one may.
+#[tokio::test]
+async fn the_wait_for_a_slot_is_no_time_of_the_script() {
+    let registry = Registry::new();
+    let code = "import time\ntime.sleep(0.4)\nreturn 1";
+    let count = 12 * (std::thread::available_parallelism().unwrap().get() + 2);
+    let requests: Vec<_> = (0..count)
+        .map(|_| {
+            let mut request = request("python", json!({ "code": code }));
+            request.timeout_ms = Some(4000);
+            request
+        })
+        .collect();
+    let all = requests.iter().map(|request| registry.execute(request));
+    for given in soon(futures_util::future::join_all(all)).await {
+        assert_eq!(plain(&given.unwrap())["result"], 1);
+    }
+}
+
 /// Holds a FIFO open as long as it lives, and says when it begins.
 const HOLDS: &str =
     "fifo = open(path, 'w')\nfifo.write('ready\\n')\nfifo.flush()\nwhile True: pass";

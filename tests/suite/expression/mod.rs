@@ -7,6 +7,7 @@ mod extract;
 mod jinja;
 mod port;
 mod templates;
+mod wdl;
 
 use chrono::DateTime;
 use std::collections::BTreeSet;
@@ -107,6 +108,22 @@ fn the_reference_gives_what_it_says() {
         .filter(|name| !seen.contains(name) && !undocumented.contains(name))
         .collect();
     assert!(missing.is_empty(), "no example of {missing:?}");
+}
+
+#[test]
+fn formats_are_those_of_dotnet() {
+    let base = Value::from_json(r#"{"now": "2018-03-15T00:00:00Z"}"#).unwrap();
+    let context = context(&base, None);
+    let mut wrong = Vec::new();
+    for line in include_str!("../../expressions/formats.txt").lines() {
+        let example = line.rsplit_once(" | ").filter(|_| !line.starts_with('#'));
+        if let Some((expression, expected)) = example
+            && let Err(why) = check(&context, expression, expected)
+        {
+            wrong.push(format!("{expression}\n    {why}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

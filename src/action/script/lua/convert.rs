@@ -1,5 +1,5 @@
 //! Values to Lua and back. A table with the keys 1 to n is an array, any other an object, so that
-//! `{}` is an object; a whole number comes back as an integer (spec: tea.md, tea-observed.md).
+//! `{}` is an object; a whole number comes back as an integer (docs/tea.md).
 
 use crate::action::script::MAX_OUTPUT;
 use crate::expression::{MAX_RESULT_DEPTH, Object, SECURE_MASK, Value};

@@ -8,7 +8,7 @@ use crate::expression::wdl::number::Number;
 use crate::expression::wdl::number_parse;
 use crate::expression::wdl::text::{text_size, to_text};
 use crate::expression::wdl::{content, xml};
-use crate::expression::{Value, too_heavy_json};
+use crate::expression::{Value, over_memory_json};
 use rust_decimal::Decimal;
 
 pub(super) const TABLE: &[Function] = &[
@@ -120,7 +120,7 @@ fn decimal(_: &mut Ctx<'_>, args: &Args) -> Outcome {
 
 fn parsed(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
     ctx.produce(text.len().saturating_mul(4))?;
-    if let Some(told) = too_heavy_json(text.as_bytes()) {
+    if let Some(told) = over_memory_json(text.as_bytes()) {
         return Err(Fail::argument(
             0,
             format!("`json`: its values would {told}"),

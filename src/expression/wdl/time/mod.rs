@@ -1,5 +1,5 @@
 //! Points in time as .NET's DateTime has them: a wall clock that is UTC or unspecified. Reading,
-//! writing, zones, arithmetic. This room never asks what time it is.
+//! writing, zones, arithmetic. This module never asks what time it is.
 
 pub(crate) mod format;
 pub(crate) mod parse;

@@ -1,5 +1,5 @@
-//! Wires: values that are taken from a place instead of computed by a text, as the ports of a
-//! graph need them (spec: canvas.md). A wire is a template like any other: pure, and parsed once.
+//! Wires: values that are taken from a place instead of computed by a text, as the ports of a graph
+//! need them (docs/canvas.md). A binding is a template like any other: pure, and parsed once.
 
 mod answer;
 mod compare;
@@ -16,12 +16,12 @@ use super::{Env, EvalError, Lookup, Object, Reference, Value};
 use scoped::Scoped;
 use std::sync::Arc;
 
-/// A name, as the rest of the crate has them; this room knows no other.
+/// A name, as the rest of the crate has them; this module knows no other.
 type Name = Arc<str>;
 
 /// Where a value comes from, and what becomes of it on the way.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wire {
+pub enum Binding {
     /// A name at the top of a template.
     Root(Name),
     /// An input of the run; null when it was not given.
@@ -61,18 +61,18 @@ pub enum Wire {
 impl Template {
     /// A value taken from a place.
     #[must_use]
-    pub fn wire(wire: Wire) -> Self {
-        Self(Arc::new(Kind::Wire(Box::new(wire))))
+    pub fn binding(binding: Binding) -> Self {
+        Self(Arc::new(Kind::Binding(Box::new(binding))))
     }
 
     /// A part of this value; null when it has none of that name.
     #[must_use]
     pub fn part(self, name: &str) -> Self {
-        Self::wire(Wire::Member(self, Name::from(name)))
+        Self::binding(Binding::Member(self, Name::from(name)))
     }
 }
 
-impl Wire {
+impl Binding {
     pub(super) fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
         match self {
             Self::Root(name) => Ok(env.root(name).unwrap_or_default()),

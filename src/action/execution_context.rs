@@ -7,26 +7,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 tokio::task_local! {
-    static CURRENT: Surroundings;
+    static CURRENT: ExecutionContext;
 }
 
 /// Where the attempts of a run are made.
 #[derive(Clone, Debug)]
-pub(super) struct Surroundings {
+pub(super) struct ExecutionContext {
     /// The folder the run was started in, wherever it goes on; none: the engine's own.
     pub folder: Option<Arc<Path>>,
     /// Something of the action is secure: what it says besides goes into no log.
     pub quiet: bool,
     /// Whether a process that is no more may have made the attempt before: then what it left may be
     /// its own.
-    pub again: bool,
+    pub replayed: bool,
     /// The state directory of the engine, in whose store no action writes.
     pub state: Option<Arc<Path>>,
     /// Find the secrets of the program, and what is secure in the action's inputs.
     pub secrets: Vec<Arc<Mask>>,
 }
 
-impl Surroundings {
+impl ExecutionContext {
     /// Does the work of an attempt here.
     pub async fn scope<F: Future>(self, work: F) -> F::Output {
         CURRENT.scope(self, work).await
@@ -41,7 +41,7 @@ pub(super) fn folder() -> Option<Arc<Path>> {
 /// Whether there is a secret of the program, or something secure, in this.
 pub(super) fn holds_secret(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
-    let found = |here: &Surroundings| here.secrets.iter().any(|mask| mask.finds(&text));
+    let found = |here: &ExecutionContext| here.secrets.iter().any(|mask| mask.finds(&text));
     CURRENT.try_with(found).unwrap_or(false)
 }
 
@@ -65,5 +65,5 @@ pub(super) fn is_quiet() -> bool {
 
 /// Whether the attempt of this task may have been made before. Who does not say so, does not know.
 pub(super) fn made_before() -> bool {
-    CURRENT.try_with(|here| here.again).unwrap_or(true)
+    CURRENT.try_with(|here| here.replayed).unwrap_or(true)
 }

@@ -1,5 +1,5 @@
-//! Words that other formats and languages use for what the house format calls otherwise: for
-//! hints only. A word may mean several things; what fits the place is taken.
+//! Words that other formats and languages use for what Loom calls otherwise: for hints only. A word
+//! may mean several things; what fits the place is taken.
 
 /// Keys, and what they may be meant for.
 const KEYS: [(&str, &str); 52] = [

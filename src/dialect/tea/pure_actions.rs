@@ -10,7 +10,7 @@ use crate::hir::{Assignment, StepKind, Wait};
 use crate::model::{AssignOp, Name};
 use crate::source::{Entry, Kind};
 
-pub(super) const PLAIN: [&str; 15] = [
+pub(super) const PURE: [&str; 15] = [
     "wait",
     "compose",
     "terminate",
@@ -29,7 +29,7 @@ pub(super) const PLAIN: [&str; 15] = [
 ];
 
 impl<'n> Tea<'_, 'n> {
-    pub(super) fn plain(
+    pub(super) fn pure_action(
         &mut self,
         name: &str,
         named: &'n Entry,

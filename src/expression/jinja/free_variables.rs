@@ -1,25 +1,30 @@
 //! The names at the top of a template: found when it is parsed, looked up when it is evaluated.
 
 use super::Flavor;
-use super::names::{ENVIRONMENT, GLOBALS};
 use super::object::to_jinja;
 use crate::expression::{Env, Lookup, Reference, Value};
 use minijinja::value::{Enumerator, Object, Value as Jinja};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// Functions of the engine itself.
+pub(super) const GLOBALS: [&str; 5] = ["range", "dict", "namespace", "cycler", "joiner"];
+
+/// The name at the top whose members are the environment.
+pub(super) const ENVIRONMENT: &str = "env";
+
 /// One name, and the members of it that are read; none where they are computed.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(super) struct FreeVariable {
     name: Arc<str>,
     members: Option<Vec<String>>,
 }
 
 /// The names a template reads, from the paths the engine found.
-pub(super) fn collect(paths: &HashSet<String>) -> Vec<Root> {
+pub(super) fn collect(paths: &HashSet<String>) -> Vec<FreeVariable> {
     let mut sorted: Vec<&String> = paths.iter().collect();
     sorted.sort();
-    let mut roots: Vec<Root> = Vec::new();
+    let mut free: Vec<FreeVariable> = Vec::new();
     for path in sorted {
         let (name, member) = match path.split_once('.') {
             Some((name, rest)) => (name, rest.split('.').next()),
@@ -28,14 +33,14 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<Root> {
         if GLOBALS.contains(&name) {
             continue;
         }
-        let root = match roots.iter_mut().find(|root| &*root.name == name) {
+        let root = match free.iter_mut().find(|root| &*root.name == name) {
             Some(root) => root,
             None => {
-                roots.push(Root {
+                free.push(FreeVariable {
                     name: name.into(),
                     members: Some(Vec::new()),
                 });
-                let Some(root) = roots.last_mut() else {
+                let Some(root) = free.last_mut() else {
                     continue;
                 };
                 root
@@ -51,24 +56,24 @@ pub(super) fn collect(paths: &HashSet<String>) -> Vec<Root> {
             (None, members) => *members = None,
         }
     }
-    roots
+    free
 }
 
 /// What a template reads of the environment, where it names it.
-pub(super) fn environment(roots: &mut [Root], members: Option<Vec<String>>) {
-    if let Some(root) = roots.iter_mut().find(|root| &*root.name == ENVIRONMENT) {
+pub(super) fn environment(free: &mut [FreeVariable], members: Option<Vec<String>>) {
+    if let Some(root) = free.iter_mut().find(|root| &*root.name == ENVIRONMENT) {
         root.members = members;
     }
 }
 
 /// The members of one name that are read.
-pub(super) fn members_of_root<'r>(roots: &'r [Root], name: &str) -> &'r [String] {
-    let root = roots.iter().find(|root| *root.name == *name);
+pub(super) fn members_of_root<'r>(free: &'r [FreeVariable], name: &str) -> &'r [String] {
+    let root = free.iter().find(|root| *root.name == *name);
     root.and_then(|root| root.members.as_deref())
         .unwrap_or_default()
 }
 
-impl Root {
+impl FreeVariable {
     pub(super) fn references(&self) -> Vec<Reference> {
         let computed = || vec![String::new()];
         let make: fn(String) -> Reference = match &*self.name {
@@ -173,8 +178,8 @@ impl Object for Context {
     }
 }
 
-pub(super) fn context(roots: &[Root], env: &dyn Env, flavor: Flavor) -> Jinja {
-    let values = roots
+pub(super) fn context(free: &[FreeVariable], env: &dyn Env, flavor: Flavor) -> Jinja {
+    let values = free
         .iter()
         .filter_map(|root| Some((Arc::clone(&root.name), root.value(env, flavor)?)))
         .collect();
@@ -182,8 +187,8 @@ pub(super) fn context(roots: &[Root], env: &dyn Env, flavor: Flavor) -> Jinja {
 }
 
 /// The first name that nothing is known of, and the names that might have been meant.
-pub(super) fn unknown(roots: &[Root], env: &dyn Env) -> Option<(String, Vec<String>)> {
-    for root in roots {
+pub(super) fn unknown(free: &[FreeVariable], env: &dyn Env) -> Option<(String, Vec<String>)> {
+    for root in free {
         let Some(value) = root.value(env, Flavor::Strict) else {
             let mut names = env.root_names();
             let ours = [

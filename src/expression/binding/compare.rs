@@ -1,4 +1,4 @@
-//! Two values compared, as the conditions of loop nodes do (spec: canvas.md, "The loop node").
+//! Two values compared, as the conditions of loop nodes do (docs/canvas.md).
 
 use crate::expression::Value;
 use crate::expression::wdl::number::Number;

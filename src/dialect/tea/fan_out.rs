@@ -1,4 +1,4 @@
-//! Edges that start several nodes at once, and the node that joins them (spec: tea.md, "Edges").
+//! Edges that start several nodes at once, and the node that joins them (docs/tea.md).
 //!
 //! Each branch works on a copy of the state, and nothing of it is merged: the joining node gets the
 //! states that the branches came to, as `parallel_results`.
@@ -23,7 +23,7 @@ pub(super) struct Wish {
 
 /// A node that starts several.
 #[derive(Clone, Debug)]
-pub(super) struct Fan {
+pub(super) struct FanOut {
     from: Name,
     targets: Vec<Name>,
     join: Name,
@@ -34,17 +34,17 @@ pub(super) struct Fan {
 impl<'n> Tea<'_, 'n> {
     /// The nodes that start several: those whose edges say so, and those with several edges
     /// without a condition when a node joins them.
-    pub(super) fn fans(
+    pub(super) fn fan_outs(
         &mut self,
         edges: &BTreeMap<String, Vec<Edge>>,
         wishes: &BTreeMap<String, Wish>,
-    ) -> Vec<Fan> {
+    ) -> Vec<FanOut> {
         let flagged = |(name, node): &(&'n str, &'n Node)| {
             let flag = node.get("fan_in").map(|flag| &flag.kind);
             matches!(flag, Some(Kind::Bool(true))).then_some(*name)
         };
         let joins: Vec<&str> = self.nodes.iter().filter_map(flagged).collect();
-        let mut fans = Vec::new();
+        let mut fan_outs = Vec::new();
         for (from, edges) in edges {
             let mut targets: Vec<Name> = Vec::new();
             let open = edges.iter().filter(|edge| edge.when.is_none());
@@ -69,7 +69,7 @@ impl<'n> Tea<'_, 'n> {
             let Some(join) = known else {
                 let what = format!("which node joins what '{from}' starts is not said");
                 let hint = "for example { from: a, to: b, type: parallel, fan_in: join }";
-                self.error("fan-in-undefined", span, what, hint);
+                self.error("fan_out-in-undefined", span, what, hint);
                 continue;
             };
             let join = Name::from(join);
@@ -79,47 +79,53 @@ impl<'n> Tea<'_, 'n> {
             if known.is_some() {
                 let what = format!("`{join}` joins the branches of more than one node");
                 let hint = "parallel_results are those of one: give each its own joining node";
-                self.error("fan-in-shared", span, what, hint);
+                self.error("fan_out-in-shared", span, what, hint);
             }
-            fans.push(Fan {
+            fan_outs.push(FanOut {
                 from: owner,
                 targets,
                 join,
                 place,
             });
         }
-        fans
+        fan_outs
     }
 
-    /// Puts one step in the place of each fan: of those in a branch of another, first.
-    pub(super) fn fold_all(&mut self, mut fans: Vec<Fan>, steps: &mut Vec<Wired>, max_steps: u32) {
-        while !fans.is_empty() {
-            let around = |fan: &Fan, other: &Fan| {
-                let mut inside = fan.targets.iter();
-                fan.from != other.from
-                    && inside.any(|target| closure(target, &fan.join, steps).contains(&other.from))
+    /// Puts one step in the place of each fan_out: of those in a branch of another, first.
+    pub(super) fn fold_all(
+        &mut self,
+        mut fan_outs: Vec<FanOut>,
+        steps: &mut Vec<Wired>,
+        max_steps: u32,
+    ) {
+        while !fan_outs.is_empty() {
+            let around = |fan_out: &FanOut, other: &FanOut| {
+                let mut inside = fan_out.targets.iter();
+                fan_out.from != other.from
+                    && inside
+                        .any(|target| closure(target, &fan_out.join, steps).contains(&other.from))
             };
-            let innermost = fans
+            let innermost = fan_outs
                 .iter()
-                .position(|fan| !fans.iter().any(|other| around(fan, other)));
-            let fan = fans.remove(innermost.unwrap_or_default());
-            self.fold(fan, steps, max_steps);
+                .position(|fan_out| !fan_outs.iter().any(|other| around(fan_out, other)));
+            let fan_out = fan_outs.remove(innermost.unwrap_or_default());
+            self.fold(fan_out, steps, max_steps);
         }
     }
 
-    /// Takes the branches of a fan out of the graph and puts one step in their place.
-    fn fold(&mut self, fan: Fan, steps: &mut Vec<Wired>, max_steps: u32) {
+    /// Takes the branches of a fan_out out of the graph and puts one step in their place.
+    fn fold(&mut self, fan_out: FanOut, steps: &mut Vec<Wired>, max_steps: u32) {
         let mut branches = Vec::new();
         let mut taken = BTreeSet::new();
-        for target in &fan.targets {
-            let inside = closure(target, &fan.join, steps);
-            if inside.iter().any(|name| taken.contains(name)) || inside.contains(&fan.from) {
+        for target in &fan_out.targets {
+            let inside = closure(target, &fan_out.join, steps);
+            if inside.iter().any(|name| taken.contains(name)) || inside.contains(&fan_out.from) {
                 let what = format!(
                     "the branches that '{}' starts have nodes in common",
-                    fan.from
+                    fan_out.from
                 );
                 let hint = "a branch has its own nodes up to the node that joins them";
-                self.error("fan-out-overlap", fan.place.span, what, hint);
+                self.error("fan_out-out-overlap", fan_out.place.span, what, hint);
                 return;
             }
             taken.extend(inside.iter().cloned());
@@ -127,7 +133,7 @@ impl<'n> Tea<'_, 'n> {
             let mut rest = Vec::new();
             for (step, edges) in std::mem::take(steps) {
                 if inside.contains(&step.name) {
-                    let edges = edges.into_iter().map(|edge| ends_at(edge, &fan.join));
+                    let edges = edges.into_iter().map(|edge| ends_at(edge, &fan_out.join));
                     branch.push((step, edges.collect()));
                 } else {
                     rest.push((step, edges));
@@ -136,26 +142,31 @@ impl<'n> Tea<'_, 'n> {
             *steps = rest;
             branches.push((target.clone(), branch));
         }
-        let step = self.branches(&fan, branches, max_steps);
+        let step = self.branches(&fan_out, branches, max_steps);
         let name = step.name.clone();
-        let span = fan.place.span;
+        let span = fan_out.place.span;
         let edge = |to: &Name| Edge {
             when: None,
             to: Some(to.clone()),
             span,
         };
         for (from, edges) in steps.iter_mut() {
-            if from.name == fan.from {
+            if from.name == fan_out.from {
                 edges.retain(|edge| edge.when.is_some());
                 edges.push(edge(&name));
             }
         }
-        steps.push((step, vec![edge(&fan.join)]));
+        steps.push((step, vec![edge(&fan_out.join)]));
     }
 
-    fn branches(&mut self, fan: &Fan, branches: Vec<(Name, Vec<Wired>)>, max_steps: u32) -> Step {
+    fn branches(
+        &mut self,
+        fan_out: &FanOut,
+        branches: Vec<(Name, Vec<Wired>)>,
+        max_steps: u32,
+    ) -> Step {
         let branches = branches.into_iter().map(|(target, branch)| {
-            let inside = self.part(&fan.place, &target);
+            let inside = self.part(&fan_out.place, &target);
             let body = super::graph::in_order(branch, &target, max_steps);
             // What a branch gives is the state that it came to.
             let branch = Step {
@@ -170,7 +181,7 @@ impl<'n> Tea<'_, 'n> {
         };
         Step {
             output: Some(given()),
-            ..hidden(fan.place.clone(), "parallel", fork)
+            ..hidden(fan_out.place.clone(), "parallel", fork)
         }
     }
 }

@@ -13,13 +13,13 @@ use std::collections::HashMap;
 /// remembers all that it reads and gives no event. It may come by so many signs.
 const MAX_AHEAD: usize = 100_000;
 
-pub(super) struct Marks {
-    nodes: Vec<Mark>,
+pub(super) struct Spans {
+    nodes: Vec<NodeSpan>,
     /// The node an alias stands for, by the parser's anchor number.
     anchors: HashMap<usize, usize>,
 }
 
-pub(super) struct Mark {
+pub(super) struct NodeSpan {
     pub span: Span,
     /// Byte of the content at which it begins.
     pub start: usize,
@@ -33,9 +33,9 @@ pub(super) enum Shape {
     Mapping(Vec<(usize, usize)>),
 }
 
-impl Marks {
+impl Spans {
     /// The node, with aliases followed.
-    pub fn get(&self, id: usize) -> Option<&Mark> {
+    pub fn get(&self, id: usize) -> Option<&NodeSpan> {
         let mark = self.nodes.get(id)?;
         match mark.shape {
             Shape::Alias(anchor) => self.nodes.get(*self.anchors.get(&anchor)?),
@@ -44,19 +44,19 @@ impl Marks {
     }
 
     /// The node as written: an alias is an alias.
-    pub fn written(&self, id: usize) -> Option<&Mark> {
+    pub fn written(&self, id: usize) -> Option<&NodeSpan> {
         self.nodes.get(id)
     }
 }
 
 /// Reads the shape of the only document in a text.
-pub(super) fn read(content: &str, file: u16) -> Result<Marks, Mistake> {
+pub(super) fn read(content: &str, file: u16) -> Result<Spans, Mistake> {
     let mut builder = Builder {
         content,
         file,
         char_index: 0,
         byte_index: 0,
-        marks: Marks {
+        spans: Spans {
             nodes: Vec::new(),
             anchors: HashMap::new(),
         },
@@ -75,7 +75,7 @@ pub(super) fn read(content: &str, file: u16) -> Result<Marks, Mistake> {
         let chars = content.chars().take_while(|char| ahead.goes_on(*char));
         builder.read(Parser::new_from_iter(chars), &ahead)?;
     }
-    Ok(builder.marks)
+    Ok(builder.spans)
 }
 
 /// How far the parser is ahead of its last event.
@@ -135,7 +135,7 @@ struct Builder<'a> {
     file: u16,
     char_index: usize,
     byte_index: usize,
-    marks: Marks,
+    spans: Spans,
     open: Vec<Open>,
     documents: usize,
 }
@@ -158,7 +158,7 @@ impl Builder<'_> {
                 Err(error) => {
                     let span = self.span(*error.marker(), *error.marker());
                     return Err(if error.info().contains("recursion limit") {
-                        super::yaml::too_much(span, true)
+                        super::mistakes::too_much(span, true)
                     } else {
                         Mistake::new("syntax", span, error.info())
                     });
@@ -234,9 +234,9 @@ impl Builder<'_> {
 
     fn open(&mut self, id: usize) -> Result<(), Mistake> {
         self.open.push(Open { id, key: None });
-        match self.marks.nodes.get(id) {
+        match self.spans.nodes.get(id) {
             Some(mark) if self.open.len() > MAX_DEPTH => {
-                Err(super::yaml::too_much(mark.span, true))
+                Err(super::mistakes::too_much(mark.span, true))
             }
             _ => Ok(()),
         }
@@ -251,9 +251,9 @@ impl Builder<'_> {
     ) -> Result<usize, Mistake> {
         let span = self.span(at.start, at.end);
         let start = self.byte_index;
-        let id = self.marks.nodes.len();
+        let id = self.spans.nodes.len();
         if id >= MAX_NODES {
-            return Err(super::yaml::too_much(span, false));
+            return Err(super::mistakes::too_much(span, false));
         }
         if let Some(tag) = tag {
             let known = ["str", "int", "float", "bool", "null", "map", "seq"];
@@ -266,9 +266,9 @@ impl Builder<'_> {
                 .hint("remove the tag, or quote the text if it is one"));
             }
         }
-        self.marks.nodes.push(Mark { span, start, shape });
+        self.spans.nodes.push(NodeSpan { span, start, shape });
         if anchor != 0 {
-            self.marks.anchors.insert(anchor, id);
+            self.spans.anchors.insert(anchor, id);
         }
         self.attach(id, span)?;
         Ok(id)
@@ -280,10 +280,10 @@ impl Builder<'_> {
             return Ok(());
         };
         let is_scalar = matches!(
-            self.marks.get(id).map(|mark| &mark.shape),
+            self.spans.get(id).map(|mark| &mark.shape),
             Some(Shape::Scalar(_))
         );
-        let Some(parent) = self.marks.nodes.get_mut(open.id) else {
+        let Some(parent) = self.spans.nodes.get_mut(open.id) else {
             return Ok(());
         };
         match &mut parent.shape {
@@ -298,7 +298,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// From the parser's marks to a span; moves to the byte at `start`.
+    /// From the parser's spans to a span; moves to the byte at `start`.
     fn span(&mut self, start: Marker, end: Marker) -> Span {
         while self.char_index < start.index() {
             let rest = self.content.get(self.byte_index..).unwrap_or_default();
@@ -332,7 +332,7 @@ impl Builder<'_> {
 }
 
 /// A map or a list where a key should be; `{{ x }}` without quotes is the usual reason.
-fn bad_key(content: &str, parent: &Mark, key: Span) -> Mistake {
+fn bad_key(content: &str, parent: &NodeSpan, key: Span) -> Mistake {
     let rest = content.get(parent.start..).unwrap_or_default();
     if rest.starts_with("{{") {
         let line = rest.lines().next().unwrap_or_default().trim_end();
@@ -342,7 +342,7 @@ fn bad_key(content: &str, parent: &Mark, key: Span) -> Mistake {
             Some(after) if !after.contains([',', ']', '}', '#']) => Some(line),
             _ => line.get(..end),
         });
-        super::yaml::unquoted_template(parent.span, template)
+        super::mistakes::unquoted_template(parent.span, template)
     } else {
         Mistake::new("key", key, "a key must be text").hint("quote the key")
     }

@@ -4,27 +4,27 @@
 
 use serde::de::IgnoredAny;
 
-/// What comes from outside may weigh this much, in bytes.
-pub const MAX_WEIGHT: usize = 72 << 20;
+/// What comes from outside may take this much, in bytes.
+pub const MAX_MEMORY: usize = 72 << 20;
 
-/// What an action gives may weigh more: 5 MB of records, as a page of an API has them, come to
+/// What an action gives may take more: 5 MB of records, as a page of an API has them, come to
 /// 170 MB by this measure.
-const MAX_RESULT_WEIGHT: usize = 256 << 20;
+const MAX_RESULT_MEMORY: usize = 256 << 20;
 
-/// Why something of this weight is not read, in words that go on from "its values would"; none when
+/// Why something of this size is not read, in words that go on from "its values would"; none when
 /// it is.
 #[must_use]
-pub fn too_heavy(weight: usize, limit: usize) -> Option<String> {
-    let [weighs, most] = [weight, limit].map(|bytes| bytes >> 20);
-    let told = format!("come to about {weighs} MiB of memory, and {most} are the most");
-    (weight > limit).then_some(told)
+pub fn over_memory(estimate: usize, limit: usize) -> Option<String> {
+    let [takes, most] = [estimate, limit].map(|bytes| bytes >> 20);
+    let told = format!("come to about {takes} MiB of memory, and {most} are the most");
+    (estimate > limit).then_some(told)
 }
 
 /// Why the values of this text are not made in a run, in words that go on from "its values would";
 /// none when they are, and for what is no JSON.
 #[must_use]
-pub fn too_heavy_json(text: &[u8]) -> Option<String> {
-    let told = too_heavy(weight_of_json(text), MAX_RESULT_WEIGHT)?;
+pub fn over_memory_json(text: &[u8]) -> Option<String> {
+    let told = over_memory(memory_of_json(text), MAX_RESULT_MEMORY)?;
     let is_json = serde_json::from_slice::<IgnoredAny>(text).is_ok();
     is_json.then_some(told)
 }
@@ -46,10 +46,10 @@ const EVENT: usize = 240;
 
 /// About how many bytes the values of a JSON text come to.
 #[must_use]
-pub fn weight_of_json(text: &[u8]) -> usize {
-    let (mut weight, mut quoted, mut escaped) = (0_usize, false, false);
+pub fn memory_of_json(text: &[u8]) -> usize {
+    let (mut estimate, mut quoted, mut escaped) = (0_usize, false, false);
     for byte in text {
-        weight = weight.saturating_add(match (quoted, byte) {
+        estimate = estimate.saturating_add(match (quoted, byte) {
             (true, _) if escaped => {
                 escaped = false;
                 1
@@ -74,12 +74,12 @@ pub fn weight_of_json(text: &[u8]) -> usize {
             (false, _) => 0,
         });
     }
-    weight
+    estimate
 }
 
 /// The same of YAML: at least as many as its signs can make.
 #[must_use]
-pub fn weight_of_yaml(text: &[u8]) -> usize {
+pub fn memory_of_yaml(text: &[u8]) -> usize {
     let one = |byte: &u8| match byte {
         b'\n' | b',' | b':' => EVENT,
         b'{' | b'[' => EVENT + ARRAY,
@@ -93,18 +93,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_quoted_weighs_no_more_than_its_bytes() {
-        assert_eq!(weight_of_json(b"1"), 0);
-        assert_eq!(weight_of_json(br#""a{[,:\"b\\""#), TEXT + 10);
+    fn what_is_quoted_takes_no_more_than_its_bytes() {
+        assert_eq!(memory_of_json(b"1"), 0);
+        assert_eq!(memory_of_json(br#""a{[,:\"b\\""#), TEXT + 10);
         assert_eq!(
-            weight_of_json(br#"{"k": [1, 2]}"#),
+            memory_of_json(br#"{"k": [1, 2]}"#),
             OBJECT + TEXT + 1 + KEY + ARRAY + PLACE
         );
     }
 
     #[test]
-    fn yaml_weighs_by_what_may_be_values() {
-        assert_eq!(weight_of_yaml(b"ab\n"), 2 + EVENT);
-        assert_eq!(weight_of_yaml(b"[1]"), EVENT + ARRAY + 2);
+    fn yaml_takes_by_what_may_be_values() {
+        assert_eq!(memory_of_yaml(b"ab\n"), 2 + EVENT);
+        assert_eq!(memory_of_yaml(b"[1]"), EVENT + ARRAY + 2);
     }
 }

@@ -31,7 +31,7 @@ done
 
 /// Watches over process groups. Its shell starts with the first of them.
 #[derive(Default)]
-pub(super) struct Warden {
+pub(super) struct Reaper {
     state: Mutex<State>,
 }
 
@@ -41,8 +41,8 @@ struct State {
     groups: BTreeSet<i32>,
 }
 
-impl Warden {
-    /// Starts the shell, so that the time between a process's start and [`Warden::watch`] is that
+impl Reaper {
+    /// Starts the shell, so that the time between a process's start and [`Reaper::watch`] is that
     /// of one write.
     pub(super) fn prepare(&self) {
         let mut state = self.lock();
