@@ -75,7 +75,7 @@ pub struct Program {
     pub caps: Caps,
 }
 
-/// The most a loop may ask for (spec: loom.md, "Loops").
+/// The most a loop may ask for (docs/loom.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caps {
     /// Iterations.

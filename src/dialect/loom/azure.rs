@@ -1,5 +1,5 @@
-//! What only Logic Apps definitions have: their wrappers, parameters and triggers (spec:
-//! loom.md, "What a file may be"; Logic Apps reference, "Workflow Definition Language schema").
+//! What only Logic Apps definitions have: their wrappers, parameters and triggers
+//! (docs/azure.md).
 
 use super::Loom;
 use super::action::member;

@@ -233,7 +233,7 @@ impl<'n> Tea<'_, 'n> {
                 inputs.extend(own.map(|(key, value)| (text(key), value.clone())));
             }
             "validate.extraction" => {
-                // Taken from the state where not given (spec: tea-observed.md, "Validators").
+                // Taken from the state where not given.
                 for (key, value) in &self.extraction {
                     if !has(key) {
                         inputs.push((text(key), Template::constant(value.clone())));

@@ -166,7 +166,7 @@ impl<'n> Tea<'_, 'n> {
             Kind::Object(entries) => {
                 let pairs = entries.iter().map(|entry| {
                     let template = self.template(&entry.value);
-                    // None becomes empty text (spec: tea-observed.md, "Conditions").
+                    // None becomes empty text.
                     let empty = builder::text("");
                     let template = match template.as_constant() {
                         Some(Value::Null) => empty,

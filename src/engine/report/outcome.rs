@@ -124,7 +124,7 @@ impl OutcomeReport {
         }
     }
 
-    /// The one document that `run` prints (spec: cli.md): the output, or `{error, status}`.
+    /// The one document that `run` prints (docs/cli.md): the output, or `{error, status}`.
     #[must_use]
     pub fn document(&self) -> Value {
         match &self.error {

@@ -1,5 +1,5 @@
 //! Why a run is where it is: its loops with what their conditions read, what it does right now,
-//! and what changed last (spec: cli.md, "status").
+//! and what changed last (docs/cli.md).
 
 use super::change::{Changed, changes, same};
 use super::doing::{Doing, ForkReport, doing, forks};
