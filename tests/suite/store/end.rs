@@ -92,6 +92,11 @@ struct Moment {
 }
 
 impl Moment {
+    /// How often the mark was synced: once in 32 groups.
+    fn synced_marks(&self) -> u64 {
+        u64::from_le_bytes(self.files["mark"][..8].try_into().unwrap()) / 32
+    }
+
     fn of(dir: &Path, writer: &Writer) -> Self {
         let entries = fs::read_dir(dir.join("store")).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
@@ -160,6 +165,10 @@ fn moments(dir: &Path) -> (Moment, Moment, usize) {
         let third = groups(&mut writer, 1);
         let newest = second.newest();
         let (before, after) = (second.log(), third.log());
+        // Between them the mark is not synced, or the log of the second refuses the mark of the first.
+        if first.synced_marks() != second.synced_marks() {
+            continue;
+        }
         if first.newest() != newest || third.newest() != newest || before.len() < newest + SEGMENT {
             continue;
         }

@@ -40,6 +40,8 @@ impl Small {
         for how in ["rw", "ro"] {
             self.again(how);
             match alone(|| Inspector::open(&self.0)) {
+                // There may be a store and no room for a run.
+                Ok(seen) if acknowledged == 0 && seen.header("run-1").is_err() => {}
                 Ok(seen) => {
                     let revision = seen.header("run-1").unwrap().revision;
                     assert!(
