@@ -145,14 +145,21 @@ fn file(at: &Path) -> File {
     OpenOptions::new().write(true).open(at.join("db")).unwrap()
 }
 
+/// Opens a database as soon as the threads of its last owner have let go of its lock.
 pub fn open(at: &Path) -> sled::Db {
-    sled::Config::new()
+    let config = sled::Config::new()
         .path(at)
         .cache_capacity(256 << 20)
         .segment_size(SEGMENT)
-        .flush_every_ms(None)
-        .open()
-        .unwrap()
+        .flush_every_ms(None);
+    loop {
+        match config.open() {
+            Err(sled::Error::Io(error)) if error.to_string().contains("WouldBlock") => {
+                std::thread::yield_now();
+            }
+            opened => return opened.unwrap(),
+        }
+    }
 }
 
 /// Durable commits a second of a file that is appended to: `write`, `fdatasync`.

@@ -8,10 +8,10 @@ use super::http::{Client, Reply};
 use super::inputs::Inputs;
 use super::json;
 use super::process::{Finished, ProcessError, Processes, Spec};
-use super::registry::unknown;
 use super::secrets::MASK;
 use super::stub::Stubs;
 use super::{Attempt, Executor};
+use crate::diagnostic::nearest;
 use crate::expression::Value;
 use crate::model::{Fault, HandlerTarget, Name, Policy, Request, fault_kind};
 use std::collections::BTreeMap;
@@ -270,4 +270,19 @@ fn parse_or_text(stdout: &str) -> Result<Value, Fault> {
     }
     let parsed = json::parsed(text, "standard output")?;
     Ok(parsed.unwrap_or_else(|| Value::text(text)))
+}
+
+/// The fault for a name that nothing has.
+pub(super) fn unknown<'a>(
+    what: &str,
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Fault {
+    let hint = nearest(name, known)
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    Fault::new(
+        fault_kind::INPUT,
+        format!("there is no {what} `{name}`{hint}"),
+    )
 }

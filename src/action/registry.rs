@@ -8,7 +8,7 @@ use super::data::{DataMerge, JsonParse};
 use super::execution_context::ExecutionContext;
 #[cfg(feature = "tea")]
 use super::extraction::Extraction;
-use super::handler::Handlers;
+use super::handler::{Handlers, unknown};
 use super::http::Client;
 #[cfg(feature = "http")]
 use super::http::Http;
@@ -27,7 +27,6 @@ use super::secure;
 use super::shell::Shell;
 use super::untrusted;
 use super::{Attempt, Executor};
-use crate::diagnostic::nearest;
 use crate::expression::{MAX_ACTION_DEPTH, Value};
 use crate::model::{
     Dialect, Fault, Handler, HandlerTarget, Name, Origin, Policy, Request, fault_kind,
@@ -418,21 +417,6 @@ impl fmt::Debug for Registry {
             .field("handlers", &self.handler_names().collect::<Vec<_>>())
             .finish()
     }
-}
-
-/// The fault for a name that nothing has.
-pub(super) fn unknown<'a>(
-    what: &str,
-    name: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Fault {
-    let hint = nearest(name, known)
-        .map(|near| format!("; did you mean `{near}`?"))
-        .unwrap_or_default();
-    Fault::new(
-        fault_kind::INPUT,
-        format!("there is no {what} `{name}`{hint}"),
-    )
 }
 
 fn timed_out(limit: Duration) -> Fault {

@@ -2,10 +2,10 @@
 //! (docs/canvas.md). It never reads what the answer says, and never puts the prompt or a
 //! session where a shell could read it as code.
 
+use super::handler::unknown;
 use super::handler::{Handlers, Target};
 use super::inputs::{Inputs, invalid};
 use super::process::Spec;
-use super::registry::unknown;
 use crate::expression::Value;
 use crate::model::{Fault, Request};
 use std::borrow::Cow;

@@ -3,8 +3,8 @@
 
 use super::env::View;
 use super::fault::fault_value;
+use super::record::LoopEnd;
 use super::record::{ActionRecord, Output, Reading, Records};
-use super::state::LoopEnd;
 use crate::expression::{ActionView, Value};
 use crate::model::{NotRun, Status};
 use crate::program::{ActionId, Scope, ScopeId, ScopeKind};

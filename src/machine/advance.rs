@@ -4,7 +4,6 @@
 use super::bug::{Bug, Sure};
 use super::change::{Change, VariableChange};
 use super::event::{Effect, Event, HistoryEvent, HistoryKind, Transition};
-use super::fault::status_of;
 use super::state::{
     Cursor, CursorId, EffectId, Frame, FrameKind, Outcome, PauseReason, RunError, RunState,
     TimerId, TimerPurpose, Wait,
@@ -278,7 +277,7 @@ impl Stepper<'_> {
             Ok((_, output)) => (Status::Succeeded, output.clone(), None),
             Err(fault) => {
                 let output = fault.output.clone().unwrap_or_default();
-                (status_of(fault), output, Some(fault.without_output()))
+                (fault.status(), output, Some(fault.without_output()))
             }
         };
         let message = error.as_ref().map(|fault| fault.message.clone());

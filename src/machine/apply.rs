@@ -496,3 +496,14 @@ fn resumed(run: &mut RunState, shift_ms: i64) {
         }
     }
 }
+
+impl RunState {
+    /// Changes the run. The live path and recovery share it, so that folding the stored changes
+    /// gives exactly the state in memory.
+    ///
+    /// # Errors
+    /// The change names what the run does not have: the journal is not that of this run.
+    pub fn apply(&mut self, change: &Change) -> Result<(), Bug> {
+        apply(self, change)
+    }
+}

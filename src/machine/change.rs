@@ -1,8 +1,8 @@
 //! Every way a run can change, as data: what a commit stores and recovery folds.
 
-use super::record::Output;
+use super::record::{LoopEnd, Output};
 use super::state::{
-    BranchOutcome, Cursor, CursorId, EffectId, Frame, LoopEnd, Outcome, PauseReason, PendingEffect,
+    BranchOutcome, Cursor, CursorId, EffectId, Frame, Outcome, PauseReason, PendingEffect,
     PendingTimer, RunState, TimerId, Wait,
 };
 use crate::expression::Value;

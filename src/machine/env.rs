@@ -1,6 +1,5 @@
 //! What an expression sees of a run, from where one cursor stands.
 
-use super::path::Enclosing;
 use super::record::{Reading, Records};
 use super::state::{CursorId, FrameKind, LoopState, RunState};
 use crate::expression::{
@@ -38,6 +37,17 @@ pub fn innermost_iteration(
     cursor: CursorId,
 ) -> Option<(String, u64)> {
     View::of(program, run, cursor).innermost_iteration()
+}
+
+/// A loop or foreach that encloses a cursor.
+pub(super) enum Enclosing<'a> {
+    Loop(&'a Scope, CursorId, &'a LoopState),
+    Item {
+        fork: &'a Scope,
+        index: u32,
+        item: &'a Value,
+        entered_at: Timestamp,
+    },
 }
 
 /// The environment of one evaluation.

@@ -2,7 +2,8 @@
 //! and what it tells the history.
 
 use super::change::Change;
-use super::state::{EffectId, LoopEnd, LoopState, Outcome, RunState, TimerId};
+use super::record::LoopEnd;
+use super::state::{EffectId, LoopState, Outcome, RunState, TimerId};
 use crate::expression::Value;
 use crate::model::{Fault, Name, Request, Status};
 use crate::time::Timestamp;
@@ -306,4 +307,22 @@ pub struct IterationRow {
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Timestamp,
+}
+
+impl RunState {
+    /// What a driver must do again after a crash: start the effects in flight, arm the timers,
+    /// go on where a cursor is ready. Nothing while the run is paused or has ended.
+    pub fn outstanding(&self) -> impl Iterator<Item = Effect> + '_ {
+        let live = self.outcome.is_none() && self.paused.is_none();
+        let starts = self.effects.iter().map(|(id, effect)| Effect::Start {
+            id: *id,
+            request: effect.request.with_state(self.variables_of(effect.cursor)),
+        });
+        let timers = self.timers.iter().map(|(id, timer)| Effect::Arm {
+            id: *id,
+            due_at: timer.due_at,
+        });
+        let goes_on = self.has_ready_cursor().then_some(Effect::Continue);
+        starts.chain(timers).chain(goes_on).filter(move |_| live)
+    }
 }

@@ -7,30 +7,12 @@ use super::change::{Change, VariableChange};
 use super::event::HistoryKind;
 use super::movement::narrow;
 use super::record::Output;
-use super::retry;
+use super::retry::{self, Raised};
 use super::state::{CursorId, DeadlineState, FrameKind, RunError, TimerPurpose, TryState, Wait};
 use crate::expression::Value;
 use crate::model::{Fault, Name, Status, fault_kind};
 use crate::program::{Retry, Scope, ScopeKind};
 use std::time::Duration;
-
-/// Where a fault comes from, as the innermost try sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Raised {
-    /// From the operation itself: a policy without `on` asks whether the fault is transient.
-    Here,
-    /// Through a scope: a policy without `on` around a block retries any failure.
-    Through,
-}
-
-/// How an action counts that ended with this fault.
-pub(super) fn status_of(fault: &Fault) -> Status {
-    if &*fault.kind == fault_kind::TIMEOUT {
-        Status::TimedOut
-    } else {
-        Status::Failed
-    }
-}
 
 impl<'a> Stepper<'a> {
     /// Raises a fault where a cursor stands.
@@ -57,7 +39,7 @@ impl<'a> Stepper<'a> {
             let (scope, entered_at) = (self.scope(frame.scope)?, frame.entered_at);
             match &scope.kind {
                 ScopeKind::Root => {
-                    let status = status_of(&error.fault);
+                    let status = error.fault.status();
                     return self.finish(status, Value::Null, Some(error));
                 }
                 ScopeKind::Try { retry, catch } => {

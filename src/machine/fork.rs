@@ -10,9 +10,9 @@ use super::bug::{Bug, Done, Sure};
 use super::change::Change;
 use super::evaluate::Faulty;
 use super::event::IterationRow;
-use super::fault::{Raised, status_of};
 use super::movement::{ended, narrow};
 use super::record::{Output, Reading, Records};
+use super::retry::Raised;
 use super::state::{
     BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, IsolatedState, ItemState, RunError,
     Wait,
@@ -150,7 +150,7 @@ impl<'a> Stepper<'a> {
         if self.is_foreach(parent)? && !self.may_cross(parent, cursor) {
             return self.defer(cursor, error, Raised::Through);
         }
-        let mut status = status_of(&error.fault);
+        let mut status = error.fault.status();
         match &self.fork_scope(parent)?.kind {
             // What waits for an action of a DAG asks how that action ended, not why.
             ScopeKind::Dag { nodes } => {

@@ -14,10 +14,11 @@ use super::bug::{Bug, Done, Sure, fault_of};
 use super::change::Change;
 use super::evaluate::{Faulty, millis};
 use super::event::{HistoryKind, IterationRow};
-use super::fault::{Raised, status_of};
 use super::movement::narrow;
+use super::record::LoopEnd;
 use super::record::{Output, Reading, Records};
-use super::state::{CursorId, FrameKind, LoopEnd, LoopState, PauseReason, TimerPurpose, Wait};
+use super::retry::Raised;
+use super::state::{CursorId, FrameKind, LoopState, PauseReason, TimerPurpose, Wait};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind, sha256};
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
@@ -400,7 +401,7 @@ impl<'a> Stepper<'a> {
     /// The loop is over and failed, with a fault of its own.
     fn fail_loop(&mut self, this: LoopRef<'a>, end: LoopEnd, fault: Fault) -> Sure {
         let error = Some(fault.without_output());
-        self.close_loop(this, end, status_of(&fault), None, error)?;
+        self.close_loop(this, end, fault.status(), None, error)?;
         self.pop(this.cursor, this.frame())?;
         let error = self.located_at(this.cursor, this.scope.action, fault);
         self.raise(this.cursor, error, Raised::Through)

@@ -48,10 +48,10 @@ pub use change::VariableChange;
 pub use env::{environment, innermost_iteration};
 pub(crate) use event::sealed;
 pub use event::{Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, Transition};
-pub use record::{ActionRecord, Output, Records};
+pub use record::{ActionRecord, LoopEnd, Output, Records};
 pub use rewind::{Rewound, Target, rewind};
 pub use state::{
     BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState,
-    IsolatedState, ItemState, LoopEnd, LoopState, Outcome, PauseReason, PendingEffect, RunError,
-    RunState, RunStatus, TimerId, TimerPurpose, Wait,
+    IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, RunError, RunState,
+    RunStatus, TimerId, TimerPurpose, Wait,
 };

@@ -1,24 +1,11 @@
 //! Where in a run a cursor stands: the loops that enclose it, their iterations, and the paths, keys
 //! and seeds that are made of those. It reads no variable and no output.
 
-use super::env::View;
+use super::env::{Enclosing, View};
 use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState};
-use crate::expression::Value;
 use crate::model::{Test, sha256};
 use crate::program::{Scope, ScopeKind};
-use crate::time::Timestamp;
 use std::fmt::Write;
-
-/// A loop or foreach that encloses a cursor.
-pub(super) enum Enclosing<'a> {
-    Loop(&'a Scope, CursorId, &'a LoopState),
-    Item {
-        fork: &'a Scope,
-        index: u32,
-        item: &'a Value,
-        entered_at: Timestamp,
-    },
-}
 
 impl<'a> View<'a> {
     /// This cursor and those it was forked from, innermost first.

@@ -1,7 +1,6 @@
 //! What an action left behind. Outputs that are made of other stored things are kept as
 //! references to them, so that a checkpoint costs what changed and nothing is stored twice.
 
-use super::state::LoopEnd;
 use crate::expression::{MAX_RESULT_DEPTH, Value};
 use crate::model::{Fault, Name, Status, fault_kind};
 use crate::program::{Action, ActionId, Program};
@@ -10,6 +9,7 @@ use bincode::de::Decoder;
 use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
@@ -298,5 +298,52 @@ mod tests {
         assert!(encoded(MAX_NESTING + 1).is_err());
         // What was refused counts for nothing afterwards.
         assert!(encoded(MAX_NESTING).is_ok());
+    }
+}
+
+/// How a loop ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopEnd {
+    /// Its condition said so.
+    Condition,
+    /// `break_when`.
+    Break,
+    /// The count was spent.
+    Count,
+    /// The deadline passed.
+    Timeout,
+    /// Its body failed.
+    Failed,
+    /// It was cut from outside: by a deadline or a `break_when` around it, or by the run's end.
+    Cancelled,
+    /// It came to a page that it had been at.
+    Repeat,
+}
+
+impl LoopEnd {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Condition,
+        Self::Break,
+        Self::Count,
+        Self::Timeout,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Repeat,
+    ];
+
+    /// The word in outputs and events.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Condition => "condition",
+            Self::Break => "break",
+            Self::Count => "count",
+            Self::Timeout => "timeout",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Repeat => "repeat",
+        }
     }
 }

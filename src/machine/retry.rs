@@ -1,11 +1,19 @@
 //! When a fault is retried and how long the wait is (docs/loom.md). Pure: jitter comes
 //! from a seed.
 
-use super::fault::Raised;
 use crate::model::{Backoff, Fault, RetryOn};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
+
+/// Where a fault comes from, as the innermost try sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Raised {
+    /// From the operation itself: a policy without `on` asks whether the fault is transient.
+    Here,
+    /// Through a scope: a policy without `on` around a block retries any failure.
+    Through,
+}
 
 /// The longest a `Retry-After` is honoured under a fixed backoff, which has no maximum of its own.
 const FIXED_MAX: Duration = Duration::from_secs(60);

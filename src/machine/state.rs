@@ -3,9 +3,7 @@
 //! Nothing here moves; `apply` is the only code that changes any of it.
 
 use super::bug::{Bug, Sure};
-use super::change::Change;
-use super::event::Effect;
-use super::record::Records;
+use super::record::{LoopEnd, Records};
 use crate::expression::Value;
 use crate::model::{Fault, Name, Request, Status};
 use crate::program::{ActionId, ProgramHash, ScopeId, StateId};
@@ -288,53 +286,6 @@ impl LoopState {
     }
 }
 
-/// How a loop ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LoopEnd {
-    /// Its condition said so.
-    Condition,
-    /// `break_when`.
-    Break,
-    /// The count was spent.
-    Count,
-    /// The deadline passed.
-    Timeout,
-    /// Its body failed.
-    Failed,
-    /// It was cut from outside: by a deadline or a `break_when` around it, or by the run's end.
-    Cancelled,
-    /// It came to a page that it had been at.
-    Repeat,
-}
-
-impl LoopEnd {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Condition,
-        Self::Break,
-        Self::Count,
-        Self::Timeout,
-        Self::Failed,
-        Self::Cancelled,
-        Self::Repeat,
-    ];
-
-    /// The word in outputs and events.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Condition => "condition",
-            Self::Break => "break",
-            Self::Count => "count",
-            Self::Timeout => "timeout",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-            Self::Repeat => "repeat",
-        }
-    }
-}
-
 /// Where a try stands.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct TryState {
@@ -587,31 +538,6 @@ impl RunState {
     #[must_use]
     pub fn next_due_at(&self) -> Option<Timestamp> {
         self.timers.values().map(|timer| timer.due_at).min()
-    }
-
-    /// What a driver must do again after a crash: start the effects in flight, arm the timers,
-    /// go on where a cursor is ready. Nothing while the run is paused or has ended.
-    pub fn outstanding(&self) -> impl Iterator<Item = Effect> + '_ {
-        let live = self.outcome.is_none() && self.paused.is_none();
-        let starts = self.effects.iter().map(|(id, effect)| Effect::Start {
-            id: *id,
-            request: effect.request.with_state(self.variables_of(effect.cursor)),
-        });
-        let timers = self.timers.iter().map(|(id, timer)| Effect::Arm {
-            id: *id,
-            due_at: timer.due_at,
-        });
-        let goes_on = self.has_ready_cursor().then_some(Effect::Continue);
-        starts.chain(timers).chain(goes_on).filter(move |_| live)
-    }
-
-    /// Changes the run. The live path and recovery share it, so that folding the stored changes
-    /// gives exactly the state in memory.
-    ///
-    /// # Errors
-    /// The change names what the run does not have: the journal is not that of this run.
-    pub fn apply(&mut self, change: &Change) -> Result<(), Bug> {
-        super::apply::apply(self, change)
     }
 
     pub(super) fn cursor(&self, id: CursorId) -> Sure<&Cursor> {

@@ -6,8 +6,8 @@ use super::change::Change;
 use super::env::View;
 use super::evaluate::{Faulty, computed, millis, text};
 use super::event::{Effect, HistoryKind};
-use super::fault::Raised;
 use super::record::Output;
+use super::retry::Raised;
 use super::state::{
     CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState, PendingEffect, RunError,
     TimerPurpose, TryState, Wait,
@@ -295,7 +295,7 @@ impl<'a> Stepper<'a> {
             return Ok(());
         }
         let output = Output::Value(fault.output.clone().unwrap_or_default());
-        let status = super::fault::status_of(fault);
+        let status = fault.status();
         let error = Some(fault.without_output());
         self.record(cursor, action, status, output, error, self.now)
     }

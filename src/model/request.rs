@@ -1,6 +1,6 @@
 //! What is asked of an executor, and what went wrong. Plain data; nothing here carries it out.
 
-use super::Name;
+use super::{Name, Status};
 use crate::expression::Value;
 use bincode::{Decode, Encode};
 
@@ -123,6 +123,16 @@ pub mod fault_kind {
 }
 
 impl Fault {
+    /// How an action counts that ended with this fault.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        if &*self.kind == fault_kind::TIMEOUT {
+            Status::TimedOut
+        } else {
+            Status::Failed
+        }
+    }
+
     /// A fault that a policy without `on` does not retry.
     pub fn new(kind: &str, message: impl Into<String>) -> Self {
         Self {

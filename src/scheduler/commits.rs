@@ -1,10 +1,11 @@
 //! The commit pipeline: advance the busy runs, make their steps durable, and release the effects.
 //! No effect of a step starts before its commit is durable.
 
+use super::buffers::{BATCH, UNDER_WAY, WRITERS};
 use super::driver::{Driver, reply_all};
 use super::metrics::Metrics;
 use super::{Reply, ScheduleError, Step, Update};
-use crate::machine::{Change, Event, HistoryKind, RunStatus, Transition};
+use crate::machine::{Event, HistoryKind, RunStatus, Transition};
 use crate::model::Name;
 use crate::store::{Commit, Committed, Store, StoreError};
 use std::any::Any;
@@ -12,12 +13,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 
-/// So many runs are stored at once. With more, one batch is advanced while another is written.
-const BATCH: usize = 100;
-/// So many batches are written at a time: the database takes one while the disk syncs another.
-const WRITERS: usize = 2;
-/// So many batches are under way at most: those that are written, and one that waits.
-const UNDER_WAY: usize = WRITERS + 1;
 /// After so many batches the driver gathers messages again.
 const BATCHES: usize = 128;
 
@@ -31,29 +26,6 @@ struct PendingStep {
     /// Whether it has a commit in the group.
     stored: bool,
     replies: Vec<Reply<RunStatus>>,
-}
-
-/// Buffers for the changes of steps. To allocate one for every step costs a driver of many runs more
-/// than the steps.
-#[derive(Default)]
-pub(super) struct BufferPool(Vec<Vec<Change>>);
-
-impl BufferPool {
-    /// As many as the batches under way can have.
-    const MOST: usize = BATCH * UNDER_WAY;
-    /// Steps with more changes are rare.
-    const LONGEST: usize = 64;
-
-    fn take(&mut self) -> Vec<Change> {
-        self.0.pop().unwrap_or_default()
-    }
-
-    fn give_back(&mut self, mut changes: Vec<Change>) {
-        if self.0.len() < Self::MOST && changes.capacity() <= Self::LONGEST {
-            changes.clear();
-            self.0.push(changes);
-        }
-    }
 }
 
 /// The steps of some busy runs, on their way through the store.

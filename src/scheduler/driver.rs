@@ -1,10 +1,10 @@
 //! The driver's thread: gather messages, fire timers, commit (`commits`), release effects.
 
 use super::active::ActiveRun;
-use super::commits::BufferPool;
+use super::buffers::BufferPool;
 use super::effects::{Completion, EffectRuntime};
 use super::limiter::Limits;
-use super::recovery::{MANY_PROGRAMS, Outage, RetryQueue};
+use super::outage::{Outage, RetryQueue};
 use super::timers::Timers;
 use super::watch::Watchers;
 use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Update, clock::Clock};
@@ -18,6 +18,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// So many programs are cached that no run in memory has.
+pub(super) const MANY_PROGRAMS: usize = 256;
 
 /// As many messages are gathered into one group at most.
 const GROUP: usize = 4_096;

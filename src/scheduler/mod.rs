@@ -13,6 +13,7 @@
 //! never interprets a program.
 
 mod active;
+mod buffers;
 mod clock;
 mod commits;
 mod driver;
@@ -22,6 +23,7 @@ mod limiter;
 mod manual;
 #[cfg_attr(not(feature = "server"), path = "metrics_off.rs")]
 mod metrics;
+mod outage;
 mod recovery;
 mod timers;
 mod watch;

@@ -3,7 +3,8 @@
 //! opened again until it takes writes; then every run goes on from what is stored.
 
 use super::active::ActiveRun;
-use super::driver::Driver;
+use super::driver::{Driver, MANY_PROGRAMS};
+use super::outage::{FIRST_WAIT, Outage, wait};
 use super::{Loaded, ScheduleError, Update};
 use crate::expression::holds_sealed;
 use crate::machine::{Event, RunStatus};
@@ -11,7 +12,7 @@ use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::store::{Placement, QUARANTINE_LABEL, StoreError};
 use crate::time::Timestamp;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -19,62 +20,11 @@ use tokio::sync::oneshot;
 /// So many due runs are loaded at a time.
 const DUE_PAGE: usize = 1_024;
 
-/// So many programs are cached that no run in memory has.
-pub(super) const MANY_PROGRAMS: usize = 256;
-
 /// After so many failures in a row a run is parked.
 const TRIES: u32 = 3;
 
-/// The first wait before a run is loaded again, or the store opened again. Each wait doubles.
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-
-/// The longest of these waits.
-const LONGEST_WAIT: Duration = Duration::from_secs(15);
-
 /// The reason in a parked run's label is cut to so many characters.
 const REASON: usize = 500;
-
-/// Runs that could not go on, and when each is loaded again.
-#[derive(Default)]
-pub(super) struct RetryQueue {
-    tries: HashMap<Name, u32>,
-    again: BTreeSet<(Timestamp, Name)>,
-}
-
-impl RetryQueue {
-    /// When the first of them is loaded again.
-    pub fn first(&self) -> Option<Timestamp> {
-        self.again.first().map(|(at, _)| *at)
-    }
-
-    fn pop_due(&mut self, now: Timestamp) -> Option<Name> {
-        if self.first()? > now {
-            return None;
-        }
-        self.again.pop_first().map(|(_, run)| run)
-    }
-
-    /// The run made a durable step: its failures no longer count.
-    pub fn overcome(&mut self, run: &Name) {
-        if !self.tries.is_empty() {
-            self.tries.remove(run);
-        }
-    }
-}
-
-/// The store takes no writes.
-pub(super) struct Outage {
-    /// The first error.
-    pub error: ScheduleError,
-    tries: u32,
-    /// When the store is opened again.
-    pub again_at: Timestamp,
-}
-
-fn wait(tries: u32) -> Duration {
-    let doubled = FIRST_WAIT.saturating_mul(1 << tries.min(16));
-    doubled.min(LONGEST_WAIT)
-}
 
 /// Loads a program; a panic of the loader is an error of this run.
 fn loaded(

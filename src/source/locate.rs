@@ -5,17 +5,25 @@
 //! two is exact for every other character, however the lines are folded or indented.
 
 use super::Span;
-use super::tree::{Style, Text};
+use super::tree::{Kind, Node, Style, Text};
+
+impl Node {
+    /// The place of `length` bytes at `offset` inside this text; the place of the whole value
+    /// when it is no text. `content` is the file's [`super::SourceFile::content`].
+    #[must_use]
+    pub fn place(&self, content: &str, offset: usize, length: usize) -> Span {
+        match &self.kind {
+            Kind::String(text) => {
+                locate(content, text, self.span, offset, length).unwrap_or(self.span)
+            }
+            _ => self.span,
+        }
+    }
+}
 
 /// The place of `length` bytes at `offset` of `text`; none when the notation is not where it
 /// should be.
-pub(super) fn locate(
-    content: &str,
-    text: &Text,
-    start: Span,
-    offset: usize,
-    length: usize,
-) -> Option<Span> {
+fn locate(content: &str, text: &Text, start: Span, offset: usize, length: usize) -> Option<Span> {
     let mut notation = Notation::open(content.get(text.start..)?, text.style, start);
     let end = offset.saturating_add(length.max(1));
     let mut found: Option<Span> = None;

@@ -1,7 +1,7 @@
 //! The tree of a file: JSON's kinds, each with its place. It never forgets the order of keys,
 //! and never holds one key twice.
 
-use super::{Span, locate};
+use super::Span;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
@@ -95,17 +95,5 @@ impl Node {
         let same = |entry: &&Entry| entry.key.eq_ignore_ascii_case(key);
         let entry = self.get(key);
         entry.or_else(|| entries.find(same).map(|entry| &entry.value))
-    }
-
-    /// The place of `length` bytes at `offset` inside this text; the place of the whole value
-    /// when it is no text. `content` is the file's [`super::SourceFile::content`].
-    #[must_use]
-    pub fn place(&self, content: &str, offset: usize, length: usize) -> Span {
-        match &self.kind {
-            Kind::String(text) => {
-                locate::locate(content, text, self.span, offset, length).unwrap_or(self.span)
-            }
-            _ => self.span,
-        }
     }
 }

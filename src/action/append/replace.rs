@@ -2,7 +2,7 @@
 //! run succeeds. Until then, and when the run ends otherwise, the file is as it was. What is done
 //! twice because of a crash gives the same.
 
-use super::invalid;
+use crate::action::inputs::invalid;
 use crate::expression::{Object, Value};
 use crate::model::Fault;
 use std::fs::{self, File, OpenOptions};

@@ -4,7 +4,6 @@
 //! where this program is another one.
 
 use super::pool::Pool;
-use super::syntax::SyntaxMistake;
 use super::{Job, Outcome};
 use crate::action::process::Processes;
 use crate::action::{Attempt, Executor};
@@ -99,17 +98,14 @@ fn command() -> Result<Vec<String>, String> {
 }
 
 /// What is wrong with the syntax of a script; it is compiled and never run.
-pub(super) fn mistake(code: &str) -> Option<SyntaxMistake> {
+pub(super) fn mistake(code: &str) -> Option<(usize, String)> {
     let lua = mlua::Lua::new_with(StdLib::NONE, LuaOptions::default()).ok()?;
     let chunk = lua.load(code).set_name("=script").set_mode(ChunkMode::Text);
     let Err(LuaError::SyntaxError { message, .. }) = chunk.into_function() else {
         return None;
     };
     let (line, message) = message.strip_prefix("script:")?.split_once(": ")?;
-    Some(SyntaxMistake {
-        line: line.parse().ok()?,
-        message: message.to_owned(),
-    })
+    Some((line.parse().ok()?, message.to_owned()))
 }
 
 pub(in crate::action) struct Lua {

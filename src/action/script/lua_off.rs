@@ -1,6 +1,5 @@
 //! Stands for `lua` in a build without the feature `lua`: files with Lua are refused, with the reason.
 
-use super::syntax::SyntaxMistake;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,6 +15,6 @@ pub(super) fn program() -> Result<PathBuf, String> {
     ))
 }
 
-pub(super) fn mistake(_: &str) -> Option<SyntaxMistake> {
+pub(super) fn mistake(_: &str) -> Option<(usize, String)> {
     None
 }

@@ -26,7 +26,7 @@ pub fn syntax_mistakes(language: &str, codes: &[&str]) -> Vec<(usize, SyntaxMist
     if codes.is_empty() || size > MAX_CODE {
         return Vec::new();
     }
-    let found: Vec<Option<SyntaxMistake>> = match language {
+    let found: Vec<Option<(usize, String)>> = match language {
         "lua" => codes.iter().map(|code| lua::mistake(code)).collect(),
         "python" => {
             let words = ["-I", "-S", "-c", CHECK].map(str::to_owned);
@@ -37,7 +37,10 @@ pub fn syntax_mistakes(language: &str, codes: &[&str]) -> Vec<(usize, SyntaxMist
     };
     let placed = found.into_iter().enumerate();
     placed
-        .filter_map(|(place, mistake)| Some((place, mistake?)))
+        .filter_map(|(place, mistake)| {
+            let (line, message) = mistake?;
+            Some((place, SyntaxMistake { line, message }))
+        })
         .collect()
 }
 
@@ -47,7 +50,7 @@ fn of_interpreter(
     program: &str,
     words: &[String],
     codes: &[&str],
-) -> Option<Vec<Option<SyntaxMistake>>> {
+) -> Option<Vec<Option<(usize, String)>>> {
     let mut command = Command::new(program);
     command
         .args(words)
@@ -59,7 +62,5 @@ fn of_interpreter(
     // It reads everything before it answers; one that is gone reads nothing.
     let _ = child.stdin.take()?.write_all(&sent);
     let answer = child.wait_with_output().ok()?.stdout;
-    let found: Vec<Option<(usize, String)>> = serde_json::from_slice(&answer).ok()?;
-    let mistake = |(line, message)| SyntaxMistake { line, message };
-    Some(found.into_iter().map(|one| one.map(mistake)).collect())
+    serde_json::from_slice(&answer).ok()
 }

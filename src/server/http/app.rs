@@ -5,6 +5,9 @@ use super::listener::Caller;
 use super::metrics::Metrics;
 use crate::api::Problem;
 use crate::engine::{Engine, EngineError, ErrorCode, Inspector};
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
@@ -105,5 +108,16 @@ where
     match tokio::task::spawn_blocking(work).await {
         Ok(outcome) => outcome,
         Err(error) => Err(Problem::new(ErrorCode::Internal, error.to_string())),
+    }
+}
+
+/// Lets a request in, or says why not. The control socket itself lets only the operator in.
+pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    if Caller::of(request.extensions()) == Caller::Operator {
+        return next.run(request).await;
+    }
+    match app.guard.check(request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
     }
 }

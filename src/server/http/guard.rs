@@ -2,16 +2,11 @@
 //! neither reach the server under a name of its own (DNS rebinding) nor make a user's browser send
 //! requests (CSRF).
 
-use super::app::App;
-use super::listener::{Caller, OPEN};
+use super::listener::OPEN;
 use crate::api::Problem;
 use crate::engine::ErrorCode;
-use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Uri, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
-use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
 /// Who is let in over TCP.
@@ -45,7 +40,7 @@ impl Guard {
         }
     }
 
-    fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
         let host = self.host(uri, headers)?;
         self.origin(&host, headers)?;
         if OPEN.contains(&uri.path()) {
@@ -128,17 +123,6 @@ impl Guard {
             let detail = "the token is another one";
             Err(Problem::new(ErrorCode::Unauthorized, detail))
         }
-    }
-}
-
-/// Lets a request in, or says why not. The control socket itself lets only the operator in.
-pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if Caller::of(request.extensions()) == Caller::Operator {
-        return next.run(request).await;
-    }
-    match app.guard.check(request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
     }
 }
 

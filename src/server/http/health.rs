@@ -1,10 +1,15 @@
-//! Whether the server is there, and whether it takes work.
+//! Whether the server is there, whether it takes work, and what it counts.
 
 use super::app::App;
 use super::listener::Caller;
+use super::metrics::MEDIA_TYPE;
 use crate::api::Problem;
+use crate::engine::report::census;
 use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// Whether the process answers.
 #[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "server",
@@ -24,4 +29,17 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, 
     app.takes_work(Caller::Remote)?;
     app.inspect(|runs| runs.takes_writes()).await?;
     Ok("ready\n")
+}
+
+/// What the server counts, in the format of OpenMetrics.
+#[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", tag = "server",
+    responses((status = 200, description = "The metrics", body = String, content_type = "application/openmetrics-text")))]
+pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
+    if !app.metrics.is_fresh() {
+        let began = Instant::now();
+        let counted = app.inspect(census).await?;
+        app.metrics.take(&counted, began.elapsed());
+    }
+    let text = app.metrics.text()?;
+    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text).into_response())
 }

@@ -1,24 +1,20 @@
 //! `/metrics`, for Prometheus: the engine's counters, and the runs of the store by status.
 
-use super::app::App;
 use crate::api::Problem;
-use crate::engine::report::{Census, census};
+use crate::engine::report::Census;
 use crate::engine::{Engine, ErrorCode, RunStatus};
-use axum::extract::State;
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// The media type of OpenMetrics.
-const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// A census is used again for this time, or for so many times as long as it took.
 const FRESH: Duration = Duration::from_secs(1);
@@ -117,14 +113,14 @@ impl Metrics {
         }
     }
 
-    fn is_fresh(&self) -> bool {
+    pub fn is_fresh(&self) -> bool {
         let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         counted
             .as_ref()
             .is_some_and(|last| last.at.elapsed() < FRESH.max(last.took * REST))
     }
 
-    fn take(&self, census: &Census, took: Duration) {
+    pub fn take(&self, census: &Census, took: Duration) {
         for status in RunStatus::ALL {
             let label = ByStatus {
                 status: status.as_str(),
@@ -138,23 +134,16 @@ impl Metrics {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         *counted = Some(Counted { at, took });
     }
+
+    /// What the server counts, in the format of OpenMetrics.
+    pub fn text(&self) -> Result<String, Problem> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry)
+            .map_err(|error| Problem::new(ErrorCode::Internal, error.to_string()))?;
+        Ok(text)
+    }
 }
 
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// What the server counts, in the format of OpenMetrics.
-#[utoipa::path(get, path = "/metrics", operation_id = "get_metrics", tag = "server",
-    responses((status = 200, description = "The metrics", body = String, content_type = "application/openmetrics-text")))]
-pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
-    if !app.metrics.is_fresh() {
-        let began = Instant::now();
-        let counted = app.inspect(census).await?;
-        app.metrics.take(&counted, began.elapsed());
-    }
-    let mut text = String::new();
-    encode(&mut text, &app.metrics.registry)
-        .map_err(|error| Problem::new(ErrorCode::Internal, error.to_string()))?;
-    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text).into_response())
 }

@@ -94,7 +94,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/dump", get(store::dump))
         .route("/v1/prune", post(store::prune))
         .route("/openapi.json", get(openapi::openapi))
-        .route("/metrics", get(metrics::metrics))
+        .route("/metrics", get(health::metrics))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .fallback(async || {
@@ -106,7 +106,7 @@ fn router(app: Arc<App>) -> Router {
         .method_not_allowed_fallback(async || {
             Problem::new(ErrorCode::MethodNotAllowed, "the header `Allow` lists them")
         })
-        .layer(from_fn_with_state(Arc::clone(&app), guard::guard))
+        .layer(from_fn_with_state(Arc::clone(&app), app::guard))
         .layer(from_fn(listener::mark_busy))
         .with_state(app)
 }

@@ -1,7 +1,7 @@
 //! The description of the API, made from the code that serves it. `docs/openapi.json` is the same
 //! text, and a test holds the two together.
 
-use super::{events, health, metrics, runs, store, workflows};
+use super::{events, health, runs, store, workflows};
 use axum::Json;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -20,7 +20,7 @@ use utoipa::{Modify, OpenApi};
         events::events,
         runs::pause, runs::resume, runs::cancel, runs::signal, runs::retry,
         store::resume, store::dump, store::prune,
-        health::healthz, health::readyz, metrics::metrics,
+        health::healthz, health::readyz, health::metrics,
     ),
     tags(
         (name = "workflows", description = "Workflows that are kept under a name"),

@@ -4,7 +4,7 @@
 use super::app::{App, blocking};
 use super::body::{Asked, Json, Named, Optional, page};
 use super::listener::Caller;
-use super::schema::StartBody;
+use super::schema::OrWorkflow;
 use super::source::{Envelope, Form, Source, bundle, dialect, unknown};
 use crate::api::{LocalStart, Problem, RetryRun, RunState, Signal, StartRun};
 use crate::engine::report::{
@@ -24,6 +24,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use utoipa::IntoParams;
+
+/// The body of a request that starts a run.
+type StartBody = OrWorkflow<StartRun>;
 
 /// The header with the caller's key.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";

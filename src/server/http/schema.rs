@@ -1,7 +1,5 @@
 //! Schemas of bodies that are one of two things.
 
-use super::workflows::WorkflowText;
-use crate::api::StartRun;
 use std::borrow::Cow;
 use std::marker::PhantomData;
 use utoipa::openapi::schema::{
@@ -12,12 +10,6 @@ use utoipa::{PartialSchema, ToSchema};
 
 /// A body of JSON: an envelope, or a workflow as it is.
 pub(super) struct OrWorkflow<T>(PhantomData<T>);
-
-/// The body of a request that brings a workflow.
-pub(super) type WorkflowBody = OrWorkflow<WorkflowText>;
-
-/// The body of a request that starts a run.
-pub(super) type StartBody = OrWorkflow<StartRun>;
 
 impl<T: ToSchema> PartialSchema for OrWorkflow<T> {
     fn schema() -> RefOr<Schema> {

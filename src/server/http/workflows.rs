@@ -3,7 +3,7 @@
 use super::app::{App, blocking};
 use super::body::{Asked, Named, page};
 use super::listener::Caller;
-use super::schema::WorkflowBody;
+use super::schema::OrWorkflow;
 use super::source::{Envelope, Form, Source, bundle, dialect, unknown};
 use crate::api::{FileText, Problem};
 use crate::engine::report::{
@@ -16,6 +16,9 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
+
+/// The body of a request that brings a workflow.
+type WorkflowBody = OrWorkflow<WorkflowText>;
 
 /// The size of a page of workflows: the default, and the most.
 const PAGE: usize = 100;

@@ -4,6 +4,7 @@
 use super::{file, locked};
 use crate::store::StoreError;
 use crate::store::directory::{create_directories, fresh_store, sweep};
+use crate::store::rows::corrupt;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::File;
@@ -99,4 +100,22 @@ impl CreationLock {
         drop(self.lock);
         Ok(())
     }
+}
+
+/// The lock that the database takes, or one that keeps it away.
+pub(in crate::store) fn lock(
+    dir: &Path,
+    path: &Path,
+    how: FlockArg,
+) -> Result<Flock<File>, StoreError> {
+    let log = File::open(path.join("db")).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => corrupt("its log `store/db` is missing"),
+        _ => StoreError::Io(error),
+    })?;
+    Flock::lock(log, how).map_err(|(_, errno)| match errno {
+        Errno::EWOULDBLOCK => StoreError::Locked {
+            path: dir.display().to_string(),
+        },
+        errno => StoreError::Io(errno.into()),
+    })
 }

@@ -17,11 +17,11 @@ mod mark;
 mod read_only;
 mod repair;
 
+pub(super) use self::creation_lock::lock;
 pub(super) use self::mark::acknowledged;
 pub use self::read_only::open_for_inspection;
 #[cfg(feature = "internals")]
 pub use self::read_only::open_read_only;
-pub(super) use self::repair::lock;
 pub use self::repair::{dump_damaged, inspect_damaged, repair};
 
 use self::creation_lock::{CREATING, CreationLock};

@@ -2,10 +2,10 @@
 //! is to write, which takes longer than to read a small store, and needs room and the right to. What
 //! cannot be read in full and checked is left to the database, which says what is wrong.
 
+use super::creation_lock::lock;
 use super::log_pages::Pages;
 use super::log_reader::Log;
 use super::mark;
-use super::repair::lock;
 use crate::store::directory::DIRECTORY;
 use crate::store::memory::Memory;
 use crate::store::migrate;

@@ -3,6 +3,7 @@
 //! written to it.
 
 use super::Sled;
+use super::creation_lock::lock;
 use super::log_pages::Pages;
 use super::log_reader::Log;
 use super::mark;
@@ -15,11 +16,9 @@ use crate::store::migrate;
 use crate::store::recover::{Recovered, rebuild};
 use crate::store::rows::{Retention, Rows, corrupt};
 use crate::store::{IntegrityReport, StoreError};
-use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::FlockArg;
 use nix::unistd::Pid;
-use std::fs::{self, File};
-use std::io;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 const ALONE: FlockArg = FlockArg::LockExclusiveNonblock;
@@ -71,24 +70,6 @@ pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
     let _alone = lock(dir, &path, ALONE)?;
     let (rows, _) = read(&path)?;
     Ok(Rows::fresh(rows, Retention::default(), "the damaged store"))
-}
-
-/// The lock that the database takes, or one that keeps it away.
-pub(in crate::store) fn lock(
-    dir: &Path,
-    path: &Path,
-    how: FlockArg,
-) -> Result<Flock<File>, StoreError> {
-    let log = File::open(path.join("db")).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => corrupt("its log `store/db` is missing"),
-        _ => StoreError::Io(error),
-    })?;
-    Flock::lock(log, how).map_err(|(_, errno)| match errno {
-        Errno::EWOULDBLOCK => StoreError::Locked {
-            path: dir.display().to_string(),
-        },
-        errno => StoreError::Io(errno.into()),
-    })
 }
 
 /// The rows that the log comes to, and what of it cannot be read.
