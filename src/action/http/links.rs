@@ -1,7 +1,7 @@
 //! The `Link` headers of a response (RFC 8288), which many APIs page with: relation to URL. It
 //! never follows one.
 
-use super::reply::header_text;
+use super::text::header_text;
 use crate::expression::{Object, Value};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, LINK};

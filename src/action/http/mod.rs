@@ -3,10 +3,13 @@
 
 mod client;
 mod egress;
+mod fault;
 mod links;
+mod multipart;
 mod redirect;
 mod reply;
 mod request;
+mod text;
 
 pub(super) use client::Client;
 pub(super) use reply::Reply;

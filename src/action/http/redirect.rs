@@ -2,7 +2,7 @@
 //! that could be a secret: no header but those that say how to read, no address and no body that
 //! holds a secret of the program. It never sends anything.
 
-use super::client::shown;
+use super::fault::shown;
 use crate::action::execution_context;
 use crate::model::{Fault, fault_kind};
 use reqwest::header::{

@@ -1,8 +1,9 @@
 //! From a server's response to the output of an action, or to its fault. It never follows what a
 //! response points to.
 
-use super::client::{connection_fault, shown};
+use super::fault::{connection_fault, shown};
 use super::links;
+use super::text::{header_text, latin1};
 use crate::action::json;
 use crate::expression::{Object, Value};
 use crate::model::{Fault, fault_kind};
@@ -109,16 +110,6 @@ fn header_map(headers: &HeaderMap) -> Object {
         map.insert(name.as_str().into(), Value::text(values.join(", ")));
     }
     map
-}
-
-/// A header's value; bytes that are no UTF-8 are read as Latin-1, as HTTP once had it.
-pub(super) fn header_text(value: &HeaderValue) -> String {
-    let bytes = value.as_bytes();
-    std::str::from_utf8(bytes).map_or_else(|_| latin1(bytes), str::to_owned)
-}
-
-fn latin1(bytes: &[u8]) -> String {
-    bytes.iter().copied().map(char::from).collect()
 }
 
 /// How a body of a content type is read.

@@ -1,5 +1,6 @@
 //! From the inputs of an action to a request that can be sent. It never sends anything.
 
+use super::multipart::{self, Part};
 use crate::action::inputs::{Inputs, invalid, mismatch, scalar};
 use crate::expression::Value;
 use crate::model::{Fault, Request};
@@ -10,6 +11,7 @@ use reqwest::header::{
     TRANSFER_ENCODING,
 };
 use reqwest::{Method, Url};
+use url::form_urlencoded;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -86,7 +88,14 @@ fn add_queries(call: &mut reqwest::Request, inputs: Inputs<'_>) -> Result<(), Fa
         pairs.extend(repeated("queries", name, value)?);
     }
     if !pairs.is_empty() {
-        call.url_mut().query_pairs_mut().extend_pairs(pairs);
+        // In a query, unlike in a form, not every server reads `+` as a blank.
+        let added = encoded(pairs).replace('+', "%20");
+        let url = call.url_mut();
+        let query = match url.query() {
+            Some(query) if !query.is_empty() => format!("{query}&{added}"),
+            _ => added,
+        };
+        url.set_query(Some(&query));
     }
     Ok(())
 }
@@ -164,6 +173,7 @@ fn set_body(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
             default_type(call, "text/plain; charset=utf-8");
             *call.body_mut() = Some(text.as_str().to_owned().into());
         }
+        Value::Object(_) if body.get("$multipart").is_some() => set_multipart(call, body)?,
         Value::Object(_) if body.get("$content").is_some() => set_binary(call, body)?,
         Value::Object(_) if is_form => {
             *call.body_mut() = Some(form(body)?.into());
@@ -180,14 +190,56 @@ fn set_json(call: &mut reqwest::Request, body: &Value) {
 
 /// Bytes as Logic Apps write them: `{"$content-type": …, "$content": base64}`.
 fn set_binary(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
+    let (kind, bytes) = binary(body)?;
+    default_type(call, kind.unwrap_or("application/octet-stream"));
+    *call.body_mut() = Some(bytes.into());
+    Ok(())
+}
+
+/// The content type and the bytes of such a value.
+fn binary(body: &Value) -> Result<(Option<&str>, Vec<u8>), Fault> {
     let inputs = Inputs::from_value("body", body)?;
     let bytes = BASE64
         .decode(inputs.required_text("$content")?)
         .map_err(|error| invalid(format!("`body.$content` is no base64: {error}")))?;
-    let kind = inputs.text("$content-type")?;
-    default_type(call, kind.unwrap_or("application/octet-stream"));
+    Ok((inputs.text("$content-type")?, bytes))
+}
+
+/// Parts as Logic Apps write them: `{"$content-type": …, "$multipart": [{headers, body}]}`.
+fn set_multipart(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {
+    let inputs = Inputs::from_value("body", body)?;
+    let Some(Value::Array(items)) = inputs.get("$multipart") else {
+        return Err(invalid("`body.$multipart` must be a list of parts"));
+    };
+    let parts: Result<Vec<Part>, Fault> = items.iter().map(part).collect();
+    let parts = parts?;
+    let sent_as = call.headers().get(CONTENT_TYPE);
+    let sent_as = sent_as.and_then(|value| value.to_str().ok());
+    let kind = sent_as.or(inputs.text("$content-type")?);
+    let kind = kind.unwrap_or("multipart/form-data");
+    let (kind, bytes) = multipart::written(kind, &parts);
+    let kind = HeaderValue::from_str(&kind)
+        .map_err(|_| invalid("`body.$content-type` is no usable header"))?;
+    call.headers_mut().insert(CONTENT_TYPE, kind);
     *call.body_mut() = Some(bytes.into());
     Ok(())
+}
+
+fn part(item: &Value) -> Result<Part, Fault> {
+    let inputs = Inputs::from_value("body.$multipart", item)?;
+    let headers = headers(inputs)?;
+    let (kind, bytes) = match inputs.get("body") {
+        None => (None, Vec::new()),
+        Some(Value::String(text)) => (None, text.as_bytes().to_vec()),
+        Some(body) if body.get("$content").is_some() => binary(body)?,
+        Some(other) => (Some("application/json"), other.to_json().into_bytes()),
+    };
+    let kind = kind.map(str::to_owned);
+    Ok(Part {
+        headers,
+        kind,
+        bytes,
+    })
 }
 
 fn form(body: &Value) -> Result<String, Fault> {
@@ -196,10 +248,14 @@ fn form(body: &Value) -> Result<String, Fault> {
     for (name, value) in inputs.all() {
         pairs.extend(repeated("body", name, value)?);
     }
-    // A form is encoded as a query is.
-    let mut url = parse_url("http://form")?;
-    url.query_pairs_mut().extend_pairs(pairs);
-    Ok(url.query().unwrap_or_default().to_owned())
+    Ok(encoded(pairs))
+}
+
+/// Pairs as a form has them: a blank is `+`.
+fn encoded(pairs: Vec<(&str, String)>) -> String {
+    form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish()
 }
 
 fn default_type(call: &mut reqwest::Request, kind: &str) {

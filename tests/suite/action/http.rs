@@ -137,6 +137,7 @@ async fn what_the_author_asks_for_is_sent() {
     .await;
     assert_eq!(seen["method"], "PATCH");
     assert_eq!(seen["query"], json!({ "a": "1", "b": "x y&z", "n": "5" }));
+    assert_eq!(seen["path"], "/echo?a=1&b=x%20y%26z&n=5");
     assert_eq!(seen["body"], json!({ "deep": [1, { "x": null }] }));
     let headers = &seen["headers"];
     assert_eq!(headers["x-number"], "1.5");
@@ -175,7 +176,20 @@ async fn a_body_is_sent_as_what_it_is() {
         ),
         (json!({ "body": [1, 2] }), "application/json", json!([1, 2])),
         (json!({ "body": false }), "application/json", json!(false)),
-        (json!({ "body": binary }), "image/x", json!("hi")),
+        (json!({ "body": binary.clone() }), "image/x", json!("hi")),
+        (
+            json!({ "body": { "$content-type": "multipart/form-data; boundary=cut", "$multipart": [
+                { "headers": { "Content-Disposition": "form-data; name=\"a\"" }, "body": "x" },
+                { "body": { "b": 1 } },
+                { "body": binary },
+            ] } }),
+            "multipart/form-data; boundary=cut",
+            json!(
+                "--cut\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\nx\r\n\
+                 --cut\r\ncontent-type: application/json\r\n\r\n{\"b\":1}\r\n\
+                 --cut\r\ncontent-type: image/x\r\n\r\nhi\r\n--cut--\r\n"
+            ),
+        ),
         (
             json!({ "body": { "a": "x y", "b": [1, 2] }, "headers": form }),
             "application/x-www-form-urlencoded",
