@@ -10,6 +10,7 @@ mod cycle;
 mod duration;
 mod environment;
 mod handlers;
+mod json_hint;
 mod loom;
 mod reader;
 mod rules;
@@ -21,11 +22,11 @@ mod tea;
 pub use append::replacements;
 pub use rules::rules;
 
-use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 use crate::expression::{TableFormat, sharing};
 use crate::hir::Workflow;
 use crate::model::{Dialect, Status};
-use crate::source::{self, Bundle, Node, Span};
+use crate::source::{self, Bundle, Mistake, Node, Span};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -162,11 +163,13 @@ fn read_bundle(
 ) -> (Option<Workflow>, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
     let (node, mistakes) = source::parse(bundle, 0);
-    diagnostics.extend(mistakes.into_iter().map(Diagnostic::from));
     let (Some(node), Some(file)) = (node, bundle.file(0)) else {
+        report(&mut diagnostics, mistakes, dialect);
         return (None, diagnostics);
     };
-    let Some(dialect) = dialect.or_else(|| detect(&node, &mut diagnostics)) else {
+    let dialect = dialect.or_else(|| detect(&node, &mut diagnostics));
+    report(&mut diagnostics, mistakes, dialect);
+    let Some(dialect) = dialect else {
         return (None, diagnostics);
     };
     if let Some((files, feature)) = left_out(dialect) {
@@ -179,7 +182,7 @@ fn read_bundle(
             let parameters = match bundle.file(1) {
                 Some(_) => {
                     let (node, mistakes) = source::parse(bundle, 1);
-                    diagnostics.extend(mistakes.into_iter().map(Diagnostic::from));
+                    report(&mut diagnostics, mistakes, Some(dialect));
                     node
                 }
                 None => None,
@@ -205,6 +208,20 @@ fn read_bundle(
         secrets::check(workflow, &mut diagnostics);
     }
     (workflow.filter(|_| !diagnostics.has_errors()), diagnostics)
+}
+
+/// Reports the mistakes of a file's text. Of a key that is there twice Azure takes the last, so
+/// that is only a warning there.
+fn report(diagnostics: &mut Diagnostics, mistakes: Vec<Mistake>, dialect: Option<Dialect>) {
+    for mistake in mistakes {
+        let twice = mistake.code == source::DUPLICATE_KEY && dialect == Some(Dialect::Azure);
+        let mut diagnostic = Diagnostic::from(mistake);
+        if twice {
+            diagnostic.severity = Severity::Warning;
+            diagnostic.message.push_str(": the last one counts");
+        }
+        diagnostics.push(diagnostic);
+    }
 }
 
 /// What files of a format are called, and the feature that reads them, where this build was made

@@ -1,6 +1,7 @@
 //! What every dialect needs to read a tree: maps whose unknown keys are reported, templates and
 //! conditions whose mistakes get a place inside their text. It never stops at the first mistake.
 
+use super::json_hint::as_json;
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean, nearest};
 use crate::expression::{Condition, ParseError, Reference, Syntax, Template, Value, is_full};
 use crate::hir::Script;
@@ -45,8 +46,17 @@ impl<'a> Reader<'a> {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
+        let hint = self.worded(hint.into());
         self.diagnostics
             .push(Diagnostic::error(code, span, message).hint(hint));
+    }
+
+    /// A hint in the words of the file's format.
+    fn worded(&self, hint: String) -> String {
+        match self.syntax {
+            Syntax::Azure => as_json(&hint),
+            Syntax::Loom | Syntax::Jinja => hint,
+        }
     }
 
     /// Reports a mistake; its advice is looked for only when it is shown.
@@ -71,6 +81,7 @@ impl<'a> Reader<'a> {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) {
+        let hint = self.worded(hint.into());
         self.diagnostics
             .push(Diagnostic::warning(code, span, message).hint(hint));
     }

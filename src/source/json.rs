@@ -1,5 +1,5 @@
-//! JSON text (RFC 8259) to the tree. It never accepts what the RFC does not, and never recurses
-//! deeper than [`MAX_DEPTH`]. Escapes and numbers are serde_json's.
+//! JSON text (RFC 8259) with comments to the tree. It accepts nothing else that the RFC does not,
+//! and never recurses deeper than [`MAX_DEPTH`]. Escapes and numbers are serde_json's.
 
 use super::tree::Style;
 use super::{Entry, Kind, MAX_DEPTH, MAX_NODES, Mistake, Node, Parsed, Span, Text};
@@ -73,9 +73,22 @@ impl<'a> Reader<'a> {
         self.at += bytes;
     }
 
+    /// Blanks and comments: `// …` to the end of its line, `/* … */`.
     fn blank(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
-            self.advance(1);
+        loop {
+            let rest = self.rest();
+            let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
+            let comment = |end: &str, kept: usize| Some(rest.find(end)? + end.len() - kept);
+            let skipped = match rest.get(..2) {
+                _ if blank > 0 => blank,
+                Some("//") => comment("\n", 1).unwrap_or(rest.len()),
+                Some("/*") => comment("*/", 0).unwrap_or(0),
+                _ => 0,
+            };
+            if skipped == 0 {
+                return;
+            }
+            self.advance(skipped);
         }
     }
 
@@ -90,7 +103,8 @@ impl<'a> Reader<'a> {
             format!("expected {wanted}, found {found}"),
         );
         match (self.peek(), wanted) {
-            (Some(b'/' | b'#'), _) => mistake.hint("JSON has no comments; YAML has"),
+            (Some(b'/'), _) => mistake.hint("a comment is `// …`, or `/* … */` with its end"),
+            (Some(b'#'), _) => mistake.hint("a comment in JSON is `// …` or `/* … */`"),
             (Some(b'}' | b']'), "a value" | "a key in quotes") => {
                 mistake.hint("JSON allows no comma before a closing bracket")
             }
@@ -125,7 +139,7 @@ impl<'a> Reader<'a> {
     fn object(&mut self, depth: usize) -> Result<Vec<Entry>, Mistake> {
         self.advance(1);
         let mut entries: Vec<Entry> = Vec::new();
-        let mut seen: HashMap<String, Span> = HashMap::new();
+        let mut seen: HashMap<String, (Span, usize)> = HashMap::new();
         self.blank();
         if self.peek() == Some(b'}') {
             self.advance(1);
@@ -143,11 +157,15 @@ impl<'a> Reader<'a> {
             }
             self.advance(1);
             let value = self.value(depth + 1)?;
-            if let Some(first) = seen.get(&key) {
+            if let Some((first, index)) = seen.get(&key) {
                 self.mistakes
                     .push(super::mistakes::duplicate(&key, key_span, *first));
+                // Where that is no error, the last one counts.
+                if let Some(entry) = entries.get_mut(*index) {
+                    entry.value = value;
+                }
             } else {
-                seen.insert(key.clone(), key_span);
+                seen.insert(key.clone(), (key_span, entries.len()));
                 entries.push(Entry {
                     key,
                     key_span,

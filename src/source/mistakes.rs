@@ -13,10 +13,13 @@ pub(super) fn too_much(span: Span, depth: bool) -> Mistake {
     }
 }
 
+/// The code of a key that a map has twice.
+pub const DUPLICATE_KEY: &str = "duplicate-key";
+
 /// One key twice.
 pub(super) fn duplicate(key: &str, span: Span, first: Span) -> Mistake {
     Mistake::new(
-        "duplicate-key",
+        DUPLICATE_KEY,
         span,
         format!("the key `{key}` is here twice"),
     )

@@ -14,6 +14,7 @@ mod tree;
 mod yaml;
 
 pub use bundle::{Bundle, SourceFile};
+pub use mistakes::DUPLICATE_KEY;
 pub use tree::{Entry, Kind, Node, Text};
 
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;

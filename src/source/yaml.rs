@@ -332,7 +332,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let mut spans = spans.iter();
         let mut entries: Vec<Entry> = Vec::new();
         let mut merges: Vec<Node> = Vec::new();
-        let mut seen: HashMap<String, Span> = HashMap::new();
+        let mut seen: Seen = HashMap::new();
         // As text, a key is what is written: `1:` is the key "1".
         while let Some(key) = map.next_key::<String>()? {
             let (key_mark, value_mark) = spans.next().copied().unwrap_or((usize::MAX, usize::MAX));
@@ -343,10 +343,13 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 written.is_some_and(|mark| matches!(mark.shape, Shape::Scalar(Style::Plain)));
             if key == "<<" && plain {
                 merges.push(value);
-            } else if let Some(first) = seen.get(&key) {
+            } else if let Some((first, index)) = seen.get(&key) {
                 self.state.note(duplicate(&key, key_span, *first));
+                if let Some(entry) = entries.get_mut(*index) {
+                    entry.value = value;
+                }
             } else {
-                seen.insert(key.clone(), key_span);
+                seen.insert(key.clone(), (key_span, entries.len()));
                 entries.push(Entry {
                     key,
                     key_span,
@@ -361,14 +364,17 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
+/// Where each key of a map stands first, and which of its entries that is.
+type Seen = HashMap<String, (Span, usize)>;
+
 impl Seed<'_> {
     /// Adds what `<<` brings: what is written out counts more, earlier maps more than later ones.
-    fn merge(&self, from: Node, entries: &mut Vec<Entry>, seen: &mut HashMap<String, Span>) {
+    fn merge(&self, from: Node, entries: &mut Vec<Entry>, seen: &mut Seen) {
         match from.kind {
             Kind::Object(merged) => {
                 for entry in merged {
                     if !seen.contains_key(&entry.key) {
-                        seen.insert(entry.key.clone(), entry.key_span);
+                        seen.insert(entry.key.clone(), (entry.key_span, entries.len()));
                         entries.push(entry);
                     }
                 }

@@ -219,7 +219,9 @@ fn the_usual_slips_are_named() {
 fn bad_json_says_where() {
     let cases = [
         ("{\"a\": 1,}", 1, 9),
-        ("{\"a\": 1 // x\n}", 1, 9),
+        ("{\"a\": 1 # x\n}", 1, 9),
+        ("{\"a\": 1 /* x\n}", 1, 9),
+        ("{\"a\": 1 / x\n}", 1, 9),
         ("{\"a\" 1}", 1, 6),
         ("{\"a\": tru}", 1, 7),
         ("{\"a\": 01}", 1, 7),
@@ -235,6 +237,14 @@ fn bad_json_says_where() {
         assert_eq!((at_line, at_column), (line, column), "{text}: {what}");
         assert!(!hint.is_empty(), "{text}");
     }
+}
+
+#[test]
+fn json_may_have_comments() {
+    let text = "// a\n{\"a\": /* 1, */ 2, // \"b\": 3\n\"c\": \"// no\" /**/}\n// end";
+    let (node, mistakes) = parse(&Bundle::single("w.json", text), 0);
+    assert!(mistakes.is_empty(), "{mistakes:?}");
+    assert_eq!(plain(&node.unwrap()).to_json(), r#"{"a":2,"c":"// no"}"#);
 }
 
 #[test]
