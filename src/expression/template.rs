@@ -328,6 +328,10 @@ fn after_an_expression(rest: &str) -> String {
 }
 
 fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
+    // A lone `@` has nothing to evaluate: it is the letter.
+    if text == "@" {
+        return Ok(Template::constant(Value::text(text)));
+    }
     if let Some(literal) = text.strip_prefix('@').filter(|rest| rest.starts_with('@')) {
         return Ok(Template::constant(Value::text(literal)));
     }

@@ -4,7 +4,7 @@
 use super::ast::{Expr, Node, Place, Step};
 use super::functions::{Args, Run};
 use crate::diagnostic::did_you_mean;
-use crate::expression::{Env, EvalError, MAX_DEPTH, Object, Value};
+use crate::expression::{Env, EvalError, MAX_DEPTH, Mode, Object, Value};
 
 /// Nodes evaluated and elements looked at by one evaluation, at most.
 pub(crate) const MAX_STEPS: usize = 2_000_000;
@@ -201,7 +201,7 @@ impl<'e> Ctx<'e> {
             let found = match step.key.literal_text() {
                 Some(name) if !unrun => {
                     self.look_up(&value, name)?;
-                    member(&value, name, step.safe)
+                    self.member(&value, name, step.safe)
                 }
                 Some(_) => Ok(Value::Null),
                 None => {
@@ -209,8 +209,13 @@ impl<'e> Ctx<'e> {
                     if unrun {
                         Ok(Value::Null)
                     } else {
-                        self.look_up(&value, key.as_str().unwrap_or_default())?;
-                        item(&value, &key, step.safe)
+                        match key.as_str() {
+                            Some(name) => {
+                                self.look_up(&value, name)?;
+                                self.member(&value, name, step.safe)
+                            }
+                            None => item(&value, &key, step.safe),
+                        }
                     }
                 }
             };
@@ -220,6 +225,27 @@ impl<'e> Ctx<'e> {
             })?;
         }
         self.unrun = unrun;
+        Ok(value)
+    }
+}
+
+impl Ctx<'_> {
+    /// A member by its name. In Azure a name with slashes that no member has is the way to a deeper
+    /// one: `outputs('x')?['body/value']`.
+    fn member(&mut self, base: &Value, name: &str, safe: bool) -> Outcome {
+        let way = name.contains('/') && self.env.mode() == Mode::Azure;
+        if !way
+            || !base
+                .as_object()
+                .is_some_and(|map| find_member(map, name).is_none())
+        {
+            return member(base, name, safe);
+        }
+        let mut value = base.clone();
+        for part in name.split('/') {
+            self.look_up(&value, part)?;
+            value = member(&value, part, safe)?;
+        }
         Ok(value)
     }
 }
@@ -280,11 +306,8 @@ fn members(map: &Object) -> String {
     }
 }
 
-/// `base[key]` with a computed or numeric key.
+/// `base[key]` with a key that is no text.
 fn item(base: &Value, key: &Value, safe: bool) -> Outcome {
-    if let Some(name) = key.as_str() {
-        return member(base, name, safe);
-    }
     let Some(index) = key.as_int() else {
         return Err(Fail::new(format!(
             "a member is selected by text or a whole number, not by {}",

@@ -52,6 +52,8 @@ fn what_is_wrong_says_so() {
         ("@bool('yes')", "a boolean"),
         ("@json('{')", "`json`:"),
         ("@base64ToString('!')", "no base64"),
+        ("@encodeUriComponent(null)", "text, a number or a boolean"),
+        ("@base64(null)", "text, a number or a boolean"),
         ("@dataUriToString('x')", "no data URI"),
         ("@uriHost('/a/b')", "an absolute URI"),
         ("@addDays('x', 1)", "a timestamp"),
@@ -93,6 +95,49 @@ fn what_is_wrong_says_so() {
         ("@variables('big')?", "after `?`"),
     ] {
         fails(text, part);
+    }
+}
+
+/// As designers write it, with several pieces, and as connectors take it, with numbers.
+#[test]
+fn what_is_encoded_may_be_any_scalar() {
+    for (text, expected) in [
+        ("@encodeUriComponent('a/', 5, '/b')", "a%2F5%2Fb"),
+        ("@uriComponent(1.5)", "1.5"),
+        ("@encodeURIComponent(true)", "True"),
+        ("@uriComponentToString(7)", "7"),
+        ("@base64(12)", "MTI="),
+        ("@base64(createArray(1))", "WzFd"),
+        ("@", "@"),
+    ] {
+        assert_eq!(eval(text), Ok(Value::text(expected)), "{text}");
+    }
+}
+
+/// `['a/b']` is a way of members, where no member is called so.
+#[test]
+fn a_key_with_slashes_is_a_way_in_azure() {
+    let eval = |mode: &str, text: &str| {
+        let context = format!(
+            r#"{{"mode": "{mode}", "vars": {{"v": {{"a": {{"b": 1}}, "a/c": 2, "n": null}}}}}}"#
+        );
+        let context = Value::from_json(&context).unwrap();
+        let context = Context::new(&context, DateTime::UNIX_EPOCH, 1).unwrap();
+        let value = context.evaluate(Subject::Template, &Value::text(text));
+        value.map(|value| value.to_json()).ok()
+    };
+    for (text, azure, loom) in [
+        ("@variables('v')?['a/b']", Some("1"), Some("null")),
+        ("@variables('v')['a/b']", Some("1"), None),
+        ("@variables('v')['A/B']", Some("1"), None),
+        ("@variables('v')[concat('a', '/b')]", Some("1"), None),
+        ("@variables('v')['a/c']", Some("2"), Some("2")),
+        ("@variables('v')?['n/b']", Some("null"), Some("null")),
+        ("@variables('v')['n/b']", None, None),
+        ("@variables('v')?['a/b/c']", None, Some("null")),
+    ] {
+        assert_eq!(eval("azure", text).as_deref(), azure, "{text}");
+        assert_eq!(eval("loom", text).as_deref(), loom, "{text}");
     }
 }
 

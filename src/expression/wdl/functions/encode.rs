@@ -1,10 +1,13 @@
 //! Encodings: base64 base64ToBinary base64ToString binary dataUri dataUriToBinary
 //! dataUriToString decodeBase64 decodeDataUri decodeUriComponent encodeUriComponent uriComponent
-//! uriComponentToBinary uriComponentToString.
+//! uriComponentToBinary uriComponentToString. They take a number or a
+//! boolean as its text, and base64, binary and dataUri also a list or a map as its JSON.
 
-use super::{Args, Function, eager};
+use super::{ANY, Args, Function, eager};
+use crate::expression::Value;
 use crate::expression::wdl::content;
 use crate::expression::wdl::eval::{Ctx, Outcome};
+use crate::expression::wdl::text::text_size;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 pub(super) const TABLE: &[Function] = &[
@@ -41,12 +44,12 @@ pub(super) const TABLE: &[Function] = &[
     eager("decodeBase64", 1, 1, base64_to_string),
     eager("decodeDataUri", 1, 1, data_uri_to_binary),
     eager("decodeUriComponent", 1, 1, decode_uri),
-    eager("encodeUriComponent", 1, 1, encode_uri),
-    eager("uriComponent", 1, 1, encode_uri),
+    eager("encodeUriComponent", 1, ANY, encode_uri),
+    eager("uriComponent", 1, ANY, encode_uri),
     eager("uriComponentToBinary", 1, 1, |ctx, args| {
-        let text = args.text(0)?;
+        let text = args.scalar(0)?;
         ctx.produce(text.len())?;
-        let bytes: Vec<u8> = percent_decode_str(text).collect();
+        let bytes: Vec<u8> = percent_decode_str(&text).collect();
         content::envelope(ctx, content::BYTES, &bytes)
     }),
     eager("uriComponentToString", 1, 1, decode_uri),
@@ -60,16 +63,24 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 
 fn bytes(ctx: &mut Ctx<'_>, args: &Args) -> Outcome<Vec<u8>> {
-    let bytes =
-        content::bytes_of(args.value(0)).ok_or_else(|| args.wrong(0, "text or a binary value"))?;
+    let bytes = match content::bytes_of(args.value(0)) {
+        Some(bytes) => bytes,
+        None => match args.value(0) {
+            Value::Array(_) | Value::Object(_) => {
+                ctx.produce(text_size(args.value(0)))?;
+                args.value(0).to_json().into_bytes()
+            }
+            _ => args.scalar(0)?.into_owned().into_bytes(),
+        },
+    };
     ctx.produce(bytes.len().saturating_mul(2))?;
     Ok(bytes)
 }
 
 fn decoded(ctx: &mut Ctx<'_>, args: &Args) -> Outcome<Vec<u8>> {
-    let text = args.text(0)?;
+    let text = args.scalar(0)?;
     ctx.produce(text.len().saturating_mul(2))?;
-    content::decode(text).map_err(|fail| fail.blame(0))
+    content::decode(&text).map_err(|fail| fail.blame(0))
 }
 
 fn base64_to_string(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
@@ -88,13 +99,18 @@ fn data_uri_to_binary(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     content::envelope(ctx, &kind, &bytes)
 }
 
+/// The designer writes a value of several pieces as several arguments: they are one text.
 fn encode_uri(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
-    let text = args.text(0)?;
-    ctx.produce(text.len().saturating_mul(2))?;
-    ctx.text(utf8_percent_encode(text, ESCAPED).to_string())
+    let mut encoded = String::new();
+    for index in 0..args.len() {
+        let text = args.scalar(index)?;
+        ctx.produce(text.len().saturating_mul(2))?;
+        encoded.extend(utf8_percent_encode(&text, ESCAPED));
+    }
+    ctx.text(encoded)
 }
 
 fn decode_uri(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
-    let text = args.text(0)?;
-    ctx.text(percent_decode_str(text).decode_utf8_lossy())
+    let text = args.scalar(0)?;
+    ctx.text(percent_decode_str(&text).decode_utf8_lossy())
 }

@@ -16,7 +16,9 @@ mod workflow;
 use super::ast::Expr;
 use super::eval::{Ctx, Fail, Outcome, describe};
 use super::number::Number;
+use super::text::push_text;
 use crate::expression::{Object, Value};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
@@ -217,6 +219,19 @@ impl Args {
         self.value(index)
             .as_str()
             .ok_or_else(|| self.wrong(index, "text"))
+    }
+
+    /// Text, or the text of a number or a boolean.
+    pub(crate) fn scalar(&self, index: usize) -> Outcome<Cow<'_, str>> {
+        match self.value(index) {
+            Value::String(text) => Ok(Cow::Borrowed(text)),
+            value @ (Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Decimal(_)) => {
+                let mut text = String::new();
+                push_text(&mut text, value);
+                Ok(Cow::Owned(text))
+            }
+            _ => Err(self.wrong(index, "text, a number or a boolean")),
+        }
     }
 
     /// Text, when the argument was given and is not null.
