@@ -12,6 +12,7 @@ const LOOM: Rules = Rules {
     cases_are_text: true,
     env_variable: false,
     not_run: NotRun::Cancelled,
+    lists_iterations: false,
     http_codes: false,
     reports_nodes: false,
     reports_checks: false,
@@ -31,6 +32,7 @@ pub fn rules(dialect: Dialect) -> Rules {
             creates_variables: false,
             cases_are_text: false,
             not_run: NotRun::Skipped,
+            lists_iterations: true,
             http_codes: true,
             ..LOOM
         },

@@ -105,6 +105,10 @@ pub trait Env {
             Lookup::Unknown(known) => Lookup::Unknown(known),
         }
     }
+    /// Whether the outputs of an action are the list of those of the iterations of a foreach.
+    fn is_iterated(&self, name: &str) -> bool {
+        self.outer().is_some_and(|outer| outer.is_iterated(name))
+    }
     fn inputs(&self) -> Value {
         self.outer().map(|outer| outer.inputs()).unwrap_or_default()
     }

@@ -83,12 +83,26 @@ impl<'a> View<'a> {
             let has = |child| from.records.contains_key(child);
             has(&action) || scope.children.iter().any(has)
         })?;
-        let of_foreach = match from.records.get(&action).map(|record| &record.output) {
-            Some(Output::Iterations { records, .. }) => {
-                Some(records.iter().map(|(_, records)| records).collect())
-            }
-            _ => None,
-        };
+        let of_foreach: Option<Vec<&'a Records>> =
+            match from.records.get(&action).map(|record| &record.output) {
+                Some(Output::Iterations { records, .. }) => {
+                    Some(records.iter().map(|(_, records)| records).collect())
+                }
+                _ => None,
+            };
+        if let Some(iterations) = &of_foreach
+            && self.program.rules.lists_iterations
+        {
+            let entry = |child: &ActionId| {
+                let views = self.views(*child, from, iterations);
+                let outputs = views.iter().map(ActionView::to_value).collect();
+                Value::from_pairs([
+                    ("name", Value::text(self.name_of(*child))),
+                    ("outputs", Value::array(outputs)),
+                ])
+            };
+            return Some(Value::array(scope.children.iter().map(entry).collect()));
+        }
         let sources: Vec<&'a Records> = of_foreach.unwrap_or_else(|| vec![from.records]);
         let mut list = Vec::new();
         for records in sources {
@@ -102,6 +116,66 @@ impl<'a> View<'a> {
             }
         }
         Some(Value::array(list))
+    }
+}
+
+impl<'a> View<'a> {
+    /// The iterations of the innermost foreach around an action, once that foreach has ended and if
+    /// the format shows what happened inside; with what to read them from.
+    pub fn iterations_around(&self, id: ActionId) -> Option<(Reading<'a>, Vec<&'a Records>)> {
+        if !self.program.rules.lists_iterations {
+            return None;
+        }
+        let around = self.program.scopes.iter().filter(|scope| {
+            matches!(scope.kind, ScopeKind::ForEach { .. }) && scope.inner.contains(&id.0)
+        });
+        let innermost = around.max_by_key(|scope| scope.inner.start)?;
+        let action = innermost.action?;
+        self.visible()
+            .find_map(|from| match &from.records.get(&action)?.output {
+                Output::Iterations { records, .. } => {
+                    let records = records.iter().map(|(_, records)| records);
+                    Some((from, records.collect()))
+                }
+                _ => None,
+            })
+    }
+
+    /// What an action did in each of these iterations that ran it.
+    fn views(
+        &self,
+        id: ActionId,
+        from: Reading<'a>,
+        iterations: &[&'a Records],
+    ) -> Vec<ActionView> {
+        let view = |records: &&'a Records| {
+            let record = records.get(&id)?;
+            Some(self.action_view(id, record, Reading { records, ..from }))
+        };
+        iterations.iter().filter_map(view).collect()
+    }
+
+    /// The view of an action inside of a foreach that has ended: its outputs are the list of those
+    /// of the iterations that ran it.
+    pub fn iterated_view(&self, id: ActionId) -> Option<ActionView> {
+        let (from, iterations) = self.iterations_around(id)?;
+        let views = self.views(id, from, &iterations);
+        let ran = |view: &&ActionView| view.status != Status::Skipped.as_str();
+        let has = |status: Status| views.iter().find(|view| view.status == status.as_str());
+        let worst = [Status::Failed, Status::TimedOut, Status::Succeeded];
+        let worst = worst.into_iter().find_map(has);
+        let (status, code) = worst.map_or_else(
+            || (Status::Skipped.as_str().to_owned(), "ActionSkipped".into()),
+            |view| (view.status.clone(), view.code.clone()),
+        );
+        let outputs = views.iter().filter(ran).map(|view| view.outputs.clone());
+        Some(ActionView {
+            name: self.name_of(id),
+            status,
+            code,
+            outputs: Value::array(outputs.collect()),
+            ..ActionView::default()
+        })
     }
 }
 

@@ -203,6 +203,35 @@ impl<'a> View<'a> {
         Some(&owner.records)
     }
 
+    /// What started the run as a request: its input is the body, or the request itself, which has
+    /// `headers`, `queries` or `relativePathParameters`.
+    fn trigger_outputs(&self) -> Value {
+        const PARTS: [&str; 3] = ["headers", "queries", "relativePathParameters"];
+        let input = &self.run.input;
+        let is_request = self.program.trigger.is_some()
+            && input.as_object().is_some_and(|map| {
+                let part = |key: &str| PARTS.contains(&key);
+                map.keys().any(|key| part(key))
+                    && map.iter().all(|(key, value)| {
+                        &**key == "body" || (part(key) && value.as_object().is_some())
+                    })
+            });
+        if !is_request {
+            let headers = Value::object(Object::new());
+            return Value::from_pairs([("headers", headers), ("body", input.clone())]);
+        }
+        let mut outputs = input.as_object().cloned().unwrap_or_default();
+        for (key, default) in [
+            ("headers", Value::object(Object::new())),
+            ("body", Value::Null),
+        ] {
+            if !outputs.contains_key(key) {
+                outputs.insert(key.into(), default);
+            }
+        }
+        Value::object(outputs)
+    }
+
     fn loop_object(&self, enclosing: &Enclosing<'a>) -> Value {
         let of = |which| self.loop_value(enclosing, which);
         let mut map = Object::new();
@@ -256,6 +285,7 @@ impl Env for View<'_> {
             let record = from.records.get(&id)?;
             Some(self.action_view(id, record, from))
         });
+        let found = found.or_else(|| self.iterated_view(id));
         let found = found.or_else(|| self.passed_over(id).then(|| self.skipped_view(id)));
         found.map_or(Lookup::NotRun, Lookup::Found)
     }
@@ -268,8 +298,17 @@ impl Env for View<'_> {
             let record = from.records.get(&id)?;
             Some(from.output(&record.output))
         });
+        let found = found.or_else(|| Some(self.iterated_view(id)?.outputs));
         let found = found.or_else(|| self.passed_over(id).then_some(Value::Null));
         found.map_or(Lookup::NotRun, Lookup::Found)
+    }
+
+    fn is_iterated(&self, name: &str) -> bool {
+        let id = self.program.find_action(name);
+        id.is_some_and(|id| {
+            let own = self.visible().any(|from| from.records.contains_key(&id));
+            !own && self.iterations_around(id).is_some()
+        })
     }
 
     fn inputs(&self) -> Value {
@@ -331,13 +370,28 @@ impl Env for View<'_> {
     }
 
     fn trigger(&self) -> Value {
-        let outputs = Value::from_pairs([("body", self.run.input.clone())]);
         let name = self.program.trigger.as_deref().unwrap_or("manual");
-        Value::from_pairs([
+        let id = Value::from(&*self.run.id);
+        let started_at = Value::text(self.run.started_at.to_string());
+        let mut trigger = vec![
             ("name", Value::from(name)),
             ("status", Value::from(Status::Succeeded.as_str())),
-            ("outputs", outputs),
-        ])
+            ("code", Value::from("OK")),
+            ("inputs", Value::Null),
+            ("outputs", self.trigger_outputs()),
+            ("startTime", started_at.clone()),
+            ("endTime", started_at.clone()),
+            ("scheduledTime", started_at),
+            ("trackingId", id.clone()),
+            ("clientTrackingId", id.clone()),
+            ("originHistoryName", id),
+        ];
+        if self.program.trigger.is_some() {
+            // Nobody is there: a handler or a stub gives the answer of its action itself.
+            let url = format!("https://callback.invalid/{}", self.run.id);
+            trigger.push(("callbackUrl", Value::text(url)));
+        }
+        Value::from_pairs(trigger)
     }
 
     fn workflow(&self) -> Value {
@@ -345,11 +399,21 @@ impl Env for View<'_> {
             ("id", Value::from(&*self.run.id)),
             ("name", Value::from(&*self.run.id)),
         ]);
-        Value::from_pairs([
+        let name = Value::from(&*self.program.name);
+        let mut workflow = vec![
             ("id", Value::from(self.run.program.to_string())),
-            ("name", Value::from(&*self.program.name)),
+            ("name", name.clone()),
             ("run", run),
-        ])
+        ];
+        if self.program.trigger.is_some() {
+            let tags = [
+                ("flowDisplayName", name.clone()),
+                ("logicAppName", name),
+                ("environmentName", Value::from("local")),
+            ];
+            workflow.push(("tags", Value::from_pairs(tags)));
+        }
+        Value::from_pairs(workflow)
     }
 
     fn current_action(&self) -> Option<ActionView> {

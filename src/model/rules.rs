@@ -22,6 +22,8 @@ pub struct Rules {
     pub env_variable: bool,
     /// How an action reads that was not run and never will be.
     pub not_run: NotRun,
+    /// After a foreach, an action of its body reads as the list of what its iterations gave.
+    pub lists_iterations: bool,
     /// An action's code is the words of the HTTP status in its output.
     pub http_codes: bool,
     /// The history calls actions by their titles, and an anonymous step by the node it is part of.

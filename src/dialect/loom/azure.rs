@@ -207,6 +207,8 @@ impl Loom<'_> {
     fn trigger(&mut self, entry: &Entry) -> Option<Trigger> {
         let hint = "for example triggers: { manual: { type: Request, kind: Http } }";
         let entries = self.map(entry, hint);
+        let names = entries.iter().map(|entry| Name::from(entry.key.as_str()));
+        self.triggers = names.collect();
         if let Some(second) = entries.get(1) {
             let what = "only the first trigger starts runs";
             let hint = "the input is taken as what the first trigger delivers";

@@ -104,12 +104,17 @@ impl Loom<'_> {
         self.action(node, name, at, own.is_none()).step
     }
 
-    pub(super) fn order(&mut self, placed: Vec<Placed>) -> Block {
+    pub(super) fn order(&mut self, mut placed: Vec<Placed>) -> Block {
         let written = !self.azure() && placed.iter().all(|placed| placed.after.is_none());
         if written {
             return Block::Sequence(placed.into_iter().map(|placed| placed.step).collect());
         }
         self.mixed_order(&placed);
+        for placed in &mut placed {
+            if let Some(after) = &mut placed.after {
+                after.retain(|after| !self.names_a_trigger(after));
+            }
+        }
         let own: BTreeMap<String, usize> = placed
             .iter()
             .enumerate()
@@ -147,6 +152,12 @@ impl Loom<'_> {
                 })
                 .collect(),
         )
+    }
+
+    fn names_a_trigger(&self, after: &After) -> bool {
+        let known = self.names.contains_key(&after.name.to_lowercase());
+        let mut triggers = self.triggers.iter();
+        !known && triggers.any(|trigger| trigger.eq_ignore_ascii_case(&after.name))
     }
 
     /// Where one action has `runAfter`, one without it could mean two things: after the one that is

@@ -76,8 +76,15 @@ impl Loom<'_> {
             .fields
             .need(self, key, act.span, hint)
             .map(|entry| self.template(&entry.value));
-        let hint = "for example cases: { done: { actions: { … } } }";
-        let cases = act.fields.need(self, "cases", act.span, hint);
+        let hint = match self.azure() {
+            true => "for example cases: { Done: { case: done, actions: { … } } }",
+            false => "for example cases: { done: { actions: { … } } }",
+        };
+        // The designer writes a switch with a default and nothing else.
+        let cases = match self.azure() {
+            true => act.fields.get("cases"),
+            false => act.fields.need(self, "cases", act.span, hint),
+        };
         let mut found: Vec<(Value, Block)> = Vec::new();
         if let Some(cases) = cases {
             for entry in self.map(cases, hint) {

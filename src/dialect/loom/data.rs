@@ -6,8 +6,9 @@ use super::action::Act;
 use crate::dialect::TABLES;
 use crate::dialect::builder::text;
 use crate::dialect::reader::{Fields, constant};
-use crate::expression::Template;
+use crate::expression::{Template, Value};
 use crate::hir::StepKind;
+use crate::model::Name;
 use crate::source::{Entry, Kind, Span};
 
 impl Loom<'_> {
@@ -77,6 +78,10 @@ impl Loom<'_> {
         let content = self.template(&content.value);
         let schema = fields.get("schema");
         let value = schema.map(|entry| constant(&entry.value));
+        let value = match self.azure() {
+            true => value.map(|value| unescaped(&value)),
+            false => value,
+        };
         match (Template::parse_json(content, value.as_ref()), schema) {
             (Ok(template), _) => Some(template),
             // Azure takes schemas that are none.
@@ -126,56 +131,152 @@ impl Loom<'_> {
 
     /// Azure's `Expression` actions: one function each, named by `kind`.
     pub(super) fn one_function(&mut self, act: &mut Act<'_>) -> StepKind {
-        const KINDS: [(&str, &str, &[&str]); 6] = [
-            ("CurrentTime", "utcNow", &[]),
-            (
-                "AddToTime",
-                "addToTime",
-                &["baseTime", "interval", "timeUnit"],
-            ),
-            (
-                "SubtractFromTime",
-                "subtractFromTime",
-                &["baseTime", "interval", "timeUnit"],
-            ),
-            ("GetFutureTime", "getFutureTime", &["interval", "timeUnit"]),
-            ("GetPastTime", "getPastTime", &["interval", "timeUnit"]),
-            (
-                "ConvertTimeZone",
-                "convertTimeZone",
-                &[
-                    "baseTime",
-                    "sourceTimeZone",
-                    "destinationTimeZone",
-                    "formatString",
-                ],
-            ),
-        ];
-        let known = KINDS.map(|kind| (kind.0, kind));
-        let hint = KINDS.map(|(kind, ..)| kind).join(", ");
-        let kind = act.fields.need(self, "kind", act.span, &hint);
-        let inputs = act.fields.get("inputs");
+        let known: Vec<(&str, &OneFunction)> =
+            FUNCTIONS.iter().map(|one| (one.kind, one)).collect();
+        let words: Vec<&str> = FUNCTIONS.iter().map(|one| one.kind).collect();
+        let kind = act.fields.need(self, "kind", act.span, &words.join(", "));
+        let inputs = act.fields.some(self, "inputs");
         let kind = kind.and_then(|kind| {
             self.choice(kind, &known, |text| {
                 format!("`{text}` is no kind of expression action")
             })
         });
-        let Some((_, function, keys)) = kind else {
+        let Some(one) = kind else {
             return StepKind::Nothing;
         };
-        let arguments: Vec<Template> = keys
-            .iter()
-            .filter_map(|key| inputs?.value.get(key))
-            .map(|node| self.template(node))
-            .collect();
-        match Template::call(function, arguments) {
-            Ok(template) => self.computed(template),
-            Err(error) => {
-                let hint = format!("it takes {}", keys.join(", "));
-                self.error("missing-key", act.span, error.message, hint);
-                StepKind::Nothing
-            }
+        let what = format!("`inputs` of `{}`", act.name);
+        let mut fields = inputs.and_then(|entry| self.fields(&entry.value, &what, one.function));
+        let mut arguments = Vec::new();
+        for (index, keys) in one.keys.iter().enumerate() {
+            let found = keys.split('|').find_map(|key| fields.as_mut()?.get(key));
+            let Some(entry) = found else {
+                if index < one.needed {
+                    let key = keys.split('|').next().unwrap_or_default();
+                    let what = format!("`{}` needs `{key}`", act.name);
+                    let hint = format!("its inputs are {}", one.inputs().join(", "));
+                    self.error("missing-key", act.span, what, hint);
+                }
+                // An argument after one that is left out would be taken for it.
+                break;
+            };
+            let argument = self.template(&entry.value);
+            // The designer lets a number be written as text.
+            let whole = WHOLE.contains(&entry.key.to_ascii_lowercase().as_str());
+            arguments.push(match whole {
+                true => Template::call("int", vec![argument.clone()]).unwrap_or(argument),
+                false => argument,
+            });
         }
+        if let Some(fields) = fields {
+            fields.finish(self);
+        }
+        // What is missing is reported already.
+        Template::call(one.function, arguments)
+            .map_or(StepKind::Nothing, |template| self.computed(template))
+    }
+}
+
+/// A kind of `Expression` action.
+struct OneFunction {
+    kind: &'static str,
+    function: &'static str,
+    /// Its inputs in the order of the function's arguments; `a|b` is one with two names.
+    keys: &'static [&'static str],
+    /// How many of them must be there.
+    needed: usize,
+}
+
+/// The inputs that are whole numbers.
+const WHOLE: [&str; 5] = ["interval", "startposition", "startindex", "length", "count"];
+
+const FUNCTIONS: [OneFunction; 9] = [
+    one("CurrentTime", "utcNow", &["formatString|format"], 0),
+    one(
+        "AddToTime",
+        "addToTime",
+        &["baseTime", "interval", "timeUnit", "formatString"],
+        3,
+    ),
+    one(
+        "SubtractFromTime",
+        "subtractFromTime",
+        &["baseTime", "interval", "timeUnit", "formatString"],
+        3,
+    ),
+    one(
+        "GetFutureTime",
+        "getFutureTime",
+        &["interval", "timeUnit", "formatString"],
+        2,
+    ),
+    one(
+        "GetPastTime",
+        "getPastTime",
+        &["interval", "timeUnit", "formatString"],
+        2,
+    ),
+    one(
+        "ConvertTimeZone",
+        "convertTimeZone",
+        &[
+            "baseTime",
+            "sourceTimeZone",
+            "destinationTimeZone",
+            "formatString",
+        ],
+        3,
+    ),
+    one("IndexOf", "indexOf", &["text", "searchText"], 2),
+    one(
+        "Substring",
+        "substring",
+        &["text", "startPosition|startIndex", "length"],
+        2,
+    ),
+    one(
+        "FormatNumber",
+        "formatNumber",
+        &["number", "format", "locale"],
+        2,
+    ),
+];
+
+const fn one(
+    kind: &'static str,
+    function: &'static str,
+    keys: &'static [&'static str],
+    needed: usize,
+) -> OneFunction {
+    OneFunction {
+        kind,
+        function,
+        keys,
+        needed,
+    }
+}
+
+impl OneFunction {
+    fn inputs(&self) -> Vec<&'static str> {
+        let first = |keys: &&'static str| keys.split('|').next().unwrap_or_default();
+        self.keys.iter().map(first).collect()
+    }
+}
+
+/// A schema as it is meant: `@@` at the start of a key or a text is `@`, as everywhere in a
+/// definition.
+fn unescaped(value: &Value) -> Value {
+    let text = |text: &str| match text.strip_prefix("@@") {
+        Some(rest) => format!("@{rest}"),
+        None => text.to_owned(),
+    };
+    match value {
+        Value::String(given) => Value::text(text(given)),
+        Value::Array(items) => Value::array(items.iter().map(unescaped).collect()),
+        Value::Object(map) => Value::from_pairs(
+            map.iter()
+                .map(|(key, value)| (Name::from(text(key)), unescaped(value))),
+        ),
+        other => other.clone(),
     }
 }
 

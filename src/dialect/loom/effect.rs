@@ -155,7 +155,9 @@ impl Loom<'_> {
                 }
             }
         }
-        inputs.pass(act, self, "body");
+        if let Some(entry) = inputs.pass(act, self, "body") {
+            self.no_callback(&entry.value);
+        }
         if let Some(entry) = inputs.pass(act, self, "authentication") {
             checks::authentication(self, &entry.value);
         }
@@ -168,6 +170,22 @@ impl Loom<'_> {
             retry,
             timeout: step_timeout,
             ..Self::call("http", inputs, timeout).into()
+        }
+    }
+
+    /// Warns of an address that a server is told to answer at.
+    fn no_callback(&mut self, node: &Node) {
+        let within: Vec<&Node> = match &node.kind {
+            Kind::Array(items) => items.iter().collect(),
+            Kind::Object(entries) => entries.iter().map(|entry| &entry.value).collect(),
+            _ => Vec::new(),
+        };
+        within.into_iter().for_each(|node| self.no_callback(node));
+        let text = node.as_str().filter(|_| self.azure());
+        if text.is_some_and(|text| text.to_ascii_lowercase().contains("listcallbackurl(")) {
+            let what = "nobody answers at the address that `listCallbackUrl` gives here";
+            let hint = "make it an HttpWebhook, whose handler waits for the answer itself";
+            self.warning("not-supported", node.span, what, hint);
         }
     }
 

@@ -57,6 +57,7 @@ pub(super) fn read(
         timeout: Template::constant("PT1H".into()),
         names: BTreeMap::new(),
         loops: Vec::new(),
+        triggers: Vec::new(),
         made: Vec::new(),
         types: Vec::new(),
         set: BTreeSet::new(),
@@ -91,6 +92,8 @@ struct Loom<'a> {
     /// Every action by its name without case.
     names: BTreeMap<String, (Name, Span)>,
     loops: Vec<Name>,
+    /// Azure: the triggers. An action that runs after one has nothing to wait for.
+    triggers: Vec<Name>,
     /// The variables that something makes: in loom every assignment, in azure only
     /// `InitializeVariable`.
     made: Vec<Name>,

@@ -24,6 +24,17 @@ pub(super) fn names_its_variable(node: &Node) -> bool {
     kind.is_some_and(|kind| kind.to_ascii_lowercase().ends_with("variable"))
 }
 
+const VARIABLES: &str = "for example variables: [{ name: status, type: string, value: pending }]";
+
+/// What a variable of a definition holds before it is given a value: an array is empty.
+fn unset(declared: Option<&Entry>) -> Value {
+    let declared = declared.and_then(|entry| entry.value.as_str());
+    match declared.is_some_and(|text| text.eq_ignore_ascii_case("array")) {
+        true => Value::array(Vec::new()),
+        false => Value::Null,
+    }
+}
+
 impl Loom<'_> {
     pub(super) fn variable(&mut self, act: &mut Act<'_>, label: &str) -> StepKind {
         let op = match label {
@@ -33,7 +44,11 @@ impl Loom<'_> {
             "appendToStringVariable" => AssignOp::AppendToString,
             _ => AssignOp::Set,
         };
-        let hint = format!("for example {{ type: {label}, name: status, value: done }}");
+        let hint = match (self.azure(), label) {
+            (true, "initializeVariable") => String::from(VARIABLES),
+            (true, _) => String::from("for example inputs: { name: status, value: done }"),
+            (false, _) => format!("for example {{ type: {label}, name: status, value: done }}"),
+        };
         let under = act.fields.some(self, "inputs");
         if let Some(entry) = under
             && label == "initializeVariable"
@@ -106,7 +121,7 @@ impl Loom<'_> {
 
     /// Azure's `inputs: {variables: [{name, type, value}]}`.
     fn initialize(&mut self, act: &Act<'_>, inputs: &Node) -> StepKind {
-        let hint = "for example variables: [{ name: status, type: string, value: pending }]";
+        let hint = VARIABLES;
         let mut assignments = Vec::new();
         let list = inputs.get_any_case("variables");
         let items = match list.map(|node| (&node.kind, node)) {
@@ -127,7 +142,7 @@ impl Loom<'_> {
             fields.allow(&["description"]);
             let value = match fields.get("value") {
                 Some(entry) => self.template(&entry.value),
-                None => Template::constant(Value::Null),
+                None => Template::constant(unset(declared)),
             };
             fields.finish(self);
             let Some(name) = name else { continue };

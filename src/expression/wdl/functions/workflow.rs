@@ -125,10 +125,17 @@ pub(super) fn outputs(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 fn body(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let name = args.text(0)?;
     let found = ctx.env.action_outputs(name);
-    Ok(match ran(ctx, name, "action", found)? {
-        Some(outputs) => body_of(ctx, outputs),
-        None => Value::Null,
-    })
+    let Some(outputs) = ran(ctx, name, "action", found)? else {
+        return Ok(Value::Null);
+    };
+    match outputs.as_array() {
+        Some(items) if ctx.env.is_iterated(name) => {
+            ctx.elements(items.len())?;
+            let bodies = items.iter().map(|item| body_of(ctx, item.clone()));
+            Ok(Value::array(bodies.collect()))
+        }
+        _ => Ok(body_of(ctx, outputs)),
+    }
 }
 
 /// The member `body` of outputs that have one; without one, in Loom, the whole outputs.
