@@ -234,11 +234,8 @@ impl Ctx<'_> {
     /// one: `outputs('x')?['body/value']`.
     fn member(&mut self, base: &Value, name: &str, safe: bool) -> Outcome {
         let way = name.contains('/') && self.env.mode() == Mode::Azure;
-        if !way
-            || !base
-                .as_object()
-                .is_some_and(|map| find_member(map, name).is_none())
-        {
+        let deeper = |map: &Object| find_member(map, name).is_none();
+        if !(way && base.as_object().is_some_and(deeper)) {
             return member(base, name, safe);
         }
         let mut value = base.clone();
