@@ -111,7 +111,7 @@ pub async fn command<T>(
 ) -> Result<T, Failure> {
     let key = inputs::state_key(global)?;
     let open = || {
-        let builder = Engine::builder().quiet();
+        let builder = Engine::builder().commands_only();
         let builder = match &key {
             Some(key) => builder.state_key(key.clone()),
             None => builder,

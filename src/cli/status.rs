@@ -7,7 +7,7 @@ use super::follow::target_flag;
 use super::format;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
-use crate::engine::report::{Doing, LoopReport, StatusReport, status};
+use crate::engine::report::{CurrentActivity, LoopReport, StatusReport, status};
 use crate::engine::{QUARANTINE_LABEL, RunStatus, TerminalText, Timestamp, now};
 use std::fmt::Write as _;
 
@@ -83,8 +83,8 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     }
     outcome(&mut out, report);
     for one in &report.loops {
-        let inside = |doing: &&Doing| doing.loop_path.as_ref() == Some(&one.path);
-        let doing: Vec<&Doing> = report.doing.iter().filter(inside).collect();
+        let inside = |doing: &&CurrentActivity| doing.loop_path.as_ref() == Some(&one.path);
+        let doing: Vec<&CurrentActivity> = report.doing.iter().filter(inside).collect();
         a_loop(&mut out, one, &doing, now);
         for doing in doing {
             let _ = writeln!(out, "  doing      {}", doing_text(doing, now));
@@ -163,7 +163,7 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
     }
 }
 
-fn a_loop(out: &mut TerminalText, one: &LoopReport, doing: &[&Doing], now: Timestamp) {
+fn a_loop(out: &mut TerminalText, one: &LoopReport, doing: &[&CurrentActivity], now: Timestamp) {
     let deadline = one
         .deadline
         .map(|deadline| format!("   deadline {}", format::until(deadline, now)))
@@ -226,7 +226,7 @@ fn a_loop(out: &mut TerminalText, one: &LoopReport, doing: &[&Doing], now: Times
 }
 
 /// `fetch (http GET …/batch/15)  attempt 2/5  last error 503 at 17:13:50Z  next attempt in 4s`.
-fn doing_text(doing: &Doing, now: Timestamp) -> String {
+fn doing_text(doing: &CurrentActivity, now: Timestamp) -> String {
     let mut parts = Vec::new();
     let due = doing.due_at.map_or_else(String::new, |due| {
         format!("{} ({})", format::until(due, now), format::time(due, now))
@@ -260,7 +260,7 @@ fn doing_text(doing: &Doing, now: Timestamp) -> String {
     parts.join("  ")
 }
 
-fn name(doing: &Doing) -> String {
+fn name(doing: &CurrentActivity) -> String {
     let mut words: Vec<String> = doing.kind.iter().cloned().collect();
     words.extend(doing.method.clone());
     words.extend(doing.uri.as_ref().map(|uri| output::cut(uri, 80)));

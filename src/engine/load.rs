@@ -62,7 +62,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
         parameters: None,
         folder: None,
         origin: Origin::Operator,
-        quiet: true,
+        commands_only: true,
         sealed: false,
     };
     bare.with(options).load_file(path, options.dialect)
@@ -304,8 +304,8 @@ pub(super) struct Workflows {
     pub origin: Origin,
     /// What relative paths of their actions are from.
     pub folder: Option<String>,
-    /// Nothing starts here, so that nothing can be lacking.
-    pub quiet: bool,
+    /// Nothing starts here, so that nothing can be missing.
+    pub commands_only: bool,
     /// Secure values are sealed in the store.
     pub sealed: bool,
 }
@@ -332,7 +332,7 @@ impl Workflows {
             parameters: options.parameters.clone(),
             origin: options.origin,
             folder: options.folder.clone(),
-            quiet: self.quiet,
+            commands_only: self.commands_only,
             sealed: self.sealed || options.state_key.is_some(),
         }
     }
@@ -460,11 +460,11 @@ impl Workflows {
 
     /// What a run that is to go on needs and this process does not have. Its actions would fail for
     /// good, so it stands still instead, until somebody goes on with it and gives that.
-    fn lacking(&self, workflow: &hir::Workflow, origin: Origin) -> Option<String> {
-        let mut lacking = Diagnostics::default();
-        self.missing_handlers(workflow, &mut lacking);
-        self.missing_secrets(workflow, origin, &mut lacking);
-        let first = lacking.sorted().into_iter().next()?;
+    fn unmet_requirements(&self, workflow: &hir::Workflow, origin: Origin) -> Option<String> {
+        let mut unmet_requirements = Diagnostics::default();
+        self.missing_handlers(workflow, &mut unmet_requirements);
+        self.missing_secrets(workflow, origin, &mut unmet_requirements);
+        let first = unmet_requirements.sorted().into_iter().next()?;
         let hint = first.hint.as_deref().unwrap_or_default();
         Some(format!("{}: {hint}", first.message))
     }
@@ -517,7 +517,7 @@ impl Workflows {
     /// Refuses what the operator does not allow, as far as it can be seen before a run. Who only
     /// looks at a file has nothing to allow, and is warned.
     fn denied(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
-        let found = |span, what: String| match self.quiet {
+        let found = |span, what: String| match self.commands_only {
             true => Diagnostic::warning("denied", span, what),
             false => Diagnostic::error("denied", span, what),
         };
@@ -623,10 +623,10 @@ fn no_parameters(dialect: Dialect) -> Diagnostic {
 impl Loader for Workflows {
     fn load(&self, hash: ProgramHash, source: &ProgramSource) -> Result<Loaded, String> {
         let workflow = read_stored(source)?;
-        if !self.quiet
-            && let Some(lacking) = self.lacking(&workflow, source.origin)
+        if !self.commands_only
+            && let Some(unmet_requirements) = self.unmet_requirements(&workflow, source.origin)
         {
-            return Err(lacking);
+            return Err(unmet_requirements);
         }
         let program = compile_read(&workflow, hash, source)?;
         Ok(self.loaded(program, source))

@@ -8,10 +8,10 @@ pub mod doctor;
 mod error;
 mod files;
 mod follow;
+mod idempotent_start;
 mod inspect;
 mod load;
 mod named;
-mod once;
 mod prune;
 pub mod report;
 mod retry;
@@ -23,9 +23,9 @@ pub use backup::{BackedUp, Compacted, compact, restore};
 pub use code::ErrorCode;
 pub use error::{EngineError, LoadError};
 pub use follow::{Began, Follower, Notice};
+pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
 pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, read_file};
-pub use once::{REQUEST_LABEL, Started, own_labels};
 pub use prune::{PruneFilter, Pruned};
 pub use run::{Run, RunFailure};
 pub use runs::{Inspect, Runs};
@@ -73,7 +73,7 @@ pub struct EngineBuilder {
     registry: Registry,
     caps: Caps,
     limits: Limits,
-    quiet: bool,
+    commands_only: bool,
     key: Option<StateKey>,
 }
 
@@ -187,8 +187,8 @@ impl EngineBuilder {
     /// An engine that only takes commands to runs: it stores what they change and never moves a
     /// run. For a store that no other process owns.
     #[must_use]
-    pub fn quiet(mut self) -> Self {
-        self.quiet = true;
+    pub fn commands_only(mut self) -> Self {
+        self.commands_only = true;
         self
     }
 
@@ -233,7 +233,7 @@ impl EngineBuilder {
             parameters: None,
             folder: None,
             origin: Origin::Operator,
-            quiet: self.quiet,
+            commands_only: self.commands_only,
             sealed: self.key.is_some(),
         });
         if let Some(key) = self.key {
@@ -245,7 +245,7 @@ impl EngineBuilder {
             workflows.clone(),
             tasks,
             self.limits,
-            self.quiet,
+            self.commands_only,
         )
         .map_err(EngineError::Thread)?;
         let local = Arc::new(Local::new(scheduler, store.clone()));

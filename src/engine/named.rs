@@ -65,7 +65,7 @@ impl Engine {
         let Some(stored) = self.store.workflow(name)? else {
             return Ok(None);
         };
-        let workflow = self.compile(&stored, self.workflows.quiet)?;
+        let workflow = self.compile(&stored, self.workflows.commands_only)?;
         compiled.insert(stored.name, Arc::clone(&workflow));
         Ok(Some(workflow))
     }
@@ -111,7 +111,11 @@ impl Engine {
         Ok(self.store.remove_workflow(name)?)
     }
 
-    fn compile(&self, stored: &StoredWorkflow, quiet: bool) -> Result<Arc<Workflow>, EngineError> {
+    fn compile(
+        &self,
+        stored: &StoredWorkflow,
+        commands_only: bool,
+    ) -> Result<Arc<Workflow>, EngineError> {
         let source = &stored.source;
         let options = LoadOptions {
             dialect: Some(source.dialect),
@@ -120,7 +124,7 @@ impl Engine {
             ..LoadOptions::default()
         };
         let workflows = Workflows {
-            quiet,
+            commands_only,
             ..self.workflows.with(&options)
         };
         let (bundle, dialect) = (source.bundle.clone(), options.dialect);

@@ -83,7 +83,7 @@ impl<K: Kv> Rows<K> {
         let before = found.issues.len();
         let header = match self.header(run) {
             Ok(header) => header,
-            Err(error) => return found.note(Some(run), "its head", &error),
+            Err(error) => return found.note(Some(run), "its header", &error),
         };
         let parts: [(&'static str, Result<(), StoreError>); 5] = [
             ("its state", self.load(run).map(drop)),

@@ -296,7 +296,7 @@ impl<K: Kv> Rows<K> {
         let mut next = Vec::new();
         keys::numbered(&mut next, Family::Changes, run, last.saturating_add(1));
         if self.crc_at(|key| key.extend_from_slice(&next))?.is_some() {
-            let what = format!("run {run} has more changes than its head says: {last}");
+            let what = format!("run {run} has more changes than its header says: {last}");
             return Err(corrupt(&what));
         }
         Ok(all)
@@ -321,10 +321,10 @@ impl<K: Kv> Rows<K> {
 
     /// The current row of every loop, in the order of their paths.
     pub(super) fn loop_rows(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
-        let head = self.known(run)?;
+        let header = self.known(run)?;
         let mut rows = LoopRows::default();
-        rows.put(self.retained_rows(run, &head.bounds)?.loops);
-        let all = (head.bounds.first, head.header.revision);
+        rows.put(self.retained_rows(run, &header.bounds)?.loops);
+        let all = (header.bounds.first, header.header.revision);
         self.walk(run, all, Order::OldestFirst, Line::decode, |_, line| {
             rows.put(line.loops);
             ControlFlow::Continue(())
@@ -339,7 +339,7 @@ impl<K: Kv> Rows<K> {
         path: Option<&str>,
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError> {
-        let head = self.known(run)?;
+        let header = self.known(run)?;
         let mut newest = Newest::new(self.retention.iterations);
         let mut found = Vec::new();
         let mut take = |rows: Vec<IterationRow>| {
@@ -353,14 +353,14 @@ impl<K: Kv> Rows<K> {
             }
             ControlFlow::Continue(())
         };
-        let all = (head.bounds.first, head.header.revision);
+        let all = (header.bounds.first, header.header.revision);
         let mut full = ControlFlow::Continue(());
         self.walk(run, all, Order::NewestFirst, Line::decode, |_, line| {
             full = take(line.iterations);
             full
         })?;
         if full.is_continue() {
-            let _ = take(self.retained_rows(run, &head.bounds)?.iterations);
+            let _ = take(self.retained_rows(run, &header.bounds)?.iterations);
         }
         found.reverse();
         Ok(found)
@@ -373,8 +373,8 @@ impl<K: Kv> Rows<K> {
         after: u64,
         limit: usize,
     ) -> Result<Vec<(u64, HistoryEvent)>, StoreError> {
-        let head = self.known(run)?;
-        let (bounds, last) = (head.bounds, head.header.revision);
+        let header = self.known(run)?;
+        let (bounds, last) = (header.bounds, header.header.revision);
         let after = after.max(bounds.trimmed);
         let mut found = Vec::new();
         if after >= bounds.events || limit == 0 {

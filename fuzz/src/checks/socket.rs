@@ -82,7 +82,7 @@ impl Owner {
         runtime.block_on(begun(store.clone())).expect("runs");
         let entered = runtime.enter();
         let engine = Engine::builder()
-            .quiet()
+            .commands_only()
             .with_store(store)
             .expect("an engine");
         let engine = Arc::new(engine);

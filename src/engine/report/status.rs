@@ -2,7 +2,7 @@
 //! and what changed last (docs/cli.md).
 
 use super::change::{Changed, changes, same};
-use super::doing::{Doing, ForkReport, doing, forks};
+use super::current_activity::{CurrentActivity, ForkReport, doing, forks};
 use super::view::{RunView, shown};
 use super::{OutcomeReport, PauseReport};
 use crate::engine::{EngineError, Inspector};
@@ -59,7 +59,7 @@ pub struct StatusReport {
     /// The foreaches, parallels and DAGs it is in, outermost first.
     pub forks: Vec<ForkReport>,
     /// What each of its branches does right now.
-    pub doing: Vec<Doing>,
+    pub doing: Vec<CurrentActivity>,
 }
 
 /// A pause.

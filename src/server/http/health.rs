@@ -4,7 +4,7 @@ use super::app::App;
 use super::listener::Caller;
 use super::metrics::MEDIA_TYPE;
 use crate::api::Problem;
-use crate::engine::report::census;
+use crate::engine::report::count_runs;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -37,7 +37,7 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, 
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     if !app.metrics.is_fresh() {
         let began = Instant::now();
-        let counted = app.inspect(census).await?;
+        let counted = app.inspect(count_runs).await?;
         app.metrics.take(&counted, began.elapsed());
     }
     let text = app.metrics.text()?;

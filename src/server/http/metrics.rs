@@ -1,7 +1,7 @@
 //! `/metrics`, for Prometheus: the engine's counters, and the runs of the store by status.
 
 use crate::api::Problem;
-use crate::engine::report::Census;
+use crate::engine::report::RunCounts;
 use crate::engine::{Engine, ErrorCode, RunStatus};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 /// The media type of OpenMetrics.
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A census is used again for this time, or for so many times as long as it took.
+/// A counts is used again for this time, or for so many times as long as it took.
 const FRESH: Duration = Duration::from_secs(1);
 const REST: u32 = 20;
 
@@ -120,16 +120,16 @@ impl Metrics {
             .is_some_and(|last| last.at.elapsed() < FRESH.max(last.took * REST))
     }
 
-    pub fn take(&self, census: &Census, took: Duration) {
+    pub fn take(&self, counts: &RunCounts, took: Duration) {
         for status in RunStatus::ALL {
             let label = ByStatus {
                 status: status.as_str(),
             };
             self.runs
                 .get_or_create(&label)
-                .set(signed(census.of(status)));
+                .set(signed(counts.of(status)));
         }
-        self.asleep.set(signed(census.sleeping));
+        self.asleep.set(signed(counts.sleeping));
         let at = Instant::now();
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         *counted = Some(Counted { at, took });

@@ -112,14 +112,14 @@ pub(super) async fn start(
 
 /// The answer to a start. The run's header is in memory by now, so reading it does not block.
 fn answer(app: &App, started: &Started) -> Result<Response, Problem> {
-    let head = app.engine.inspector().header(&started.run)?;
+    let header = app.engine.inspector().header(&started.run)?;
     let location = format!("/v1/runs/{}", started.run);
     let status = if started.fresh {
         StatusCode::CREATED
     } else {
         StatusCode::OK
     };
-    let body = axum::Json(RunSummary::new(&head));
+    let body = axum::Json(RunSummary::new(&header));
     Ok((status, [(header::LOCATION, location)], body).into_response())
 }
 

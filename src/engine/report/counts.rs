@@ -5,18 +5,18 @@ use crate::machine::RunStatus;
 use crate::store::Placement;
 use std::collections::BTreeMap;
 
-/// So many heads are read at a time.
+/// So many headers are read at a time.
 const PAGE: usize = 1_000;
 
 /// The runs of a store, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct RunCounts {
     by_status: BTreeMap<RunStatus, u64>,
     /// Those that sleep for long.
     pub sleeping: u64,
 }
 
-impl Census {
+impl RunCounts {
     /// How many do this.
     #[must_use]
     pub fn of(&self, status: RunStatus) -> u64 {
@@ -28,20 +28,20 @@ impl Census {
 ///
 /// # Errors
 /// Store errors.
-pub fn census(inspector: &Inspector) -> Result<Census, EngineError> {
-    let mut census = Census::default();
+pub fn count_runs(inspector: &Inspector) -> Result<RunCounts, EngineError> {
+    let mut counts = RunCounts::default();
     let mut after: Option<String> = None;
     loop {
         let page = inspector.list(after.as_deref(), PAGE)?;
         for header in &page {
-            *census.by_status.entry(header.status).or_default() += 1;
+            *counts.by_status.entry(header.status).or_default() += 1;
             if matches!(header.placement, Placement::Due(_)) {
-                census.sleeping += 1;
+                counts.sleeping += 1;
             }
         }
         match page.last() {
             Some(last) if page.len() == PAGE => after = Some(last.id.to_string()),
-            _ => return Ok(census),
+            _ => return Ok(counts),
         }
     }
 }

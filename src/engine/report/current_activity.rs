@@ -27,7 +27,7 @@ pub struct ForkReport {
 
 /// What a run waits for at one place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Doing {
+pub struct CurrentActivity {
     /// The path of the innermost loop around it.
     #[serde(rename = "loop")]
     pub loop_path: Option<String>,
@@ -115,7 +115,7 @@ pub(super) fn forks(view: &RunView) -> Vec<ForkReport> {
     reports.collect()
 }
 
-pub(super) fn doing(view: &RunView) -> Vec<Doing> {
+pub(super) fn doing(view: &RunView) -> Vec<CurrentActivity> {
     let cursors = view.state().cursors.iter();
     cursors
         .filter_map(|(id, cursor)| Some((*id, at_place(view, *id)?, &cursor.wait)))
@@ -124,7 +124,7 @@ pub(super) fn doing(view: &RunView) -> Vec<Doing> {
 }
 
 /// Where a cursor stands, before it is known what it waits for.
-fn at_place(view: &RunView, id: CursorId) -> Option<Doing> {
+fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
     let cursor = view.state().cursors.get(&id)?;
     let state = view.state_of(cursor.at);
     let action = state.and_then(|state| view.action(state.action?));
@@ -136,7 +136,7 @@ fn at_place(view: &RunView, id: CursorId) -> Option<Doing> {
         FrameKind::Loop(state) => Some(state.path.clone()),
         _ => None,
     });
-    Some(Doing {
+    Some(CurrentActivity {
         loop_path: around,
         action: state.map_or_else(|| cursor.at.to_string(), |state| state.name.to_string()),
         title: action.and_then(|action| Some(action.title.as_ref()?.to_string())),
@@ -157,16 +157,21 @@ fn at_place(view: &RunView, id: CursorId) -> Option<Doing> {
     })
 }
 
-fn waits(view: &RunView, id: CursorId, place: Doing, wait: &Wait) -> Option<Doing> {
+fn waits(
+    view: &RunView,
+    id: CursorId,
+    place: CurrentActivity,
+    wait: &Wait,
+) -> Option<CurrentActivity> {
     let word = |word: &str| word.to_owned();
     Some(match wait {
         Wait::Ready | Wait::Faulted { .. } => place,
         Wait::Branches => return None,
-        Wait::Budget => Doing {
+        Wait::Budget => CurrentActivity {
             waits_for: word("limit"),
             ..place
         },
-        Wait::Signal(name) => Doing {
+        Wait::Signal(name) => CurrentActivity {
             waits_for: word("signal"),
             signal: Some(name.to_string()),
             ..place
@@ -183,7 +188,7 @@ fn waits(view: &RunView, id: CursorId, place: Doing, wait: &Wait) -> Option<Doin
                 TimerPurpose::Retry => tried.unwrap_or((place.action, place.kind)),
                 _ => (place.action, place.kind),
             };
-            Doing {
+            CurrentActivity {
                 waits_for: word(waits_for),
                 due_at: Some(timer.due_at),
                 action,
@@ -196,7 +201,7 @@ fn waits(view: &RunView, id: CursorId, place: Doing, wait: &Wait) -> Option<Doin
             let request = &effect.request;
             let text = |key: &str| request.inputs.get(key).map(shown).as_ref().map(plain);
             let http = &*request.executor == "http";
-            Doing {
+            CurrentActivity {
                 waits_for: word("call"),
                 action: request.action.to_string(),
                 since: Some(effect.requested_at),
