@@ -1,6 +1,6 @@
 % Runs one script: a job as JSON on standard input, an answer as JSON on standard output. What the
 % script prints goes to standard error. The terms of a script are taken one after the other: a rule
-% or a ground fact is kept, anything else is a goal.
+% or a fact is kept, anything else is a goal.
 :- module(windlass, [main/0, check/0]).
 :- use_module(library(http/json)).
 :- use_module(library(sandbox)).
@@ -8,7 +8,7 @@
 :- use_module(library(occurs)).
 :- use_module(library(strings)).
 
-:- dynamic returned_key/2, returned_value/1.
+:- dynamic returned_key/2, returned_value/1, promised/1, loaded/1.
 
 store(Key, Value) :-
     to_json(Value, Json, 0),
@@ -32,13 +32,26 @@ main :-
     set_stream(user_error, encoding(utf8)),
     set_stream(user_error, alias(user_output)),
     set_output(user_error),
-    json_read_dict(user_input, Job, [value_string_as_atom(true)]),
+    json_read_dict(user_input, Read, []),
+    atoms(Read, Job),
     nb_setval(windlass_line, 0),
+    ( sub_atom(Job.code, _, _, _, tea_load_code) -> Loads = true ; Loads = false ),
+    nb_setval(windlass_loads, Loads),
     catch(( prepare(Job), ignore(run(Job.code)), answer(Answer) ), Error, fault(Error, Answer)),
     json_write_dict(Out, Answer, [width(0)]),
     nl(Out),
     flush_output(Out),
     halt.
+
+% Text is an atom. The option for it has another name in each version of the JSON library.
+atoms(Text, Atom) :- string(Text), !, atom_string(Atom, Text).
+atoms(Terms, Atoms) :- is_list(Terms), !, maplist(atoms, Terms, Atoms).
+atoms(Term, Atoms) :-
+    is_dict(Term), !,
+    dict_pairs(Term, Tag, Pairs),
+    maplist([Key-Part, Key-Atom]>>atoms(Part, Atom), Pairs, New),
+    dict_pairs(Atoms, Tag, New).
+atoms(Term, Term).
 
 % Whether scripts can be read, before anything runs: a JSON list of them on standard input, a list of
 % [line, message] or null on standard output. Only what makes operators is called.
@@ -46,7 +59,8 @@ check :-
     set_stream(user_input, encoding(utf8)),
     current_output(Out),
     set_stream(Out, encoding(utf8)),
-    json_read_dict(user_input, Codes, [value_string_as_atom(true)]),
+    json_read_dict(user_input, Read, []),
+    atoms(Read, Codes),
     maplist(mistake, Codes, Mistakes),
     json_write_dict(Out, Mistakes, [width(0)]),
     nl(Out),
@@ -87,6 +101,7 @@ makes_operators(use_module(library(Library))) :- library(Library).
 prepare(Job) :-
     assertz((script:return(Key, Value) :- windlass:store(Key, Value))),
     assertz((script:return(Value) :- windlass:store(Value))),
+    assertz((script:tea_load_code(Text) :- windlass:load(Text))),
     dynamic(script:state/2),
     forall(get_dict(Key, Job.state, Value), assertz(script:state(Key, Value))),
     libraries(Job.code).
@@ -140,10 +155,58 @@ term(Goal) :- goal(Goal).
 
 is_fact(Term) :-
     compound(Term),
-    ground(Term),
     functor(Term, Name, Arity),
-    \+ memberchk(Name/Arity, [return/1, return/2, state/2]),
+    \+ memberchk(Name/Arity, [return/1, return/2, state/2, tea_load_code/1]),
     \+ is_given(Term).
+
+% Text as more of the script. Its clauses are looked at when all of them are there, and before
+% anything of what is running can call them.
+load(Text) :-
+    text_to_string(Text, Code),
+    nb_getval(windlass_line, Line),
+    retractall(loaded(_)),
+    with_end(Code, Whole),
+    setup_call_cleanup(open_string(Whole, Stream), terms(Stream), close(Stream)),
+    nb_setval(windlass_line, Line),
+    forall(retract(loaded(Body)), allowed(Body)).
+
+% A clause that is only known when it is added.
+add(Where, Term) :-
+    ( var(Term) -> throw(error(instantiation_error, _)) ; true ),
+    ( Term = (Head :- Body) -> true ; Head = Term, Body = true ),
+    may_change(Head),
+    allowed(Body),
+    ( Where == first -> asserta(script:Term) ; assertz(script:Term) ).
+
+% What is not there yet may come with text that the goal loads.
+allowed(Goal) :-
+    catch(safe_goal(script:Goal), error(existence_error(procedure, Named), Context), true),
+    (   var(Named)
+    ->  true
+    ;   nb_getval(windlass_loads, true), promise(Named)
+    ->  allowed(Goal)
+    ;   throw(error(existence_error(procedure, Named), Context))
+    ).
+
+promise(_:Named) :- !, promise(Named).
+promise(Name/Arity) :- !, functor(Head, Name, Arity), promise(Head).
+promise(Head) :-
+    functor(Head, Name, Arity),
+    functor(General, Name, Arity),
+    \+ promised(General),
+    dynamic(script:Name/Arity),
+    assertz((script:General :- windlass:missing(Name/Arity))),
+    assertz(promised(General)).
+
+missing(Named) :- throw(error(existence_error(procedure, Named), _)).
+
+keep_promise(Head) :-
+    functor(Head, Name, Arity),
+    functor(General, Name, Arity),
+    (   retract(promised(General))
+    ->  retract((script:General :- windlass:missing(Name/Arity)))
+    ;   true
+    ).
 
 % Whether somebody else than the script defines it.
 is_given(Term) :- predicate_property(system:Term, defined), !.
@@ -153,18 +216,52 @@ is_given(Term) :-
     predicate_property(script:Term, autoload(_)), !.
 
 keep(Clause, Head) :-
+    may_change(Head),
+    declare(Clause),
+    expand_term(Clause, Expanded),
+    ( is_list(Expanded) -> Clauses = Expanded ; Clauses = [Expanded] ),
+    forall(member(Each, Clauses), keep_clause(Each)).
+
+keep_clause((Head :- Written)) :- !,
+    guarded(Written, Body),
+    assertz(script:(Head :- Body)),
+    assertz(loaded(Body)).
+keep_clause(Clause) :- assertz(script:Clause).
+
+may_change(Head) :-
     callable(Head),
     ( predicate_property(system:Head, defined) -> refuse(redefine, Head) ; true ),
     functor(Head, Name, Arity),
     ( is_reserved(Name/Arity) -> refuse(redefine, Head) ; true ),
-    ( predicate_property(script:Head, dynamic) -> true ; dynamic(script:Name/Arity) ),
-    declare(Clause),
-    expand_term(Clause, Expanded),
-    ( is_list(Expanded) -> Clauses = Expanded ; Clauses = [Expanded] ),
-    forall(member(Each, Clauses), assertz(script:Each)).
+    keep_promise(Head),
+    ( predicate_property(script:Head, dynamic) -> true ; dynamic(script:Name/Arity) ).
+
+% The sandbox refuses to add what it does not see. It is looked at when it is added.
+guarded(Part, Part) :- \+ compound(Part), !.
+guarded(Part, windlass:add(Where, Term)) :-
+    added(Part, Where, Term),
+    var(Term), !,
+    nb_setval(windlass_loads, true).
+guarded(Part, Guarded) :-
+    is_control(Part), !,
+    Part =.. [Name|Parts],
+    maplist(guarded, Parts, All),
+    Guarded =.. [Name|All].
+guarded(Part, Part).
+
+added(assert(Term), last, Term).
+added(assertz(Term), last, Term).
+added(asserta(Term), first, Term).
+
+is_control(Part) :-
+    functor(Part, Name, Arity),
+    memberchk(Name/Arity, [
+        (',')/2, (;)/2, (->)/2, (*->)/2, (\+)/1, forall/2, findall/3, once/1, ignore/1, catch/3
+    ]).
 
 % What is ours, and what Prolog itself would call where no sandbox looks.
 is_reserved(return/_).
+is_reserved(tea_load_code/_).
 is_reserved((:)/_).
 is_reserved(goal_expansion/_).
 is_reserved(term_expansion/_).
@@ -199,9 +296,10 @@ library(Library) :-
 
 % A goal that fails ends the script; what it has given until then stands.
 goal(Written) :-
-    expand_goal(Written, Goal),
-    declare(Goal),
-    safe_goal(script:Goal),
+    expand_goal(Written, Expanded),
+    declare(Expanded),
+    guarded(Expanded, Goal),
+    allowed(Goal),
     (   script:Goal
     ->  true
     ;   nb_getval(windlass_line, Line),
@@ -231,7 +329,12 @@ answer(_{returned: true, result: Result}) :-
     dict_pairs(Result, _, [First|More]).
 answer(_{returned: false, result: null}).
 
-% Terms as JSON: atoms are text but for null, true and false, whole floats are integers.
+sandbox:safe_primitive(windlass:load(_)).
+sandbox:safe_primitive(windlass:add(_, _)).
+sandbox:safe_primitive(windlass:missing(_)).
+
+% Terms as JSON: text is text but for null, true and false, whole floats are integers, and a pair is
+% a list.
 to_json(Term, _, _) :- var(Term), !, throw(error(instantiation_error, _)).
 to_json(_, _, Depth) :- Depth > 96, !, throw(error(resource_error(nesting), _)).
 to_json(Term, Term, _) :-
@@ -245,8 +348,12 @@ to_json(Term, Json, _) :-
     ( Term =:= Term, abs(Term) < inf -> true ; throw(error(type_error(finite_number, Term), _)) ),
     ( Term =:= truncate(Term), abs(Term) < 9.0e15 -> Json is truncate(Term) ; Json = Term ).
 to_json(Term, Json, _) :- rational(Term), !, Json is float(Term).
-to_json(Term, Term, _) :- ( string(Term) ; atom(Term) ), !.
 to_json([], [], _) :- !.
+to_json(Term, Atom, _) :-
+    string(Term), memberchk(Term, ["true", "false", "null"]), !,
+    atom_string(Atom, Term).
+to_json(Term, Term, _) :- ( string(Term) ; atom(Term) ), !.
+to_json(First-Second, Json, Depth) :- !, to_json([First, Second], Json, Depth).
 to_json(Term, Json, Depth) :-
     is_list(Term), !,
     Next is Depth + 1,

@@ -19,7 +19,8 @@ async fn prolog(code: &str, state: Json) -> Result<Json, Fault> {
 
 #[tokio::test]
 async fn a_script_reads_state_and_returns() {
-    let state = json!({ "n": 20, "list": [1, null, true, "e\u{e9}"], "person": { "name": "Ann" } });
+    let state = json!({ "n": 20, "list": [1, null, true, "e\u{e9}"], "person": { "name": "Ann" },
+                        "kind": "red wine", "more": "likes(ann, X) :- red(X). red(cherry). red(_)." });
     let cases = [
         (
             "state(n, N), R is N * 2 + 2.0, return(result, R).",
@@ -47,6 +48,34 @@ async fn a_script_reads_state_and_returns() {
         (
             "return(_{a: [1.5, \"s\", f(x)], b: _{}}).",
             json!({ "a": [1.5, "s", "f(x)"], "b": {} }),
+        ),
+        // Text is an atom, at any depth.
+        (
+            "state(kind, K), K == 'red wine', state(list, [_, _, _, E]), atom(E), return(k, K).",
+            json!({ "k": "red wine" }),
+        ),
+        (
+            "price('red wine', 7).\nstate(kind, K), price(K, P), return(P).",
+            json!(7),
+        ),
+        (
+            "return(x, \"true\"), return(y, a-b).",
+            json!({ "x": true, "y": ["a", "b"] }),
+        ),
+        // A fact with variables is a fact.
+        ("same(X, X).\nsame(3, Y), return(y, Y).", json!({ "y": 3 })),
+        // Text as more of the script.
+        (
+            "state(more, M), tea_load_code(M), findall(X, likes(ann, X), [First|_]), return(First).",
+            json!("cherry"),
+        ),
+        (
+            "who(X) :- tea_load_code(\"one(1).\\nit(ann).\"), it(X).\nwho(X), return(X).",
+            json!("ann"),
+        ),
+        (
+            "term_to_atom(T, 'seen(7)'), assertz(T), seen(N), return(N).",
+            json!(7),
         ),
         ("return(x, 1), return(x, 2).", json!({ "x": 2 })),
         ("return(x, 1).\nfail.\nreturn(x, 2).", json!({ "x": 1 })),
@@ -95,6 +124,11 @@ async fn what_goes_wrong_in_prolog() {
             "instantiation_error: Arguments are not sufficiently instantiated (line 1)",
         ),
         (
+            "tea_load_code('one(1).'), two(2).",
+            "existence_error",
+            "existence_error: Unknown procedure: two/1 (line 1)",
+        ),
+        (
             "throw(no_luck(1))",
             "no_luck",
             "no_luck: no_luck(1) (line 1)",
@@ -134,6 +168,10 @@ async fn prolog_cannot_reach_out() {
         "G = shell(ls), call(G).",
         ":- initialization(shell(ls)).",
         "x :- shell(ls).\nx.",
+        "tea_load_code(':- shell(ls).').",
+        "tea_load_code('x :- shell(ls).'), x.",
+        "term_to_atom(T, 'x :- shell(ls)'), assertz(T), x.",
+        "term_to_atom(T, 'return(_, _) :- true'), assertz(T).",
     ] {
         let fault = prolog(code, json!({})).await.unwrap_err();
         assert_eq!(&*fault.kind, "script", "{code}");
