@@ -49,7 +49,7 @@ pub use env::{environment, innermost_iteration};
 pub(crate) use event::sealed;
 pub use event::{Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, Transition};
 pub use record::{ActionRecord, LoopEnd, Output, Records};
-pub use rewind::{Rewound, Target, rewind};
+pub use rewind::{Rewound, Target, Visited, rewind, visited};
 pub use state::{
     BranchState, Cursor, CursorId, DeadlineState, EffectId, Frame, FrameKind, GraphState,
     IsolatedState, ItemState, LoopState, Outcome, PauseReason, PendingEffect, RunError, RunState,

@@ -9,8 +9,9 @@ use super::change::Change;
 use super::env::View;
 use super::state::{CursorId, FrameKind, PauseReason, PendingEffect, RunState, Wait};
 use crate::model::Name;
-use crate::program::{Program, ScopeKind};
+use crate::program::{Action, Program, ScopeKind};
 use crate::time::Timestamp;
+use std::collections::{HashSet, VecDeque};
 
 /// Where a run is restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +65,64 @@ pub fn rewind(
     rename(&mut state, id);
     state.started_at = now;
     Ok(Rewound::State(Box::new(state)))
+}
+
+/// A place that a run came to, as [`Target::Path`] takes it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Visited {
+    /// An iteration of a loop, or an item of a foreach.
+    Iteration(String),
+    /// An action that began.
+    Action(String),
+}
+
+/// The last `most` places that a run came to, the newest first, each once. `start` is the state at
+/// the journal's beginning, `changes` everything since.
+///
+/// # Errors
+/// The changes are not those of the run.
+pub fn visited(
+    program: &Program,
+    start: &RunState,
+    changes: &[Change],
+    most: usize,
+) -> Result<Vec<Visited>, Bug> {
+    let mut state = start.clone();
+    let mut places = VecDeque::new();
+    for change in changes {
+        let action = match change {
+            Change::ActionBegan { cursor, .. } => action_at(program, &state, *cursor)
+                .map(|action| View::of(program, &state, *cursor).path_of(&action.name)),
+            _ => None,
+        };
+        state.apply(change)?;
+        let iteration = match change {
+            Change::IterationBegan { cursor, .. } => Some(*cursor),
+            Change::BranchStarted { branch, .. } if is_item(program, &state, *branch) => {
+                Some(*branch)
+            }
+            _ => None,
+        };
+        let iteration = iteration.map(|cursor| View::of(program, &state, cursor).path());
+        places.extend(action.map(Visited::Action));
+        places.extend(iteration.map(Visited::Iteration));
+        // The same place again counts once, at its last time.
+        while places.len() > most.saturating_mul(2) {
+            places.pop_front();
+        }
+    }
+    let mut known = HashSet::new();
+    let newest = places.into_iter().rev();
+    Ok(newest
+        .filter(|place| known.insert(place.clone()))
+        .take(most)
+        .collect())
+}
+
+/// The action that a cursor stands at.
+fn action_at<'p>(program: &'p Program, run: &RunState, cursor: CursorId) -> Option<&'p Action> {
+    let state = program.state(run.cursors.get(&cursor)?.at)?;
+    program.action(state.action?)
 }
 
 /// A place that was found.
@@ -153,11 +212,7 @@ impl Looking<'_> {
 
     /// Whether the cursor stands at the action.
     fn is_at(&self, run: &RunState, cursor: CursorId) -> bool {
-        let at = run.cursors.get(&cursor).map(|here| here.at);
-        let Some(state) = at.and_then(|at| self.program.state(at)) else {
-            return false;
-        };
-        let Some(action) = state.action.and_then(|id| self.program.action(id)) else {
+        let Some(action) = action_at(self.program, run, cursor) else {
             return false;
         };
         let view = View::of(self.program, run, cursor);

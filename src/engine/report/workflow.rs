@@ -122,7 +122,7 @@ impl InputReport {
 }
 
 impl FileReport {
-    fn new(file: &crate::source::SourceFile) -> Self {
+    pub(super) fn new(file: &crate::source::SourceFile) -> Self {
         Self {
             path: file.path.clone(),
             text: file.text.clone(),

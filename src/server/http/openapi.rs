@@ -16,7 +16,7 @@ use utoipa::{Modify, OpenApi};
     ),
     paths(
         workflows::list, workflows::put, workflows::get, workflows::remove, workflows::validate,
-        runs::list, runs::start, runs::status, runs::result, runs::history, runs::dump,
+        runs::list, runs::start, runs::status, runs::result, runs::history, runs::source, runs::places, runs::dump,
         events::events,
         runs::pause, runs::resume, runs::cancel, runs::signal, runs::retry,
         store::resume, store::dump, store::prune,

@@ -7,10 +7,12 @@ use super::listener::Caller;
 use super::schema::OrWorkflow;
 use super::source::{Envelope, Form, Source, bundle, dialect, unknown};
 use crate::api::{LocalStart, Problem, RetryRun, RunState, Signal, StartRun};
+use crate::engine::report::source as source_report;
 use crate::engine::report::{
     DumpFilter, DumpReport, HistoryFilter, HistoryReport, ListFilter, ListReport, OutcomeReport,
     RunSummary, StatusReport,
 };
+use crate::engine::report::{PlacesReport, SourceReport, places as places_report};
 use crate::engine::report::{dump as dump_report, history as history_report};
 use crate::engine::report::{list as list_report, status as status_report};
 use crate::engine::{
@@ -398,6 +400,46 @@ pub(super) async fn history(
         limit: Some(query.limit.unwrap_or(ROWS).min(caller.at_most(MAX_ROWS))),
     };
     let report = app.inspect(move |store| history_report(store, &run, &filter));
+    Ok(axum::Json(report.await?))
+}
+
+/// The files that a run was started from, as they were then.
+#[utoipa::path(get, path = "/v1/runs/{run}/source", operation_id = "get_source", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "Its files: the workflow first", body = SourceReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn source(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<SourceReport>, Problem> {
+    let report = app.inspect(move |store| source_report(store, &run));
+    Ok(axum::Json(report.await?))
+}
+
+/// How many places are listed.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PlacesQuery {
+    /// So many at most: 100 when none are asked for, 10000 at most.
+    limit: Option<usize>,
+}
+
+/// The places that `retry` takes as `from`: the iterations and actions that the run came to, the newest first.
+#[utoipa::path(get, path = "/v1/runs/{run}/places", operation_id = "get_places", tag = "runs", params(("run" = String, Path, description = "The run"), PlacesQuery),
+    responses(
+        (status = 200, description = "The places", body = PlacesReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn places(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Named(run): Named,
+    Asked(query): Asked<PlacesQuery>,
+) -> Result<axum::Json<PlacesReport>, Problem> {
+    let most = query.limit.unwrap_or(ROWS).min(caller.at_most(MAX_ROWS));
+    let report = app.inspect(move |store| places_report(store, &run, most));
     Ok(axum::Json(report.await?))
 }
 

@@ -497,3 +497,46 @@ async fn a_status_knows_of_no_iteration_behind_the_one_it_shows() {
         server.end(&run).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_gives_its_source_and_the_places_to_retry_it_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let text = "actions:
+  each:
+    type: foreach
+    foreach: [a, b]
+    actions:
+      inner:
+        type: until
+        condition: \"@equals(variables('loopIndex'), 1)\"
+        limit: { count: 3 }
+        actions:
+          note: { type: compose, inputs: 1 }
+  stop: { type: terminate, runStatus: Failed }
+";
+    let run = server.begin(text, json!(null)).await;
+    server.get(&format!("/v1/runs/{run}/result?wait=30")).await;
+    let (status, source) = server.get(&format!("/v1/runs/{run}/source")).await;
+    assert_eq!(status, 200, "{source}");
+    assert_eq!(source["files"][0]["text"], text);
+    assert_eq!(source["dialect"], "loom");
+    let (status, places) = server.get(&format!("/v1/runs/{run}/places?limit=4")).await;
+    assert_eq!((status, &places["cut"]), (200, &json!(true)), "{places}");
+    let (_, places) = server.get(&format!("/v1/runs/{run}/places")).await;
+    assert_eq!(places["cut"], false, "{places}");
+    let places = places["places"].as_array().unwrap();
+    assert_eq!(places[0], json!({ "path": "stop", "type": "action" }));
+    let second = json!({ "path": "each#1/inner#0", "type": "iteration" });
+    assert!(places.contains(&second), "{places:?}");
+    // Each of them is one that a retry takes.
+    for place in places {
+        let path = format!("/v1/runs/{run}/retry");
+        let (status, again) = server.post(&path, &json!({ "from": place["path"] })).await;
+        assert_eq!(status, 201, "{place} {again}");
+    }
+    let (status, _) = server.get("/v1/runs/nobody/source").await;
+    assert_eq!(status, 404);
+    let (status, _) = server.get("/v1/runs/nobody/places").await;
+    assert_eq!(status, 404);
+}
