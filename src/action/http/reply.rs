@@ -3,6 +3,7 @@
 
 use super::fault::{connection_fault, shown};
 use super::links;
+use super::multipart::{self, ReadPart};
 use super::text::{header_text, latin1};
 use crate::action::json;
 use crate::expression::{Object, Value};
@@ -138,7 +139,7 @@ fn form(essence: &str) -> Form {
 }
 
 /// JSON by its content type, text as text, and anything else as Logic Apps have it,
-/// `{"$content-type", "$content": base64}`. Nothing is null, but the empty text where a text was
+/// `{"$content-type", "$content": base64}`, in several parts too. Nothing is null, but the empty text where a text was
 /// promised. With the fault of JSON that cannot be taken, which is text like all that is no JSON.
 fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Option<Fault>) {
     let content_type = content_type.map(header_text).unwrap_or_default();
@@ -151,6 +152,11 @@ fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Opt
         Some(charset.trim_matches('"').to_owned())
     });
     let is_latin1 = matches!(charset.as_deref(), Some("iso-8859-1" | "latin1"));
+    if essence.starts_with("multipart/")
+        && let Some(parts) = multipart::parts(&content_type, &bytes)
+    {
+        return (several(&content_type, parts), None);
+    }
     let body = match form(&essence) {
         Form::Bytes | Form::Json | Form::Unknown if bytes.is_empty() => Value::Null,
         Form::Bytes => binary(&content_type, &bytes),
@@ -189,6 +195,26 @@ fn binary(content_type: &str, bytes: &[u8]) -> Value {
         ("$content".into(), Value::text(BASE64.encode(bytes))),
     ];
     Value::from_pairs(pairs)
+}
+
+/// Parts as Logic Apps have them: each with its headers, and its body as bytes.
+fn several(content_type: &str, parts: Vec<ReadPart<'_>>) -> Value {
+    let part = |(headers, bytes): ReadPart<'_>| {
+        let kind = headers
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+        let body = binary(kind.map_or("", |(_, kind)| kind), bytes);
+        let headers = headers
+            .into_iter()
+            .map(|(name, value)| (Arc::<str>::from(name), Value::text(value)));
+        let headers = Value::from_pairs(headers);
+        Value::from_pairs([("headers", headers), ("body", body)])
+    };
+    let parts = parts.into_iter().map(part).collect();
+    Value::from_pairs([
+        ("$content-type", Value::text(content_type)),
+        ("$multipart", Value::array(parts)),
+    ])
 }
 
 /// The beginning of a body on one line; none when there is nothing to read for people.

@@ -52,7 +52,8 @@ impl Loom<'_> {
         let under = act.fields.some(self, "inputs");
         if let Some(entry) = under
             && label == "initializeVariable"
-            && entry.value.get_any_case("variables").is_some()
+            && (entry.value.get_any_case("variables").is_some()
+                || self.azure() && entry.value.get_any_case("name").is_none())
         {
             return self.initialize(act, &entry.value);
         }

@@ -209,6 +209,28 @@ async fn a_script_that_does_not_compile_is_refused_wherever_it_comes() {
     assert_eq!(runs["runs"], json!([]));
 }
 
+/// What a Logic App is called with: headers, queries and parts of the path beside the body.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_may_be_a_request() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let read = "@concat(triggerBody(), triggerOutputs()['headers']['X-Who'], \
+                triggerOutputs()?['queries']?['page'], \
+                triggerOutputs()['relativePathParameters']['id'])";
+    let definition = json!({
+        "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+        "triggers": { "manual": { "type": "Request", "kind": "Http" } },
+        "actions": { "a": { "type": "Compose", "inputs": read, "runAfter": {} } },
+    });
+    let input = json!({ "body": "b-", "headers": { "x-who": "me-" }, "queries": { "page": "2-" },
+        "relativePathParameters": { "id": "7" } });
+    let start = json!({ "text": definition.to_string(), "input": input });
+    let (status, started) = server.post("/v1/runs", &start).await;
+    assert_eq!(status, 201, "{started}");
+    let outcome = server.end(started["run"].as_str().unwrap()).await;
+    assert_eq!(outcome["output"], json!({ "a": "b-me-2-7" }), "{outcome}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workflow_is_taken_as_it_is() {
     let dir = tempfile::tempdir().unwrap();
