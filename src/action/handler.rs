@@ -13,7 +13,7 @@ use super::stub::Stubs;
 use super::{Attempt, Executor};
 use crate::diagnostic::nearest;
 use crate::expression::Value;
-use crate::model::{Fault, HandlerTarget, Name, Policy, Request, fault_kind};
+use crate::model::{Fault, HANDLER_NAMES, HandlerTarget, Name, Policy, Request, fault_kind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,6 +99,11 @@ impl Handlers {
         self.target(name).is_some() || self.stubs.know(name, action)
     }
 
+    /// Whether a stub answers a call to a server.
+    pub(super) fn stubs_http(&self, action: &str) -> bool {
+        self.stubs.know("Http", action)
+    }
+
     /// The names of all stubs.
     pub(super) fn stub_names(&self) -> impl Iterator<Item = &str> {
         self.stubs.names()
@@ -109,7 +114,7 @@ impl Handlers {
             return self.runner(request).await;
         }
         let (name, input) = name_and_input(request)?;
-        let value = self.ask(name, input, request).await?;
+        let value = self.ask(self.chosen(name, request), input, request).await?;
         // Expressions of a definition read `body('x')` of a connector's answer.
         let whole = &*request.executor != "connector" || value.get("body").is_some();
         Ok(if whole {
@@ -117,6 +122,26 @@ impl Handlers {
         } else {
             Value::from_pairs([("body", value)])
         })
+    }
+
+    /// The first name of a request that has a handler, else the first that has a stub, else the
+    /// name itself.
+    fn chosen<'r>(&self, name: &'r str, request: &'r Request) -> &'r str {
+        let others = request.inputs.get(HANDLER_NAMES).and_then(Value::as_array);
+        let others = others.into_iter().flatten().filter_map(Value::as_str);
+        let names: Vec<&str> = [name].into_iter().chain(others).collect();
+        let registered = names.iter().find(|name| self.target(name).is_some());
+        let stubbed = || {
+            let mut names = names.iter();
+            names.find(|name| self.stubs.know(name, &request.action))
+        };
+        registered.or_else(stubbed).copied().unwrap_or(name)
+    }
+
+    /// What a stub answers instead of a server: that of the action, else of all its calls.
+    pub(super) fn instead_of_http(&self, request: &Request) -> Option<Result<Value, Fault>> {
+        let answer = self.stubs.answer("Http", request)?;
+        Some(answer.map_err(retried).and_then(as_reply))
     }
 
     /// What a handler answers to this input.
@@ -196,7 +221,7 @@ impl Executor for Handlers {
     /// A URL may take as long as any other HTTP call; a command or a closure as long as it likes.
     fn timeout(&self, request: &Request) -> Option<Duration> {
         let own = request.timeout_ms.map(Duration::from_millis);
-        let default = || match self.target(name_and_input(request).ok()?.0)? {
+        let default = || match self.target(self.chosen(name_and_input(request).ok()?.0, request))? {
             Target::Url(_) | Target::GuestUrl(_) => Some(super::http::DEFAULT_TIMEOUT),
             Target::Closure(_) | Target::Command(_) | Target::Denied => None,
         };
@@ -205,7 +230,7 @@ impl Executor for Handlers {
 
     fn destination(&self, request: &Request) -> Option<Url> {
         let (name, _) = name_and_input(request).ok()?;
-        match self.target(name)? {
+        match self.target(self.chosen(name, request))? {
             Target::Url(url) | Target::GuestUrl(url) => Url::parse(url).ok(),
             Target::Closure(_) | Target::Command(_) | Target::Denied => None,
         }
@@ -223,6 +248,36 @@ fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
         None => inputs.without(&key),
     };
     Ok((name, input))
+}
+
+/// A stub's answer as the output of a call: what has none of its keys is the body. A status of 400
+/// or above fails the action, as a server's would.
+fn as_reply(answer: Value) -> Result<Value, Fault> {
+    let parts = ["statusCode", "headers", "body"];
+    let whole = parts.iter().any(|key| answer.get(key).is_some());
+    let part = |key: &str, default: Value| match whole {
+        true => answer.get(key).cloned().unwrap_or(default),
+        false => default,
+    };
+    let body = match whole {
+        true => part("body", Value::Null),
+        false => answer.clone(),
+    };
+    let status = part("statusCode", Value::Int(200));
+    let output = Value::from_pairs([
+        ("statusCode", status.clone()),
+        ("headers", part("headers", Value::from_pairs::<&str>([]))),
+        ("body", body),
+    ]);
+    match status.as_int() {
+        Some(code) if code >= 400 => {
+            let message = format!("the stub answered {code}");
+            let mut fault = Fault::new(fault_kind::HTTP, message).code(code);
+            fault.transient = code >= 500 || code == 408 || code == 429;
+            Err(fault.output(output))
+        }
+        _ => Ok(output),
+    }
 }
 
 /// Any failure of a handler is retried by a policy without `on` (docs/loom.md); only inputs that it

@@ -16,6 +16,7 @@ mod extraction;
 mod handler;
 #[cfg_attr(not(feature = "http"), path = "http_off.rs")]
 mod http;
+mod identity;
 mod inputs;
 mod json;
 #[cfg(feature = "llm")]
@@ -37,6 +38,7 @@ mod stub;
 mod untrusted;
 
 pub use activity::{ActivityContext, ActivityError};
+pub use identity::IDENTITIES;
 pub use registry::{Registry, left_out};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{MASK, SecretSources};

@@ -12,6 +12,7 @@ use super::handler::{Handlers, unknown};
 use super::http::Client;
 #[cfg(feature = "http")]
 use super::http::Http;
+use super::identity;
 #[cfg(feature = "llm")]
 use super::llm::Ai;
 use super::process::Processes;
@@ -269,6 +270,12 @@ impl Registry {
         self.handlers.answers(handler, action)
     }
 
+    /// Whether a stub answers a call to a server.
+    #[must_use]
+    pub fn stubs_http(&self, action: &str) -> bool {
+        self.handlers.stubs_http(action)
+    }
+
     /// The names of all stubs.
     pub fn stub_names(&self) -> impl Iterator<Item = &str> {
         self.handlers.stub_names()
@@ -341,6 +348,18 @@ impl Registry {
         if let Some(what) = untrusted::denied(self.policy, request) {
             return Err(Fault::new(fault_kind::DENIED, what));
         }
+        if &*request.executor == "http" {
+            if let Some(answer) = self.handlers.instead_of_http(request) {
+                return answer;
+            }
+            if let Some(signed) = identity::signed(&self.handlers, request).await? {
+                return self.execute_here(&signed).await;
+            }
+        }
+        self.execute_here(request).await
+    }
+
+    async fn execute_here(&self, request: &Request) -> Result<Value, Fault> {
         let Some(executor) = self.executor(&request.executor) else {
             let names = self.executor_names();
             return Err(unknown("executor", &request.executor, names));

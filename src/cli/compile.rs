@@ -4,7 +4,7 @@ use super::args::{CompileArgs, Drawing, Global};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::{self, Format, Screen};
-use crate::engine::{self, dot, mermaid};
+use crate::engine::{self, Detail, dot, mermaid};
 
 pub fn compile(global: &Global, screen: Screen, args: &CompileArgs) -> Result<Exit, Failure> {
     let options = inputs::options(global, &args.load, &args.handlers)?;
@@ -14,10 +14,14 @@ pub fn compile(global: &Global, screen: Screen, args: &CompileArgs) -> Result<Ex
         screen.say(warnings.render(workflow.bundle(), screen.error_colour));
     }
     let program = workflow.program();
+    let detail = Detail {
+        expand: args.expand,
+        depth: args.depth,
+    };
     match args.output {
         Drawing::Table => output::print(program.to_string())?,
-        Drawing::Mermaid => output::print(mermaid(program, args.expand))?,
-        Drawing::Dot => output::print(dot(program, args.expand))?,
+        Drawing::Mermaid => output::print(mermaid(program, detail))?,
+        Drawing::Dot => output::print(dot(program, detail))?,
         Drawing::Json => output::document(Format::Table, &program.to_value())?,
     }
     Ok(Exit::Succeeded)

@@ -5,7 +5,8 @@ use super::exit::Failure;
 use super::policy::UntrustedArgs;
 use crate::engine::{
     Answer, Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
-    SecretSources, StateKey, Value, parse_duration, read_file,
+    STUB_INPUT, STUB_PARAMETERS, STUB_SETTINGS, SecretSources, SourceFile, StateKey, Value,
+    parse_duration, read_file, with_values,
 };
 use crate::engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 use serde::Deserialize;
@@ -36,6 +37,9 @@ pub fn options(
         secrets: secrets(handlers)?,
         state_key: state_key(global)?,
         parameters: load.parameters.as_deref().map(read_file).transpose()?,
+        workflow: load.workflow.clone(),
+        app_settings: load.app_settings.as_deref().map(read_file).transpose()?,
+        beside: stub_values(handlers)?,
         folder: folder(),
         allow_env: load.env.allow_env.clone(),
     })
@@ -116,10 +120,7 @@ pub fn handlers(args: &HandlerArgs) -> Result<Vec<(String, HandlerTarget)>, Fail
 /// The stubs of `--stub`: by name an answer, or a list of answers.
 fn read_stubs(path: &Path) -> Result<Vec<(String, HandlerTarget)>, Failure> {
     let bad = |message: String| Failure::Usage(format!("{}: {message}", path.display()));
-    let Value::Object(map) = parse(path, &read(path)?)? else {
-        let message = "a map from handlers, connectors or actions to what they answer";
-        return Err(bad(message.to_owned()));
-    };
+    let map = stub_file(path)?;
     let stub = |(name, value): (&Arc<str>, &Value)| {
         let answers: Result<Vec<Answer>, String> = match value {
             Value::Array(list) if list.is_empty() => {
@@ -131,7 +132,50 @@ fn read_stubs(path: &Path) -> Result<Vec<(String, HandlerTarget)>, Failure> {
         let answers = answers.map_err(|message| bad(format!("`{name}`: {message}")))?;
         Ok((name.to_string(), HandlerTarget::Stub(answers)))
     };
-    map.iter().map(stub).collect()
+    let answers = map.iter();
+    let answers = answers.filter(|(name, _)| !STUB_VALUES.contains(&&***name));
+    answers.map(stub).collect()
+}
+
+/// The members of a file of stubs that are no answers.
+const STUB_VALUES: [&str; 3] = [STUB_INPUT, STUB_PARAMETERS, STUB_SETTINGS];
+
+/// The input of a file of stubs, for a run that is given none.
+pub fn stub_input(args: &HandlerArgs) -> Result<Option<Value>, Failure> {
+    let Some(path) = &args.stub else {
+        return Ok(None);
+    };
+    Ok(stub_file(path)?.get(STUB_INPUT).cloned())
+}
+
+fn stub_file(path: &Path) -> Result<Arc<Object>, Failure> {
+    match parse(path, &read(path)?)? {
+        Value::Object(map) => Ok(map),
+        _ => {
+            let message = "a map from handlers, connectors or actions to what they answer";
+            Err(Failure::Usage(format!("{}: {message}", path.display())))
+        }
+    }
+}
+
+/// The values that a file of stubs gives to a definition's parameters and app settings.
+fn stub_values(args: &HandlerArgs) -> Result<Vec<SourceFile>, Failure> {
+    let Some(path) = &args.stub else {
+        return Ok(Vec::new());
+    };
+    let map = stub_file(path)?;
+    let parameters = map.get(STUB_PARAMETERS).map(with_values);
+    let settings = map.get(STUB_SETTINGS);
+    let settings = settings.map(|values| Value::from_pairs([("Values", values.clone())]));
+    let file = |value: Value| SourceFile {
+        path: format!("({})", path.display()),
+        text: value.to_json(),
+    };
+    Ok([parameters, settings]
+        .into_iter()
+        .flatten()
+        .map(file)
+        .collect())
 }
 
 /// A value, or `{error: text}`, `{error: {kind, code, message, output}}`.

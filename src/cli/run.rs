@@ -44,7 +44,15 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         warnings.forget(&ELSEWHERE);
         refuse(&workflow, warnings)?;
     }
-    let input = workflow.check_input(inputs::inputs(args.input.as_deref(), &args.set)?)?;
+    let stubbed = match args.input.is_none() && args.set.is_empty() {
+        true => inputs::stub_input(&args.handlers)?,
+        false => None,
+    };
+    let input = match stubbed {
+        Some(input) => input,
+        None => inputs::inputs(args.input.as_deref(), &args.set)?,
+    };
+    let input = workflow.check_input(input)?;
     let labels = inputs::labels(&args.label)?;
     engine::own_labels(&labels)?;
     let id = match &args.id {

@@ -1,17 +1,21 @@
 //! `windlass validate`: all diagnostics, and the effective limits of every loop.
 
-use super::args::{Global, ValidateArgs};
+use super::args::{Global, HandlerArgs, ValidateArgs};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::{self, Format, Screen};
 use crate::engine::report::LoopLimits;
-use crate::engine::{self, LoadError};
+use crate::engine::{self, LoadError, LoadOptions, Object, Value};
 use serde::Serialize;
+use std::path::Path;
 
 /// What is said of one file.
 #[derive(Serialize)]
 struct Checked {
     file: String,
+    /// Which workflow, of a file with several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workflow: Option<String>,
     valid: bool,
     diagnostics: Vec<engine::report::DiagnosticReport>,
     loops: Vec<LoopLimits>,
@@ -22,51 +26,83 @@ struct Checked {
 
 pub fn validate(global: &Global, screen: Screen, args: &ValidateArgs) -> Result<Exit, Failure> {
     let options = inputs::options(global, &args.load, &args.handlers)?;
+    if let Some(to) = &args.write_stubs {
+        write_stubs(to, args, &options)?;
+        let handlers = HandlerArgs {
+            stub: Some(to.clone()),
+            ..args.handlers.clone()
+        };
+        let options = inputs::options(global, &args.load, &handlers)?;
+        return check_all(screen, args, &options);
+    }
+    check_all(screen, args, &options)
+}
+
+/// What the workflows of all files need, in one file of stubs.
+fn write_stubs(to: &Path, args: &ValidateArgs, options: &LoadOptions) -> Result<(), Failure> {
+    let mut all = Object::new();
+    for path in &args.files {
+        for options in each_workflow(path, options)? {
+            for (name, stub) in engine::stubs(path, &options)? {
+                let merged = match (all.get(&name), &stub) {
+                    (Some(Value::Object(known)), Value::Object(more)) if name.starts_with('$') => {
+                        let mut merged = Object::clone(more);
+                        merged.extend(
+                            known
+                                .iter()
+                                .map(|(key, value)| (key.clone(), value.clone())),
+                        );
+                        Value::object(merged)
+                    }
+                    (Some(known), _) => known.clone(),
+                    (None, _) => stub,
+                };
+                all.insert(name, merged);
+            }
+        }
+    }
+    let text = format!("{}\n", Value::object(all).to_json_pretty());
+    std::fs::write(to, text)
+        .map_err(|error| Failure::Usage(format!("--write-stubs: {}: {error}", to.display())))
+}
+
+/// The options for each workflow that a file holds.
+fn each_workflow(path: &Path, options: &LoadOptions) -> Result<Vec<LoadOptions>, Failure> {
+    let names = engine::workflows_of(path, options)?;
+    if names.is_empty() {
+        return Ok(vec![options.clone()]);
+    }
+    let one = |name: String| {
+        let mut options = options.clone();
+        options.workflow = Some(name);
+        options
+    };
+    Ok(names.into_iter().map(one).collect())
+}
+
+fn check_all(screen: Screen, args: &ValidateArgs, options: &LoadOptions) -> Result<Exit, Failure> {
     let mut checked = Vec::new();
     let mut exit = Exit::Succeeded;
     for path in &args.files {
-        let (diagnostics, bundle, loops) = match engine::load(path, &options) {
-            Ok(workflow) => (
-                workflow.with_scripts(),
-                workflow.bundle().clone(),
-                engine::report::loop_limits(workflow.program()),
-            ),
-            Err(LoadError::Refused {
-                diagnostics,
-                bundle,
-            }) => (diagnostics, bundle, Vec::new()),
-            Err(error) => {
-                let failure = Failure::from(error);
+        let loads = each_workflow(path, options);
+        let several = match loads {
+            Ok(several) => several,
+            Err(failure) => {
                 screen.fail(&failure.to_string(), None);
                 exit = exit.max(failure.exit());
-                checked.push(Checked {
-                    file: path.display().to_string(),
-                    valid: false,
-                    diagnostics: Vec::new(),
-                    loops: Vec::new(),
-                    error: Some(failure.to_string()),
-                });
+                checked.push(Checked::unread(path, &failure));
                 continue;
             }
         };
-        let diagnostics = match args.strict {
-            true => diagnostics.strict(),
-            false => diagnostics,
-        };
-        if !diagnostics.is_empty() {
-            screen.say(diagnostics.render(&bundle, screen.error_colour));
+        for options in several {
+            let name = options
+                .workflow
+                .clone()
+                .filter(|_| args.load.workflow.is_none());
+            let (one, code) = check(screen, args, path, name, &options);
+            exit = exit.max(code);
+            checked.push(one);
         }
-        let refused = diagnostics.has_errors();
-        if refused {
-            exit = exit.max(Exit::Invalid);
-        }
-        checked.push(Checked {
-            file: path.display().to_string(),
-            valid: !refused,
-            diagnostics: engine::report::diagnostics(&diagnostics, &bundle),
-            loops,
-            error: None,
-        });
     }
     match args.output.output {
         Format::Table => checked
@@ -77,9 +113,71 @@ pub fn validate(global: &Global, screen: Screen, args: &ValidateArgs) -> Result<
     Ok(exit)
 }
 
+impl Checked {
+    fn unread(path: &Path, failure: &Failure) -> Self {
+        Self {
+            file: path.display().to_string(),
+            workflow: None,
+            valid: false,
+            diagnostics: Vec::new(),
+            loops: Vec::new(),
+            error: Some(failure.to_string()),
+        }
+    }
+}
+
+fn check(
+    screen: Screen,
+    args: &ValidateArgs,
+    path: &Path,
+    workflow: Option<String>,
+    options: &LoadOptions,
+) -> (Checked, Exit) {
+    let (diagnostics, bundle, loops) = match engine::load(path, options) {
+        Ok(workflow) => (
+            workflow.with_scripts(),
+            workflow.bundle().clone(),
+            engine::report::loop_limits(workflow.program()),
+        ),
+        Err(LoadError::Refused {
+            diagnostics,
+            bundle,
+        }) => (diagnostics, bundle, Vec::new()),
+        Err(error) => {
+            let failure = Failure::from(error);
+            screen.fail(&failure.to_string(), None);
+            return (Checked::unread(path, &failure), failure.exit());
+        }
+    };
+    let diagnostics = match args.strict {
+        true => diagnostics.strict(),
+        false => diagnostics,
+    };
+    if !diagnostics.is_empty() {
+        screen.say(diagnostics.render(&bundle, screen.error_colour));
+    }
+    let refused = diagnostics.has_errors();
+    let checked = Checked {
+        file: path.display().to_string(),
+        workflow,
+        valid: !refused,
+        diagnostics: engine::report::diagnostics(&diagnostics, &bundle),
+        loops,
+        error: None,
+    };
+    let exit = if refused {
+        Exit::Invalid
+    } else {
+        Exit::Succeeded
+    };
+    (checked, exit)
+}
+
 fn text(file: &Checked) -> String {
     let word = if file.valid { "valid" } else { "invalid" };
-    let mut text = format!("{}: {word}", file.file);
+    let which = file.workflow.as_ref();
+    let which = which.map(|name| format!(" ({name})")).unwrap_or_default();
+    let mut text = format!("{}{which}: {word}", file.file);
     if file.loops.is_empty() {
         return text;
     }

@@ -12,12 +12,11 @@ const AUTHENTICATION: [(&str, &[&str]); 3] = [
     ("Raw", &["value"]),
 ];
 
+/// What a Logic Apps definition may say as well: a handler gives the token.
+const OF_A_HANDLER: [&str; 2] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth"];
+
 /// What a Logic Apps definition may say as well, and nothing here does.
-const OF_AZURE: [&str; 3] = [
-    "ManagedServiceIdentity",
-    "ActiveDirectoryOAuth",
-    "ClientCertificate",
-];
+const OF_AZURE: [&str; 1] = ["ClientCertificate"];
 
 /// What is said of a command that data is rendered into.
 pub(super) const DATA_IN_COMMAND: &str = "a value could be read as code: pass it through \
@@ -127,6 +126,9 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     }
     let word = kind.value.as_str().unwrap_or_default();
     let is = |known: &str| known.eq_ignore_ascii_case(word);
+    if azure && OF_A_HANDLER.iter().any(|known| is(known)) {
+        return;
+    }
     if azure && OF_AZURE.iter().any(|known| is(known)) {
         let what = format!("authentication of type `{word}` is not supported");
         let hint = "the action fails when it runs: use Basic, Bearer or Raw";

@@ -20,13 +20,14 @@ mod synonyms;
 mod tea;
 
 pub use append::replacements;
+pub use loom::Wanted;
 pub use rules::rules;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 use crate::expression::{TableFormat, sharing};
 use crate::hir::Workflow;
 use crate::model::{Dialect, Status};
-use crate::source::{self, Bundle, Mistake, Node, Span};
+use crate::source::{self, Bundle, Mistake, Node, SourceFile, Span};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -142,8 +143,8 @@ fn references_in(
     found
 }
 
-/// Reads the first file of a bundle as a workflow. The second, where there is one, holds the
-/// values of an Azure definition's parameters: `{name: {value}}`.
+/// Reads the first file of a bundle as a workflow. Of an Azure definition, the others are what lies
+/// beside it, such as the values of its parameters: `{name: {value}}`.
 ///
 /// `dialect` overrides what the file says and looks like. There is a workflow exactly when there
 /// is no error among the diagnostics.
@@ -153,13 +154,78 @@ pub fn read(
     dialect: Option<Dialect>,
     caps: &Caps,
 ) -> (Option<Workflow>, Diagnostics) {
-    sharing(|| read_bundle(bundle, dialect, caps))
+    sharing(|| read_bundle(bundle, dialect, caps, &mut Wanted::default()))
+}
+
+/// What the workflow of a bundle asks for and nothing in the bundle gives.
+#[must_use]
+pub fn wanted(bundle: &Bundle, dialect: Option<Dialect>, caps: &Caps) -> Wanted {
+    let mut wanted = Wanted::default();
+    sharing(|| read_bundle(bundle, dialect, caps, &mut wanted));
+    wanted
+}
+
+/// The app settings that the files of a bundle read.
+#[must_use]
+pub fn settings_read(bundle: &Bundle) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for file in &bundle.files {
+        loom::settings_in(&file.text, &mut found);
+    }
+    found
+}
+
+/// A file of connections without anything that may be secret: what each leads to.
+#[must_use]
+pub fn connections_only(file: SourceFile) -> Option<SourceFile> {
+    let (node, _) = source::parse(
+        &Bundle {
+            files: vec![file.clone()],
+        },
+        0,
+    );
+    let text = loom::connections_only(&node?).to_json();
+    Some(SourceFile { text, ..file })
+}
+
+/// Those of these app settings that a file like local.settings.json has.
+#[must_use]
+pub fn settings_of(file: &SourceFile, names: &BTreeSet<String>) -> Vec<(String, String)> {
+    let bundle = Bundle {
+        files: vec![file.clone()],
+    };
+    let Some(node) = source::parse(&bundle, 0).0 else {
+        return Vec::new();
+    };
+    let values = node.get("Values").unwrap_or(&node);
+    let value = |name: &String| {
+        let value = reader::constant(values.get_any_case(name)?);
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_json(), str::to_owned);
+        Some((name.clone(), text))
+    };
+    names.iter().filter_map(value).collect()
+}
+
+/// The files beside a definition. One of a whole app, which may be for other workflows, too, has a
+/// path that leads out of the workflow's folder.
+fn beside(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Vec<(Node, bool)> {
+    let mut beside = Vec::new();
+    for (index, file) in (1_u16..).zip(bundle.files.iter().skip(1)) {
+        let (node, mistakes) = source::parse(bundle, index);
+        report(diagnostics, mistakes, Some(Dialect::Azure));
+        let strict = !file.path.starts_with("../") && !file.path.ends_with(')');
+        beside.extend(node.map(|node| (node, strict)));
+    }
+    beside
 }
 
 fn read_bundle(
     bundle: &Bundle,
     dialect: Option<Dialect>,
     caps: &Caps,
+    wanted: &mut Wanted,
 ) -> (Option<Workflow>, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
     let (node, mistakes) = source::parse(bundle, 0);
@@ -179,23 +245,11 @@ fn read_bundle(
     }
     let workflow = match dialect {
         Dialect::Loom | Dialect::Azure => {
-            let parameters = match bundle.file(1) {
-                Some(_) => {
-                    let (node, mistakes) = source::parse(bundle, 1);
-                    report(&mut diagnostics, mistakes, Some(dialect));
-                    node
-                }
-                None => None,
-            };
-            let parameters = parameters.as_ref();
-            Some(loom::read(
-                file,
-                &node,
-                parameters,
-                dialect,
-                caps,
-                &mut diagnostics,
-            ))
+            let beside = beside(bundle, &mut diagnostics);
+            let (workflow, found) =
+                loom::read(file, &node, &beside, dialect, caps, &mut diagnostics);
+            *wanted = found;
+            Some(workflow)
         }
         #[cfg(feature = "tea")]
         Dialect::Tea => Some(tea::read(bundle, file, &node, caps, &mut diagnostics)),
@@ -287,6 +341,7 @@ fn looks_like(node: &Node) -> Option<Dialect> {
         || exported
         || node.get("definition").is_some()
         || node.get("resources").is_some()
+        || (node.get("triggers").is_some() && node.get("actions").is_some())
     {
         return Some(Dialect::Azure);
     }

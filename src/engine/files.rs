@@ -1,13 +1,16 @@
 //! The files that a workflow names: read from its folder when it is loaded, so that a run is
-//! pinned to them and never needs them again. What lies outside of the folder is never read.
+//! pinned to them and never needs them again. What lies outside of the folder is never read, except
+//! what a Standard app of Logic Apps has for all of its workflows.
 
+use super::LoadError;
 use crate::diagnostic::Diagnostic;
 use crate::dialect::{self, MISSING_FILE, Reference};
+use crate::expression::Value;
 use crate::model::Dialect;
 use crate::source::{Bundle, MAX_BYTES, SourceFile};
 use std::collections::BTreeSet;
 use std::io::{Error, ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How many files a workflow names at most, also through others.
 const MAX_FILES: usize = 64;
@@ -34,6 +37,117 @@ pub(super) fn gather(
             return mistakes;
         }
     }
+}
+
+/// What a Logic Apps definition is given besides its own file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beside {
+    /// The values of parameters.
+    pub parameters: Option<SourceFile>,
+    /// Which workflow of several is meant.
+    pub workflow: Option<String>,
+    pub app_settings: Option<SourceFile>,
+    /// Further values.
+    pub further: Vec<SourceFile>,
+}
+
+/// The file of a workflow in a Standard app: it lies in a folder of its own.
+const WORKFLOW: &str = "workflow.json";
+
+impl Beside {
+    /// Adds it to a definition's bundle, with what a Standard app has beside the folder. Of app
+    /// settings only those that the files read are kept.
+    pub(super) fn add_to(
+        &self,
+        bundle: &mut Bundle,
+        folder: Option<&Path>,
+        may_read: impl Fn(&str) -> bool,
+    ) {
+        let in_app = bundle.named(WORKFLOW) == Some(0);
+        let app = folder.filter(|_| in_app).map(|folder| folder.join(".."));
+        let of_app = |name: &str| {
+            let path = app.as_deref()?.join(name);
+            let text = std::fs::read_to_string(path).ok();
+            let text = text.filter(|text| text.len() <= MAX_BYTES)?;
+            let path = format!("../{name}");
+            Some(SourceFile { path, text })
+        };
+        if let Some(name) = &self.workflow {
+            let text = Value::from_pairs([("workflow", Value::text(name))]).to_json();
+            let path = String::from("--workflow");
+            bundle.files.push(SourceFile { path, text });
+        }
+        bundle.files.extend(self.parameters.clone());
+        bundle.files.extend(self.further.iter().cloned());
+        bundle.files.extend(of_app("parameters.json"));
+        let connections = of_app("connections.json").and_then(dialect::connections_only);
+        let wanted = dialect::settings_read(bundle);
+        bundle.files.extend(connections);
+        let local = of_app("local.settings.json");
+        let files = [self.app_settings.as_ref(), local.as_ref()];
+        let mut values: Vec<(String, String)> = files
+            .into_iter()
+            .flatten()
+            .flat_map(|file| dialect::settings_of(file, &wanted))
+            .collect();
+        let allowed = wanted.iter().filter(|name| may_read(name));
+        values.extend(allowed.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))));
+        let mut first = BTreeSet::new();
+        values.retain(|(name, _)| first.insert(name.clone()));
+        if !values.is_empty() {
+            let values = values
+                .iter()
+                .map(|(name, value)| (name.as_str(), Value::text(value)));
+            let text = Value::from_pairs([("Values", Value::from_pairs(values))]).to_json();
+            let path = String::from("(app settings)");
+            bundle.files.push(SourceFile { path, text });
+        }
+    }
+}
+
+/// The chosen or only workflow of a Standard app's folder.
+pub(super) fn app_workflow(app: &Path, chosen: Option<&str>) -> Result<PathBuf, LoadError> {
+    let refused = |message: String| LoadError::Unreadable {
+        path: app.display().to_string(),
+        error: Error::new(ErrorKind::IsADirectory, message),
+    };
+    let names = app_workflows(app);
+    let path = |name: &String| app.join(name).join(WORKFLOW);
+    match (chosen, names.as_slice()) {
+        (_, []) => Err(refused(format!(
+            "it is a folder without any NAME/{WORKFLOW}"
+        ))),
+        (Some(chosen), names) => {
+            match names.iter().find(|name| name.eq_ignore_ascii_case(chosen)) {
+                Some(name) => Ok(path(name)),
+                None => {
+                    let names = names.join(", ");
+                    Err(refused(format!(
+                        "it has no workflow `{chosen}`; it has: {names}"
+                    )))
+                }
+            }
+        }
+        (None, [only]) => Ok(path(only)),
+        (None, names) => {
+            let names = names.join(", ");
+            Err(refused(format!(
+                "it is an app of several workflows: choose one with --workflow NAME: {names}"
+            )))
+        }
+    }
+}
+
+/// The workflows in the folder of a Standard app, by name.
+pub(super) fn app_workflows(app: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(app).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| {
+        let is_workflow = entry.path().join(WORKFLOW).is_file();
+        entry.file_name().into_string().ok().filter(|_| is_workflow)
+    });
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
 }
 
 fn add(

@@ -1,12 +1,13 @@
 //! From files to programs: read, compile, hash; and from stored sources back to programs.
 
-use super::files::gather;
+use super::files::{Beside, app_workflow, gather};
+use super::missing::missing_interpreters;
 use super::{EngineError, LoadError};
-use crate::action::{Registry, interpreter, left_out, syntax_mistakes};
+use crate::action::{Registry, syntax_mistakes};
 use crate::compile::compile;
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
-use crate::expression::{MAX_COMPUTED_DEPTH, Object, Value, of_environment};
+use crate::expression::{MAX_COMPUTED_DEPTH, Object, Value};
 use crate::hir;
 use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Origin, sha256_of_parts};
 use crate::program::{self, Op, Program, ProgramHash};
@@ -45,6 +46,13 @@ pub struct LoadOptions {
     pub state_key: Option<StateKey>,
     /// The file with the values of a Logic Apps definition's parameters.
     pub parameters: Option<SourceFile>,
+    /// Which workflow of an app or a template with several is meant.
+    pub workflow: Option<String>,
+    /// The file with the app settings of a Logic Apps definition: `{Values: {…}}`, or the map itself.
+    pub app_settings: Option<SourceFile>,
+    /// Further values for a Logic Apps definition, behind those of `parameters`: of parameters
+    /// (`{name: {value}}`), or of app settings (`{Values: {…}}`).
+    pub beside: Vec<SourceFile>,
     /// What relative paths of its actions are from, wherever a run goes on; without it, the
     /// folder of the process.
     pub folder: Option<String>,
@@ -56,16 +64,9 @@ pub struct LoadOptions {
 /// # Errors
 /// [`LoadError::Unreadable`]; [`LoadError::Refused`] with all of its mistakes.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
-    let bare = Workflows {
-        registry: Registry::new(),
-        caps: Caps::default(),
-        parameters: None,
-        folder: None,
-        origin: Origin::Operator,
-        commands_only: true,
-        sealed: false,
-    };
-    bare.with(options).load_file(path, options.dialect)
+    Workflows::bare()
+        .with(options)
+        .load_file(path, options.dialect)
 }
 
 /// Reads a workflow's file; `-` is standard input.
@@ -95,15 +96,30 @@ fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
             message,
         ));
     }
-    let what = match bytes.get(..2) {
-        Some([0xff, 0xfe] | [0xfe, 0xff]) => String::from("it is UTF-16 text"),
-        _ => String::from("it is no UTF-8 text"),
-    };
+    if let Some(text) = utf16(&bytes) {
+        return text.ok_or_else(|| {
+            let message = "it begins as UTF-16 text and is none: save it as UTF-8";
+            std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+        });
+    }
     String::from_utf8(bytes).map_err(|error| {
         let place = error.utf8_error().valid_up_to() + 1;
-        let message = format!("{what}, from byte {place} on: save it as UTF-8");
+        let message = format!("it is no UTF-8 text, from byte {place} on: save it as UTF-8");
         std::io::Error::new(std::io::ErrorKind::InvalidData, message)
     })
+}
+
+/// The text of a file that says by its first bytes that it is UTF-16.
+fn utf16(bytes: &[u8]) -> Option<Option<String>> {
+    let unit: fn([u8; 2]) -> u16 = match bytes {
+        [0xff, 0xfe, ..] => u16::from_le_bytes,
+        [0xfe, 0xff, ..] => u16::from_be_bytes,
+        _ => return None,
+    };
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let units: Vec<u16> = pairs.iter().map(|pair| unit(*pair)).collect();
+    let text = String::from_utf16(&units).ok();
+    Some(text.filter(|_| rest.is_empty()))
 }
 
 /// A workflow that can be started.
@@ -298,8 +314,8 @@ fn wrong(input: &Input, value: &Value, wanted: &str) -> String {
 pub(super) struct Workflows {
     pub registry: Registry,
     pub caps: Caps,
-    /// The values of a definition's parameters.
-    pub parameters: Option<SourceFile>,
+    /// What a definition is given.
+    pub definition: Beside,
     /// Whose the workflows are.
     pub origin: Origin,
     /// What relative paths of their actions are from.
@@ -311,6 +327,19 @@ pub(super) struct Workflows {
 }
 
 impl Workflows {
+    /// Without an engine.
+    pub fn bare() -> Self {
+        Self {
+            registry: Registry::new(),
+            caps: Caps::default(),
+            definition: Beside::default(),
+            folder: None,
+            origin: Origin::Operator,
+            commands_only: true,
+            sealed: false,
+        }
+    }
+
     /// The same with what the options say laid over it.
     pub fn with(&self, options: &LoadOptions) -> Self {
         let mut registry = self.registry.clone();
@@ -329,7 +358,12 @@ impl Workflows {
                 timeout: options.max_timeout.or(self.caps.timeout),
                 guest: options.origin == Origin::Guest,
             },
-            parameters: options.parameters.clone(),
+            definition: Beside {
+                parameters: options.parameters.clone(),
+                workflow: options.workflow.clone(),
+                app_settings: options.app_settings.clone(),
+                further: options.beside.clone(),
+            },
             origin: options.origin,
             folder: options.folder.clone(),
             commands_only: self.commands_only,
@@ -338,30 +372,68 @@ impl Workflows {
     }
 
     pub fn load_file(&self, path: &Path, dialect: Option<Dialect>) -> Result<Workflow, LoadError> {
+        let (bundle, missing) = self.gathered_file(path, dialect)?;
+        self.load_gathered(bundle, missing, dialect)
+    }
+
+    /// A workflow's file with all that belongs to it. A folder is a Standard app.
+    pub(super) fn gathered_file(
+        &self,
+        path: &Path,
+        dialect: Option<Dialect>,
+    ) -> Result<(Bundle, Vec<Diagnostic>), LoadError> {
+        let inside = match path.is_dir() {
+            true => Some(app_workflow(path, self.definition.workflow.as_deref())?),
+            false => None,
+        };
+        let path = inside.as_deref().unwrap_or(path);
         let file = read_file(path)?;
         let folder = match path.parent() {
             _ if file.path == "-" => None,
             Some(parent) if parent.as_os_str().is_empty() => Some(Path::new(".")),
             parent => parent,
         };
-        self.load_bundle(Bundle { files: vec![file] }, folder, dialect)
+        Ok(self.gathered(Bundle { files: vec![file] }, folder, dialect))
     }
 
     /// Reads the workflow of a bundle. The files it names are read from its folder as far as they
     /// are not in the bundle.
     pub fn load_bundle(
         &self,
-        mut bundle: Bundle,
+        bundle: Bundle,
         folder: Option<&Path>,
         dialect: Option<Dialect>,
     ) -> Result<Workflow, LoadError> {
+        let (bundle, missing) = self.gathered(bundle, folder, dialect);
+        self.load_gathered(bundle, missing, dialect)
+    }
+
+    fn gathered(
+        &self,
+        mut bundle: Bundle,
+        folder: Option<&Path>,
+        dialect: Option<Dialect>,
+    ) -> (Bundle, Vec<Diagnostic>) {
         let mut missing = gather(&mut bundle, folder, dialect);
-        if let Some(parameters) = &self.parameters {
-            match dialect::of(&bundle, dialect) {
-                Some(Dialect::Azure) | None => bundle.files.push(parameters.clone()),
-                Some(other) => missing.push(no_parameters(other)),
+        match dialect::of(&bundle, dialect) {
+            Some(Dialect::Azure) | None => {
+                let may_read = |name: &str| self.registry.reads(name);
+                self.definition.add_to(&mut bundle, folder, may_read);
             }
+            Some(other) if self.definition.parameters.is_some() => {
+                missing.push(no_parameters(other));
+            }
+            Some(_) => {}
         }
+        (bundle, missing)
+    }
+
+    fn load_gathered(
+        &self,
+        bundle: Bundle,
+        missing: Vec<Diagnostic>,
+        dialect: Option<Dialect>,
+    ) -> Result<Workflow, LoadError> {
         let (workflow, mut diagnostics) = dialect::read(&bundle, dialect, &self.caps);
         missing
             .into_iter()
@@ -411,43 +483,6 @@ impl Workflows {
         }
     }
 
-    /// Reports handlers that nobody has registered. A connector's is refused, because a
-    /// definition may do half of its work before it gets there; one of the house format's is only
-    /// a warning, because another process may have it.
-    fn missing_handlers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
-        let registry = self.registry.with_handlers(&workflow.handlers);
-        for used in workflow.handler_uses() {
-            if registry.answers(used.name, &used.step.name) {
-                continue;
-            }
-            let (name, span) = (used.name, used.step.span);
-            let word = match used.executor {
-                "runner" => "runner",
-                _ => "handler",
-            };
-            let message = format!("`{}` needs the {word} `{name}`", used.step.name);
-            diagnostics.push(if used.executor == "connector" {
-                let connector = name.split('/').next().unwrap_or(name);
-                let known = registry.handler_names().chain(registry.stub_names());
-                let near = did_you_mean(name, known).map(|near| format!("; {near}"));
-                Diagnostic::error("missing-handler", span, message).hint(format!(
-                    "register `{name}` or `{connector}` with --handlers FILE, or let a file answer \
-                     for it with --stub FILE{}",
-                    near.unwrap_or_default()
-                ))
-            } else {
-                let key = match used.executor {
-                    "runner" => "runners",
-                    _ => "handlers",
-                };
-                let hint = did_you_mean(name, registry.handler_names()).unwrap_or_else(|| {
-                    format!("add it under `{key}`, or give it with --handlers FILE")
-                });
-                Diagnostic::warning("missing-handler", span, message).hint(hint)
-            });
-        }
-    }
-
     /// Warns of secure values that nothing seals.
     fn readable(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let Some(first) = workflow.secure.first().filter(|_| !self.sealed) else {
@@ -458,59 +493,8 @@ impl Workflows {
         diagnostics.push(Diagnostic::warning("readable", first.span, message).hint(hint));
     }
 
-    /// What a run that is to go on needs and this process does not have. Its actions would fail for
-    /// good, so it stands still instead, until somebody goes on with it and gives that.
-    fn unmet_requirements(&self, workflow: &hir::Workflow, origin: Origin) -> Option<String> {
-        let mut unmet_requirements = Diagnostics::default();
-        self.missing_handlers(workflow, &mut unmet_requirements);
-        self.missing_secrets(workflow, origin, &mut unmet_requirements);
-        let first = unmet_requirements.sorted().into_iter().next()?;
-        let hint = first.hint.as_deref().unwrap_or_default();
-        Some(format!("{}: {hint}", first.message))
-    }
-
-    /// Warns of secrets that are not there: they may come until the action starts.
-    fn missing_secrets(
-        &self,
-        workflow: &hir::Workflow,
-        origin: Origin,
-        diagnostics: &mut Diagnostics,
-    ) {
-        for (step, call) in workflow.calls() {
-            for name in workflow.secrets_of(call) {
-                let is_left = of_environment(&name)
-                    .is_some_and(|variable| !call.inputs.needs_variable(variable));
-                if is_left
-                    || !self.may_name(&name, origin)
-                    || self.registry.secret_sources().knows(&name)
-                {
-                    continue;
-                }
-                let (shown, hint) = match of_environment(&name) {
-                    Some(variable) => (
-                        variable,
-                        format!("set {variable} where the engine runs, before the action starts"),
-                    ),
-                    None => (
-                        &*name,
-                        format!(
-                            "put it into a file `{name}` in the directory of --secrets, or into \
-                             the environment as WINDLASS_SECRET_{name}"
-                        ),
-                    ),
-                };
-                let message = format!(
-                    "`{}` needs the secret `{shown}`, which is not there",
-                    step.name
-                );
-                diagnostics
-                    .push(Diagnostic::warning("missing-secret", step.span, message).hint(hint));
-            }
-        }
-    }
-
     /// Whether runs may name a secret. Who may not is not told either whether there is one.
-    fn may_name(&self, secret: &str, origin: Origin) -> bool {
+    pub(super) fn may_name(&self, secret: &str, origin: Origin) -> bool {
         origin == Origin::Operator || self.registry.lets_guests_name(secret)
     }
 
@@ -582,25 +566,6 @@ impl Workflows {
         Loaded {
             program: Arc::new(program),
             registry,
-        }
-    }
-}
-
-/// Refuses what this build was made without, and scripts in a language that this machine cannot run: half of the work would be done when
-/// a run gets there.
-fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
-    for (step, call) in workflow.calls() {
-        if let Some(feature) = left_out(&call.executor) {
-            let message = format!(
-                "this build of Windlass has no `{}`: feature `{feature}`",
-                call.executor
-            );
-            diagnostics.push(Diagnostic::error("missing-feature", step.span, message));
-        }
-        if let Err(missing) = interpreter(&call.executor) {
-            let message = format!("`{}` is a script in {}", step.name, call.executor);
-            let diagnostic = Diagnostic::error("missing-interpreter", step.span, message);
-            diagnostics.push(diagnostic.hint(missing));
         }
     }
 }

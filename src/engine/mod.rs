@@ -11,6 +11,7 @@ mod follow;
 mod idempotent_start;
 mod inspect;
 mod load;
+mod missing;
 mod named;
 mod prune;
 pub mod report;
@@ -18,6 +19,8 @@ mod retry;
 mod run;
 mod runs;
 mod schedule;
+mod shape;
+mod stubs;
 
 pub use backup::{BackedUp, Compacted, compact, restore};
 pub use code::ErrorCode;
@@ -29,6 +32,10 @@ pub use load::{LoadOptions, Workflow, load, read_file};
 pub use prune::{PruneFilter, Pruned};
 pub use run::{Run, RunFailure};
 pub use runs::{Inspect, Runs};
+pub use stubs::{
+    INPUT as STUB_INPUT, PARAMETERS as STUB_PARAMETERS, SETTINGS as STUB_SETTINGS, stubs,
+    with_values, workflows_of,
+};
 
 pub use crate::action::{ActivityContext, ActivityError, Registry, SecretSources};
 pub use crate::diagnostic::{Diagnostics, TerminalText, drives_terminals, visible};
@@ -41,7 +48,7 @@ pub use crate::expression::{
 };
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use crate::model::{Answer, Dialect, HandlerTarget, Origin, Policy, Status, sha256};
-pub use crate::program::{dot, mermaid};
+pub use crate::program::{Detail, dot, mermaid};
 pub use crate::scheduler::{Limits, Metrics, ScheduleError, now};
 pub use crate::source::{Bundle, SourceFile};
 pub use crate::store::{QUARANTINE_LABEL, StateKey, StoreError};
@@ -230,7 +237,7 @@ impl EngineBuilder {
         let workflows = Arc::new(Workflows {
             registry: self.registry,
             caps: self.caps,
-            parameters: None,
+            definition: files::Beside::default(),
             folder: None,
             origin: Origin::Operator,
             commands_only: self.commands_only,

@@ -3,8 +3,8 @@
 
 use crate::expression::{Condition, Reference, Template, Value, environment_secret};
 use crate::model::{
-    AssignOp, Backoff, Dialect, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Places,
-    Recurrence, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
+    AssignOp, Backoff, Dialect, HANDLER_NAMES, Handler, Input, InputKind, Link, Name, OnLimit,
+    Pages, Places, Recurrence, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
 };
 use crate::source::Span;
 
@@ -131,14 +131,25 @@ pub enum Block {
 }
 
 /// A handler that a step calls by a name known before it runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct HandlerUse<'a> {
     /// `activity`, `actor` or `connector`.
     pub executor: &'a str,
     /// The handler's name; of a connector, `connector/operation`.
     pub name: &'a str,
+    /// What else would do, in the order in which it is looked for.
+    pub others: Vec<String>,
     /// The step that calls it.
     pub step: &'a Step,
+}
+
+impl HandlerUse<'_> {
+    /// All names, the first one first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        [self.name]
+            .into_iter()
+            .chain(self.others.iter().map(String::as_str))
+    }
 }
 
 impl Workflow {
@@ -151,6 +162,7 @@ impl Workflow {
             Some(HandlerUse {
                 executor: &call.executor,
                 name,
+                others: others(call),
                 step,
             })
         });
@@ -174,6 +186,13 @@ impl Workflow {
         }
         found
     }
+}
+
+fn others(call: &Call) -> Vec<String> {
+    let source = call.inputs.source();
+    let names = source.get(HANDLER_NAMES).and_then(Value::as_array);
+    let names = names.into_iter().flatten().filter_map(Value::as_str);
+    names.map(str::to_owned).collect()
 }
 
 impl StepKind {

@@ -29,37 +29,73 @@ enum Drawn {
         label: String,
         inside: Inside,
     },
+    /// Drawn as what is in it, without a frame.
+    Bare {
+        id: String,
+        inside: Inside,
+    },
+}
+
+impl Drawn {
+    fn id(&self) -> &str {
+        match self {
+            Self::Step { id, .. }
+            | Self::Choice { id }
+            | Self::Frame { id, .. }
+            | Self::Bare { id, .. } => id,
+        }
+    }
 }
 
 /// From and to are ids; none: the start or the end of the scope.
+#[derive(Clone)]
 struct Line {
     from: Option<String>,
     to: Option<String>,
     label: String,
 }
 
-/// A Mermaid state diagram. `expand` draws what is inside of a canvas's nodes, too.
+/// How much of a program is drawn.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Detail {
+    /// Also what is inside of a canvas's nodes.
+    pub expand: bool,
+    /// How many scopes are open one within the other; none: all.
+    pub depth: Option<u32>,
+}
+
+/// A Mermaid state diagram.
 #[must_use]
-pub fn mermaid(program: &Program, expand: bool) -> String {
+pub fn mermaid(program: &Program, detail: Detail) -> String {
     let mut out = String::from("stateDiagram-v2\n");
-    mermaid_inside(&inside((program, expand), ScopeId(0)), 1, &mut out);
+    mermaid_inside(&drawing(program, detail), 1, &mut out);
     out
 }
 
-/// A Graphviz digraph. `expand` draws what is inside of a canvas's nodes, too.
+/// A Graphviz digraph.
 #[must_use]
-pub fn dot(program: &Program, expand: bool) -> String {
+pub fn dot(program: &Program, detail: Detail) -> String {
     let mut out = String::from("digraph windlass {\n");
     out.push_str("  compound=true; rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n");
-    dot_inside("root", &inside((program, expand), ScopeId(0)), 1, &mut out);
+    dot_inside("root", &drawing(program, detail), 1, &mut out);
     out.push_str("}\n");
     out
 }
 
 // ── the drawing ─────────────────────────────────────────────────────────────────────────────
 
-/// What is drawn, and whether nodes of a canvas show their inside.
-type Subject<'p> = (&'p Program, bool);
+/// What is drawn, and how much of it.
+type Subject<'p> = (&'p Program, Detail);
+
+fn drawing(program: &Program, detail: Detail) -> Inside {
+    inside((program, detail), ScopeId(0)).without_bare()
+}
+
+/// The subject within a frame.
+fn deeper((program, detail): Subject<'_>) -> Subject<'_> {
+    let depth = detail.depth.map(|depth| depth.saturating_sub(1));
+    (program, Detail { depth, ..detail })
+}
 
 fn inside(subject: Subject<'_>, id: ScopeId) -> Inside {
     let program = subject.0;
@@ -71,10 +107,16 @@ fn inside(subject: Subject<'_>, id: ScopeId) -> Inside {
         ScopeKind::ForEach { branch, .. } => return inside(subject, *branch),
         ScopeKind::Parallel { branches, .. } => {
             for (name, branch) in branches {
-                drawn.boxes.push(Drawn::Frame {
-                    id: branch.to_string(),
-                    label: name.to_string(),
-                    inside: inside(subject, *branch),
+                drawn.boxes.push(match subject.1.depth {
+                    Some(0) => Drawn::Step {
+                        id: branch.to_string(),
+                        label: name.to_string(),
+                    },
+                    _ => Drawn::Frame {
+                        id: branch.to_string(),
+                        label: name.to_string(),
+                        inside: inside(deeper(subject), *branch),
+                    },
                 });
                 drawn.line(None, Some(branch.to_string()), "");
                 drawn.line(Some(branch.to_string()), None, "");
@@ -185,14 +227,17 @@ fn wires(
 }
 
 /// A node of a canvas whose inside is not drawn: its name and what it does.
-fn collapsed((program, expand): Subject<'_>, scope: &Scope) -> Option<String> {
+fn collapsed((program, detail): Subject<'_>, scope: &Scope) -> Option<String> {
+    if detail.depth == Some(0) {
+        return Some(format!("{}: {}", title(program, scope), scope.title()));
+    }
     let action = program.action(scope.action?)?;
     let closed = program.rules.closed_nodes.contains(&&*action.label);
     let own = !matches!(
         scope.kind,
         ScopeKind::Deadline { .. } | ScopeKind::Try { .. }
     );
-    if expand || !closed || !own {
+    if detail.expand || !closed || !own {
         return None;
     }
     let name = action.title.as_ref().unwrap_or(&action.name);
@@ -227,18 +272,25 @@ fn draw(subject: Subject<'_>, id: StateId, state: &State, drawn: &mut Inside) {
                 return;
             };
             let frame = scope.to_string();
-            drawn.boxes.push(match collapsed(subject, inner) {
+            let is_dag = matches!(&inner.kind, ScopeKind::Dag { nodes } if !nodes.is_empty());
+            let bare = is_dag && !program.rules.shows_ports;
+            let closed = collapsed(subject, inner).filter(|_| !bare);
+            drawn.boxes.push(match closed {
                 Some(label) => Drawn::Step {
                     id: frame.clone(),
                     label,
                 },
+                None if bare => Drawn::Bare {
+                    id: frame.clone(),
+                    inside: inside(subject, *scope),
+                },
                 None => Drawn::Frame {
                     id: frame.clone(),
-                    label: match (&inner.kind, program.rules.shows_ports) {
-                        (ScopeKind::Dag { .. }, true) => inner.name.to_string(),
+                    label: match &inner.kind {
+                        ScopeKind::Dag { .. } => inner.name.to_string(),
                         _ => format!("{}: {}", title(program, inner), inner.title()),
                     },
-                    inside: inside(subject, *scope),
+                    inside: inside(deeper(subject), *scope),
                 },
             });
             drawn.lead(program, &frame, state.next, "");
@@ -303,6 +355,29 @@ fn end(program: &Program, to: StateId) -> Option<String> {
 }
 
 impl Inside {
+    /// The same with what lies in bare boxes in their place: a line to such a box leads to what
+    /// begins in it, and a line from it comes from what ends in it.
+    fn without_bare(mut self) -> Self {
+        let mut boxes = Vec::new();
+        let mut lines = std::mem::take(&mut self.lines);
+        for drawn in std::mem::take(&mut self.boxes) {
+            match drawn {
+                Drawn::Bare { id, inside } => {
+                    let inside = inside.without_bare();
+                    lines = through(&id, &inside, lines);
+                    boxes.extend(inside.boxes);
+                }
+                Drawn::Frame { id, label, inside } => boxes.push(Drawn::Frame {
+                    id,
+                    label,
+                    inside: inside.without_bare(),
+                }),
+                other => boxes.push(other),
+            }
+        }
+        Self { boxes, lines }
+    }
+
     fn lead(&mut self, program: &Program, from: &str, to: StateId, label: &str) {
         let word = match program.state(to).map(|state| &state.op) {
             Some(Op::Repeat) => "again",
@@ -326,6 +401,48 @@ impl Inside {
     }
 }
 
+/// The lines around a bare box, with those in it.
+fn through(id: &str, inside: &Inside, outer: Vec<Line>) -> Vec<Line> {
+    let leaves = |of: &&Drawn| {
+        let from = |line: &Line| line.from.as_deref() == Some(of.id());
+        !inside.lines.iter().any(from)
+    };
+    let last: Vec<String> = inside
+        .boxes
+        .iter()
+        .filter(leaves)
+        .map(|of| of.id().to_owned())
+        .collect();
+    let first: Vec<&Line> = inside
+        .lines
+        .iter()
+        .filter(|line| line.from.is_none())
+        .collect();
+    let within = |line: &&Line| line.from.is_some() && line.to.is_some();
+    let mut lines: Vec<Line> = inside.lines.iter().filter(within).cloned().collect();
+    let joined = |one: &str, other: &str| match (one, other) {
+        ("", label) | (label, "") => label.to_owned(),
+        (one, other) => format!("{one}, {other}"),
+    };
+    for line in outer {
+        if line.to.as_deref() == Some(id) {
+            lines.extend(first.iter().map(|inner| Line {
+                from: line.from.clone(),
+                to: inner.to.clone(),
+                label: joined(&line.label, &inner.label),
+            }));
+        } else if line.from.as_deref() == Some(id) {
+            lines.extend(last.iter().map(|from| Line {
+                from: Some(from.clone()),
+                ..line.clone()
+            }));
+        } else {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
 fn cut(text: &str) -> String {
     let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if flat.chars().count() <= LABEL {
@@ -345,6 +462,7 @@ fn mermaid_inside(inside: &Inside, depth: usize, out: &mut String) {
                 writeln!(out, "{pad}state \"{}\" as {id}", mermaid_text(&cut(label)))
             }
             Drawn::Choice { id } => writeln!(out, "{pad}state {id} <<choice>>"),
+            Drawn::Bare { .. } => Ok(()),
             Drawn::Frame { id, label, inside } => {
                 let _ = writeln!(
                     out,
@@ -400,6 +518,7 @@ fn dot_inside(scope: &str, inside: &Inside, depth: usize, out: &mut String) {
             Drawn::Choice { id } => {
                 writeln!(out, "{pad}{id} [shape=diamond, label=\"\", width=0.3];")
             }
+            Drawn::Bare { .. } => Ok(()),
             Drawn::Frame { id, label, inside } => {
                 let _ = writeln!(out, "{pad}subgraph cluster_{id} {{");
                 let _ = writeln!(out, "{pad}  label=\"{}\";", dot_text(&cut(label)));

@@ -9,7 +9,7 @@ mod ids;
 mod verify;
 
 pub use crate::model::{Outputs, Sleep};
-pub use graph::{dot, mermaid};
+pub use graph::{Detail, dot, mermaid};
 pub use ids::{ActionId, ProgramHash, ScopeId, StateId};
 pub use verify::verify;
 

@@ -2,6 +2,7 @@
 //! and never holds one key twice.
 
 use super::Span;
+use crate::expression::Value;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
@@ -51,6 +52,35 @@ pub(super) enum Style {
 }
 
 impl Node {
+    /// A value that is written nowhere: all of it has the place of what it was made from.
+    #[must_use]
+    pub fn made(value: Value, span: Span) -> Self {
+        let kind = match value {
+            Value::Null => Kind::Null,
+            Value::Bool(value) => Kind::Bool(value),
+            Value::Int(value) => Kind::Int(value),
+            Value::Float(value) => Kind::Float(value),
+            Value::Array(items) => {
+                let items = items.iter().map(|item| Self::made(item.clone(), span));
+                Kind::Array(items.collect())
+            }
+            Value::Object(map) => {
+                let entries = map.iter().map(|(key, value)| Entry {
+                    key: key.to_string(),
+                    key_span: span,
+                    value: Self::made(value.clone(), span),
+                });
+                Kind::Object(entries.collect())
+            }
+            other => Kind::String(Text {
+                text: other.as_str().unwrap_or_default().to_owned(),
+                style: Style::Plain,
+                start: usize::MAX,
+            }),
+        };
+        Self { span, kind }
+    }
+
     /// What kind this is, in the words an author knows.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use windlass::internals::compile::compile;
 use windlass::internals::dialect;
 use windlass::internals::model::Dialect;
-use windlass::internals::program::{Caps, ProgramHash, dot, mermaid};
+use windlass::internals::program::{Caps, Detail, ProgramHash, dot, mermaid};
 use windlass::internals::source::{Bundle, SourceFile};
 
 const CAPS: Caps = Caps {
@@ -50,8 +50,14 @@ pub fn taken(bundle: &Bundle, dialect: Option<Dialect>) -> bool {
     match compile(&workflow, ProgramHash::default(), CAPS) {
         Ok(program) => {
             let _ = program.to_value().to_json();
-            let _ = mermaid(&program, true);
-            let _ = dot(&program, false);
+            let _ = mermaid(
+                &program,
+                Detail {
+                    expand: true,
+                    depth: Some(2),
+                },
+            );
+            let _ = dot(&program, Detail::default());
             true
         }
         Err(mistakes) => {

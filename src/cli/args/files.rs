@@ -14,6 +14,10 @@ pub struct ValidateArgs {
     /// Also refuses what only looks wrong
     #[arg(long, env = "WINDLASS_STRICT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub strict: bool,
+    /// Writes a file of stubs: an answer for each action that needs one, and a value for each
+    /// parameter and app setting that has none. It is to be filled in, and given with --stub
+    #[arg(long, env = "WINDLASS_WRITE_STUBS", value_name = "FILE")]
+    pub write_stubs: Option<PathBuf>,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]
@@ -40,6 +44,9 @@ pub struct CompileArgs {
     /// Draws what is inside of a canvas's loops, maps and components
     #[arg(long, env = "WINDLASS_EXPAND", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub expand: bool,
+    /// Draws so many scopes within one another, and what lies deeper as one box each
+    #[arg(long, env = "WINDLASS_DEPTH", value_name = "N")]
+    pub depth: Option<u32>,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]

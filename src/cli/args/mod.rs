@@ -154,6 +154,13 @@ pub struct LoadArgs {
     /// {name: {value}}, also inside of `parameters`
     #[arg(long, env = "WINDLASS_PARAMETERS", value_name = "FILE")]
     pub parameters: Option<PathBuf>,
+    /// A JSON or YAML file with the app settings of a Logic Apps definition, as local.settings.json
+    /// has them under `Values`
+    #[arg(long, env = "WINDLASS_APP_SETTINGS", value_name = "FILE")]
+    pub app_settings: Option<PathBuf>,
+    /// Which workflow, of an app's folder or a template with several
+    #[arg(long, env = "WINDLASS_WORKFLOW", value_name = "NAME")]
+    pub workflow: Option<String>,
     #[command(flatten)]
     pub env: EnvArgs,
 }

@@ -10,6 +10,7 @@ use crate::expression::{Condition, Template};
 use crate::hir::{RetryPolicy, Secure, StepKind};
 use crate::model::{Name, Secured};
 use crate::source::{Entry, Node, Span};
+use std::borrow::Cow;
 
 pub(super) const TYPES: [&str; 30] = [
     "until",
@@ -119,6 +120,7 @@ impl Loom<'_> {
         let Some(label) = self.label(text, entry, node) else {
             return placed;
         };
+        let label = label.as_ref();
         placed.step.label = Name::from(label);
         if let Some(entry) = fields.some(self, "break_when") {
             placed.step.break_when = self.condition(entry);
@@ -157,25 +159,36 @@ impl Loom<'_> {
         placed
     }
 
-    /// The type as it is shown. An unknown one is reported; when it is nearly right and has actions
-    /// in it, it is read as what was meant, so that their mistakes are told too.
-    fn label(&mut self, text: &str, entry: &Entry, node: &Node) -> Option<&'static str> {
+    /// The type as it is shown. In a definition, one that is not known here is a handler's. Elsewhere
+    /// it is reported; when it is nearly right and has actions in it, it is read as what was meant,
+    /// so that their mistakes are told too.
+    fn label<'t>(&mut self, text: &'t str, entry: &Entry, node: &Node) -> Option<Cow<'t, str>> {
         let mut known = TYPES.to_vec();
         if self.azure() {
             known.extend(AZURE_TYPES.iter().chain(&super::connector::TYPES));
         }
         let exact = known.iter().find(|known| known.eq_ignore_ascii_case(text));
         if let Some(label) = exact {
-            return Some(*label);
+            return Some(Cow::Borrowed(*label));
+        }
+        let near = nearest(text, known.iter().copied());
+        if self.azure() && node.get_any_case("actions").is_none() {
+            if let Some(near) = near {
+                let what =
+                    format!("`{text}` is no type of action that is known: a handler does it");
+                let hint = format!("did you mean `{near}`?");
+                self.warning("unknown-type", entry.value.span, what, hint);
+            }
+            return Some(Cow::Borrowed(text));
         }
         let other = action_type(text).filter(|_| !self.azure());
         let hint = other
-            .or_else(|| did_you_mean(text, known.iter().copied()))
+            .or_else(|| near.map(|near| format!("did you mean `{near}`?")))
             .unwrap_or_else(|| format!("types are {}", known.join(", ")));
         let what = format!("`{text}` is no type of action");
         self.error("unknown-type", entry.value.span, what, hint);
-        node.get_any_case("actions")
-            .and_then(|_| nearest(text, known))
+        let near = near.filter(|_| node.get_any_case("actions").is_some());
+        near.map(Cow::Borrowed)
     }
 
     /// A misspelt key would change how the action runs without a word.

@@ -3,17 +3,21 @@
 
 use super::Loom;
 use super::action::member;
+use super::arm::first_value;
+use super::settings::{Settings, last};
 use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::constant;
-use crate::expression::{Template, Value};
+use crate::expression::{Object, Template, Value};
 use crate::hir::{Outputs, Trigger, Workflow};
 use crate::model::{Missed, Name, Overlap, Schedule, When};
-use crate::source::{Entry, Kind, Node};
+use crate::source::{Entry, Kind, Node, Span};
 
 /// A definition with the values of its parameters beside it.
 struct Found<'n> {
     definition: &'n Node,
     values: Option<&'n Node>,
+    /// What its connections lead to, as Power Automate exports it.
+    references: Option<&'n Node>,
     name: Option<&'n str>,
 }
 
@@ -23,28 +27,40 @@ fn is_secure(declared: &Entry) -> bool {
 }
 
 impl Loom<'_> {
-    /// Reads a definition in any of its wrappers. `parameters` is the tree of a parameters file.
+    /// Reads a definition in any of its wrappers, with what lies beside it.
     pub(super) fn definition(
         &mut self,
         node: &Node,
-        parameters: Option<&Node>,
+        settings: &Settings<'_>,
         workflow: &mut Workflow,
     ) {
-        if node.get("resources").is_some() {
-            let Some(resource) = self.arm_resource(node, parameters) else {
-                return;
-            };
-            self.unwrapped(&resource, parameters, workflow);
-        } else {
-            self.unwrapped(node, parameters, workflow);
+        self.connected = settings.connected();
+        if node.get("resources").is_none() {
+            return self.unwrapped(node, settings, false, workflow);
+        }
+        let given: Vec<&Node> = settings.parameters.iter().map(|(node, _)| *node).collect();
+        if let Some(resource) = self.arm_resource(node, &given, settings.workflow) {
+            self.unwrapped(&resource, settings, true, workflow);
         }
     }
 
-    fn unwrapped(&mut self, node: &Node, parameters: Option<&Node>, workflow: &mut Workflow) {
+    fn unwrapped(
+        &mut self,
+        node: &Node,
+        settings: &Settings<'_>,
+        deployed: bool,
+        workflow: &mut Workflow,
+    ) {
         let found = find(node);
         if let Some(name) = found.name {
             workflow.name = Name::from(name);
         }
+        self.connect(&found);
+        let with_settings = self.with_settings(found.definition, settings, false);
+        let found = Found {
+            definition: &with_settings,
+            ..found
+        };
         let what = "the definition";
         let hint = "a map with `$schema`, `triggers` and `actions`";
         let definition = found.definition;
@@ -62,7 +78,7 @@ impl Loom<'_> {
             "kind",
         ]);
         let declared = fields.get("parameters");
-        workflow.parameters = self.parameters(declared, found.values, parameters);
+        workflow.parameters = self.parameters(declared, found.values, settings, deployed);
         if let Some(entry) = fields.get("triggers") {
             workflow.trigger = self.trigger(entry);
             let recurrence = workflow.trigger.as_ref();
@@ -104,50 +120,92 @@ impl Loom<'_> {
         }
     }
 
-    /// The value of every declared parameter: from the parameters file, from beside the
-    /// definition, or its default.
+    /// Remembers what the connections beside a definition lead to.
+    fn connect(&mut self, found: &Found<'_>) {
+        let connections = found.values.and_then(|values| {
+            let connections = values.get_any_case("$connections")?;
+            connections.get_any_case("value")
+        });
+        for connections in [connections, found.references].into_iter().flatten() {
+            for entry in connections.entries().unwrap_or_default() {
+                let api = entry.value.get_any_case("api");
+                let id = entry.value.get_any_case("id").and_then(Node::as_str);
+                let name = api.and_then(|api| api.get_any_case("name")?.as_str());
+                let led = id.map(last).or_else(|| name.map(str::to_owned));
+                let led = led.map(|led| (entry.key.to_lowercase(), led));
+                self.connected.extend(led);
+            }
+        }
+    }
+
+    /// The value of every parameter: from a file, from beside the definition, or its default. In a
+    /// Standard app, the app's file declares parameters, too.
     fn parameters(
         &mut self,
         declared: Option<&Entry>,
         beside: Option<&Node>,
-        file: Option<&Node>,
+        settings: &Settings<'_>,
+        deployed: bool,
     ) -> Vec<(Name, Value)> {
         let entries = declared
             .and_then(|entry| entry.value.entries())
             .unwrap_or_default();
-        let file = file.map(|file| file.get_any_case("parameters").unwrap_or(file));
         let mut found = Vec::new();
         for entry in entries {
-            let given = [file, beside]
-                .into_iter()
-                .flatten()
-                .find_map(|values| values.get_any_case(&entry.key)?.get_any_case("value"));
+            let given = settings.parameter(&entry.key).or_else(|| {
+                let beside = beside?.get_any_case(&entry.key)?;
+                beside.get_any_case("value")
+            });
             let value = given.or_else(|| entry.value.get_any_case("defaultValue"));
             let Some(node) = value else {
-                let what = format!("the parameter `{}` has no value", entry.key);
-                let hint = format!(
-                    "give it a defaultValue, or a value with --parameters FILE: \
-                     {{ \"{}\": {{ \"value\": … }} }}",
-                    entry.key
-                );
-                self.error("missing-parameter", entry.key_span, what, hint);
+                self.without_value(entry);
                 // It is there all the same, for those that refer to it.
                 found.push((Name::from(entry.key.as_str()), Value::Null));
                 continue;
             };
-            self.check_parameter(entry, node);
+            let node = self.with_settings(node, settings, true);
+            self.check_parameter(entry, &node);
             let value = match is_secure(entry) {
-                true => constant(node).secure(),
-                false => constant(node),
+                true => constant(&node).secure(),
+                false => constant(&node),
             };
             found.push((Name::from(entry.key.as_str()), value));
         }
-        for values in [file, beside].into_iter().flatten() {
+        for given in ["$connections", "$authentication"] {
+            if !found
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case(given))
+            {
+                found.push((Name::from(given), Value::object(Object::new())));
+            }
+        }
+        let is_declared = |name: &str| {
+            let mut entries = entries.iter();
+            entries.any(|entry| entry.key.eq_ignore_ascii_case(name))
+        };
+        for (values, _) in &settings.parameters {
             for given in values.entries().unwrap_or_default() {
-                let known = entries
+                let known = found
                     .iter()
-                    .any(|entry| entry.key.eq_ignore_ascii_case(&given.key));
-                if !known && given.key != "$schema" && given.key != "contentVersion" {
+                    .any(|(name, _)| name.eq_ignore_ascii_case(&given.key));
+                if let Some(value) = given.value.get_any_case("value").filter(|_| !known) {
+                    let value = self.with_settings(value, settings, true);
+                    let value = match is_secure(given) {
+                        true => constant(&value).secure(),
+                        false => constant(&value),
+                    };
+                    found.push((Name::from(given.key.as_str()), value));
+                }
+            }
+        }
+        let files = settings
+            .parameters
+            .iter()
+            .filter(|(_, strict)| *strict && !deployed);
+        for values in files.map(|(values, _)| *values).chain(beside) {
+            for given in values.entries().unwrap_or_default() {
+                let own = ["$schema", "contentVersion"].contains(&given.key.as_str());
+                if !is_declared(&given.key) && !own {
                     let what = format!("the definition has no parameter `{}`", given.key);
                     let names = entries.iter().map(|entry| entry.key.as_str());
                     let hint = did_you_mean(&given.key, names)
@@ -157,6 +215,31 @@ impl Loom<'_> {
             }
         }
         found
+    }
+
+    fn without_value(&mut self, declared: &Entry) {
+        // A deployment gives them, and connectors have handlers here.
+        if declared.key.eq_ignore_ascii_case("$connections")
+            || declared.key.eq_ignore_ascii_case("$authentication")
+        {
+            return;
+        }
+        let value = first_value(&declared.key, &declared.value);
+        self.missing_parameter(&declared.key, declared.key_span, value);
+    }
+
+    /// Reports a parameter that has no value; `value` is one to begin with.
+    pub(super) fn missing_parameter(&mut self, name: &str, span: Span, value: Value) {
+        let known = self.wanted.parameters.insert(name.to_owned(), value);
+        if known.is_some() {
+            return;
+        }
+        let what = format!("the parameter `{name}` has no value");
+        let hint = format!(
+            "give it a defaultValue, or a value with --parameters FILE: \
+             {{ \"{name}\": {{ \"value\": … }} }}"
+        );
+        self.error("missing-parameter", span, what, hint);
     }
 
     fn check_parameter(&mut self, declared: &Entry, value: &Node) {
@@ -217,8 +300,12 @@ impl Loom<'_> {
         let first = entries.first()?;
         let what = format!("the trigger `{}`", first.key);
         let mut fields = self.fields(&first.value, &what, hint)?;
-        let kind = fields.need(self, "type", first.key_span, hint);
-        let label = kind.and_then(|entry| self.text(entry, hint));
+        let label = fields.get("type").and_then(|entry| self.text(entry, hint));
+        if label.is_none() {
+            let what = format!("{what} has no type");
+            let hint = "the run's input is taken as what it delivers";
+            self.warning("missing-key", first.key_span, what, hint);
+        }
         if let Some(split) = fields.get("splitOn") {
             let what = "`splitOn` starts a run for each item in Azure; here one run gets the whole \
                         body, and no others are started";
@@ -252,11 +339,13 @@ fn find(node: &Node) -> Found<'_> {
         Some(definition) => Found {
             definition,
             values: inner.get_any_case("parameters"),
+            references: inner.get_any_case("connectionReferences"),
             name: node.get("name").and_then(Node::as_str),
         },
         None => Found {
             definition: node,
             values: None,
+            references: None,
             name: None,
         },
     }

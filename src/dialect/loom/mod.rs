@@ -8,6 +8,8 @@
 mod action;
 mod append;
 mod arm;
+mod arm_expression;
+mod arm_functions;
 mod azure;
 mod block;
 mod connector;
@@ -20,30 +22,45 @@ mod names;
 mod recurrence;
 mod retry;
 mod schedule;
+mod settings;
 mod variable;
 mod workflow;
 
 use super::reader::Reader;
 use super::{Caps, stem};
 use crate::diagnostic::Diagnostics;
-use crate::expression::{Syntax, Template};
+use crate::expression::{Syntax, Template, Value};
 use crate::hir::{Secure, Workflow};
 use crate::model::{Dialect, InputKind, Name};
 use crate::source::{Node, SourceFile, Span};
+use settings::Settings;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-/// Reads a file as loom or azure. `parameters` is the tree of a file with the values of a
-/// definition's parameters. The workflow means something only when no error was reported.
+/// What a definition asks for and nothing beside it gives, with a value to begin with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wanted {
+    /// Parameters, of the template or of the definition.
+    pub parameters: BTreeMap<String, Value>,
+    /// App settings.
+    pub settings: BTreeMap<String, Value>,
+    /// The names of all workflows, of a template with several.
+    pub workflows: Vec<String>,
+}
+
+pub(super) use settings::{connections_only, settings_in};
+
+/// Reads a file as loom or azure. `beside` are the trees of the files beside a definition, and
+/// whether each is for it alone. The workflow means something only when no error was reported.
 pub(super) fn read(
     file: &SourceFile,
     node: &Node,
-    parameters: Option<&Node>,
+    beside: &[(Node, bool)],
     dialect: Dialect,
     caps: &Caps,
     diagnostics: &mut Diagnostics,
-) -> Workflow {
+) -> (Workflow, Wanted) {
     let syntax = match dialect {
         Dialect::Azure => Syntax::Azure,
         Dialect::Loom | Dialect::Tea | Dialect::Canvas => Syntax::Loom,
@@ -68,8 +85,15 @@ pub(super) fn read(
         replaces: false,
         secure: Vec::new(),
         foreach_depth: 0,
+        connected: BTreeMap::new(),
+        wanted: Wanted::default(),
     };
-    let mut workflow = loom.workflow(node, parameters, &stem(&file.path));
+    let stem = match dialect {
+        Dialect::Azure => azure_stem(&file.path),
+        _ => stem(&file.path),
+    };
+    let settings = Settings::of(beside.iter().map(|(node, strict)| (node, *strict)));
+    let mut workflow = loom.workflow(node, &settings, &stem);
     loom.remember_files(&mut workflow);
     workflow.types = std::mem::take(&mut loom.types);
     workflow.secure = std::mem::take(&mut loom.secure);
@@ -77,7 +101,18 @@ pub(super) fn read(
     if !loom.diagnostics.has_errors() {
         loom.lint(&workflow);
     }
-    workflow
+    (workflow, loom.wanted)
+}
+
+/// A workflow of a Standard app is called as its folder is.
+fn azure_stem(path: &str) -> String {
+    let own = stem(path);
+    let folder = std::path::Path::new(path).parent();
+    let folder = folder.and_then(|folder| folder.file_name()?.to_str());
+    match folder {
+        Some(folder) if own == "workflow" => folder.to_owned(),
+        _ => own,
+    }
 }
 
 struct Loom<'a> {
@@ -113,6 +148,9 @@ struct Loom<'a> {
     /// The actions of which something is secure.
     secure: Vec<Secure>,
     foreach_depth: usize,
+    /// Azure: what each connection leads to, by its name in lower case.
+    connected: BTreeMap<String, String>,
+    wanted: Wanted,
 }
 
 impl<'a> Deref for Loom<'a> {

@@ -4,7 +4,7 @@ use super::Loom;
 use crate::diagnostic::did_you_mean;
 use crate::dialect::environment;
 use crate::dialect::synonyms::loop_variable;
-use crate::expression::Reference;
+use crate::expression::{Reference, Value};
 use crate::hir::{EnvironmentRead, Workflow};
 use crate::model::Name;
 use crate::source::{Node, Span};
@@ -76,7 +76,18 @@ impl Loom<'_> {
                 Reference::Input(name) if !inputs.is_empty() => {
                     self.must_exist("unknown-input", "input", name, span, &inputs);
                 }
+                Reference::Parameter(name) if self.azure() && is_given(name) => {}
                 Reference::Parameter(name) => {
+                    let known = parameters
+                        .iter()
+                        .any(|known| known.eq_ignore_ascii_case(name));
+                    if self.azure() && !known {
+                        let value = Value::text(name.as_str());
+                        self.wanted
+                            .parameters
+                            .entry(name.to_string())
+                            .or_insert(value);
+                    }
                     self.must_exist("unknown-parameter", "parameter", name, span, &parameters);
                 }
                 Reference::Variable(name) => self.may_be_set(name, span, &variables),
@@ -171,6 +182,13 @@ impl Loom<'_> {
             self.warning("unset-variable", span, message, hint);
         }
     }
+}
+
+/// What a deployment gives to every definition.
+fn is_given(parameter: &str) -> bool {
+    ["$connections", "$authentication"]
+        .iter()
+        .any(|known| parameter.eq_ignore_ascii_case(known))
 }
 
 fn some_of(names: &[Name]) -> String {

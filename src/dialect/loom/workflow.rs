@@ -2,6 +2,7 @@
 //! and handlers.
 
 use super::Loom;
+use super::settings::Settings;
 use crate::dialect::builder;
 use crate::dialect::reader::{Fields, constant};
 use crate::expression::{Template, Value};
@@ -27,12 +28,12 @@ impl Loom<'_> {
     pub(super) fn workflow(
         &mut self,
         node: &Node,
-        parameters: Option<&Node>,
+        settings: &Settings<'_>,
         stem: &str,
     ) -> Workflow {
         let mut workflow = builder::workflow(stem, self.dialect, node.span);
         if self.azure() {
-            self.definition(node, parameters, &mut workflow);
+            self.definition(node, settings, &mut workflow);
             return workflow;
         }
         let bare = node.get("type").is_some() && node.get("definition").is_none();

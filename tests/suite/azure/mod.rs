@@ -1,5 +1,6 @@
 //! Logic Apps definitions in the shapes they come in.
 
+mod loading;
 mod samples;
 
 use crate::support;
@@ -242,7 +243,8 @@ async fn a_definition_without_its_connectors_is_refused() {
         panic!("{refused}");
     };
     let text = diagnostics.render(&refused, false);
-    assert_eq!(text.matches("error[missing-handler]").count(), 4, "{text}");
+    assert_eq!(text.matches("error[missing-handler]").count(), 1, "{text}");
+    assert!(text.contains("4 actions have no handler"), "{text}");
     assert!(
         text.contains("`office365/post /v2/Mail` or `office365`"),
         "{text}"

@@ -66,7 +66,7 @@ async fn status(State(polls): State<Polls>, Query(query): Queries) -> Response {
 }
 
 /// Runs the binary while the server goes on.
-async fn windlass(args: Vec<String>) -> Output {
+pub(super) async fn windlass(args: Vec<String>) -> Output {
     let run = move || {
         Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(args)
@@ -76,17 +76,17 @@ async fn windlass(args: Vec<String>) -> Output {
     tokio::task::spawn_blocking(run).await.unwrap()
 }
 
-fn strings(args: &[&str]) -> Vec<String> {
+pub(super) fn strings(args: &[&str]) -> Vec<String> {
     args.iter().map(ToString::to_string).collect()
 }
 
-fn write(dir: &Path, name: &str, text: &str) -> String {
+pub(super) fn write(dir: &Path, name: &str, text: &str) -> String {
     let path = dir.join(name);
     std::fs::write(&path, text).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-fn document(output: &Output) -> Value {
+pub(super) fn document(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
@@ -193,7 +193,7 @@ async fn a_stub_answers_for_connectors_that_nobody_registered() {
     let without = windlass(strings(&["validate", connectors()])).await;
     assert_eq!(without.status.code(), Some(3));
     let said = String::from_utf8_lossy(&without.stderr);
-    assert_eq!(said.matches("error[missing-handler]").count(), 4, "{said}");
+    assert_eq!(said.matches("error[missing-handler]").count(), 1, "{said}");
     let with = windlass(strings(&["validate", connectors(), "--stub", &stub])).await;
     assert!(with.status.success(), "{with:?}");
 

@@ -391,7 +391,7 @@ fn flags_that_lead_to_nothing_are_refused() {
             .left(2, &[flag, "at least 1"]);
     }
     folder.run(&["run", file, "--max-count", "0"]).left(2, &[]);
-    folder.file("wide.yaml", b"\xff\xfen\0a\0");
+    folder.file("wide.yaml", b"\xff\xfen\0a");
     folder
         .run(&["run", "wide.yaml"])
         .left(3, &["UTF-16", "save it as UTF-8"]);

@@ -1,0 +1,397 @@
+//! What the functions of deployment expressions give. Nothing is deployed, so what only a
+//! deployment knows (subscriptions, keys, addresses) has a stand-in that is always the same.
+
+use crate::expression::{Context, Object, Subject, Value};
+use crate::model::sha256_of_parts;
+use std::sync::Arc;
+
+/// The key of an object that stands for something that only a deployment knows: each of its members
+/// is the same.
+const STAND_IN: &str = "$standIn";
+
+const ZEROS: &str = "00000000-0000-0000-0000-000000000000";
+
+/// The functions that WDL has, too, with the same meaning.
+const SHARED: [&str; 46] = [
+    "add",
+    "and",
+    "array",
+    "base64",
+    "base64tostring",
+    "bool",
+    "coalesce",
+    "contains",
+    "createarray",
+    "datauri",
+    "datauritostring",
+    "div",
+    "empty",
+    "endswith",
+    "equals",
+    "first",
+    "float",
+    "greater",
+    "greaterorequals",
+    "indexof",
+    "int",
+    "intersection",
+    "join",
+    "json",
+    "last",
+    "lastindexof",
+    "length",
+    "less",
+    "lessorequals",
+    "max",
+    "min",
+    "mod",
+    "mul",
+    "not",
+    "or",
+    "range",
+    "replace",
+    "skip",
+    "split",
+    "startswith",
+    "string",
+    "sub",
+    "substring",
+    "take",
+    "tolower",
+    "toupper",
+];
+const MORE_SHARED: [&str; 4] = ["trim", "union", "uricomponent", "uricomponenttostring"];
+
+/// The value of a function; an error says why there is none.
+pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
+    let lower = name.to_ascii_lowercase();
+    let arguments: Vec<Value> = arguments.into_iter().map(settled).collect();
+    let text = |index: usize| arguments.get(index).map(as_text).unwrap_or_default();
+    Ok(match lower.as_str() {
+        "concat" => concat(&arguments),
+        "format" => Value::text(format(&arguments)),
+        "resourceid"
+        | "subscriptionresourceid"
+        | "tenantresourceid"
+        | "managementgroupresourceid" => Value::text(resource_id(&lower, &arguments)),
+        "extensionresourceid" => {
+            let rest = arguments.get(1..).unwrap_or_default();
+            Value::text(format!("{}/providers/{}", text(0), typed_path(rest)))
+        }
+        "subscription" => object(&[
+            ("id", &format!("/subscriptions/{ZEROS}")),
+            ("subscriptionId", ZEROS),
+            ("tenantId", ZEROS),
+            ("displayName", "subscription"),
+        ]),
+        "resourcegroup" => object(&[
+            (
+                "id",
+                &format!("/subscriptions/{ZEROS}/resourceGroups/group"),
+            ),
+            ("name", "group"),
+            ("location", "westeurope"),
+            ("type", "Microsoft.Resources/resourceGroups"),
+        ]),
+        "tenant" => object(&[("tenantId", ZEROS), ("displayName", "tenant"), ("id", "/")]),
+        "managementgroup" => object(&[
+            (
+                "id",
+                "/providers/Microsoft.Management/managementGroups/group",
+            ),
+            ("name", "group"),
+        ]),
+        "deployment" => object(&[("name", "deployment"), ("location", "westeurope")]),
+        "environment" => environment(),
+        "uniquestring" => Value::text(unique(&arguments)),
+        "guid" => Value::text(guid(&arguments)),
+        "newguid" => Value::text(ZEROS),
+        "utcnow" => Value::text("2000-01-01T00:00:00Z"),
+        "uri" => Value::text(joined_uri(&text(0), &text(1))),
+        "base64tojson" => shared("json", vec![shared("base64ToString", arguments)?])?,
+        "createobject" => {
+            let pairs = arguments.chunks(2).filter_map(|pair| match pair {
+                [key, value] => Some((Arc::from(as_text(key)), value.clone())),
+                _ => None,
+            });
+            Value::object(pairs.collect())
+        }
+        "padleft" => Value::text(pad_left(&text(0), arguments.get(1), &text(2))),
+        "items" => {
+            let map = arguments.first().and_then(Value::as_object);
+            let pair = |(key, value): (&Arc<str>, &Value)| {
+                Value::from_pairs([("key", Value::text(&**key)), ("value", value.clone())])
+            };
+            Value::array(map.into_iter().flatten().map(pair).collect())
+        }
+        "objectkeys" => {
+            let map = arguments.first().and_then(Value::as_object);
+            let keys = map
+                .into_iter()
+                .flatten()
+                .map(|(key, _)| Value::text(&**key));
+            Value::array(keys.collect())
+        }
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        "null" => Value::Null,
+        "pickzones" => Value::array(vec![Value::text("1")]),
+        "reference" | "providers" | "datetimeadd" | "datetimefromepoch" => stand_in(name),
+        list if list.starts_with("list") => stand_in(name),
+        shared_name if SHARED.contains(&shared_name) || MORE_SHARED.contains(&shared_name) => {
+            shared(&lower, arguments)?
+        }
+        _ => return Err(format!("there is no deployment function `{name}`")),
+    })
+}
+
+/// The member of a value.
+pub(super) fn member(base: &Value, key: &Value, safe: bool) -> Result<Value, String> {
+    if base.get(STAND_IN).is_some() {
+        return Ok(base.clone());
+    }
+    let found = match (base, key.as_str(), key.as_int()) {
+        (Value::Object(map), Some(key), _) => map
+            .get(key)
+            .or_else(|| {
+                let same = |(own, _): &(&Arc<str>, &Value)| own.eq_ignore_ascii_case(key);
+                map.iter().find(same).map(|(_, value)| value)
+            })
+            .cloned(),
+        (Value::Array(items), _, Some(index)) => usize::try_from(index)
+            .ok()
+            .and_then(|index| items.get(index))
+            .cloned(),
+        _ => None,
+    };
+    match found {
+        Some(value) => Ok(value),
+        None if safe => Ok(Value::Null),
+        None => Err(format!("{} has no member {}", base.kind(), key.to_json())),
+    }
+}
+
+/// A value as it stands in the definition: what stands for something unknown is its name.
+pub(super) fn settled(value: Value) -> Value {
+    match value.get(STAND_IN) {
+        Some(name) => name.clone(),
+        None => value,
+    }
+}
+
+fn stand_in(name: &str) -> Value {
+    Value::from_pairs([(STAND_IN, Value::text(name))])
+}
+
+fn object(members: &[(&str, &str)]) -> Value {
+    let members = members.iter();
+    Value::from_pairs(members.map(|(key, value)| (*key, Value::text(*value))))
+}
+
+fn environment() -> Value {
+    let suffixes = object(&[
+        ("storage", "core.windows.net"),
+        ("keyvaultDns", ".vault.azure.net"),
+        ("sqlServerHostname", ".database.windows.net"),
+    ]);
+    let authentication = object(&[("loginEndpoint", "https://login.microsoftonline.com/")]);
+    Value::from_pairs([
+        ("name", Value::text("AzureCloud")),
+        (
+            "resourceManager",
+            Value::text("https://management.azure.com/"),
+        ),
+        ("portal", Value::text("https://portal.azure.com")),
+        ("graph", Value::text("https://graph.windows.net/")),
+        ("authentication", authentication),
+        ("suffixes", suffixes),
+    ])
+}
+
+/// A function of WDL with these arguments.
+fn shared(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
+    let given: Vec<(String, Value)> = arguments
+        .into_iter()
+        .enumerate()
+        .map(|(index, value)| (format!("a{index}"), value))
+        .collect();
+    let names: Vec<String> = given
+        .iter()
+        .map(|(name, _)| format!("variables('{name}')"))
+        .collect();
+    let text = format!("@{name}({})", names.join(", "));
+    let variables = Value::from_pairs(
+        given
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.clone())),
+    );
+    let context = Value::from_pairs([("mode", Value::text("azure")), ("vars", variables)]);
+    let context = Context::new(&context, chrono::DateTime::UNIX_EPOCH, 0);
+    let context = context.map_err(|error| error.to_string())?;
+    let value = context.evaluate(Subject::Expression, &Value::text(text));
+    value.map_err(|error| error.to_string())
+}
+
+fn as_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::Bool(true) => String::from("True"),
+        Value::Bool(false) => String::from("False"),
+        other => other
+            .as_str()
+            .map_or_else(|| other.to_json(), str::to_owned),
+    }
+}
+
+fn concat(arguments: &[Value]) -> Value {
+    if arguments
+        .iter()
+        .any(|value| matches!(value, Value::Array(_)))
+    {
+        let items = arguments.iter().filter_map(Value::as_array).flatten();
+        return Value::array(items.cloned().collect());
+    }
+    Value::text(arguments.iter().map(as_text).collect::<String>())
+}
+
+/// `{0}`, `{1:N}` and `{{` in the first argument.
+fn format(arguments: &[Value]) -> String {
+    let template = arguments.first().map(as_text).unwrap_or_default();
+    let mut out = String::new();
+    let mut rest = template.as_str();
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let brace = from.get(..1).unwrap_or_default();
+        let after = from.get(1..).unwrap_or_default();
+        if let Some(doubled) = after.strip_prefix(brace) {
+            out.push_str(brace);
+            rest = doubled;
+        } else if let Some((place, after)) = after.split_once('}').filter(|_| brace == "{") {
+            let index = place.split([':', ',']).next().unwrap_or_default().trim();
+            let value = index
+                .parse::<usize>()
+                .ok()
+                .and_then(|index| arguments.get(index + 1));
+            out.push_str(&value.map(as_text).unwrap_or_default());
+            rest = after;
+        } else {
+            out.push_str(brace);
+            rest = after;
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// `Type/sub` and names to `Type/name/sub/name`.
+fn typed_path(arguments: &[Value]) -> String {
+    let Some((kind, names)) = arguments.split_first() else {
+        return String::new();
+    };
+    let kind = as_text(kind);
+    let mut kinds = kind.split('/');
+    let mut path = kinds.next().unwrap_or_default().to_owned();
+    let mut names = names.iter().map(as_text);
+    for kind in kinds {
+        path.push_str(&format!("/{kind}"));
+        if let Some(name) = names.next() {
+            path.push_str(&format!("/{name}"));
+        }
+    }
+    names.for_each(|name| path.push_str(&format!("/{name}")));
+    path
+}
+
+/// The id of a resource; before its type there may be a subscription and a group.
+fn resource_id(function: &str, arguments: &[Value]) -> String {
+    let is_type = |value: &&Value| value.as_str().is_some_and(|text| text.contains('/'));
+    let at = arguments
+        .iter()
+        .position(|value| is_type(&value))
+        .unwrap_or(0);
+    let (before, rest) = arguments.split_at(at.min(arguments.len()));
+    let path = typed_path(rest);
+    let before: Vec<String> = before.iter().map(as_text).collect();
+    let (subscription, group) = match (function, before.as_slice()) {
+        ("tenantresourceid", _) => return format!("/providers/{path}"),
+        ("managementgroupresourceid", [group, ..]) => {
+            let root = "/providers/Microsoft.Management/managementGroups";
+            return format!("{root}/{group}/providers/{path}");
+        }
+        (_, [subscription, group, ..]) => (subscription.as_str(), group.as_str()),
+        ("subscriptionresourceid", [subscription]) => (subscription.as_str(), ""),
+        ("resourceid", [group]) => (ZEROS, group.as_str()),
+        _ => (ZEROS, "group"),
+    };
+    match function {
+        "resourceid" => {
+            format!("/subscriptions/{subscription}/resourceGroups/{group}/providers/{path}")
+        }
+        _ => format!("/subscriptions/{subscription}/providers/{path}"),
+    }
+}
+
+fn hash(arguments: &[Value]) -> String {
+    let texts: Vec<String> = arguments.iter().map(Value::to_json).collect();
+    let parts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+    let digest = sha256_of_parts(&parts);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Thirteen letters and digits that follow from the arguments.
+fn unique(arguments: &[Value]) -> String {
+    let letters = |c: char| match c {
+        '0'..='9' => char::from(b'a' + (c as u8 - b'0')),
+        other => char::from(other as u8 + 10),
+    };
+    hash(arguments).chars().take(13).map(letters).collect()
+}
+
+fn guid(arguments: &[Value]) -> String {
+    let hash = hash(arguments);
+    let part = |from: usize, to: usize| hash.get(from..to).unwrap_or_default();
+    let parts = [
+        part(0, 8),
+        part(8, 12),
+        part(12, 16),
+        part(16, 20),
+        part(20, 32),
+    ];
+    parts.join("-")
+}
+
+fn joined_uri(base: &str, relative: &str) -> String {
+    let resolved = url::Url::parse(base).and_then(|base| base.join(relative));
+    resolved.map_or_else(|_| format!("{base}{relative}"), |url| url.to_string())
+}
+
+fn pad_left(text: &str, width: Option<&Value>, with: &str) -> String {
+    const MAX_WIDTH: i64 = 10_000;
+    let width = width.and_then(Value::as_int).unwrap_or(0).min(MAX_WIDTH);
+    let width = usize::try_from(width).unwrap_or(0);
+    let missing = width.saturating_sub(text.chars().count());
+    let with = with.chars().next().unwrap_or(' ');
+    std::iter::repeat_n(with, missing)
+        .chain(text.chars())
+        .collect()
+}
+
+/// A stand-in for the value of a deployment parameter that has none.
+pub(super) fn placeholder(name: &str, kind: &str, declared: &Object) -> Value {
+    if let Some(first) = declared
+        .get("allowedValues")
+        .and_then(Value::as_array)
+        .and_then(|all| all.first())
+    {
+        return first.clone();
+    }
+    match kind.to_ascii_lowercase().as_str() {
+        "int" => declared.get("minValue").cloned().unwrap_or(Value::Int(1)),
+        "float" => Value::Float(1.0),
+        "bool" => Value::Bool(false),
+        "array" => Value::array(Vec::new()),
+        "object" | "secureobject" => Value::object(Object::new()),
+        _ => Value::text(name),
+    }
+}

@@ -1,0 +1,337 @@
+//! What lies around a definition as it is published: templates, apps, what is missing.
+
+use super::samples::{document, strings, windlass, write};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn file(folder: &Path, name: &str, content: &Value) -> String {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, content.to_string()).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn definition(actions: &Value) -> Value {
+    json!({
+        "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+        "contentVersion": "1.0.0.0",
+        "triggers": { "manual": { "type": "Request", "kind": "Http" } },
+        "actions": actions
+    })
+}
+
+/// Runs a file; gives the outputs of its action `out`.
+async fn out(folder: &Path, file: &str, flags: &[&str]) -> Value {
+    let state = folder.join("state").to_str().unwrap().to_owned();
+    let mut args = vec!["run", file, "--state", &state, "-o", "json"];
+    args.extend(flags);
+    let ran = windlass(strings(&args)).await;
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(ran.status.success(), "{said}");
+    document(&ran)
+}
+
+fn template(resources: &Value) -> Value {
+    json!({
+        "$schema": "https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#",
+        "parameters": {
+            "name": { "type": "string", "defaultValue": "night" },
+            "count": { "type": "int", "defaultValue": 2 },
+            "mail": { "type": "string" }
+        },
+        "variables": {
+            "base": "[concat('https://', parameters('name'), '.example.org')]",
+            "full": "[format('{0}/{1}', variables('base'), toUpper('x'))]",
+            "map": { "a": { "b": "[parameters('count')]" } },
+            "copy": [{ "name": "list", "count": 2, "input": "[concat('n', copyIndex('list'))]" }]
+        },
+        "resources": resources
+    })
+}
+
+fn workflow(name: &str, outputs: &Value) -> Value {
+    let mut inner =
+        definition(&json!({ "Wait": { "type": "Compose", "inputs": 1, "runAfter": {} } }));
+    inner["outputs"] = json!({ "all": { "type": "Object", "value": outputs } });
+    json!({
+        "type": "Microsoft.Logic/workflows",
+        "name": name,
+        "properties": { "definition": inner }
+    })
+}
+
+#[tokio::test]
+async fn a_template_is_computed_as_a_deployment_would() {
+    let dir = tempfile::tempdir().unwrap();
+    let values = json!({
+        "full": "[variables('full')]",
+        "member": "[variables('map').a['b']]",
+        "list": "[variables('list')]",
+        "sum": "[add(parameters('count'), 3)]",
+        "chosen": "[if(equals(parameters('name'), 'night'), 'yes', parameters('mail'))]",
+        "id": "[resourceId('Microsoft.Web/connections', 'mail')]",
+        "group": "[toLower(resourceGroup().name)]",
+        "unique": "[length(uniqueString(resourceGroup().id))]",
+        "key": "[listKeys('x', '2020').keys[0].value]",
+        "escaped": "[[text]",
+        "wdl": "@{concat('[', 'x')}"
+    });
+    let resources = json!([
+        { "type": "Microsoft.Web/connections", "name": "mail" },
+        { "type": "Microsoft.Logic/workflows", "condition": "[equals(1, 2)]", "name": "off", "properties": {} },
+        workflow("[parameters('name')]", &values)
+    ]);
+    let path = file(dir.path(), "template.json", &template(&resources));
+    let outputs = out(dir.path(), &path, &[]).await;
+    let zeros = "00000000-0000-0000-0000-000000000000";
+    assert_eq!(
+        outputs["all"],
+        json!({
+            "full": "https://night.example.org/X",
+            "member": 2,
+            "list": ["n0", "n1"],
+            "sum": 5,
+            "chosen": "yes",
+            "id": format!("/subscriptions/{zeros}/resourceGroups/group/providers/Microsoft.Web/connections/mail"),
+            "group": "group",
+            "unique": 13,
+            "key": "listKeys",
+            "escaped": "[text]",
+            "wdl": "[x"
+        })
+    );
+}
+
+#[tokio::test]
+async fn one_of_several_workflows_is_chosen_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let nested = json!({
+        "type": "Microsoft.Resources/deployments",
+        "name": "inner",
+        "properties": {
+            "expressionEvaluationOptions": { "scope": "inner" },
+            "parameters": { "word": { "value": "[parameters('name')]" } },
+            "template": {
+                "parameters": { "word": { "type": "string" } },
+                "resources": [workflow("second", &json!("[parameters('word')]"))]
+            }
+        }
+    });
+    let resources = json!([workflow("first", &json!("one")), nested]);
+    let path = file(dir.path(), "template.json", &template(&resources));
+    let refused = windlass(strings(&["run", &path])).await;
+    assert_eq!(refused.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("--workflow NAME: first, second"), "{said}");
+    let outputs = out(dir.path(), &path, &["--workflow", "second"]).await;
+    assert_eq!(outputs["all"], "night");
+    let both = windlass(strings(&["validate", &path, "-o", "json"])).await;
+    assert!(both.status.success(), "{both:?}");
+    let names: Vec<Value> = document(&both)
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["workflow"].clone())
+        .collect();
+    assert_eq!(names, ["first", "second"]);
+}
+
+#[tokio::test]
+async fn what_a_template_lacks_is_told_once_and_written_as_stubs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut inner = workflow("w", &json!("@parameters('to')"));
+    let definition = &mut inner["properties"]["definition"];
+    definition["outputs"]["read"] = json!({ "value": [
+        "@triggerBody()['who']",
+        "@body('Call')['items'][0]['id']",
+        "@length(take(body('Send')['value'], 5))"
+    ] });
+    definition["parameters"] =
+        json!({ "$connections": { "type": "Object" }, "to": { "type": "string" } });
+    definition["actions"] = json!({
+        "Send": {
+            "type": "ApiConnection",
+            "inputs": {
+                "host": { "connection": { "name": "@parameters('$connections')['office-1']['connectionId']" } },
+                "method": "post",
+                "path": "/v2/Mail",
+                "body": { "To": "@parameters('to')" }
+            },
+            "runAfter": {}
+        },
+        "Again": { "type": "OpenApiConnection", "inputs": { "host": { "apiId": "/apis/shared_x", "operationId": "Do" } }, "runAfter": {} },
+        "Think": { "type": "SomeNewType", "inputs": 5, "runAfter": {} },
+        "Call": { "type": "Http", "inputs": { "method": "GET", "uri": "https://127.0.0.1:1/" }, "runAfter": {} }
+    });
+    inner["properties"]["parameters"] = json!({
+        "to": { "value": "[parameters('mail')]" },
+        "$connections": { "value": { "office-1": { "id": "[concat(subscription().id, '/managedApis/office365')]" } } }
+    });
+    let path = file(dir.path(), "template.json", &template(&json!([inner])));
+    let refused = windlass(strings(&["validate", &path])).await;
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(
+        said.matches("error[missing-parameter]").count(),
+        1,
+        "{said}"
+    );
+
+    let stubs = dir.path().join("stubs.json").to_str().unwrap().to_owned();
+    let written = windlass(strings(&["validate", &path, "--write-stubs", &stubs])).await;
+    assert!(written.status.success(), "{written:?}");
+    let made: Value = serde_json::from_str(&std::fs::read_to_string(&stubs).unwrap()).unwrap();
+    assert_eq!(made["$parameters"], json!({ "mail": "mail" }));
+    for action in ["Send", "Again", "Think", "Call"] {
+        assert_eq!(made[action]["statusCode"], 200, "{made}");
+    }
+    let outputs = out(dir.path(), &path, &["--stub", &stubs]).await;
+    assert_eq!(outputs["all"], "mail");
+    assert_eq!(made["$input"], json!({ "who": "text" }));
+    assert_eq!(outputs["read"], json!(["text", "text", 0]));
+
+    // One name is enough: of the connector, the operation or the type.
+    let by = json!({
+        "$parameters": { "mail": "ada" },
+        "office365": { "body": { "value": [1] } }, "Do": 2, "SomeNewType": 3,
+        "http": { "statusCode": 201, "body": { "items": [{ "id": 7 }] } }
+    });
+    let by = file(dir.path(), "by.json", &by);
+    let outputs = out(dir.path(), &path, &["--stub", &by, "-i", "who=me"]).await;
+    assert_eq!(outputs, json!({ "all": "ada", "read": ["me", 7, 1] }));
+    let failing = json!({
+        "$parameters": { "mail": "ada" },
+        "office365": 1, "shared_x": 2, "Think": 3, "Call": { "statusCode": 404 }
+    });
+    let failing = file(dir.path(), "failing.json", &failing);
+    let state = dir.path().join("failed").to_str().unwrap().to_owned();
+    let args = ["run", &path, "--stub", &failing, "--state", &state];
+    let failed = windlass(strings(&args)).await;
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+}
+
+#[tokio::test]
+async fn a_standard_app_brings_parameters_connections_and_settings() {
+    let dir = tempfile::tempdir().unwrap();
+    let app = dir.path().join("app");
+    let mut order = definition(&json!({
+        "Read": {
+            "type": "ServiceProvider",
+            "inputs": { "serviceProviderConfiguration": { "connectionName": "blob", "operationId": "read", "serviceProviderId": "/serviceProviders/AzureBlob" } },
+            "runAfter": {}
+        },
+        "Call": { "type": "Function", "inputs": { "function": { "connectionName": "sizes" } }, "runAfter": {} }
+    }));
+    order["outputs"] = json!({ "all": { "type": "Array", "value": [
+        "@parameters('place')", "@parameters('Plain')", "@appsetting('Region')"
+    ] } });
+    file(
+        &app,
+        "Order/workflow.json",
+        &json!({ "definition": order, "kind": "Stateful" }),
+    );
+    file(
+        &app,
+        "Other/workflow.json",
+        &json!({ "definition": definition(&json!({})), "kind": "Stateful" }),
+    );
+    file(
+        &app,
+        "parameters.json",
+        &json!({
+            "place": { "type": "String", "value": "@{appsetting('Region')}-1" },
+            "plain": { "type": "String", "value": "p" }
+        }),
+    );
+    file(
+        &app,
+        "connections.json",
+        &json!({
+            "functionConnections": { "sizes": { "function": { "id": "/sites/x/functions/resize" } } },
+            "serviceProviderConnections": { "blob": { "parameterValues": { "key": "hidden-in-file" } } }
+        }),
+    );
+    let stub = write(
+        dir.path(),
+        "stub.json",
+        r#"{ "AzureBlob/read": 1, "function/resize": 2 }"#,
+    );
+    let path = app.to_str().unwrap();
+    let several = windlass(strings(&["run", path])).await;
+    let said = String::from_utf8_lossy(&several.stderr).into_owned();
+    assert!(said.contains("--workflow NAME: Order, Other"), "{said}");
+
+    let flags = ["--workflow", "order", "--stub", &stub];
+    let mut args = vec!["validate", path];
+    args.extend(flags);
+    let missing = windlass(strings(&args)).await;
+    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(
+        said.matches("the app setting `Region` has no value")
+            .count(),
+        1,
+        "{said}"
+    );
+
+    let settings = write(dir.path(), "settings.json", r#"{ "Region": "north" }"#);
+    let mut given = flags.to_vec();
+    given.extend(["--app-settings", &settings]);
+    let outputs = out(dir.path(), path, &given).await;
+    assert_eq!(outputs["all"], json!(["north-1", "p", "north"]));
+    file(
+        &app,
+        "local.settings.json",
+        &json!({ "Values": { "Region": "west", "Unused": "hidden-too" } }),
+    );
+    let outputs = out(dir.path(), path, &flags).await;
+    assert_eq!(outputs["all"], json!(["west-1", "p", "west"]));
+    // Nothing that the workflow does not read is kept with its runs.
+    let state = dir.path().join("state").to_str().unwrap().to_owned();
+    let dump = windlass(strings(&["list", "--state", &state, "-o", "json"])).await;
+    let shown = String::from_utf8_lossy(&dump.stdout).into_owned();
+    assert!(shown.contains("Order"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_managed_identity_gets_its_token_from_a_handler() {
+    let dir = tempfile::tempdir().unwrap();
+    let base = crate::support::serve(crate::app::router(crate::app::Options::default())).await;
+    let mut call = definition(&json!({
+        "Call": {
+            "type": "Http",
+            "inputs": {
+                "method": "POST",
+                "uri": format!("{base}/echo"),
+                "authentication": { "type": "ManagedServiceIdentity", "audience": "https://vault" }
+            },
+            "runAfter": {}
+        }
+    }));
+    let sent = json!("@body('Call')['headers']['authorization']");
+    call["outputs"] = json!({ "sent": { "type": "String", "value": sent } });
+    let path = file(dir.path(), "call.json", &call);
+    let told = windlass(strings(&["validate", &path])).await;
+    assert!(told.status.success(), "{told:?}");
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(said.contains("warning[missing-token]"), "{said}");
+    let stub = write(
+        dir.path(),
+        "stub.json",
+        r#"{ "ManagedServiceIdentity": { "access_token": "t0" } }"#,
+    );
+    let outputs = out(dir.path(), &path, &["--stub", &stub]).await;
+    assert_eq!(outputs["sent"], "Bearer t0");
+    let handlers = write(
+        dir.path(),
+        "handlers.json",
+        r#"{ "ManagedServiceIdentity": { "command": ["sh", "-c", "grep -q vault && echo t1"] } }"#,
+    );
+    let outputs = out(dir.path(), &path, &["--handlers", &handlers]).await;
+    assert_eq!(outputs["sent"], "Bearer t1");
+    let state = dir.path().join("none").to_str().unwrap().to_owned();
+    let failed = windlass(strings(&["run", &path, "--state", &state])).await;
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(
+        said.contains("register a handler `ManagedServiceIdentity`"),
+        "{said}"
+    );
+}
