@@ -264,15 +264,14 @@ fn read_bundle(
     (workflow.filter(|_| !diagnostics.has_errors()), diagnostics)
 }
 
-/// Reports the mistakes of a file's text. Of a key that is there twice Azure takes the last, so
-/// that is only a warning there.
+/// Reports the mistakes of a file's text. What Azure forgives is only a warning there.
 fn report(diagnostics: &mut Diagnostics, mistakes: Vec<Mistake>, dialect: Option<Dialect>) {
     for mistake in mistakes {
-        let twice = mistake.code == source::DUPLICATE_KEY && dialect == Some(Dialect::Azure);
+        let forgiven = mistake.azure.filter(|_| dialect == Some(Dialect::Azure));
         let mut diagnostic = Diagnostic::from(mistake);
-        if twice {
+        if let Some(azure) = forgiven {
             diagnostic.severity = Severity::Warning;
-            diagnostic.message.push_str(": the last one counts");
+            diagnostic.message = format!("{}: {azure}", diagnostic.message);
         }
         diagnostics.push(diagnostic);
     }

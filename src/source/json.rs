@@ -3,6 +3,7 @@
 
 use super::tree::Style;
 use super::{Entry, Kind, MAX_DEPTH, MAX_NODES, Mistake, Node, Parsed, Span, Text};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 pub(super) fn parse(content: &str, file: u16) -> Parsed {
@@ -147,6 +148,9 @@ impl<'a> Reader<'a> {
         }
         loop {
             self.blank();
+            if !entries.is_empty() && self.ends_after_comma(b'}') {
+                return Ok(entries);
+            }
             if self.peek() != Some(b'"') {
                 return Err(self.unexpected("a key in quotes"));
             }
@@ -193,6 +197,10 @@ impl<'a> Reader<'a> {
             return Ok(items);
         }
         loop {
+            self.blank();
+            if !items.is_empty() && self.ends_after_comma(b']') {
+                return Ok(items);
+            }
             items.push(self.value(depth + 1)?);
             self.blank();
             match self.peek() {
@@ -204,6 +212,20 @@ impl<'a> Reader<'a> {
                 _ => return Err(self.unexpected("`,` or `]`")),
             }
         }
+    }
+
+    /// Whether a closing bracket stands where after a comma more should come; then it is passed.
+    fn ends_after_comma(&mut self, bracket: u8) -> bool {
+        let ends = self.peek() == Some(bracket);
+        if ends {
+            let what = format!("a comma stands before `{}`", char::from(bracket));
+            let mistake = Mistake::new("syntax", self.span(), what);
+            let hint = "JSON allows no comma before a closing bracket";
+            self.mistakes
+                .push(mistake.hint(hint).forgiven("it is left out"));
+            self.advance(1);
+        }
+        ends
     }
 
     fn string(&mut self) -> Result<(String, Span), Mistake> {
@@ -220,7 +242,18 @@ impl<'a> Reader<'a> {
                     .hint("end it with `\"`"),
             );
         };
-        let text = serde_json::from_str::<String>(raw).map_err(|error| {
+        // Azure lets a text go over several lines.
+        let broken = raw.contains(['\n', '\r', '\t']);
+        if broken {
+            let what = "this text has a line break or a tab in it";
+            let mistake = Mistake::new("syntax", span, what).hint("write `\\n` and `\\t`");
+            self.mistakes.push(mistake.forgiven("it is taken as it is"));
+        }
+        let whole = match broken {
+            true => Cow::Owned(on_one_line(raw)),
+            false => Cow::Borrowed(raw),
+        };
+        let text = serde_json::from_str::<String>(&whole).map_err(|error| {
             let before = u32::try_from(error.column().saturating_sub(1)).unwrap_or(0);
             let column = span.column.saturating_add(before);
             let what = error.to_string();
@@ -287,4 +320,11 @@ impl<'a> Reader<'a> {
         let length = u32::try_from(raw.len()).unwrap_or(1).max(1);
         (raw, Span { length, ..span })
     }
+}
+
+/// Text in quotes with its line breaks and tabs escaped.
+fn on_one_line(raw: &str) -> String {
+    raw.replace('\n', "\\n")
+        .replace('\r', "\\r")
+        .replace('\t', "\\t")
 }

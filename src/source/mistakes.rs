@@ -13,13 +13,10 @@ pub(super) fn too_much(span: Span, depth: bool) -> Mistake {
     }
 }
 
-/// The code of a key that a map has twice.
-pub const DUPLICATE_KEY: &str = "duplicate-key";
-
 /// One key twice.
 pub(super) fn duplicate(key: &str, span: Span, first: Span) -> Mistake {
     Mistake::new(
-        DUPLICATE_KEY,
+        "duplicate-key",
         span,
         format!("the key `{key}` is here twice"),
     )
@@ -27,6 +24,7 @@ pub(super) fn duplicate(key: &str, span: Span, first: Span) -> Mistake {
         "it is already at line {}, column {}; remove or rename one",
         first.line, first.column
     ))
+    .forgiven("the last one counts")
 }
 
 /// `{{ x }}` without quotes.

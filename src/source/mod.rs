@@ -14,7 +14,6 @@ mod tree;
 mod yaml;
 
 pub use bundle::{Bundle, SourceFile};
-pub use mistakes::DUPLICATE_KEY;
 pub use tree::{Entry, Kind, Node, Text};
 
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -43,6 +42,8 @@ pub struct Mistake {
     pub span: Span,
     pub message: String,
     pub hint: Option<String>,
+    /// What Azure makes of it; none where it is a mistake there too.
+    pub azure: Option<&'static str>,
 }
 
 impl Mistake {
@@ -52,7 +53,14 @@ impl Mistake {
             span,
             message: message.into(),
             hint: None,
+            azure: None,
         }
+    }
+
+    /// The same where Azure forgives it, with what it makes of it.
+    fn forgiven(mut self, azure: &'static str) -> Self {
+        self.azure = Some(azure);
+        self
     }
 
     fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -103,7 +111,9 @@ pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
     }
     if content.trim_start().starts_with(['{', '[']) {
         let parsed = json::parse(content, file);
-        if parsed.0.is_some() {
+        // What is only nearly JSON may be YAML without a mistake.
+        let exact = parsed.1.iter().all(|mistake| mistake.code != "syntax");
+        if parsed.0.is_some() && exact {
             return parsed;
         }
     }

@@ -247,6 +247,20 @@ fn json_may_have_comments() {
     assert_eq!(plain(&node.unwrap()).to_json(), r#"{"a":2,"c":"// no"}"#);
 }
 
+/// What Azure's own reader takes as well. Elsewhere it stays a mistake.
+#[test]
+fn what_azure_forgives_is_read_all_the_same() {
+    let text = "{\"a\": [1, 2,], \"b\": \"x\n\ty\", \"a\": [3 , /**/ ], }";
+    let (node, mistakes) = parse(&Bundle::single("w.json", text), 0);
+    assert_eq!(plain(&node.unwrap()).to_json(), r#"{"a":[3],"b":"x\n\ty"}"#);
+    assert_eq!(mistakes.len(), 5, "{mistakes:?}");
+    assert!(mistakes.iter().all(|mistake| mistake.azure.is_some()));
+    for text in ["[,]", "{,}", "[1,,]", "{\"a\": 1,,}"] {
+        let (node, _) = parse(&Bundle::single("w.json", text), 0);
+        assert_eq!(node, None, "{text}");
+    }
+}
+
 #[test]
 fn hostile_texts_are_refused_quickly() {
     let bomb = {
