@@ -18,6 +18,10 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     let options = Options {
         listen: args.listen,
         token: inputs::token(global.token_file.as_deref())?,
+        view_token: match &args.view_token_file {
+            Some(file) => inputs::token(Some(file))?,
+            None => None,
+        },
         tls: match (&args.tls_cert, &args.tls_key) {
             (Some(cert), Some(key)) => Some(TlsFiles {
                 cert: cert.clone(),

@@ -37,6 +37,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The token that every request needs, except those for health.
     pub token: Option<String>,
+    /// A token that may only look.
+    pub view_token: Option<String>,
     /// The certificate and key for TLS; none: plain HTTP.
     pub tls: Option<TlsFiles>,
     /// Whether it may be reached from elsewhere without TLS, because a proxy in front speaks it.
@@ -75,6 +77,9 @@ pub enum ServeError {
         /// What is missing.
         missing: &'static str,
     },
+    /// Its tokens do not go together.
+    #[error("{0}")]
+    Tokens(&'static str),
     /// A certificate or key that cannot be used.
     #[error("{} cannot be used: {reason}", path.display())]
     Tls {
@@ -141,6 +146,7 @@ async fn run(
     let (phase, watched) = watch::channel(Phase::Starting);
     let settings = Settings {
         token: options.token,
+        view_token: options.view_token,
         hosts: options.hosts,
         origins: options.origins,
         tls: tls.is_some(),
@@ -206,6 +212,14 @@ async fn run(
 
 impl Options {
     fn check(&self) -> Result<(), ServeError> {
+        if self.view_token.is_some() && self.token.is_none() {
+            let why = "--view-token-file needs --token-file or WINDLASS_TOKEN beside it";
+            return Err(ServeError::Tokens(why));
+        }
+        if self.view_token.is_some() && self.view_token == self.token {
+            let why = "the token that may only look is the one that may do everything";
+            return Err(ServeError::Tokens(why));
+        }
         let missing = match (&self.token, &self.tls, self.allow_plain) {
             _ if self.listen.ip().is_loopback() => return Ok(()),
             (None, _, _) => "give it a token with --token-file or WINDLASS_TOKEN",

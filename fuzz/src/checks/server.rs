@@ -51,6 +51,7 @@ impl Server {
             let options = Options {
                 listen: SocketAddr::from(([127, 0, 0, 1], 0)),
                 token: None,
+                view_token: None,
                 tls: None,
                 allow_plain: false,
                 hosts: Vec::new(),

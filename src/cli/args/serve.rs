@@ -27,6 +27,9 @@ pub struct ServeArgs {
         default_value = "10s"
     )]
     pub grace: Lasting,
+    /// A file with a second token, which may only look
+    #[arg(long, env = "WINDLASS_VIEW_TOKEN_FILE", value_name = "FILE")]
+    pub view_token_file: Option<PathBuf>,
     /// The certificate for TLS, with those that vouch for it, in PEM
     #[arg(
         long,

@@ -1,6 +1,6 @@
 //! What every request finds: the engine, and where the server is in its life.
 
-use super::guard::{Guard, Settings};
+use super::guard::{Access, Guard, Settings};
 use super::listener::Caller;
 use super::metrics::Metrics;
 use crate::api::Problem;
@@ -112,12 +112,22 @@ where
 }
 
 /// Lets a request in, or says why not. The control socket itself lets only the operator in.
-pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if Caller::of(request.extensions()) == Caller::Operator {
-        return next.run(request).await;
-    }
-    match app.guard.check(request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
+pub(super) async fn guard(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let access = match Caller::of(request.extensions()) {
+        Caller::Operator => Ok(Access::Full),
+        Caller::Remote => app
+            .guard
+            .check(request.method(), request.uri(), request.headers()),
+    };
+    match access {
+        Ok(access) => {
+            request.extensions_mut().insert(access);
+            next.run(request).await
+        }
         Err(problem) => problem.into_response(),
     }
 }

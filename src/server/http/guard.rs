@@ -5,23 +5,81 @@
 use super::listener::OPEN;
 use crate::api::Problem;
 use crate::engine::ErrorCode;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, Method, Uri, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
 use std::net::IpAddr;
-use subtle::ConstantTimeEq;
 
 /// Who is let in over TCP.
 #[derive(Default)]
 pub(in crate::server) struct Settings {
     pub token: Option<String>,
+    pub view_token: Option<String>,
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub tls: bool,
 }
 
+/// What a caller may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// Everything.
+    Full,
+    /// Looking.
+    View,
+}
+
+impl Access {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::View => "view",
+        }
+    }
+}
+
+/// A token as it is checked: what is made from it tells nothing about its length or its beginning.
+struct Token {
+    key: hmac::Key,
+    access: Access,
+}
+
+impl Token {
+    fn new(token: &str, access: Access) -> Self {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, token.as_bytes());
+        Self { key, access }
+    }
+
+    /// Whether this is the token.
+    fn is(&self, given: &str) -> bool {
+        let given = hmac::Key::new(hmac::HMAC_SHA256, given.as_bytes());
+        hmac::verify(&self.key, PROOF, hmac::sign(&given, PROOF).as_ref()).is_ok()
+    }
+
+    /// What a cookie says that stands for it.
+    fn session(&self) -> String {
+        URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, SESSION))
+    }
+
+    /// Whether a cookie says so.
+    fn made(&self, session: &str) -> bool {
+        let session = URL_SAFE_NO_PAD.decode(session).unwrap_or_default();
+        hmac::verify(&self.key, SESSION, &session).is_ok()
+    }
+}
+
+/// What is signed to compare two tokens, and for a session: one is never taken for the other.
+const PROOF: &[u8] = b"windlass token";
+const SESSION: &[u8] = b"windlass session";
+
+/// How long a browser keeps a session, in seconds: 30 days.
+const SESSION_AGE: u32 = 30 * 24 * 60 * 60;
+
 /// What every request is checked against.
 pub(super) struct Guard {
-    /// The hash of the token: comparing hashes tells nothing about its length or its beginning.
-    token: Option<[u8; 32]>,
+    /// Without one, whoever reaches the server may do everything.
+    tokens: Vec<Token>,
     /// Host names besides `localhost` and addresses.
     hosts: Vec<String>,
     /// Other origins whose pages may ask.
@@ -32,21 +90,70 @@ pub(super) struct Guard {
 
 impl Guard {
     pub fn new(settings: Settings) -> Self {
+        let full = settings.token.iter();
+        let full = full.map(|token| Token::new(token, Access::Full));
+        let view = settings.view_token.iter();
+        let view = view.map(|token| Token::new(token, Access::View));
         Self {
-            token: settings.token.as_deref().map(digest),
+            tokens: full.chain(view).collect(),
             hosts: settings.hosts,
             origins: settings.origins,
             scheme: if settings.tls { "https" } else { "http" },
         }
     }
 
-    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    /// What the caller may do.
+    pub fn check(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<Access, Problem> {
         let host = self.host(uri, headers)?;
         self.origin(&host, headers)?;
         if OPEN.contains(&uri.path()) {
-            return Ok(());
+            return Ok(Access::View);
         }
-        self.token(headers)
+        let access = self.access(headers)?;
+        let looks = matches!(*method, Method::GET | Method::HEAD) || uri.path() == "/v1/session";
+        if access == Access::Full || looks {
+            return Ok(access);
+        }
+        let detail = "this token may only look (--view-token-file)";
+        Err(Problem::new(ErrorCode::Forbidden, detail))
+    }
+
+    /// The cookie that stands for a caller's token. No script of a page can read it, and no page of
+    /// another site can send it.
+    pub fn cookie(&self, access: Access) -> String {
+        let mut tokens = self.tokens.iter();
+        match tokens.find(|token| token.access == access) {
+            Some(token) => self.cookie_of(&token.session(), SESSION_AGE),
+            None => self.no_cookie(),
+        }
+    }
+
+    /// The cookie that takes it away.
+    pub fn no_cookie(&self) -> String {
+        self.cookie_of("", 0)
+    }
+
+    fn cookie_of(&self, session: &str, age: u32) -> String {
+        let secure = if self.scheme == "https" {
+            "; Secure"
+        } else {
+            ""
+        };
+        let name = self.cookie_name();
+        format!("{name}={session}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
+    }
+
+    /// With TLS, browsers take this name from this host alone.
+    fn cookie_name(&self) -> &'static str {
+        match self.scheme {
+            "https" => "__Host-windlass",
+            _ => "windlass",
+        }
     }
 
     /// Refuses names that somebody else could point at this machine. Addresses and `localhost` are
@@ -103,31 +210,43 @@ impl Guard {
         refused(&format!("a page of `{origin}` asks"))
     }
 
-    fn token(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let Some(token) = &self.token else {
-            return Ok(());
-        };
-        let given = headers
-            .get(header::AUTHORIZATION)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.split_once(' '))
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .map(|(_, token)| digest(token.trim()));
-        let Some(given) = given else {
-            let detail = "send the header `Authorization: Bearer TOKEN`";
-            return Err(Problem::new(ErrorCode::Unauthorized, detail));
-        };
-        if bool::from(given.ct_eq(token)) {
-            Ok(())
-        } else {
-            let detail = "the token is another one";
-            Err(Problem::new(ErrorCode::Unauthorized, detail))
+    fn access(&self, headers: &HeaderMap) -> Result<Access, Problem> {
+        if self.tokens.is_empty() {
+            return Ok(Access::Full);
+        }
+        let refused = |detail: &str| Err(Problem::new(ErrorCode::Unauthorized, detail));
+        if let Some(given) = bearer(headers) {
+            let mut tokens = self.tokens.iter();
+            return match tokens.find(|token| token.is(given)) {
+                Some(token) => Ok(token.access),
+                None => refused("the token is another one"),
+            };
+        }
+        let sessions = cookies(headers, self.cookie_name());
+        let known = |session: &str| self.tokens.iter().find(|token| token.made(session));
+        match sessions.filter_map(known).next() {
+            Some(token) => Ok(token.access),
+            None => refused("send the header `Authorization: Bearer TOKEN`"),
         }
     }
 }
 
-fn digest(token: &str) -> [u8; 32] {
-    crate::engine::sha256(token.as_bytes())
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// What the cookies of this name hold.
+fn cookies<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h str> {
+    let lines = headers.get_all(header::COOKIE).iter();
+    let pairs = lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(';'));
+    pairs.filter_map(move |pair| {
+        let (own, value) = pair.trim().split_once('=')?;
+        (own == name).then_some(value)
+    })
 }
 
 fn without_port(host: &str) -> &str {

@@ -13,6 +13,7 @@ mod openapi;
 mod problem;
 mod runs;
 mod schema;
+mod session;
 mod source;
 mod store;
 mod workflows;
@@ -92,6 +93,8 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{run}/cancel", post(runs::cancel))
         .route("/v1/runs/{run}/signal", post(runs::signal))
         .route("/v1/runs/{run}/retry", post(runs::retry))
+        .route("/v1/me", get(session::me))
+        .route("/v1/session", post(session::begin).delete(session::end))
         .route("/v1/resume", post(store::resume))
         .route("/v1/dump", get(store::dump))
         .route("/v1/prune", post(store::prune))

@@ -279,6 +279,9 @@ async fn a_client_made_from_the_description_drives_everything() {
     )
     .await;
     good("remove_workflow", json!({ "name": "bare" })).await;
+    for id in ["get_me", "begin_session", "end_session"] {
+        good(id, json!({})).await;
+    }
 
     // What is wrong is described too.
     for (id, parameters, expected) in [

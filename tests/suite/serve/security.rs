@@ -42,6 +42,91 @@ async fn a_token_is_wanted_for_everything_but_health() {
     assert_eq!(answer(asked).await.0, 200);
 }
 
+/// The `name=value` of a cookie that an answer sets, and the whole line.
+fn cookie(response: &reqwest::Response) -> (String, String) {
+    let line = response.headers()["set-cookie"].to_str().unwrap();
+    let pair = line.split(';').next().unwrap();
+    (pair.to_owned(), line.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_token_looks_and_a_cookie_stands_for_a_token() {
+    let dir = tempfile::tempdir().unwrap();
+    let (full, view) = (dir.path().join("full"), dir.path().join("view"));
+    std::fs::write(&full, "all-of-it").unwrap();
+    std::fs::write(&view, "look-only").unwrap();
+    let state = dir.path().join("state");
+    let (full, view) = (full.to_str().unwrap(), view.to_str().unwrap());
+    let args = ["--token-file", full, "--view-token-file", view];
+    let server = Start::new(&state).args(&args).spawn();
+    let mut cookies = Vec::new();
+    for (token, access, may) in [("all-of-it", "full", 404), ("look-only", "view", 403)] {
+        let bearing = |method, path: &str| server.ask(method, path).bearer_auth(token);
+        let (_, me) = answer(bearing(Method::GET, "/v1/me")).await;
+        assert_eq!(me["access"], access);
+        assert_eq!(answer(bearing(Method::GET, "/v1/runs")).await.0, 200);
+        let (status, _) = answer(bearing(Method::POST, "/v1/runs/x/pause")).await;
+        assert_eq!(status, may, "{token}");
+        let response = bearing(Method::POST, "/v1/session").send().await.unwrap();
+        assert_eq!(response.status(), 204);
+        let (pair, line) = cookie(&response);
+        assert!(line.contains("; HttpOnly; SameSite=Strict"), "{line}");
+        assert!(!line.contains(token), "{line}");
+        cookies.push((pair, access, may));
+    }
+    let check = async |server: &Server, wanted: Option<u16>| {
+        for (pair, access, may) in &cookies {
+            let with = |method, path: &str| server.ask(method, path).header("cookie", pair);
+            let (status, me) = answer(with(Method::GET, "/v1/me")).await;
+            let (posted, _) = answer(with(Method::POST, "/v1/runs/x/pause")).await;
+            match wanted {
+                Some(refused) => assert_eq!((status, posted), (refused, refused)),
+                None => {
+                    assert_eq!((status, posted), (200, *may), "{me}");
+                    assert_eq!(me["access"], *access);
+                }
+            }
+        }
+    };
+    check(&server, None).await;
+    // Another site's page sends nothing, and would be refused if it did.
+    let forged = server.ask(Method::POST, "/v1/runs/x/pause");
+    let forged = forged.header("cookie", &cookies[0].0);
+    let (status, _) = answer(forged.header("origin", "http://evil.test")).await;
+    assert_eq!(status, 403);
+    for wrong in ["windlass=", "windlass=AAAA", "other=1"] {
+        let asked = server.ask(Method::GET, "/v1/me").header("cookie", wrong);
+        assert_eq!(answer(asked).await.0, 401, "{wrong}");
+    }
+    let ended = server.ask(Method::DELETE, "/v1/session");
+    let ended = ended.header("cookie", &cookies[1].0).send().await.unwrap();
+    assert!(cookie(&ended).1.contains("Max-Age=0"));
+    // A session outlives the server, and ends with its token.
+    server.stop();
+    let server = Start::new(&state).args(&args).spawn();
+    check(&server, None).await;
+    server.stop();
+    std::fs::write(full, "all-of-it-anew").unwrap();
+    std::fs::write(view, "look-only-anew").unwrap();
+    let server = Start::new(&state).args(&args).spawn();
+    check(&server, Some(401)).await;
+    server.stop();
+
+    for (args, why) in [
+        (&args[2..], "needs --token-file"),
+        (
+            &["--token-file", full, "--view-token-file", full][..],
+            "may do everything",
+        ),
+    ] {
+        let command = [&["serve", "--listen", "127.0.0.1:0"], args].concat();
+        let refused = super::windlass(&state, &command);
+        assert_eq!(refused.status.code(), Some(2));
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains(why), "{said}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn other_names_and_other_pages_are_refused() {
     let dir = tempfile::tempdir().unwrap();
