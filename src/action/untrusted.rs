@@ -32,7 +32,8 @@ fn denied_here(policy: Policy, members: &Object) -> Option<String> {
     let has = |key: &str| members.get(key).is_some_and(|value| !value.is_null());
     let provider = members.get("provider").and_then(Value::as_str);
     let shell = provider.is_some_and(|name| name.trim().eq_ignore_ascii_case("shell"));
-    if !policy.shell && (shell || has("command") || has("shell_provider")) {
+    if !policy.shell && (shell || has("command") || has("shell_provider") || has("shell_providers"))
+    {
         return Some(String::from(
             "a command cannot be asked here: --allow-shell",
         ));

@@ -15,6 +15,9 @@ use std::sync::Arc;
 pub struct Condition {
     test: Arc<Test>,
     negated: bool,
+    /// What it counts as where Jinja's operators do not take the kinds of its values; none: that is
+    /// an error.
+    ill_typed: Option<bool>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -88,6 +91,7 @@ impl Condition {
         Self {
             test: Arc::new(Test { text, kind }),
             negated: false,
+            ill_typed: None,
         }
     }
 
@@ -95,6 +99,13 @@ impl Condition {
     #[must_use]
     pub fn negated(mut self) -> Self {
         self.negated = !self.negated;
+        self
+    }
+
+    /// What it counts as where it compares or computes what cannot be, such as none and a number.
+    #[must_use]
+    pub fn ill_typed_as(mut self, holds: bool) -> Self {
+        self.ill_typed = Some(holds);
         self
     }
 
@@ -137,10 +148,13 @@ impl Condition {
     pub fn holds(&self, env: &dyn Env) -> Result<bool, EvalError> {
         let value = match &self.test.kind {
             TestKind::Jinja(jinja, flipped) => {
-                return Ok((jinja.holds(env)? != *flipped) != self.negated);
+                let holds = jinja.holds(env, self.ill_typed)?;
+                return Ok((holds != *flipped) != self.negated);
             }
             TestKind::Template(template) => match &*template.0 {
-                Kind::Jinja(jinja) => return Ok(jinja.holds(env)? != self.negated),
+                Kind::Jinja(jinja) => {
+                    return Ok(jinja.holds(env, self.ill_typed)? != self.negated);
+                }
                 _ => template.eval(env)?,
             },
             TestKind::Object(expr) => {
@@ -188,6 +202,14 @@ fn jinja(text: &str, flavor: Flavor) -> Result<TestKind, ParseError> {
                 .chars()
                 .all(|letter| letter.is_alphanumeric() || letter == '_')
     };
+    let (bare, flipped) = match trimmed.strip_prefix('!') {
+        Some(bare) => (bare.trim_start(), true),
+        None => (trimmed, false),
+    };
+    if flavor == Flavor::Tea && is_key(bare) {
+        let key = format!("state.get('{bare}', false)");
+        return Ok(TestKind::Jinja(Jinja::expression(&key, flavor)?, flipped));
+    }
     match trimmed.strip_prefix('!').map(str::trim_start) {
         Some(name) if word(name) => {
             let start = text.len() - text.trim_start().len();
@@ -200,6 +222,17 @@ fn jinja(text: &str, flavor: Flavor) -> Result<TestKind, ParseError> {
         }
         _ => Ok(TestKind::Jinja(Jinja::expression(text, flavor)?, false)),
     }
+}
+
+/// TEA: a name by itself is a key of the state, and what is not there is false.
+fn is_key(text: &str) -> bool {
+    const CONSTANTS: [&str; 6] = ["true", "false", "none", "True", "False", "None"];
+    let starts = |letter: char| letter.is_alphabetic() || letter == '_';
+    text.starts_with(starts)
+        && text
+            .chars()
+            .all(|letter| letter.is_alphanumeric() || letter == '_')
+        && !CONSTANTS.contains(&text)
 }
 
 /// A mistake in the shape of a condition.

@@ -2,6 +2,7 @@
 //! protocol, Azure's form of it or Ollama's, or to a command. It gives `{content, usage}`. A key is
 //! sent and otherwise never seen: it is masked in whatever comes back.
 
+mod command;
 mod protocol;
 mod settings;
 
@@ -9,8 +10,9 @@ use super::http::Client;
 use super::process::{ProcessError, Processes, Spec};
 use super::secrets::Mask;
 use super::{Attempt, Executor};
-use crate::expression::Value;
+use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
+use command::Command;
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use settings::{Provider, Settings, Target};
@@ -69,7 +71,7 @@ impl Ai {
                     let reply = self.client.post(url, headers, &body, request).await?;
                     protocol::answer(*provider, &reply.body)
                 }
-                Target::Command(argv) => self.command(argv, settings, request).await,
+                Target::Command(command) => self.command(command, settings, request).await,
             }
         };
         tokio::time::timeout(settings.timeout, ask)
@@ -82,12 +84,16 @@ impl Ai {
 
     async fn command(
         &self,
-        argv: &[String],
+        command: &Command,
         settings: &Settings,
         request: &Request,
     ) -> Result<Value, Fault> {
-        let mut spec = Spec::new(argv.to_vec(), request);
-        spec.stdin = Some(protocol::as_text(&settings.messages).into_bytes());
+        let (words, stdin) = command.with(&protocol::as_text(&settings.messages));
+        let mut spec = Spec::new(words, request);
+        spec.stdin = stdin;
+        let env = command.env.iter();
+        spec.env
+            .extend(env.map(|(name, value)| (name.clone(), Some(value.clone()))));
         let finished = self.processes.run(spec).await.map_err(|error| {
             let message = format!("the model's command: {error}");
             match error {
@@ -105,10 +111,15 @@ impl Ai {
                 .output(finished.output())
                 .transient());
         }
-        Ok(protocol::given(
-            finished.stdout.trim(),
-            Value::object(crate::expression::Object::new()),
-        ))
+        let given = finished.stdout.trim();
+        let mut answer = Object::new();
+        answer.insert("content".into(), Value::text(given));
+        answer.insert("usage".into(), Value::object(Object::new()));
+        if let Some(name) = &command.named {
+            answer.insert("provider".into(), Value::text("shell"));
+            answer.insert("shell_provider".into(), Value::text(name));
+        }
+        Ok(Value::object(answer))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What an `ai` action asks for: from its inputs, and the environment for what they leave out
 //! (`OPENAI_API_KEY`, `OPENAI_BASE_URL`, `OPENAI_MODEL`, Azure's and Ollama's own).
 
+use super::command::Command;
 use crate::action::execution_context::resolved;
 use crate::action::inputs::{Inputs, invalid, mismatch, scalar};
 use crate::expression::{Object, Value};
@@ -36,7 +37,7 @@ pub(super) enum Target {
         url: String,
         key: Option<String>,
     },
-    Command(Vec<String>),
+    Command(Command),
 }
 
 pub(super) struct Settings {
@@ -62,7 +63,7 @@ impl Settings {
             Some(Value::Null) => None,
             Some(value) => Some(number("temperature", value)?),
         };
-        let timeout = from.get("timeout");
+        let timeout = from.get("timeout").or_else(|| timeout_of_provider(from));
         let timeout = timeout.map_or(Ok(TIMEOUT), |value| number("timeout", value))?;
         let timeout = Duration::try_from_secs_f64(timeout)
             .map_err(|_| invalid("`timeout` is no number of seconds"))?;
@@ -126,6 +127,12 @@ fn number(key: &str, value: &Value) -> Result<f64, Fault> {
         (Value::Bool(_), _) | (_, Err(_)) => Err(mismatch(key, "a number", value)),
         (_, Ok(number)) => Ok(number),
     }
+}
+
+/// What `shell_providers` says of the provider that is asked.
+fn timeout_of_provider(from: Inputs<'_>) -> Option<&Value> {
+    let name = from.get("shell_provider")?.as_str()?;
+    from.get("shell_providers")?.get(name)?.get("timeout")
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -205,7 +212,7 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
         "shell" => {
             let command = command.ok_or_else(|| invalid("`command` is missing"))?;
             Ok((
-                Target::Command(argv(command, from)?),
+                Target::Command(Command::read(command, from)?),
                 named.unwrap_or_default(),
             ))
         }
@@ -251,37 +258,6 @@ fn key(from: Inputs<'_>, name: &str) -> Result<Option<String>, Fault> {
     match text.trim() {
         "" => Err(invalid(format!("{path} holds no key"))),
         key => Ok(Some(key.to_owned())),
-    }
-}
-
-/// A list of words; a map of `command` and `args`; a text for `sh`; or the name of a known command.
-fn argv(command: &Value, from: Inputs<'_>) -> Result<Vec<String>, Fault> {
-    let words = |key: &str, value: &Value| -> Result<Vec<String>, Fault> {
-        let items = value
-            .as_array()
-            .ok_or_else(|| mismatch(key, "a list of words", value))?;
-        let words = items
-            .iter()
-            .map(|word| Ok(scalar(key, word)?.unwrap_or_default()));
-        words.collect()
-    };
-    let known = |words: &[&str]| Ok(words.iter().map(|word| (*word).to_owned()).collect());
-    match command {
-        Value::Array(_) => words("command", command),
-        Value::Object(_) => {
-            let inner = Inputs::from_value("shell_provider", command)?;
-            argv(&Value::text(inner.required_text("command")?), inner)
-        }
-        Value::String(text) => match (text.as_str(), from.get("args")) {
-            (program, Some(arguments)) => {
-                let arguments = words("args", arguments)?;
-                Ok([vec![program.to_owned()], arguments].concat())
-            }
-            ("claude", None) => known(&["claude", "-p"]),
-            ("gemini", None) => known(&["gemini", "-p", ""]),
-            (text, None) => known(&["sh", "-c", text]),
-        },
-        other => Err(mismatch("command", "a list of words", other)),
     }
 }
 

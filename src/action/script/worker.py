@@ -49,6 +49,39 @@ def serve():
         def __init__(self, names):
             self.names = names
 
+    class Result(dict):
+        """A result of a parallel branch, as The Edge Agent has it: its fields are attributes too,
+        and its state's keys are keys of it."""
+
+        def __missing__(self, key):
+            return (dict.get(self, "state") or {})[key]
+
+        def __contains__(self, key):
+            return dict.__contains__(self, key) or key in (dict.get(self, "state") or {})
+
+        def get(self, key, default=None):
+            if dict.__contains__(self, key):
+                return dict.get(self, key, default)
+            return (dict.get(self, "state") or {}).get(key, default)
+
+        def __getattr__(self, name):
+            if name == "to_dict":
+                return lambda: dict(self)
+            if dict.__contains__(self, name):
+                return dict.__getitem__(self, name)
+            raise AttributeError(name)
+
+    FIELDS = {"branch", "success", "state", "error", "attempt_errors", "exit_code"}
+
+    def with_results(given):
+        state = given.get("state")
+        all = state.get("parallel_results") if isinstance(state, dict) else None
+        if isinstance(all, list):
+            for index, one in enumerate(all):
+                if isinstance(one, dict) and FIELDS <= one.keys():
+                    all[index] = Result(one)
+            given.setdefault("parallel_results", all)
+
     class Actions:
         def __getattr__(self, name):
             raise RuntimeError(
@@ -223,6 +256,7 @@ def serve():
         try:
             if job["folder"] is not None:
                 os.chdir(job["folder"])
+            with_results(given)
             kept = given.get(live) if live is not None else None
             result, returned, fresh = execute(job["code"], given)
             found = data_of(fresh)

@@ -61,13 +61,25 @@ impl<'n> Tea<'_, 'n> {
         let with = fields.get("with");
         let timeout = fields.some(self, "timeout");
         let sink = self.sink(fields);
+        self.acting(entry, with, timeout, &sink, place)
+    }
+
+    /// The action that `entry` names.
+    pub(super) fn acting(
+        &mut self,
+        entry: &'n Entry,
+        with: Option<&'n Entry>,
+        timeout: Option<&'n Entry>,
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<Built> {
         let name = canonical(self.text(entry, "for example uses: llm.call")?);
         match &*name {
-            "retry.loop" => self.retry_loop(entry, with, &sink, place),
-            "reflection.loop" => self.reflection_loop(entry, with, &sink, place),
-            "reflection.correct" => self.reflection_correct(entry, with, &sink, place),
-            name if PURE.contains(&name) => self.pure_action(name, entry, with, &sink, place),
-            name => self.one_call(name, entry, with, timeout, &sink, place),
+            "retry.loop" => self.retry_loop(entry, with, sink, place),
+            "reflection.loop" => self.reflection_loop(entry, with, sink, place),
+            "reflection.correct" => self.reflection_correct(entry, with, sink, place),
+            name if PURE.contains(&name) => self.pure_action(name, entry, with, sink, place),
+            name => self.one_call(name, entry, with, timeout, sink, place),
         }
     }
 

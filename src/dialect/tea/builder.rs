@@ -11,6 +11,11 @@ use crate::source::Span;
 /// The variable of a fault while it is handled; gone when the state is seen again.
 pub(super) const FAULT: &str = "_windlass_fault";
 
+/// What that fault says, without the class and the line that the message of a script has.
+pub(super) const FAULT_TEXT: &str = "(state._windlass_fault.message \
+     if state._windlass_fault.kind != 'script' else state._windlass_fault.message\
+     .removeprefix((state._windlass_fault.code or '') ~ ': ').rsplit(' (line ', 1)[0])";
+
 pub(super) fn condition(text: &str) -> Option<Condition> {
     let condition = Condition::parse(text, Syntax::Jinja);
     debug_assert!(condition.is_ok(), "{text}: {condition:?}");

@@ -2,7 +2,9 @@
 //! fails: what went wrong is in its result.
 
 use super::action::canonical;
-use super::builder::{expressions, forget_fault, hidden, output_of, replace, set, state};
+use super::builder::{
+    FAULT_TEXT, expressions, forget_fault, hidden, output_of, replace, set, state,
+};
 use super::node::{Built, Sink};
 use super::worker::Worker;
 use super::{Place, Tea, builder};
@@ -54,7 +56,7 @@ impl<'n> Tea<'_, 'n> {
         let bad = expressions(&[
             ("corrected_output", "state.reflection_output"),
             ("success", "false"),
-            ("error", "state._windlass_fault.message"),
+            ("error", FAULT_TEXT),
         ]);
         let failed = vec![set(RESULT, bad, span), forget_fault(span)];
         let handler = vec![self.assigned(place, "corrector_failed", failed)];

@@ -1,7 +1,7 @@
 //! Evaluators: by a JSON Schema, by a model, by code. What they say is `{valid, score, errors,
 //! suggestions}`, whatever the code behind them gave (AC2 to AC4, AC7).
 
-use super::builder::{forget_fault, hidden, set, state, with_result};
+use super::builder::{FAULT_TEXT, forget_fault, hidden, set, state, with_result};
 use super::script::Language;
 use super::worker::{reflected, value_of};
 use super::{Place, Tea, builder};
@@ -130,11 +130,11 @@ impl<'n> Tea<'_, 'n> {
                 ("run", call, value, "Custom evaluator error: ")
             }
         };
-        let message = "[{'message': result ~ state._windlass_fault.message}]";
+        let message = format!("[{{'message': result ~ {FAULT_TEXT}}}]");
         let error = object([
             ("valid", Template::constant(Value::Bool(false))),
             ("score", Template::constant(Value::Float(0.0))),
-            ("errors", with_result(&text(failed), expression(message))),
+            ("errors", with_result(&text(failed), expression(&message))),
         ]);
         let failed = vec![set(EVALUATION, error, span), forget_fault(span)];
         let handler = vec![self.assigned(place, "evaluator_failed", failed)];

@@ -3,7 +3,7 @@
 //! Each branch works on a copy of the state, and nothing of it is merged: the joining node gets the
 //! states that the branches came to, as `parallel_results`.
 
-use super::builder::{given, hidden, only, state};
+use super::builder::{block, given, hidden, only, output_of, set, state};
 use super::{Place, Tea};
 use crate::hir::{Edge, Step, StepKind};
 use crate::model::Name;
@@ -143,8 +143,9 @@ impl<'n> Tea<'_, 'n> {
             branches.push((target.clone(), branch));
         }
         let step = self.branches(&fan_out, branches, max_steps);
-        let name = step.name.clone();
         let span = fan_out.place.span;
+        let step = self.collected_into_state(step, &fan_out.place);
+        let name = step.name.clone();
         let edge = |to: &Name| Edge {
             when: None,
             to: Some(to.clone()),
@@ -157,6 +158,14 @@ impl<'n> Tea<'_, 'n> {
             }
         }
         steps.push((step, vec![edge(&fan_out.join)]));
+    }
+
+    /// The branches, and then their results as a key of the state.
+    fn collected_into_state(&mut self, step: Step, place: &Place) -> Step {
+        let results = set("parallel_results", output_of(&step.name), place.span);
+        let last = self.assigned(place, "results", vec![results]);
+        let both = self.part(place, "both");
+        hidden(both, "parallel", block(vec![step, last]))
     }
 
     fn branches(

@@ -216,7 +216,7 @@ impl<'n> Tea<'_, 'n> {
         when: Option<&Entry>,
     ) -> Option<Condition> {
         let Some(condition) = condition else {
-            return self.condition(when?);
+            return self.written_condition(when?);
         };
         let flipped = match when.map(|when| &when.value.kind) {
             None => false,
@@ -229,12 +229,23 @@ impl<'n> Tea<'_, 'n> {
                 false
             }
         };
-        let condition = self.condition(condition)?;
+        let condition = self.written_condition(condition)?;
         Some(if flipped {
             condition.negated()
         } else {
             condition
         })
+    }
+
+    /// A condition, or `{type: expression, value: condition}`.
+    fn written_condition(&mut self, entry: &Entry) -> Option<Condition> {
+        let inner = entry.value.entries().unwrap_or_default();
+        let find = |key: &str| inner.iter().find(|entry| entry.key == key);
+        let kind = find("type").and_then(|kind| kind.value.as_str());
+        match (kind, find("value")) {
+            (Some("expression"), Some(value)) => self.condition(value),
+            _ => self.condition(entry),
+        }
     }
 
     /// `goto`: the edges it stands for.
@@ -278,7 +289,7 @@ impl<'n> Tea<'_, 'n> {
     fn goto_condition(&mut self, entry: &Entry) -> Option<Condition> {
         let is_template = |text: &str| text.contains("{{") || text.contains("{%");
         if !entry.value.as_str().is_some_and(is_template) {
-            return self.condition(entry);
+            return Some(self.condition(entry)?.ill_typed_as(false));
         }
         let text = self.template(&entry.value);
         let word = "{{ (result | string | trim | lower) not in ['', 'false', '0', 'no', 'none'] }}";

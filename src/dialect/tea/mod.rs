@@ -8,6 +8,7 @@ mod action;
 mod builder;
 mod constants;
 mod correct;
+mod dynamic_parallel;
 mod evaluate;
 mod fan_out;
 mod graph;
@@ -165,7 +166,11 @@ impl<'n> Tea<'_, 'n> {
     /// A condition: text, true or false, or a number.
     fn condition(&mut self, entry: &Entry) -> Option<Condition> {
         match entry.value.kind {
-            Kind::String(_) | Kind::Bool(_) => self.reader.condition(entry),
+            // As in TEA, which goes on with the text of what it cannot compare.
+            Kind::String(_) | Kind::Bool(_) => {
+                let condition = self.reader.condition(entry)?;
+                Some(condition.ill_typed_as(true))
+            }
             Kind::Int(number) => {
                 Condition::from_template(Template::constant(Value::Bool(number != 0))).ok()
             }

@@ -19,7 +19,7 @@ const UNSUPPORTED: [&str; 7] = [
     "subgraph",
 ];
 /// Types of nodes that TEA has and Windlass does not.
-const UNSUPPORTED_TYPES: [&str; 2] = ["dynamic_parallel", "interrupt"];
+const UNSUPPORTED_TYPES: [&str; 1] = ["interrupt"];
 const NODE: &str = "a node is a map: { name: step, run: \"return {'done': True}\" }";
 
 #[derive(Clone, Debug)]
@@ -95,17 +95,23 @@ impl<'n> Tea<'_, 'n> {
 
     fn form(&mut self, fields: &mut Fields<'n>, place: &Place) -> Option<Built> {
         if let Some(entry) = fields.some(self, "type") {
-            let kind = self.text(entry, "while_loop, or no `type` at all")?;
+            let kind = self.text(entry, "while_loop, dynamic_parallel, or no `type` at all")?;
             if kind == "while_loop" {
                 return Some(self.while_loop(fields, place));
             }
+            if kind == "dynamic_parallel" {
+                return self.dynamic_parallel(fields, place);
+            }
             if UNSUPPORTED_TYPES.contains(&kind) {
                 let what = format!("nodes of type `{kind}` are not supported");
-                let hint = "a node has `run`, `uses`, or `type: while_loop`";
+                let hint = "a node has `run`, `uses`, or a `type`: while_loop, dynamic_parallel";
                 self.error("not-supported", entry.value.span, what, hint);
                 return None;
             }
-            self.ignored(entry, "only `while_loop` is a type of its own");
+            self.ignored(
+                entry,
+                "only `while_loop` and `dynamic_parallel` are types of their own",
+            );
         }
         let run = fields.some(self, "run");
         let script = fields.some(self, "script");

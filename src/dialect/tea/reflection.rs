@@ -5,8 +5,8 @@
 //! before, and the result is merged into it.
 
 use super::builder::{
-    assign, assignment, condition, expressions, forget_fault, hidden, merge, output_of, remove,
-    replace, set, set_all, state, with_result,
+    FAULT_TEXT, assign, assignment, condition, expressions, forget_fault, hidden, merge, output_of,
+    remove, replace, set, set_all, state, with_result,
 };
 use super::evaluate::{EVALUATION, Evaluator};
 use super::node::{Built, Sink};
@@ -168,9 +168,9 @@ impl<'n> Tea<'_, 'n> {
         };
         let then = vec![set("reflection_output", value.clone(), span)];
         let generate = generator.step(generate, &value, then);
-        let errors = "[{'message': 'Generator failed: ' ~ state._windlass_fault.message}]";
+        let errors = format!("[{{'message': 'Generator failed: ' ~ {FAULT_TEXT}}}]");
         let failed = vec![
-            set("reflection_errors", expression(errors), span),
+            set("reflection_errors", expression(&errors), span),
             forget_fault(span),
             assignment(
                 "reflection_history",
@@ -256,10 +256,12 @@ impl<'n> Tea<'_, 'n> {
         let value = corrector.value.clone();
         let then = vec![merge(value.clone(), span)];
         let correct = corrector.step(self.part(place, "corrector"), &value, then);
-        let errors = "state.reflection_errors + [{'message': 'Corrector failed: ' ~ \
-                      state._windlass_fault.message, 'type': 'corrector_error'}]";
+        let errors = format!(
+            "state.reflection_errors + [{{'message': 'Corrector failed: ' ~ {FAULT_TEXT}, \
+             'type': 'corrector_error'}}]"
+        );
         let failed = vec![
-            set("reflection_errors", expression(errors), span),
+            set("reflection_errors", expression(&errors), span),
             forget_fault(span),
             // The same errors are those of the round in the history.
             set("reflection_history", with_errors()?, span),

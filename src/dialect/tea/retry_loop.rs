@@ -6,8 +6,8 @@
 
 use super::action::action_names;
 use super::builder::{
-    assign, condition, forget_fault, hidden, merge, output_of, recording, replace, set, set_all,
-    state, with_result,
+    FAULT_TEXT, assign, condition, forget_fault, hidden, merge, output_of, recording, replace, set,
+    set_all, state, with_result,
 };
 use super::node::{Built, Sink};
 use super::{Place, Tea};
@@ -171,10 +171,11 @@ impl<'n> Tea<'_, 'n> {
         let then = vec![set("_retry_result", value.clone(), span)];
         let call = super::builder::call(&invocation.executor, invocation.inputs, None, then);
         let inner = recording(hidden(inner, &name, call), &value);
-        let failed = "{'valid': false, 'errors': \
-                      [{'message': state._windlass_fault.message, 'type': 'validation_error'}]}";
+        let failed = format!(
+            "{{'valid': false, 'errors': [{{'message': {FAULT_TEXT}, 'type': 'validation_error'}}]}}"
+        );
         let failed = vec![
-            set("_retry_result", expression(failed), span),
+            set("_retry_result", expression(&failed), span),
             forget_fault(span),
         ];
         let handler = vec![self.assigned(place, "validation_failed", failed)];
@@ -231,14 +232,16 @@ impl<'n> Tea<'_, 'n> {
     ) -> Option<Step> {
         let span = place.span;
         let name = corrector.title.as_ref().unwrap_or(&corrector.name).clone();
-        let result = "{'valid': false, 'errors': state._retry_errors, \
-                      'correction_error': state._windlass_fault.message}";
-        let errors = "state._retry_errors + [{'message': \"Correction node '\" ~ result ~ \
-                      \"' failed: \" ~ state._windlass_fault.message, \
-                      'type': 'correction_error'}]";
-        let errors = with_result(&text(&name), expression(errors));
+        let result = format!(
+            "{{'valid': false, 'errors': state._retry_errors, 'correction_error': {FAULT_TEXT}}}"
+        );
+        let errors = format!(
+            "state._retry_errors + [{{'message': \"Correction node '\" ~ result ~ \"' failed: \" \
+             ~ {FAULT_TEXT}, 'type': 'correction_error'}}]"
+        );
+        let errors = with_result(&text(&name), expression(&errors));
         let failed = vec![
-            set("_retry_result", expression(result), span),
+            set("_retry_result", expression(&result), span),
             set("_retry_errors", errors, span),
             forget_fault(span),
         ];

@@ -43,7 +43,11 @@ impl<'n> Tea<'_, 'n> {
         let beside = fields.some(self, "language");
         let timeout = fields.some(self, "timeout");
         fields.allow(&["with"]);
-        let sink = self.sink(fields);
+        for key in ["output", "output_key"] {
+            if let Some(entry) = fields.get(key) {
+                self.ignored(entry, "what code gives is merged into the state, as in TEA");
+            }
+        }
         let (language, code) = match &entry.value.kind {
             Kind::String(_) => (beside, &entry.value),
             Kind::Object(_) => {
@@ -51,14 +55,14 @@ impl<'n> Tea<'_, 'n> {
                 let mut inner = self.fields(&entry.value, "`run`", hint)?;
                 let kind = inner.some(self, "type");
                 if kind.and_then(|kind| kind.value.as_str()) == Some("expression") {
-                    return self.expression(&mut inner, &sink, place);
+                    return self.expression(&mut inner, place);
                 }
                 let code = inner.need(self, "code", entry.key_span, hint);
                 let own = inner.some(self, "timeout");
                 inner.finish(self);
                 let timeout = own.or(timeout);
                 let (language, code) = (self.language(kind.or(beside))?, &code?.value);
-                return self.script(language, code, timeout, &sink, place);
+                return self.script(language, code, timeout, &Sink::Merge, place);
             }
             _ => {
                 let hint = "code as text, or { type: lua, code: … }";
@@ -67,7 +71,7 @@ impl<'n> Tea<'_, 'n> {
             }
         };
         let language = self.language(language)?;
-        self.script(language, code, timeout, &sink, place)
+        self.script(language, code, timeout, &Sink::Merge, place)
     }
 
     /// Which language; Python when nothing is said.
@@ -175,19 +179,36 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// `run: {type: expression, value}`: a template's value.
-    fn expression(&mut self, inner: &mut Fields<'n>, sink: &Sink, place: &Place) -> Option<Built> {
+    /// `run: {type: expression, value}`: a template's value, or an expression of Python, which goes
+    /// into `result`.
+    fn expression(&mut self, inner: &mut Fields<'n>, place: &Place) -> Option<Built> {
         let hint = "for example run: { type: expression, value: \"{{ state.n + 1 }}\" }";
         let value = inner.need(self, "value", place.span, hint)?;
         let own = self.sink(inner);
-        let sink = match own {
-            Sink::Merge => sink,
-            ref own => own,
-        };
-        let value = self.template(&value.value);
-        let kind = builder::assign(self.keep(sink, &value, place), Some(value));
+        let template = self.template(&value.value);
+        let is_value = !value.value.as_str().is_some_and(is_expression);
+        if !is_value {
+            let mut code = value.value.clone();
+            if let Kind::String(text) = &mut code.kind {
+                text.text = format!("return ({})", text.text.trim());
+            }
+            let sink = match own {
+                Sink::Merge => Sink::Key(Name::from("result")),
+                own => own,
+            };
+            return self.script(Language::Python, &code, None, &sink, place);
+        }
+        let value = template;
+        let kind = builder::assign(self.keep(&own, &value, place), Some(value));
         Some(Built::new("expression", kind))
     }
+}
+
+/// Whether it is an expression of Python: no template, or one that is only part of the text.
+fn is_expression(text: &str) -> bool {
+    let text = text.trim();
+    let is_one = text.starts_with("{{") && text.ends_with("}}") && text.matches("{{").count() == 1;
+    !is_one && !text.contains("{%")
 }
 
 pub(super) fn value_of_script() -> Template {

@@ -20,6 +20,7 @@ const EXTRACTION: [(&str, &str); 3] = [
 ];
 /// How many nodes a run may enter when `settings.max_steps` says nothing (docs/tea.md).
 const MAX_STEPS: u32 = 1000;
+const PROVIDERS: &str = "shell_providers";
 const SETTINGS: &str = "for example settings: { max_steps: 1000 }";
 
 impl<'n> Tea<'_, 'n> {
@@ -139,6 +140,12 @@ impl<'n> Tea<'_, 'n> {
                 let template = self.template(&entry.value);
                 self.llm.push((Name::from(entry.key.as_str()), template));
             }
+        }
+        // Those under `llm` come first.
+        let has = self.llm.iter().any(|(key, _)| &**key == PROVIDERS);
+        if let Some(providers) = find(PROVIDERS).filter(|_| !has) {
+            let template = self.template(&providers.value);
+            self.llm.push((Name::from(PROVIDERS), template));
         }
         let Some(entry) = find("max_steps") else {
             return MAX_STEPS;

@@ -177,7 +177,8 @@ impl Jinja {
     }
 
     /// Whether the value is true as Python has it: empty, zero and None are not.
-    pub(crate) fn holds(&self, env: &dyn Env) -> Result<bool, EvalError> {
+    /// `ill_typed` is what it counts as where operators do not take what they are given.
+    pub(crate) fn holds(&self, env: &dyn Env, ill_typed: Option<bool>) -> Result<bool, EvalError> {
         let Body::Value(expression) = &self.body else {
             let text = self.eval(env)?;
             return Ok(text.as_str().is_some_and(|text| !text.is_empty()));
@@ -190,7 +191,10 @@ impl Jinja {
             }
             Ok(value.is_true())
         });
-        truth.map_err(|error| self.eval_error(&error, env))
+        truth.or_else(|error| match ill_typed {
+            Some(holds) if operators::is_ill_typed(&error) => Ok(holds),
+            _ => Err(self.eval_error(&error, env)),
+        })
     }
 
     fn eval_error(&self, error: &Error, env: &dyn Env) -> EvalError {

@@ -121,6 +121,13 @@ fn places(
     .filter_map(|at| usize::try_from(at).ok())
 }
 
+/// Whether an operation did not take the kinds of its operands: Python's `TypeError`.
+pub(super) fn is_ill_typed(error: &Error) -> bool {
+    let words = ["` does not compare ", "` does not take ", "`in` looks "];
+    let says = |detail: &str| words.iter().any(|word| detail.contains(word));
+    error.kind() == ErrorKind::InvalidOperation && error.detail().is_some_and(says)
+}
+
 fn invalid(message: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, message)
 }

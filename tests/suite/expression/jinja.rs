@@ -241,6 +241,8 @@ fn conditions() {
         ("{% if state.done %}x{% endif %}", false),
         ("{% if not state.done %}False{% endif %}", true),
         ("state.absent", false),
+        ("absent", false),
+        ("!absent", true),
         ("state.get('k', 0) < 2", true),
         ("state._retry_exhausted", false),
         ("{{ state._retry_exhausted }}", false),
@@ -252,8 +254,6 @@ fn conditions() {
         assert_eq!(holds(text), Ok(wanted), "{text}");
     }
     for text in [
-        "absent",
-        "!absent",
         "state.absent < 3",
         "absent_root < 3",
         "",

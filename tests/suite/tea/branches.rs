@@ -161,7 +161,10 @@ async fn a_killed_engine_goes_on_in_every_branch() {
     assert!(output.status.success(), "{output:?}");
     let end: Json = serde_json::from_slice(&output.stdout).unwrap();
     let expected = json!({
-        "n": 1, "base": base, "seen": [[11, "l1", "l3"], [101, "r1", "r3"]],
+        "n": 1, "base": base, "parallel_results": [
+            { "n": 11, "base": base, "answer": "l1", "last": "l3" },
+            { "n": 101, "base": base, "answer": "r1", "last": "r3" },
+        ], "seen": [[11, "l1", "l3"], [101, "r1", "r3"]],
     });
     assert_eq!(end, expected);
 

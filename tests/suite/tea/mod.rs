@@ -364,10 +364,17 @@ fn shape(text: &str) -> String {
     let actions: Vec<_> = actions
         .map(|action| (action.anonymous, &action.output, action.scope))
         .collect();
-    format!(
+    let shape = format!(
         "{:?}\n{states:#?}\n{scopes:#?}\n{actions:#?}",
         program.entry
-    )
+    );
+    // And in what a condition counts as that compares what cannot be compared.
+    let mut parts = shape.split("ill_typed: ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| {
+        let rest = part.strip_prefix("None,");
+        all + rest.unwrap_or_else(|| part.split_once("),").unwrap().1)
+    })
 }
 
 #[test]
