@@ -1,13 +1,13 @@
 //! One action: what all types share, and which reader its type has.
 
 use super::Loom;
-use super::block::Placed;
+use super::act::{Act, Body, Placed, member};
 use crate::diagnostic::{did_you_mean, nearest};
 use crate::dialect::builder::step;
-use crate::dialect::reader::{Fields, constant};
+use crate::dialect::reader::constant;
 use crate::dialect::synonyms::action_type;
 use crate::expression::{Condition, Template};
-use crate::hir::{RetryPolicy, Secure, StepKind};
+use crate::hir::{Secure, StepKind};
 use crate::model::{Name, Secured};
 use crate::source::{Entry, Node, Span};
 use std::borrow::Cow;
@@ -48,31 +48,19 @@ pub(super) const TYPES: [&str; 30] = [
 /// The types that only Azure definitions have, besides the connectors.
 const AZURE_TYPES: [&str; 2] = ["Response", "Expression"];
 
-pub(super) struct Act<'n> {
-    pub fields: Fields<'n>,
-    pub name: Name,
-    pub span: Span,
-}
-
-pub(super) struct Body {
-    pub kind: StepKind,
-    /// Retries that the type itself brings.
-    pub retry: Option<RetryPolicy>,
-    pub timeout: Option<Template>,
-    /// What its record holds instead of its own output.
-    pub output: Option<Template>,
-}
-
-impl From<StepKind> for Body {
-    fn from(kind: StepKind) -> Self {
-        Self {
-            kind,
-            retry: None,
-            timeout: None,
-            output: None,
-        }
-    }
-}
+/// The types that Azure has no word for.
+const LOOM_ONLY: [&str; 10] = [
+    "while",
+    "doUntil",
+    "retry",
+    "parallel",
+    "waitForSignal",
+    "ai",
+    "activity",
+    "actor",
+    "shell",
+    "appendFile",
+];
 
 /// What `operationOptions` may name.
 const OPTIONS: [&str; 11] = [
@@ -108,7 +96,8 @@ impl Loom<'_> {
         let Some(mut fields) = self.fields(node, &what, hint) else {
             return placed;
         };
-        let kind = fields.need(self, "type", span, &TYPES.join(", "));
+        let types = self.known_types();
+        let kind = fields.need(self, "type", span, &types);
         let kind =
             kind.and_then(|entry| Some((self.text(entry, "for example type: http")?, entry)));
         if let Some(after) = fields.some(self, "runAfter") {
@@ -184,11 +173,22 @@ impl Loom<'_> {
         let other = action_type(text).filter(|_| !self.azure());
         let hint = other
             .or_else(|| near.map(|near| format!("did you mean `{near}`?")))
-            .unwrap_or_else(|| format!("types are {}", known.join(", ")));
+            .unwrap_or_else(|| format!("types are {}", self.known_types()));
         let what = format!("`{text}` is no type of action");
         self.error("unknown-type", entry.value.span, what, hint);
         let near = near.filter(|_| node.get_any_case("actions").is_some());
         near.map(Cow::Borrowed)
+    }
+
+    /// The types in the words of the format.
+    fn known_types(&self) -> String {
+        if !self.azure() {
+            return TYPES.join(", ");
+        }
+        let shared = TYPES.iter().filter(|word| !LOOM_ONLY.contains(word));
+        let of_azure = AZURE_TYPES.iter().chain(&super::connector::TYPES);
+        let words: Vec<String> = shared.chain(of_azure).map(|word| pascal(word)).collect();
+        words.join(", ")
     }
 
     /// A misspelt key would change how the action runs without a word.
@@ -348,10 +348,11 @@ impl Loom<'_> {
     }
 }
 
-/// A member of a map of a definition.
-pub(super) fn member<'n>(entry: &'n Entry, key: &str) -> Option<&'n Entry> {
-    let mut entries = entry.value.entries()?.iter();
-    entries.find(|entry| entry.key.eq_ignore_ascii_case(key))
+/// A type as Azure writes it: `setVariable` is `SetVariable` there.
+fn pascal(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 #[cfg(test)]

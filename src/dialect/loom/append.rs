@@ -2,7 +2,7 @@
 //! that it is part of the checkpoint.
 
 use super::Loom;
-use super::action::{Act, Body};
+use super::act::{Act, Body};
 use crate::dialect::append::{self, LOOM_FILES as FILES};
 use crate::dialect::builder::{call, only, step, text, when};
 use crate::dialect::reader::Fields;

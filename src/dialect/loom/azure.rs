@@ -2,7 +2,7 @@
 //! (docs/azure.md).
 
 use super::Loom;
-use super::action::member;
+use super::act::member;
 use super::arm::first_value;
 use super::settings::{Settings, last};
 use crate::diagnostic::did_you_mean;
@@ -311,6 +311,13 @@ impl Loom<'_> {
                         body, and no others are started";
             let hint = "put the actions into a Foreach over the list, or start a run for each item";
             self.warning("not-supported", split.key_span, what, hint);
+        }
+        if let Some(conditions) = fields.get("conditions")
+            && !matches!(&conditions.value.kind, Kind::Array(items) if items.is_empty())
+        {
+            let what = "`conditions` of a trigger are not checked: every start is a run";
+            let hint = "put the actions into an If with the same expression";
+            self.warning("not-supported", conditions.key_span, what, hint);
         }
         if let Some(configuration) = fields.get("runtimeConfiguration")
             && let Some(data) = member(configuration, "secureData")

@@ -2,6 +2,7 @@
 //! cycle, an unknown predecessor and a name that is there twice are errors of the file.
 
 use super::Loom;
+use super::act::Placed;
 use crate::diagnostic::nearest;
 use crate::dialect::builder::{nothing, only};
 use crate::dialect::cycle::cycle;
@@ -9,12 +10,6 @@ use crate::hir::{After, Block, DagStep, Step};
 use crate::model::{Name, Status};
 use crate::source::{Entry, Kind, Node, Span};
 use std::collections::BTreeMap;
-
-/// A step with its predecessors, when its author named any.
-pub(super) struct Placed {
-    pub step: Step,
-    pub after: Option<Vec<After>>,
-}
 
 const ACTIONS: &str = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
 

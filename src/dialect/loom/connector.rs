@@ -3,7 +3,7 @@
 //! handlers there are, the engine knows.
 
 use super::Loom;
-use super::action::{Act, Body};
+use super::act::{Act, Body};
 use super::settings::last;
 use crate::dialect::builder::{call, object, text};
 use crate::expression::Template;

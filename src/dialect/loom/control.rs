@@ -1,8 +1,7 @@
 //! Actions that hold other actions: if, switch, scope, parallel, foreach.
 
 use super::Loom;
-use super::action::{Act, Body};
-use super::effect::option;
+use super::act::{Act, Body, option};
 use crate::dialect::builder::nothing;
 use crate::dialect::reader::constant;
 use crate::expression::{Template, Value};

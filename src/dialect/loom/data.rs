@@ -2,7 +2,7 @@
 //! function (`Expression`). Each is a value to compute, so each becomes a `compose`.
 
 use super::Loom;
-use super::action::Act;
+use super::act::Act;
 use crate::dialect::TABLES;
 use crate::dialect::builder::text;
 use crate::dialect::reader::{Fields, constant};

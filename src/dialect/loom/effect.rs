@@ -2,7 +2,7 @@
 //! compose, terminate). What an executor gets as inputs is decided here.
 
 use super::Loom;
-use super::action::{Act, Body};
+use super::act::{Act, Body, option};
 use crate::diagnostic::nearest;
 use crate::dialect::builder::{call, text};
 use crate::dialect::reader::Fields;
@@ -79,14 +79,6 @@ impl<'n> Inputs<'n> {
         }
         Template::object(self.members)
     }
-}
-
-/// Whether `operationOptions`, a list with commas, names an option.
-pub(super) fn option(act: &mut Act<'_>, name: &str) -> bool {
-    let options = act.fields.get("operationOptions");
-    let options = options.and_then(|entry| entry.value.as_str());
-    let mut options = options.unwrap_or_default().split(',');
-    options.any(|option| option.trim().eq_ignore_ascii_case(name))
 }
 
 impl Loom<'_> {

@@ -2,8 +2,7 @@
 //! operator's caps.
 
 use super::Loom;
-use super::action::Act;
-use super::effect::option;
+use super::act::{Act, option};
 use crate::dialect::builder::looped;
 use crate::dialect::reader::Fields;
 use crate::expression::Template;

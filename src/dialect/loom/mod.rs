@@ -2,9 +2,10 @@
 //!
 //! There is no syntax tree between the two: `hir` already has every word that is needed once the
 //! forms are told apart, so reading an action gives its step, with its place in the order of its
-//! scope ([`block::Placed`]) as the only type of the format's own. What depends on the whole file
+//! scope ([`act::Placed`]) as the only type of the format's own. What depends on the whole file
 //! (names that expressions mention) is checked at the end ([`names`]).
 
+mod act;
 mod action;
 mod append;
 mod arm;

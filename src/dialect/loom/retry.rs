@@ -1,7 +1,7 @@
 //! Retry policies: loom's and azure's, on an action or as an action of their own (docs/loom.md).
 
 use super::Loom;
-use super::action::{Act, Body};
+use super::act::{Act, Body};
 use crate::diagnostic::nearest;
 use crate::dialect::builder::only;
 use crate::dialect::reader::Fields;

@@ -1,7 +1,7 @@
 //! The variable actions: azure writes them under `inputs`, loom also beside the type.
 
 use super::Loom;
-use super::action::Act;
+use super::act::Act;
 use crate::expression::{Template, Value};
 use crate::hir::{Assign, Assignment, StepKind};
 use crate::model::{AssignOp, InputKind, Name};

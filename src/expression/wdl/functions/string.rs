@@ -11,7 +11,7 @@ use crate::expression::wdl::{number_format, number_parse};
 
 pub(super) const TABLE: &[Function] = &[
     eager("chunk", 2, 2, chunk),
-    eager("concat", 1, ANY, concat),
+    eager("concat", 0, ANY, concat),
     eager("endsWith", 2, 2, |_, args| {
         let (text, wanted) = (folded(args, 0)?, folded(args, 1)?);
         Ok(text.ends_with(&wanted).into())
