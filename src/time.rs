@@ -4,6 +4,7 @@ use bincode::{Decode, Encode};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// An instant, in milliseconds since 1970-01-01T00:00:00Z.
@@ -62,7 +63,16 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let time = DateTime::parse_from_rfc3339(&text).map_err(serde::de::Error::custom)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// RFC 3339.
+impl FromStr for Timestamp {
+    type Err = chrono::ParseError;
+
+    fn from_str(text: &str) -> Result<Self, chrono::ParseError> {
+        let time = DateTime::parse_from_rfc3339(text)?;
         Ok(time.with_timezone(&Utc).into())
     }
 }

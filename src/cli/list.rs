@@ -24,6 +24,10 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         labels: inputs::labels(&args.label)?,
         limit: args.limit.limit(),
         after: None,
+        text: args.text.clone(),
+        since: args.since.map(|since| since.0),
+        until: args.until.map(|until| until.0),
+        facets: false,
     };
     let format = args.output.output;
     show(screen, format, args.watch.watch, async || {
@@ -44,6 +48,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
                     more: 0,
                     unfinished: 0,
                     next: None,
+                    facets: None,
                 }
             }
             other => other?,

@@ -165,6 +165,7 @@ impl Client {
             more: 0,
             unfinished: 0,
             next: filter.after.clone(),
+            facets: None,
         };
         loop {
             let left = filter.limit.unwrap_or(usize::MAX);
@@ -181,6 +182,10 @@ impl Client {
                 ),
                 ("workflow", filter.workflow.clone()),
                 ("prefix", filter.prefix.clone()),
+                ("text", filter.text.clone()),
+                ("since", filter.since.map(|at| at.to_string())),
+                ("until", filter.until.map(|at| at.to_string())),
+                ("facets", filter.facets.then(|| String::from("true"))),
                 ("after", report.next.clone()),
             ];
             let given = given.into_iter();
@@ -188,7 +193,7 @@ impl Client {
             let page: ListReport = self.get("/v1/runs", &query).await?;
             report.runs.extend(page.runs);
             (report.more, report.next) = (page.more, page.next);
-            report.unfinished = page.unfinished;
+            (report.unfinished, report.facets) = (page.unfinished, page.facets);
             let full = filter.limit.is_some_and(|limit| report.runs.len() >= limit);
             if report.next.is_none() || full {
                 return Ok(report);

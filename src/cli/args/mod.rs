@@ -5,12 +5,14 @@ mod reports;
 mod runs;
 mod serve;
 mod store;
+mod times;
 
 pub use files::*;
 pub use reports::*;
 pub use runs::*;
 pub use serve::*;
 pub use store::*;
+pub use times::*;
 
 use super::output::{Colour, Format};
 use super::policy::EnvArgs;

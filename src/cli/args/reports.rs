@@ -1,6 +1,6 @@
 //! The flags of commands that look at runs.
 
-use super::Output;
+use super::{Output, When};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
 
@@ -21,6 +21,15 @@ pub struct ListArgs {
     /// Only runs with this label: NAME=TEXT
     #[arg(long, env = "WINDLASS_LABEL", value_name = "NAME=TEXT")]
     pub label: Vec<String>,
+    /// Only runs with this in their id, workflow or labels, in whatever case
+    #[arg(long, value_name = "TEXT")]
+    pub text: Option<String>,
+    /// Only runs that were started since then: an instant (RFC 3339), or how long ago (`2h`)
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<When>,
+    /// Only runs that were started before then: an instant (RFC 3339), or how long ago (`2h`)
+    #[arg(long, value_name = "WHEN")]
+    pub until: Option<When>,
     /// How many at most: a number or `all`
     #[arg(long, env = "WINDLASS_LIMIT", value_name = "N", default_value = "50", value_parser = some)]
     pub limit: Amount,

@@ -1,12 +1,10 @@
 //! The flags of `windlass serve`.
 
-use super::HandlerArgs;
+use super::{HandlerArgs, Lasting};
 use crate::cli::policy::{EnvArgs, UntrustedArgs};
-use crate::engine::parse_duration;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// `windlass serve`.
 #[derive(Debug, Args)]
@@ -118,28 +116,5 @@ fn positive(text: &str) -> Result<usize, String> {
         Ok(0) => Err(String::from("at least 1")),
         Ok(number) => Ok(number),
         Err(_) => Err(String::from("a whole number from 1")),
-    }
-}
-
-/// A duration as people write it on a command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lasting(pub Duration);
-
-impl std::str::FromStr for Lasting {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.starts_with(['P', 'p']) {
-            let parsed = parse_duration(text).map_err(|error| error.to_string())?;
-            return Ok(Self(parsed));
-        }
-        let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
-        let found = units.into_iter().find_map(|(unit, millis)| {
-            let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
-            Some(Duration::from_millis(number.checked_mul(millis)?))
-        });
-        found
-            .map(Self)
-            .ok_or_else(|| String::from("a number with ms, s, m or h, or an ISO 8601 duration"))
     }
 }

@@ -30,5 +30,5 @@ pub use limits_hit::LimitReached;
 pub use outcome::{ErrorReport, OutcomeReport, PauseReport};
 pub use source::{PlacesReport, SourceReport, places, source};
 pub use status::{LoopReport, PausedSince, Read, StatusReport, status};
-pub use summary::{ListFilter, ListReport, RunSummary, list};
+pub use summary::{Facets, ListFilter, ListReport, RunSummary, list};
 pub use workflow::{WorkflowReport, WorkflowSummary};

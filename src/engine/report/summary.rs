@@ -68,6 +68,14 @@ pub struct ListFilter {
     pub workflow: Option<String>,
     /// Only those with all of these labels.
     pub labels: BTreeMap<String, String>,
+    /// Only those with this in their id, their workflow or a label, in whatever case.
+    pub text: Option<String>,
+    /// Only those that were started at this instant or later.
+    pub since: Option<Timestamp>,
+    /// Only those that were started before this instant.
+    pub until: Option<Timestamp>,
+    /// Whether [`ListReport::facets`] are asked for.
+    pub facets: bool,
     /// The newest so many; none: all.
     pub limit: Option<usize>,
     /// Only those behind this place: [`ListReport::next`] of the page before.
@@ -78,17 +86,36 @@ pub struct ListFilter {
 type Place = (Timestamp, String);
 
 impl ListFilter {
+    /// Whether it takes a run, but for its status and its workflow.
     fn takes(&self, header: &RunHeader) -> bool {
         let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
         let begins = |prefix: &str| header.id.starts_with(prefix);
         self.prefix.as_deref().is_none_or(begins)
-            && (self.status.is_empty() || self.status.contains(&header.status))
-            && self
-                .workflow
-                .as_deref()
-                .is_none_or(|name| *name == *header.workflow)
+            && self.since.is_none_or(|since| header.started_at >= since)
+            && self.until.is_none_or(|until| header.started_at < until)
             && self.labels.iter().all(labelled)
+            && self.text.as_deref().is_none_or(|text| names(header, text))
     }
+
+    fn takes_status(&self, header: &RunHeader) -> bool {
+        self.status.is_empty() || self.status.contains(&header.status)
+    }
+
+    fn takes_workflow(&self, header: &RunHeader) -> bool {
+        let workflow = self.workflow.as_deref();
+        workflow.is_none_or(|name| *name == *header.workflow)
+    }
+}
+
+/// Whether something that people call a run has this text in it.
+fn names(header: &RunHeader, text: &str) -> bool {
+    let text = text.to_lowercase();
+    let labels = header
+        .labels
+        .iter()
+        .flat_map(|(name, text)| [name.as_str(), text]);
+    let mut names = labels.chain([&*header.id, &*header.workflow]);
+    names.any(|name| name.to_lowercase().contains(&text))
 }
 
 /// `MILLISECONDS.RUN`.
@@ -111,6 +138,32 @@ pub struct ListReport {
     /// Where the next page begins, when there are more.
     #[serde(default)]
     pub next: Option<String>,
+    /// How many there are of each kind, when that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facets: Option<Facets>,
+}
+
+/// How many runs of each kind a filter takes. The filter of a kind itself does not count for it: they
+/// say what another choice would show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Facets {
+    /// By what they do.
+    pub status: BTreeMap<String, u64>,
+    /// By workflow.
+    pub workflow: BTreeMap<String, u64>,
+}
+
+impl Facets {
+    fn count(&mut self, filter: &ListFilter, header: &RunHeader) {
+        if filter.takes_workflow(header) {
+            let status = header.status.as_str().to_owned();
+            *self.status.entry(status).or_default() += 1;
+        }
+        if filter.takes_status(header) {
+            let workflow = header.workflow.to_string();
+            *self.workflow.entry(workflow).or_default() += 1;
+        }
+    }
 }
 
 /// The runs of a store. Runs that are started meanwhile move no page.
@@ -126,12 +179,19 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
     // Only the newest are kept while all are looked at.
     let mut newest: BTreeMap<Place, RunHeader> = BTreeMap::new();
     let (mut more, mut unfinished) = (0, 0);
+    let mut facets = filter.facets.then(Facets::default);
     let mut after: Option<String> = None;
     loop {
         let page = inspector.list(after.as_deref(), PAGE)?;
         let full = page.len() == PAGE;
         after = page.last().map(|header| header.id.to_string());
         for header in page.iter().filter(|header| filter.takes(header)) {
+            if let Some(facets) = &mut facets {
+                facets.count(filter, header);
+            }
+            if !filter.takes_status(header) || !filter.takes_workflow(header) {
+                continue;
+            }
             unfinished += usize::from(header.status.goes_on());
             let place = (header.started_at, header.id.to_string());
             if behind.as_ref().is_some_and(|behind| place >= *behind) {
@@ -155,6 +215,7 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
         more,
         unfinished,
         next,
+        facets,
     })
 }
 

@@ -16,7 +16,8 @@ use crate::engine::report::{PlacesReport, SourceReport, places as places_report}
 use crate::engine::report::{dump as dump_report, history as history_report};
 use crate::engine::report::{list as list_report, status as status_report};
 use crate::engine::{
-    ErrorCode, LoadOptions, RunStatus, StartOptions, Started, Workflow, new_id, now, own_labels,
+    ErrorCode, LoadOptions, RunStatus, StartOptions, Started, Timestamp, Workflow, new_id, now,
+    own_labels,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -225,6 +226,15 @@ pub(super) struct ListQuery {
     prefix: Option<String>,
     /// Only runs with these labels: NAME=TEXT; several with commas between them.
     label: Option<String>,
+    /// Only runs with this in their id, their workflow or a label, in whatever case.
+    text: Option<String>,
+    /// Only runs that were started at this instant (RFC 3339) or later.
+    since: Option<Timestamp>,
+    /// Only runs that were started before this instant (RFC 3339).
+    until: Option<Timestamp>,
+    /// Whether the runs are counted by status and by workflow too.
+    #[serde(default)]
+    facets: bool,
     /// So many at most: 50 when none are asked for, 1000 at most.
     #[param(minimum = 1)]
     limit: Option<usize>,
@@ -257,6 +267,10 @@ pub(super) async fn list(
         prefix: query.prefix.clone(),
         limit: Some(page(query.limit, PAGE, MAX_PAGE, caller)?),
         after: query.after.clone(),
+        text: query.text.clone(),
+        since: query.since,
+        until: query.until,
+        facets: query.facets,
         ..ListFilter::default()
     };
     for word in words(&query.status) {

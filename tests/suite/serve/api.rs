@@ -562,3 +562,63 @@ async fn a_run_gives_its_source_and_the_places_to_retry_it_from() {
     let (status, _) = server.get("/v1/runs/nobody/places").await;
     assert_eq!(status, 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_are_found_by_text_and_time_and_counted_by_kind() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    for (name, run, team) in [
+        ("count", "one", "Blue"),
+        ("count", "two", "red"),
+        ("other", "three", "red"),
+    ] {
+        let text = COUNT.replace("name: count", &format!("name: {name}"));
+        let body = json!({ "text": text, "run": run, "labels": { "team": team } });
+        assert_eq!(server.post("/v1/runs", &body).await.0, 201);
+        server.end(run).await;
+    }
+    let ids = async |query: &str| {
+        let (status, list) = server.get(&format!("/v1/runs?{query}")).await;
+        assert_eq!(status, 200, "{query}: {list}");
+        let runs = list["runs"].as_array().unwrap().iter();
+        let ids: Vec<_> = runs
+            .map(|run| run["run"].as_str().unwrap().to_owned())
+            .collect();
+        (ids.join(" "), list)
+    };
+    assert_eq!(ids("text=BLUE").await.0, "one");
+    assert_eq!(ids("text=tw").await.0, "two");
+    assert_eq!(ids("text=othe").await.0, "three");
+    let (_, list) = ids("").await;
+    assert!(list.get("facets").is_none());
+    let middle = list["runs"][1]["started_at"].as_str().unwrap().to_owned();
+    assert_eq!(ids(&format!("since={middle}")).await.0, "three two");
+    assert_eq!(ids(&format!("until={middle}")).await.0, "one");
+    // A choice of a kind does not hide what the others of its kind have.
+    let (found, list) = ids("facets=true&workflow=count&status=Failed").await;
+    assert_eq!(found, "");
+    assert_eq!(list["facets"]["status"], json!({ "Succeeded": 2 }));
+    assert_eq!(list["facets"]["workflow"], json!({}));
+    let (_, list) = ids("facets=true&text=red&workflow=count").await;
+    assert_eq!(list["facets"]["status"], json!({ "Succeeded": 1 }));
+    assert_eq!(
+        list["facets"]["workflow"],
+        json!({ "count": 1, "other": 1 })
+    );
+    assert_eq!(server.get("/v1/runs?since=yesterday").await.0, 400);
+
+    let listed = |args: &[&str]| {
+        let command = [&["list", "-o", "json"], args].concat();
+        let seen = windlass(dir.path(), &command);
+        String::from_utf8(seen.stdout)
+            .unwrap()
+            .matches("\"run\"")
+            .count()
+    };
+    assert_eq!(listed(&["--text", "RED"]), 2);
+    assert_eq!(listed(&["--since", "1h"]), 3);
+    assert_eq!(listed(&["--until", "1h"]), 0);
+    assert_eq!(listed(&["--since", &middle, "--text", "red"]), 2);
+    let wrong = windlass(dir.path(), &["list", "--since", "yesterday"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}
