@@ -3,6 +3,7 @@
 
 use super::inputs::{Inputs, invalid};
 use super::json;
+use super::json_mistake::mistake;
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request};
@@ -17,6 +18,9 @@ impl Executor for JsonParse {
         Box::pin(async {
             let inputs = Inputs::of(request)?;
             let Some(text) = inputs.get("text") else {
+                if request.inputs.get("text").is_some() {
+                    return Ok(Value::object(failure("Input text is None", "parse")));
+                }
                 return Err(invalid("`text` is missing"));
             };
             let Value::String(text) = text else {
@@ -31,14 +35,28 @@ impl Executor for JsonParse {
             let parsed = Value::from_json(&tidy);
             Ok(match parsed {
                 Ok(data) => success("data", data),
-                Err(error) => {
-                    let mut failed = failure(&format!("Failed to parse JSON: {error}"), "parse");
-                    failed.insert("raw_text".into(), Value::String(Arc::clone(text)));
-                    Value::object(failed)
-                }
+                Err(error) => match inputs.get("default") {
+                    Some(default) if !is_strict => success("data", default.clone()),
+                    _ => not_json(text, &error.to_string()),
+                },
             })
         })
     }
+}
+
+/// What is wrong, in the words of Python; else in ours.
+fn not_json(text: &str, error: &str) -> Value {
+    let found = mistake(text);
+    let words = found.as_ref().map_or(error, |found| found.message);
+    let mut failed = failure(&format!("JSON parse error: {words}"), "parse");
+    if let Some(found) = found {
+        let place = [
+            ("line", Value::Int(found.line)),
+            ("column", Value::Int(found.column)),
+        ];
+        failed.insert("position".into(), Value::from_pairs(place));
+    }
+    Value::object(failed)
 }
 
 /// JSON without comments and without commas at an end.

@@ -13,12 +13,16 @@ mod data;
 mod execution_context;
 #[cfg(feature = "tea")]
 mod extraction;
+#[cfg(feature = "tea")]
+mod files;
 mod handler;
 #[cfg_attr(not(feature = "http"), path = "http_off.rs")]
 mod http;
 mod identity;
 mod inputs;
 mod json;
+#[cfg(feature = "tea")]
+mod json_mistake;
 #[cfg(feature = "llm")]
 mod llm;
 mod process;

@@ -154,13 +154,10 @@ fn messages(inputs: Inputs<'_>, data: &Value) -> Result<Value, Fault> {
         all.push(message("user", text_of(input)));
         all.push(message("assistant", text_of(output)));
     }
-    let mut prompt = inputs
-        .get("prompt")
-        .map_or_else(|| PROMPT.to_owned(), text_of);
-    let output = text_of(data);
-    if !prompt.contains(&output) {
-        prompt = format!("{prompt}\n\nThe output:\n{output}");
-    }
+    let prompt = match inputs.get("prompt") {
+        Some(prompt) => text_of(prompt),
+        None => format!("{PROMPT}\n\nThe output:\n{}", text_of(data)),
+    };
     all.push(message("user", prompt));
     Ok(Value::array(all))
 }
@@ -181,7 +178,10 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
     };
     let judged = json::parsed(unfenced(answer), "the model's evaluation")?;
     let judged = judged.ok_or_else(|| refused("it is no JSON"))?;
-    let Some(Value::Bool(valid)) = judged.get("valid") else {
+    // Models are also asked for `pass`.
+    let valid = ["valid", "pass", "passed"].iter();
+    let valid = valid.filter_map(|key| judged.get(key)).next();
+    let Some(Value::Bool(valid)) = valid else {
         return Err(refused("`valid` is not true or false"));
     };
     let score = match judged.get("score") {
@@ -195,7 +195,8 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
         Some(Value::Array(all)) => all.as_ref().clone(),
         Some(_) => return Err(refused("`suggestions` is no list")),
     };
-    let errors = match judged.get("reason") {
+    let reasons = judged.get("reason").or_else(|| judged.get("feedback"));
+    let errors = match reasons {
         _ if *valid => Vec::new(),
         None | Some(Value::Null) => vec![reason("the model gave no reason")],
         Some(Value::String(words)) => vec![reason(words)],

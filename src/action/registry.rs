@@ -8,6 +8,8 @@ use super::data::{DataMerge, JsonParse};
 use super::execution_context::ExecutionContext;
 #[cfg(feature = "tea")]
 use super::extraction::Extraction;
+#[cfg(feature = "tea")]
+use super::files::{FileRead, FileWrite};
 use super::handler::{Handlers, unknown};
 use super::http::Client;
 #[cfg(feature = "http")]
@@ -88,6 +90,8 @@ impl Registry {
         executors.extend([
             executor("data.merge", DataMerge),
             executor("data.validate", DataValidate),
+            executor("file.read", FileRead),
+            executor("file.write", FileWrite),
             executor("json.parse", JsonParse),
             executor("validate.schema", ValidateSchema),
         ]);

@@ -52,6 +52,10 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         Some(input) => input,
         None => inputs::inputs(args.input.as_deref(), &args.set)?,
     };
+    let input = match args.auto_continue {
+        true => workflow.auto_continued(input)?,
+        false => input,
+    };
     let input = workflow.check_input(input)?;
     let labels = inputs::labels(&args.label)?;
     engine::own_labels(&labels)?;

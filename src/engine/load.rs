@@ -9,7 +9,9 @@ use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
 use crate::expression::{MAX_COMPUTED_DEPTH, Object, Value};
 use crate::hir;
-use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Origin, sha256_of_parts};
+use crate::model::{
+    AUTO_CONTINUE, Dialect, HandlerTarget, Input, InputKind, Name, Origin, Outputs, sha256_of_parts,
+};
 use crate::program::{self, Op, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
 use crate::source::{Bundle, SourceFile, Span};
@@ -213,6 +215,21 @@ impl Workflow {
     pub fn check_input(&self, input: Value) -> Result<Value, EngineError> {
         self.accept(input.clone())?;
         Ok(input)
+    }
+
+    /// The input of a run that does not wait at interrupts.
+    ///
+    /// # Errors
+    /// When the format has none.
+    pub fn auto_continued(&self, input: Value) -> Result<Value, EngineError> {
+        if self.loaded.program.outputs != Outputs::State {
+            return Err(EngineError::Input(String::from(
+                "--auto-continue is for files of The Edge Agent: others have no interrupts",
+            )));
+        }
+        let mut members = input.as_object().cloned().unwrap_or_default();
+        members.insert(AUTO_CONTINUE.into(), Value::Bool(true));
+        Ok(Value::object(members))
     }
 
     /// The input with defaults filled in and text converted where another kind is declared.

@@ -13,7 +13,7 @@ use super::state::{
     TimerPurpose, TryState, Wait,
 };
 use crate::expression::{Template, Value};
-use crate::model::{Fault, Name, Place, Request, Status, fault_kind};
+use crate::model::{Fault, Name, OWN_KEYS, Place, Request, Status, fault_kind};
 use crate::program::{ActionId, Call, Op, Outputs, Retry, Scope, ScopeId, ScopeKind, State};
 
 impl<'a> Stepper<'a> {
@@ -349,7 +349,7 @@ impl<'a> Stepper<'a> {
                 let view = self.outputs_view(cursor, missing_as_null)?;
                 Ok(computed(view.value(template))?)
             }
-            Outputs::State => Ok(self.run.variables.clone()),
+            Outputs::State => Ok(shown(&self.run.variables)),
             Outputs::Actions => {
                 if let Some(response) = &self.run.response {
                     return Ok(response.clone());
@@ -387,5 +387,21 @@ impl<'a> Stepper<'a> {
         fault.code = detail.get("code").map(|code| Name::from(text(code)));
         let error = self.located(cursor, fault)?;
         Ok(self.finish(status, Value::Null, Some(error))?)
+    }
+}
+
+/// A state without the keys that are Windlass's own.
+fn shown(state: &Value) -> Value {
+    let own = |name: &str| name.starts_with(OWN_KEYS);
+    match state {
+        Value::Object(members) if members.keys().any(|name| own(name)) => {
+            let members = members.iter().filter(|(name, _)| !own(name));
+            Value::object(
+                members
+                    .map(|(name, value)| (name.clone(), value.clone()))
+                    .collect(),
+            )
+        }
+        other => other.clone(),
     }
 }

@@ -87,7 +87,7 @@ impl Policy {
             "shell" if !self.shell => Some("--allow-shell"),
             // Its rules are Prolog.
             "python" | "prolog" | "validate.extraction" if !self.scripts => Some("--allow-scripts"),
-            "appendFile" if !self.files => Some("--allow-files"),
+            "appendFile" | "file.read" | "file.write" if !self.files => Some("--allow-files"),
             _ => None,
         }
     }

@@ -89,6 +89,12 @@ pub struct Fault {
     pub transient: bool,
 }
 
+/// Keys of a state that begin so are Windlass's own: what a run gives does not have them.
+pub const OWN_KEYS: &str = "_windlass_";
+
+/// The key of a run that does not wait at interrupts.
+pub const AUTO_CONTINUE: &str = "_windlass_auto_continue";
+
 /// The kinds of [`Fault`].
 pub mod fault_kind {
     /// A response of 400 or above.

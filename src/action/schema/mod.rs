@@ -10,7 +10,7 @@ pub(super) use messages::repr_of;
 
 use super::inputs::{Inputs, invalid, mismatch};
 use super::{Attempt, Executor};
-use crate::expression::{Object, Value};
+use crate::expression::Value;
 use crate::model::{Fault, Request};
 use jsonschema::paths::LocationSegment;
 use jsonschema::{Draft, Retrieve, Uri, ValidationError, Validator};
@@ -185,7 +185,7 @@ impl Executor for DataValidate {
 }
 
 /// `validate.schema`: with `data`, whether it fits: `{valid, errors}`. Without, whether `schema`
-/// itself can be used: `{schema, valid, errors}`.
+/// itself can be used: `{schema, valid}`, and `error` when not.
 pub(super) struct ValidateSchema;
 
 impl Executor for ValidateSchema {
@@ -203,18 +203,14 @@ impl Executor for ValidateSchema {
                 ]));
             }
             let schema = inputs.get("schema").cloned().unwrap_or_default();
-            let errors = match Schema::of(inputs) {
-                Ok(_) => Vec::new(),
-                Err(fault) => vec![Value::from_pairs([
-                    ("path", Value::text("")),
-                    ("message", Value::text(fault.message)),
-                ])],
-            };
-            let mut output = Object::new();
-            output.insert("schema".into(), schema);
-            output.insert("valid".into(), Value::Bool(errors.is_empty()));
-            output.insert("errors".into(), Value::array(errors));
-            Ok(Value::object(output))
+            Ok(match Schema::of(inputs) {
+                Ok(_) => Value::from_pairs([("schema", schema), ("valid", Value::Bool(true))]),
+                Err(fault) => Value::from_pairs([
+                    ("schema", Value::Null),
+                    ("valid", Value::Bool(false)),
+                    ("error", Value::text(fault.message)),
+                ]),
+            })
         })
     }
 }

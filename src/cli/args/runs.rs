@@ -34,6 +34,9 @@ pub struct RunArgs {
     /// Also refuses what only looks wrong
     #[arg(long, env = "WINDLASS_STRICT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub strict: bool,
+    /// Does not wait at the interrupts of a file of The Edge Agent
+    #[arg(long, env = "WINDLASS_AUTO_CONTINUE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub auto_continue: bool,
     #[command(flatten)]
     pub load: LoadArgs,
     #[command(flatten)]

@@ -15,12 +15,14 @@ use crate::model::Name;
 use crate::source::{Entry, Kind};
 
 /// Actions of TEA that an executor of the same name does.
-const SAME_NAME: [&str; 6] = [
+const SAME_NAME: [&str; 8] = [
     "validate.extraction",
     "validate.schema",
     "data.validate",
     "data.merge",
     "json.parse",
+    "file.read",
+    "file.write",
     "reflection.evaluate",
 ];
 /// Actions of TEA that another executor does.
@@ -31,7 +33,7 @@ const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile
 const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
 
 /// Of what these take, one of these keys must be there.
-const NEEDED: [(&str, &[&str]); 7] = [
+const NEEDED: [(&str, &[&str]); 9] = [
     ("llm.call", &["prompt", "messages"]),
     ("ai", &["prompt", "messages"]),
     ("shell", &["run", "command"]),
@@ -39,6 +41,8 @@ const NEEDED: [(&str, &[&str]); 7] = [
     ("activity", &["activityType", "actorType"]),
     ("actor", &["actorType", "activityType"]),
     ("appendFile", &["path"]),
+    ("file.read", &["path"]),
+    ("file.write", &["path"]),
 ];
 
 /// One call of an executor that stands for an action.

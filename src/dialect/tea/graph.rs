@@ -102,7 +102,7 @@ impl<'n> Tea<'_, 'n> {
                 continue;
             };
             self.joining = self.joins.get(&*place.name).cloned();
-            let step = self.node(node, place);
+            let step = self.with_interrupts(node, place);
             self.joining = None;
             let mut edges = self.goto(node);
             edges.extend(written.remove(&*place.name).unwrap_or_default());

@@ -12,6 +12,7 @@ mod dynamic_parallel;
 mod evaluate;
 mod fan_out;
 mod graph;
+mod interrupt;
 mod node;
 mod pure_actions;
 mod reflection;
@@ -24,6 +25,7 @@ mod workflow;
 
 pub(super) use schemas::references;
 
+use self::interrupt::Interrupts;
 use super::reader::{Reader, listed};
 use super::{Caps, stem};
 use crate::diagnostic::{Diagnostics, did_you_mean};
@@ -47,6 +49,7 @@ pub(super) fn read(
     let mut tea = Tea {
         reader: Reader::new(file, Syntax::Jinja, diagnostics),
         max_count: caps.count(Dialect::Tea),
+        interrupts: Interrupts::default(),
         nodes: Vec::new(),
         used: BTreeSet::new(),
         numbers: BTreeMap::new(),
@@ -70,6 +73,8 @@ const MAX_STEPS: usize = 10_000;
 struct Tea<'d, 'n> {
     reader: Reader<'d>,
     max_count: u64,
+    /// The nodes before and after which the file's `config` says that a run waits.
+    interrupts: Interrupts,
     /// The nodes at the top, by name.
     nodes: Vec<(&'n str, &'n Node)>,
     /// The names of all steps so far, without case.

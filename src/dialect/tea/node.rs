@@ -9,15 +9,7 @@ use crate::model::Name;
 use crate::source::{Entry, Kind, Node};
 
 /// Keys of a node that change what it does, and that Windlass does not know.
-const UNSUPPORTED: [&str; 7] = [
-    "parallel_each",
-    "strategy",
-    "steps_parallel",
-    "interrupt",
-    "interrupt_before",
-    "interrupt_after",
-    "subgraph",
-];
+const UNSUPPORTED: [&str; 4] = ["parallel_each", "strategy", "steps_parallel", "subgraph"];
 /// Types of nodes that TEA has and Windlass does not.
 const UNSUPPORTED_TYPES: [&str; 1] = ["interrupt"];
 const NODE: &str = "a node is a map: { name: step, run: \"return {'done': True}\" }";
@@ -63,14 +55,21 @@ impl<'n> Tea<'_, 'n> {
         let Some(mut fields) = self.fields(node, &what, NODE) else {
             return nothing();
         };
-        fields.allow(&["name", "description", "metadata", "goto", "fan_in"]);
+        fields.allow(&[
+            "name",
+            "description",
+            "metadata",
+            "goto",
+            "fan_in",
+            "interrupt",
+        ]);
         for key in UNSUPPORTED {
             if let Some(entry) = fields.get(key) {
                 self.not_supported(entry);
             }
         }
         if place.in_body {
-            for key in ["goto", "fan_in"] {
+            for key in ["goto", "fan_in", "interrupt"] {
                 if let Some(entry) = fields.get(key) {
                     self.ignored(entry, "the nodes of a body run one after the other");
                 }

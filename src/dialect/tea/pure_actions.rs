@@ -1,16 +1,16 @@
 //! Actions of the Loom format, by their own names, that are no call of an executor: what they
 //! compute goes into the state as any other result.
 
-use super::builder::{assign, hidden, output_of};
+use super::builder::{assign, expression, hidden, object, output_of, set, with_result};
 use super::node::{Built, Sink};
 use super::{Place, Tea, builder};
 use crate::dialect::{ENDS, TABLES};
-use crate::expression::{Template, Value};
+use crate::expression::{Binding, Template, Value};
 use crate::hir::{Assignment, StepKind, Wait};
 use crate::model::{AssignOp, Name};
 use crate::source::{Entry, Kind};
 
-pub(super) const PURE: [&str; 15] = [
+pub(super) const PURE: [&str; 17] = [
     "wait",
     "compose",
     "terminate",
@@ -26,7 +26,12 @@ pub(super) const PURE: [&str; 15] = [
     "query",
     "join",
     "table",
+    "memory.store",
+    "memory.retrieve",
 ];
+
+/// What `memory.store` stores, until the run ends.
+const MEMORY: &str = "_windlass_memory";
 
 impl<'n> Tea<'_, 'n> {
     pub(super) fn pure_action(
@@ -47,6 +52,7 @@ impl<'n> Tea<'_, 'n> {
             "wait" => self.waits(&mut with),
             "terminate" => self.terminates(&mut with),
             "waitForSignal" => self.awaits(&mut with, sink, place),
+            "memory.store" | "memory.retrieve" => self.remembers(name, &mut with, sink, place),
             _ if name.ends_with("Variable") => self.assigns(name, &mut with, place),
             _ => {
                 let value = self.computes(name, &mut with)?;
@@ -137,6 +143,79 @@ impl<'n> Tea<'_, 'n> {
             span: place.span,
         };
         Some(assign(vec![one], None))
+    }
+
+    /// `memory.store` and `memory.retrieve`: a map of the run, by namespace and key.
+    fn remembers(
+        &mut self,
+        name: &str,
+        with: &mut Arguments<'n>,
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<StepKind> {
+        let hint = "for example with: { key: topic, value: \"{{ state.topic }}\" }";
+        let key = self.argument(with, "key", hint)?;
+        if let Some(entry) = with.find("ttl") {
+            self.ignored(entry, "what is stored stays until the run ends");
+        }
+        let mut or_else = |key: &str, absent: Value| match with.find(key) {
+            Some(entry) => self.template(&entry.value),
+            None => Template::constant(absent),
+        };
+        let namespace = or_else("namespace", Value::text("default"));
+        let (value, default) = (
+            or_else("value", Value::Null),
+            or_else("default", Value::Null),
+        );
+        let seen = object([
+            ("key", self.template(&key.value)),
+            ("namespace", namespace),
+            ("value", value),
+            ("default", default),
+        ]);
+        let seen = |text: &str| with_result(&seen, expression(text));
+        let id = seen("result.namespace | string ~ ' ' ~ result.key | string");
+        let memory = expression(&format!("state.get('{MEMORY}', {{}})"));
+        let (result, store) = match name {
+            "memory.store" => {
+                let stored = vec![memory, id, seen("result.value")];
+                let stored = Template::call("setProperty", stored).ok()?;
+                let result = seen(
+                    "{'stored': true, 'key': result.key | string, \
+                     'namespace': result.namespace | string}",
+                );
+                (result, Some(set(MEMORY, stored, place.span)))
+            }
+            _ => {
+                let found = [(
+                    Name::from("_found"),
+                    with_result(
+                        &id,
+                        expression(&format!("state.get('{MEMORY}', {{}}).get(result)")),
+                    ),
+                )];
+                let result = seen(
+                    "{'value': result.default if _found is none else _found, \
+                     'found': _found is not none, 'key': result.key | string}",
+                );
+                (
+                    Template::binding(Binding::Scoped(found.into(), result)),
+                    None,
+                )
+            }
+        };
+        let inner = self.part(place, "memory");
+        let value = output_of(&inner.name);
+        let then = self.keep(sink, &value, place);
+        let after = self.part(place, "output");
+        Some(builder::block(vec![
+            hidden(
+                inner,
+                name,
+                assign(store.into_iter().collect(), Some(result)),
+            ),
+            hidden(after, "assign", assign(then, None)),
+        ]))
     }
 
     /// The data operations: a value.

@@ -11,7 +11,7 @@ use crate::model::{Dialect, Name};
 use crate::source::{Entry, Kind, Node};
 
 /// Keys that change what a run gives, and that Windlass does not know.
-const UNSUPPORTED: [&str; 3] = ["imports", "interrupt_before", "interrupt_after"];
+const UNSUPPORTED: [&str; 1] = ["imports"];
 /// Keys that are arguments of `validate.extraction`.
 const EXTRACTION: [(&str, &str); 3] = [
     ("extraction_schema", "schema"),
@@ -67,6 +67,11 @@ impl<'n> Tea<'_, 'n> {
                 self.extraction.push((argument, constant(&entry.value)));
             }
         }
+        for key in ["interrupt_before", "interrupt_after"] {
+            if let Some(entry) = fields.get(key) {
+                self.ignored(entry, "it means something under `config`, as in TEA");
+            }
+        }
         for key in UNSUPPORTED {
             if let Some(entry) = fields.get(key) {
                 self.not_supported(entry);
@@ -113,11 +118,9 @@ impl<'n> Tea<'_, 'n> {
         self.warning("ignored-key", entry.key_span, what, why);
     }
 
-    fn config(&mut self, config: &Entry) {
+    fn config(&mut self, config: &'n Entry) {
         for entry in config.value.entries().unwrap_or_default() {
-            if entry.key.starts_with("interrupt") {
-                self.not_supported(entry);
-            } else {
+            if !self.is_interrupts(entry) {
                 self.ignored(entry, "runs are stored, and faults are errors, in any case");
             }
         }

@@ -2,6 +2,7 @@
 
 pub mod ai;
 mod cli;
+mod files;
 mod handler;
 mod http;
 mod http_faults;

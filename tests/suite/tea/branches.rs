@@ -15,7 +15,7 @@ use tokio::sync::{Barrier, watch};
 /// A test that hangs has failed.
 const LONG: Duration = Duration::from_secs(60);
 
-fn windlass(args: &[&str]) -> Child {
+pub(super) fn windlass(args: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(args)
         .stdout(Stdio::piped())
@@ -24,12 +24,12 @@ fn windlass(args: &[&str]) -> Child {
         .unwrap()
 }
 
-async fn output(child: Child) -> Output {
+pub(super) async fn output(child: Child) -> Output {
     let waited = tokio::task::spawn_blocking(|| child.wait_with_output().unwrap());
     tokio::time::timeout(LONG, waited).await.unwrap().unwrap()
 }
 
-fn folder(workflow: &str) -> (tempfile::TempDir, String, String) {
+pub(super) fn folder(workflow: &str) -> (tempfile::TempDir, String, String) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("workflow.yaml");
     std::fs::write(&file, workflow).unwrap();

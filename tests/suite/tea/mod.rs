@@ -14,6 +14,7 @@
 
 mod branches;
 mod env;
+mod interrupts;
 
 use crate::support::serve;
 use axum::Router;
