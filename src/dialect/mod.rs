@@ -336,6 +336,9 @@ fn looks_like(node: &Node) -> Option<Dialect> {
     let exported = node
         .get("properties")
         .is_some_and(|inner| inner.get("definition").is_some());
+    if azure_schema(node) && loom::is_loom(node) {
+        return Some(Dialect::Loom);
+    }
     if azure_schema(node)
         || exported
         || node.get("definition").is_some()

@@ -168,6 +168,10 @@ pub trait Env {
         self.outer()
             .map_or(of_state, |outer| outer.absent_is_none(root))
     }
+    /// Which attempt of the innermost retry around this place runs, from 1.
+    fn attempt(&self) -> u32 {
+        self.outer().map_or(1, |outer| outer.attempt())
+    }
     /// `env('NAME')`, from the operator's environment as far as the engine lets it through.
     fn env_var(&self, name: &str) -> Option<String> {
         self.outer()?.env_var(name)

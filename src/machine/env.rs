@@ -1,7 +1,7 @@
 //! What an expression sees of a run, from where one cursor stands.
 
 use super::record::{Reading, Records};
-use super::state::{CursorId, FrameKind, LoopState, RunState};
+use super::state::{Cursor, CursorId, FrameKind, LoopState, RunState};
 use crate::expression::{
     ActionView, Condition, Env, EvalError, Lookup, Mode, Object, Template, Value,
     environment_secret, secret_mark,
@@ -414,6 +414,11 @@ impl Env for View<'_> {
             workflow.push(("tags", Value::from_pairs(tags)));
         }
         Value::from_pairs(workflow)
+    }
+
+    fn attempt(&self) -> u32 {
+        let cursor = self.run.cursors.get(&self.cursor);
+        cursor.map_or(1, Cursor::attempt)
     }
 
     fn current_action(&self) -> Option<ActionView> {

@@ -292,7 +292,7 @@ impl<'a> Stepper<'a> {
             depth,
             value,
         })?;
-        if this.spec.test == Test::After {
+        if this.spec.test != Test::Before {
             // It belongs to the iteration that has just ended: to its row and its event.
             if let Some(row) = self.out.iterations.last_mut() {
                 row.condition = Some(value);

@@ -160,12 +160,7 @@ impl<'a> Stepper<'a> {
 
     /// The attempt of the innermost enclosing retry.
     pub fn attempt(&self, cursor: CursorId) -> Sure<u32> {
-        let mut frames = self.run.cursor(cursor)?.frames.iter().rev();
-        let retries = frames.find_map(|frame| match &frame.kind {
-            FrameKind::Try(state) if state.max_attempts > 1 => Some(state.attempt),
-            _ => None,
-        });
-        Ok(retries.unwrap_or(1))
+        Ok(self.run.cursor(cursor)?.attempt())
     }
 
     pub fn call_succeeded(&mut self, cursor: CursorId, result: &Value) -> Sure {

@@ -298,6 +298,8 @@ pub enum Test {
     Before,
     /// After each iteration: the body runs at least once.
     After,
+    /// The same, where `loopIndex` is the next iteration already (docs/loom.md).
+    AfterAsNext,
 }
 
 /// What a loop does at a limit; the outcome and the reason are always recorded.

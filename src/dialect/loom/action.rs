@@ -2,6 +2,7 @@
 
 use super::Loom;
 use super::act::{Act, Body, Placed, member};
+use super::nested::as_nested;
 use crate::diagnostic::{did_you_mean, nearest};
 use crate::dialect::builder::step;
 use crate::dialect::reader::constant;
@@ -88,6 +89,11 @@ impl Loom<'_> {
         span: Span,
         anonymous: bool,
     ) -> Placed {
+        if let Some(flat) = self.flat(node) {
+            let mut placed = self.action(&flat, name, span, anonymous);
+            as_nested(&mut placed.step);
+            return placed;
+        }
         let mut step = step(name.clone(), "nothing", StepKind::Nothing, span);
         step.anonymous = anonymous;
         let mut placed = Placed { step, after: None };

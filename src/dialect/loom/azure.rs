@@ -102,7 +102,7 @@ impl Loom<'_> {
     }
 
     /// `outputs: {name: {type, value}}`.
-    fn definition_outputs(&mut self, entry: &Entry, workflow: &mut Workflow) {
+    pub(super) fn definition_outputs(&mut self, entry: &Entry, workflow: &mut Workflow) {
         let members: Vec<(Template, Template)> = entry
             .value
             .entries()
@@ -140,7 +140,7 @@ impl Loom<'_> {
 
     /// The value of every parameter: from a file, from beside the definition, or its default. In a
     /// Standard app, the app's file declares parameters, too.
-    fn parameters(
+    pub(super) fn parameters(
         &mut self,
         declared: Option<&Entry>,
         beside: Option<&Node>,

@@ -20,12 +20,15 @@ mod effect;
 mod lint;
 mod loops;
 mod names;
+mod nested;
 mod recurrence;
 mod retry;
 mod schedule;
 mod settings;
 mod variable;
 mod workflow;
+
+pub(super) use nested::is_loom;
 
 use super::reader::Reader;
 use super::{Caps, stem};

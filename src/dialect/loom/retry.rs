@@ -8,7 +8,7 @@ use crate::dialect::reader::Fields;
 use crate::expression::Template;
 use crate::hir::{RetryPolicy, Step, StepKind};
 use crate::model::{Backoff, Name, RetryOn, fault_kind};
-use crate::source::{Entry, Kind, Node};
+use crate::source::{Entry, Kind, Node, Span};
 use std::time::Duration;
 
 const EXAMPLE: &str =
@@ -35,7 +35,7 @@ const KINDS: [&str; 16] = [
 
 /// What Azure retries without a policy: 4 times, scaled by 7.5 s, from 5 s to 45 s
 /// (Logic Apps reference, "Default retry policy").
-pub(super) fn azure_default(span: crate::source::Span) -> RetryPolicy {
+pub(super) fn azure_default(span: Span) -> RetryPolicy {
     RetryPolicy {
         backoff: Backoff::AzureExponential {
             interval: Duration::from_millis(7500),
@@ -48,16 +48,31 @@ pub(super) fn azure_default(span: crate::source::Span) -> RetryPolicy {
     }
 }
 
+/// What a `retry` has that says nothing.
+fn exponential(span: Span) -> RetryPolicy {
+    let seconds = Duration::from_secs;
+    RetryPolicy {
+        backoff: Backoff::Exponential {
+            interval: seconds(5),
+            max: seconds(60),
+            min: seconds(1),
+        },
+        count: Template::constant(3_i64.into()),
+        on: Vec::new(),
+        span,
+    }
+}
+
 impl Loom<'_> {
     /// `type: retry`: the action inside, with the policy around it. The action's result is the
     /// retry's own.
     pub(super) fn retry(&mut self, act: &mut Act<'_>) -> Body {
         let hint = "the action to repeat: for example action: { type: http, inputs: { … } }";
         let inner = act.fields.need(self, "action", act.span, hint);
-        let policy = act
-            .fields
-            .need(self, "retryPolicy", act.span, EXAMPLE)
-            .and_then(|entry| self.retry_policy(entry));
+        let policy = match act.fields.some(self, "retryPolicy") {
+            Some(entry) => self.retry_policy(entry),
+            None => Some(exponential(act.span)),
+        };
         let timeout = self.step_timeout(act);
         let Some(inner) = inner else {
             return StepKind::Nothing.into();

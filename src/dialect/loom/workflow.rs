@@ -65,6 +65,13 @@ impl Loom<'_> {
 
     fn keys(&mut self, fields: &mut Fields<'_>, node: &Node, workflow: &mut Workflow) {
         fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
+        // What a definition of Logic Apps has, which the actions of Loom may be written in.
+        let definition = fields.get("$schema").is_some() && node.get("triggers").is_some();
+        if definition {
+            fields.allow(&["contentVersion", "triggers", "staticResults"]);
+            let declared = fields.get("parameters");
+            workflow.parameters = self.parameters(declared, None, None);
+        }
         if let Some(entry) = fields.some(self, "name")
             && let Some(name) = self.text(entry, "for example name: nightly-sync")
         {
@@ -95,6 +102,9 @@ impl Loom<'_> {
             }
         }
         if let Some(entry) = fields.some(self, "outputs") {
+            if definition {
+                return self.definition_outputs(entry, workflow);
+            }
             workflow.outputs = Outputs::Template(self.template(&entry.value));
             workflow.places.outputs = places(entry);
         }

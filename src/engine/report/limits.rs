@@ -53,7 +53,7 @@ pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
                 on_limit: on_limit(spec.on_limit).to_owned(),
                 checks: String::from(match spec.test {
                     Test::Before => "before",
-                    Test::After => "after",
+                    Test::After | Test::AfterAsNext => "after",
                 }),
                 condition: spec.condition_text.clone(),
             })

@@ -35,6 +35,8 @@ pub enum Binding {
     Item(Name),
     /// Which iteration of the named loop around this place runs, from 1; null outside of it.
     Iteration(Name),
+    /// Which attempt of the retry around this place runs, from 1.
+    Attempt,
     /// One template in the first iteration of the named loop, another in all later ones.
     First(Name, Template, Template),
     /// A member of a value; null when it has none.
@@ -88,6 +90,7 @@ impl Binding {
             Self::Iteration(of) => Ok(env
                 .iteration_index(of)
                 .map_or(Value::Null, |index| Value::Int(index.saturating_add(1)))),
+            Self::Attempt => Ok(Value::Int(env.attempt().into())),
             Self::First(of, first, later) => match env.iteration_index(of) {
                 None | Some(0) => first.eval(env),
                 Some(_) => later.eval(env),
@@ -177,6 +180,7 @@ impl Binding {
             Self::Outputs(action) | Self::Previous(action, _) => {
                 found.push(Reference::Action(action.to_string()));
             }
+            Self::Attempt => {}
             Self::Item(of) | Self::Iteration(of) => found.push(Reference::Loop(of.to_string())),
             Self::First(_, first, later) => {
                 first.collect(found);
@@ -220,6 +224,7 @@ impl Binding {
             Self::Previous(action, _) => format!("previous {action}"),
             Self::Item(name) => format!("item of {name}"),
             Self::Iteration(name) => format!("iteration of {name}"),
+            Self::Attempt => String::from("attempt"),
             Self::First(_, first, later) => {
                 format!("{} first, then {}", of(first), of(later))
             }

@@ -2,6 +2,7 @@
 //! same content in YAML and JSON.
 
 mod cli;
+mod nested;
 
 use windlass::internals::dialect::{self, Caps};
 use windlass::internals::hir::Workflow;
