@@ -63,7 +63,9 @@ pub(super) fn reads(
         if name.is_empty() {
             let what = "which variable of the environment this reads is not said";
             let hint = match reader.syntax {
-                Syntax::Jinja => "write its name: env.NAME, env['NAME'] or env.get('NAME', 'else')",
+                Syntax::Jinja | Syntax::Graph => {
+                    "write its name: env.NAME, env['NAME'] or env.get('NAME', 'else')"
+                }
                 Syntax::Loom | Syntax::Azure => "write its name itself: env('NAME')",
             };
             reader.error("computed-env", mention.span, what, hint);

@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
     fn worded(&self, hint: String) -> String {
         match self.syntax {
             Syntax::Azure => as_json(&hint),
-            Syntax::Loom | Syntax::Jinja => hint,
+            Syntax::Loom | Syntax::Jinja | Syntax::Graph => hint,
         }
     }
 

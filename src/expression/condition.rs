@@ -44,6 +44,7 @@ impl Condition {
             Syntax::Loom if is_wdl(text) => wdl(text, syntax)?,
             Syntax::Loom => jinja(text, Flavor::Strict)?,
             Syntax::Jinja => jinja(text, Flavor::Tea)?,
+            Syntax::Graph => jinja(text, Flavor::Graph)?,
         };
         Ok(Self::of(text.to_owned(), kind))
     }

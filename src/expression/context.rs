@@ -204,7 +204,9 @@ impl Context {
         let syntax = self.syntax();
         let templated = match syntax {
             Syntax::Azure => text.starts_with('@') || text.contains("@{"),
-            Syntax::Loom | Syntax::Jinja => text.starts_with('@') || is_wdl(text) || is_jinja(text),
+            Syntax::Loom | Syntax::Jinja | Syntax::Graph => {
+                text.starts_with('@') || is_wdl(text) || is_jinja(text)
+            }
         };
         if templated {
             return Template::parse(text, syntax).map_err(|error| parse(error, text));

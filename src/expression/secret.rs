@@ -186,7 +186,7 @@ impl Shorthand {
         }
         let jinja = match syntax {
             Syntax::Azure => false,
-            Syntax::Jinja => true,
+            Syntax::Jinja | Syntax::Graph => true,
             Syntax::Loom => is_jinja(text),
         };
         let mut out = String::with_capacity(text.len() + 16);

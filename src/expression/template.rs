@@ -21,8 +21,10 @@ pub enum Syntax {
     Loom,
     /// WDL only; `{{` is plain text. A Logic Apps definition.
     Azure,
-    /// Jinja only; `@` is plain text. TEA and canvas.
+    /// Jinja only; `@` is plain text. TEA.
     Jinja,
+    /// The same with values written as JSON. Canvas.
+    Graph,
 }
 
 /// Any JSON value whose strings may be templates. A clone costs a counter.
@@ -69,6 +71,7 @@ impl Template {
         match syntax {
             Syntax::Azure => wdl(text, false),
             Syntax::Jinja => jinja(text, Flavor::Tea),
+            Syntax::Graph => jinja(text, Flavor::Graph),
             Syntax::Loom if is_wdl(text) || text.starts_with("@@") => wdl(text, true),
             Syntax::Loom => jinja(text, Flavor::Strict),
         }

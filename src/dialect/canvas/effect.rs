@@ -5,13 +5,15 @@ use super::node::{Body, Reading, open};
 use super::tree::{Agent, Ports, Shell, Socket, Text, What};
 use crate::dialect::checks;
 use crate::dialect::reader::{Fields, constant, keep};
-use crate::expression::{Object, PortKind, Template, Value};
+use crate::expression::{Extract, Object, PortKind, Template, Value};
 use crate::source::{Entry, Kind};
 
 /// The runner that speaks to an OpenAI-compatible endpoint.
 pub(super) const OPENAI: &str = "openai";
 /// The output that the session of an agent is kept in.
 pub(super) const SESSION: &str = "session_id";
+/// The port that graph editors have for it.
+pub(super) const SESSION_ID: &str = "sessionId";
 /// The output of a shell node whose reader takes care of commands that fail.
 pub(super) const EXIT_CODE: &str = "exitCode";
 
@@ -58,6 +60,19 @@ const SHELL_OUTPUTS: [(&str, PortKind); 3] = [
     (EXIT_CODE, PortKind::Number),
 ];
 
+/// What JavaScript has and Lua has not.
+const JAVASCRIPT: [&str; 9] = [
+    "=>",
+    "===",
+    "!==",
+    "const ",
+    "let ",
+    "&&",
+    "||",
+    "?.",
+    ": inputs.",
+];
+
 impl Canvas<'_> {
     pub(super) fn agent(&mut self, node: &mut Reading<'_>) -> Body {
         let hint = "runner: openai, or the name of a command under `runners`";
@@ -100,9 +115,12 @@ impl Canvas<'_> {
         let script = node.data.get("script");
         let commands = node.data.get("commands");
         let cwd = node.data.some(self, "cwd");
+        let cwd = cwd.or_else(|| node.data.some(self, "path"));
         let cwd = cwd.and_then(|entry| self.template_text(entry, "cwd: build"));
         let fails = node.data.some(self, "failOnError");
         let fails = fails.map(|entry| self.flag(entry));
+        let goes_on = node.data.some(self, "continueOnFailure");
+        let fails = fails.or(goes_on.map(|entry| !self.flag(entry)));
         let script = match (script, commands) {
             (Some(script), None) => self.template_text(script, SCRIPT),
             (None, Some(commands)) => self.commands(commands),
@@ -117,6 +135,12 @@ impl Canvas<'_> {
             }
         };
         let mut outputs = node.outputs.take().unwrap_or_default();
+        // Where it is one of several, it is all that was printed.
+        let all = |socket: &&mut Socket| *socket.port.name == *"output" && socket.extract.is_none();
+        let several = outputs.iter().any(|socket| *socket.port.name == *"stdout");
+        if let Some(output) = outputs.iter_mut().find(all).filter(|_| several) {
+            output.extract = Some(Extract::Full);
+        }
         self.also(&mut outputs, &SHELL_OUTPUTS, node);
         self.finished(node, Ports::of(outputs), |_| {
             Some(What::Shell(Shell {
@@ -160,7 +184,49 @@ impl Canvas<'_> {
         Some(text)
     }
 
+    /// Refuses JavaScript by its name: Windlass has no interpreter for it. Graph editors write it
+    /// without naming the language.
+    fn is_javascript(&mut self, node: &mut Reading<'_>) -> bool {
+        const NAMES: [&str; 4] = ["javascript", "js", "typescript", "ts"];
+        let code = node.data.get("code");
+        let file = node.data.get("file");
+        let language = node
+            .data
+            .get("language")
+            .and_then(|entry| entry.value.as_str());
+        let code = code.and_then(|entry| Some((entry.value.as_str()?, entry.value.span)));
+        let span = match (language, code, file) {
+            (Some(language), code, _) => {
+                let named = NAMES.iter().any(|name| name.eq_ignore_ascii_case(language));
+                named.then(|| code.map_or(node.span, |(_, span)| span))
+            }
+            (None, Some((code, span)), _) => JAVASCRIPT
+                .iter()
+                .any(|mark| code.contains(mark))
+                .then_some(span),
+            (None, None, Some(file)) => Some(file.value.span),
+            (None, None, None) => None,
+        };
+        if let Some(span) = span {
+            let what = format!(
+                "`{}` is written in JavaScript, which is not run here",
+                node.id
+            );
+            let hint = "write it in Lua, or with language: python in Python";
+            self.error("no-javascript", span, what, hint);
+            node.data.allow(&["code", "file", "language"]);
+        }
+        span.is_some()
+    }
+
     pub(super) fn function(&mut self, node: &mut Reading<'_>) -> Body {
+        if self.is_javascript(node) {
+            return Body {
+                what: What::Unknown,
+                inputs: open(node.inputs.take()),
+                outputs: open(node.outputs.take()),
+            };
+        }
         let languages = ["lua", "python"].map(|word| (word, word));
         let language = match node.data.some(self, "language") {
             None => Some("lua"),

@@ -12,6 +12,10 @@ pub fn references(bundle: &Bundle, workflow: &Node) -> Vec<Reference> {
 }
 
 fn collect(workflow: &Node, found: &mut Vec<Reference>) {
+    let components = workflow.get("components").and_then(Node::entries);
+    for component in components.unwrap_or_default() {
+        collect(&component.value, found);
+    }
     let Some(Kind::Array(nodes)) = workflow.get("nodes").map(|nodes| &nodes.kind) else {
         return;
     };
@@ -19,7 +23,7 @@ fn collect(workflow: &Node, found: &mut Vec<Reference>) {
         if let Some(inline) = data.get("inlineWorkflow") {
             collect(inline, found);
         }
-        if let Some(named) = data.get("workflowRef")
+        if let Some(named) = data.get("workflowRef").or_else(|| data.get("workflowPath"))
             && let Some(path) = named.as_str()
         {
             found.push(Reference {

@@ -56,6 +56,7 @@ impl Canvas<'_> {
             "createdAt",
             "updatedAt",
             "tags",
+            "interface",
         ]);
         let name = fields.some(self, "name");
         if let Some(entry) = name
@@ -69,12 +70,46 @@ impl Canvas<'_> {
             self.whole.runners.extend(runners);
         }
         let mut graph = Graph::at(node.span);
-        if let Some(entry) = fields.need(self, "nodes", node.span, NODES) {
-            self.nodes(entry, &mut graph);
+        let nodes = fields.need(self, "nodes", node.span, NODES);
+        let edges = fields.get("edges");
+        let ids = nodes.map_or(Vec::new(), |nodes| names_with_hyphens(&nodes.value));
+        let ids = std::mem::replace(&mut self.whole.hyphened, ids);
+        let components = fields.get("components");
+        let components = components.and_then(|entry| entry.value.entries());
+        let around = self.whole.components.len();
+        for entry in components.unwrap_or_default() {
+            let component = (entry.key.clone(), Rc::new(entry.value.clone()));
+            self.whole.components.push(component);
         }
-        if let Some(entry) = fields.get("edges") {
-            self.edges(entry, &mut graph);
+        let undocked = match (nodes.map(|entry| &entry.value.kind), edges) {
+            (Some(Kind::Array(nodes)), edges) => {
+                let edges = edges.map(|entry| &entry.value.kind);
+                let edges: &[source::Node] = match edges {
+                    Some(Kind::Array(edges)) => edges,
+                    _ => &[],
+                };
+                self.undocked(nodes, edges)
+            }
+            _ => None,
+        };
+        if let Some((nodes, edges)) = undocked {
+            let entry = |key: &str, value: source::Node| Entry {
+                key: key.to_owned(),
+                key_span: value.span,
+                value,
+            };
+            self.nodes(&entry("nodes", nodes), &mut graph);
+            self.edges(&entry("edges", edges), &mut graph);
+        } else {
+            if let Some(entry) = nodes {
+                self.nodes(entry, &mut graph);
+            }
+            if let Some(entry) = edges {
+                self.edges(entry, &mut graph);
+            }
         }
+        self.whole.components.truncate(around);
+        self.whole.hyphened = ids;
         fields.finish(self);
         self.refuse_circles(&mut graph);
         Some(graph)
@@ -336,6 +371,8 @@ impl Canvas<'_> {
     ) -> Option<Graph> {
         let given = |entry: &&Entry| !matches!(entry.value.kind, Kind::Null);
         let named = fields.get("workflowRef").filter(given);
+        let named = named.or(fields.get("workflowPath").filter(given));
+        let component = fields.get("componentRef").filter(given);
         let inline = fields.get("inlineWorkflow").filter(given);
         let hint = "inlineWorkflow: { nodes: […], edges: […] }, or workflowRef: inner.yaml";
         if self.whole.depth >= MAX_DEPTH {
@@ -343,8 +380,11 @@ impl Canvas<'_> {
             self.error("too-deep", span, what, "put the nodes side by side");
             return None;
         }
-        self.whole.depth += 1;
         let what = format!("the inner workflow of `{id}`");
+        if let (Some(component), None, None) = (component, named, inline) {
+            return self.component_of(component, &what);
+        }
+        self.whole.depth += 1;
         let graph = match (named, inline) {
             (Some(named), None) => self.named(named, &what),
             (None, Some(inline)) => self.graph(&inline.value, &what),
@@ -359,6 +399,23 @@ impl Canvas<'_> {
                 None
             }
         };
+        self.whole.depth -= 1;
+        graph
+    }
+
+    /// A workflow under `components` of this file.
+    fn component_of(&mut self, entry: &Entry, what: &str) -> Option<Graph> {
+        let hint = "a name under `components` of this file";
+        let name = self.text(entry, hint)?;
+        let mut known = self.whole.components.iter().rev();
+        let Some((_, component)) = known.find(|(known, _)| known == name) else {
+            let what = format!("there is no component `{name}` in this file");
+            self.error("unknown-component", entry.value.span, what, hint);
+            return None;
+        };
+        let component = Rc::clone(component);
+        self.whole.depth += 1;
+        let graph = self.graph(&component, what);
         self.whole.depth -= 1;
         graph
     }
@@ -397,7 +454,7 @@ impl Canvas<'_> {
         }?;
         self.whole.chain.push(index);
         let mut inner = Canvas {
-            reader: Reader::new(file, Syntax::Jinja, self.reader.diagnostics),
+            reader: Reader::new(file, Syntax::Graph, self.reader.diagnostics),
             bundle,
             whole: self.whole,
         };
@@ -414,4 +471,15 @@ impl Node {
             Side::Output => &self.outputs,
         }
     }
+}
+
+/// The ids of nodes that templates may write although they are no names: `{{ my-node.x }}`.
+fn names_with_hyphens(nodes: &source::Node) -> Vec<String> {
+    let Kind::Array(nodes) = &nodes.kind else {
+        return Vec::new();
+    };
+    let ids = nodes.iter().filter_map(|node| node.get("id")?.as_str());
+    ids.filter(|id| id.contains('-'))
+        .map(str::to_owned)
+        .collect()
 }

@@ -1,17 +1,21 @@
 //! One node as `hir` has it: a call with its inputs checked and its outputs converted, a value, a
 //! block of another graph.
 
-use super::effect::{EXIT_CODE, OPENAI, SESSION};
+use super::effect::{EXIT_CODE, OPENAI, SESSION, SESSION_ID};
 use super::lower::{Around, Built, Given, Lowerer};
 use super::scope::{ITERATION, Scope, identifier, object};
 use super::tree::{Agent, Graph, Node, Ports, Shell, Socket, Text, What};
 use crate::diagnostic::Diagnostic;
-use crate::dialect::builder;
+use crate::dialect::builder::{self, expression};
 use crate::dialect::reader::name_of;
-use crate::expression::{Binding, Port, Template};
+use crate::expression::{Binding, Extract, Port, Template, Value};
 use crate::hir::{Block, StepKind};
 use crate::model::{LinkKind, Name};
 use std::collections::BTreeSet;
+
+/// Whether a value says that a loop goes on: text that says so, and else what counts as true.
+const GOES_ON: &str =
+    "value.lower().strip() == 'true' if value is string else value and true or false";
 
 impl Lowerer<'_> {
     pub(super) fn node(&mut self, node: &Node, scope: &Scope<'_>, around: &Around<'_>) -> Built {
@@ -20,6 +24,12 @@ impl Lowerer<'_> {
             What::Source { whole: false } | What::Sink => {
                 compose(object(scope.own.iter().cloned()))
             }
+            What::Continue => compose(object(scope.own.iter().map(|(name, value)| {
+                let value = [(Name::from("value"), value.clone())];
+                let goes_on = expression(GOES_ON);
+                let goes_on = Binding::Scoped(value.into(), goes_on);
+                (name.clone(), Template::binding(goes_on))
+            }))),
             What::Constant(outputs) => compose(Template::constant(outputs.clone())),
             What::Agent(agent) => self.agent(node, agent, scope),
             What::Shell(shell) => self.shell(node, shell, scope, around),
@@ -66,11 +76,19 @@ impl Lowerer<'_> {
     }
 
     fn agent(&mut self, node: &Node, agent: &Agent, scope: &Scope<'_>) -> Built {
-        // What the same node ended its last iteration with.
-        let before = agent.session.then(|| {
-            let before = Binding::Previous(node.step.clone(), None);
-            Template::binding(before).part(SESSION)
-        });
+        // What the same node ended its last iteration with, or what an edge brings.
+        let brought = scope.own.iter().find(|(name, _)| **name == *SESSION_ID);
+        let before = match (agent.session, brought) {
+            (true, _) => {
+                let before = Binding::Previous(node.step.clone(), None);
+                Some(Template::binding(before).part(SESSION))
+            }
+            (false, Some((_, brought))) => Some(brought.clone()),
+            (false, None) if node.outputs.find(SESSION_ID).is_some() => {
+                Some(Template::constant(Value::Null))
+            }
+            (false, None) => None,
+        };
         let scope = Scope {
             session: before.clone(),
             ..*scope
@@ -86,13 +104,32 @@ impl Lowerer<'_> {
             inputs.extend(before.clone().map(|before| (Name::from(SESSION), before)));
             "runner"
         };
-        let session = |socket: &&Socket| !(agent.session && *socket.port.name == *SESSION);
+        let session = |socket: &&Socket| {
+            let name = &*socket.port.name;
+            !(agent.session && name == SESSION) && name != SESSION_ID && name != EXIT_CODE
+        };
         let ports = node.outputs.list.iter().filter(session);
         let ports: Vec<Port> = ports.map(|socket| socket.port.clone()).collect();
         let answer = Binding::Answer(result().part("content"), ports.into(), before);
+        let answer = Template::binding(answer);
+        let others = [SESSION_ID, EXIT_CODE];
+        let output = match others.iter().any(|name| node.outputs.find(name).is_some()) {
+            false => answer,
+            // The names that graph editors have for them.
+            true => object(node.outputs.list.iter().map(|socket| {
+                let name = &socket.port.name;
+                let value = match &**name {
+                    SESSION_ID => answer.clone().part(SESSION),
+                    EXIT_CODE => Template::constant(0_i64.into()),
+                    name => answer.clone().part(name),
+                };
+                let port = Binding::Port(value, socket.port.clone());
+                (name.clone(), Template::binding(port))
+            })),
+        };
         Built {
             kind: call(executor, &scope, inputs.into_iter()),
-            output: Some(Template::binding(answer)),
+            output: Some(output),
         }
     }
 
@@ -275,7 +312,15 @@ fn outputs(ports: &Ports, body: &Template) -> Template {
     let members = ports.list.iter().map(|socket| {
         let name = &socket.port.name;
         let value = match &socket.extract {
-            Some(how) => Template::binding(Binding::Extract(body.clone(), how.clone())),
+            Some(how) => {
+                // What was printed, not what it says as JSON.
+                let text = ports.find("stdout").map(|_| result().part("stdout"));
+                let from = match how {
+                    Extract::Full => text.unwrap_or_else(|| body.clone()),
+                    Extract::Regex(_) | Extract::Path(_) => body.clone(),
+                };
+                Template::binding(Binding::Extract(from, how.clone()))
+            }
             None if rest.contains(&socket.port) => from_body.clone().part(name),
             None => result().part(name),
         };

@@ -7,6 +7,7 @@
 //! ([`crate::expression::Binding`]): a node's inputs are evaluated, converted and checked when it
 //! starts. [`scope`] says which names a template sees.
 
+mod dock;
 mod effect;
 mod files;
 mod graph;
@@ -57,11 +58,13 @@ pub(super) fn read(
         depth: 0,
         runners: Vec::new(),
         parsed: BTreeMap::new(),
+        components: Vec::new(),
+        hyphened: Vec::new(),
         scripts: Vec::new(),
         name: Name::from(stem(&file.path)),
     };
     let mut canvas = Canvas {
-        reader: Reader::new(file, Syntax::Jinja, diagnostics),
+        reader: Reader::new(file, Syntax::Graph, diagnostics),
         bundle,
         whole: &mut whole,
     };
@@ -114,5 +117,9 @@ struct Whole {
     scripts: Vec<Script>,
     /// The files that were read before.
     parsed: BTreeMap<u16, Option<Rc<Node>>>,
+    /// The workflows under `components` of the graphs around this place, innermost last.
+    components: Vec<(String, Rc<Node>)>,
+    /// The ids of the graph's nodes that have hyphens in them.
+    hyphened: Vec<String>,
     name: Name,
 }

@@ -33,6 +33,7 @@ fn inner(what: &mut What) -> Option<&mut Graph> {
         What::Loop(node) => Some(&mut node.inner),
         What::Source { .. }
         | What::Sink
+        | What::Continue
         | What::Constant(_)
         | What::Agent(_)
         | What::Shell(_)

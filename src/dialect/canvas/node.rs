@@ -4,12 +4,12 @@ use super::Canvas;
 use super::port::Side;
 use super::tree::{Node, Ports, Socket, Text, What};
 use crate::dialect::reader::Fields;
-use crate::expression::PortKind;
+use crate::expression::{PortKind, Value};
 use crate::model::Name;
 use crate::source::{self, Entry, Kind, Span};
 
 /// The types, as they are shown.
-pub(super) const TYPES: [&str; 11] = [
+pub(super) const TYPES: [&str; 13] = [
     "loop",
     "map",
     "component",
@@ -21,6 +21,8 @@ pub(super) const TYPES: [&str; 11] = [
     "trigger",
     "interface-input",
     "interface-output",
+    "interface-continue",
+    "wire",
 ];
 /// What drawing tools write beside what counts.
 const DRAWING: [&str; 24] = [
@@ -111,6 +113,9 @@ impl Canvas<'_> {
             "expanded",
             "metadata",
             "status",
+            "valueType",
+            "executionStatus",
+            "executionOutput",
         ]);
         let title = self.title(&mut data, kind, &id);
         let inputs = self.ports(&mut data, Side::Input, &id);
@@ -181,12 +186,28 @@ impl Canvas<'_> {
                 Self::entrance(self, node)
             }
             "interface-input" => Self::entrance(self, node),
+            "interface-continue" => self.through(node, "continue", What::Continue),
+            "wire" => self.through(node, "value", What::Sink),
             _ => Self::exit(node),
         }
     }
 
     fn entrance(&mut self, node: &mut Reading<'_>) -> Body {
         let declared = node.outputs.take().or(node.inputs.take());
+        let drawn = declared.is_none() && node.data.get("triggerType").is_some();
+        let declared = declared.or_else(|| drawn.then(|| self.of_a_trigger(node)));
+        let kind = node
+            .data
+            .get("triggerType")
+            .and_then(|entry| entry.value.as_str());
+        let declared = declared.map(|mut list| {
+            let named = list.iter_mut().find(|socket| *socket.port.name == *"type");
+            if let (Some(kind), Some(socket)) = (kind, named) {
+                let kind = Value::text(kind);
+                socket.port.default.get_or_insert(kind);
+            }
+            list
+        });
         let whole = declared.is_none();
         let input = || self.built_in("input", PortKind::Any, &node.id, node.span);
         let list = declared.unwrap_or_else(|| vec![input()]);
@@ -198,6 +219,18 @@ impl Canvas<'_> {
         }
     }
 
+    /// What a trigger of a graph editor gives.
+    fn of_a_trigger(&self, node: &Reading<'_>) -> Vec<Socket> {
+        let ports = [
+            ("timestamp", PortKind::String),
+            ("type", PortKind::String),
+            ("text", PortKind::String),
+            ("params", PortKind::Json),
+        ];
+        let socket = |(name, kind)| self.built_in(name, kind, &node.id, node.span);
+        ports.map(socket).to_vec()
+    }
+
     fn exit(node: &mut Reading<'_>) -> Body {
         let list = node
             .inputs
@@ -206,6 +239,24 @@ impl Canvas<'_> {
             .unwrap_or_default();
         Body {
             what: What::Sink,
+            inputs: Ports::of(list.clone()),
+            outputs: Ports::of(list),
+        }
+    }
+
+    /// What gives its input as its output.
+    fn through(&mut self, node: &mut Reading<'_>, name: &str, what: What) -> Body {
+        let declared = node.inputs.take().or(node.outputs.take());
+        let declared = declared.filter(|list| !list.is_empty());
+        let any = || self.built_in(name, PortKind::Any, &node.id, node.span);
+        let mut list = declared.unwrap_or_else(|| vec![any()]);
+        if matches!(what, What::Continue) {
+            // What is no boolean counts as one: see `lower_node`.
+            list.iter_mut()
+                .for_each(|socket| socket.port.kind = PortKind::Any);
+        }
+        Body {
+            what,
             inputs: Ports::of(list.clone()),
             outputs: Ports::of(list),
         }
@@ -236,7 +287,8 @@ impl Canvas<'_> {
     /// A value whose strings are templates.
     pub(super) fn rendered(&mut self, node: &source::Node) -> Text {
         let before = std::mem::take(&mut self.mentions);
-        let template = self.template(node);
+        let hyphened = without_hyphens(node, &self.whole.hyphened);
+        let template = self.template(hyphened.as_ref().unwrap_or(node));
         let mentions = std::mem::replace(&mut self.mentions, before);
         Text { template, mentions }
     }
@@ -259,6 +311,38 @@ pub(super) fn open(declared: Option<Vec<Socket>>) -> Ports {
         list: declared.unwrap_or_default(),
         open: true,
     }
+}
+
+/// The same text where ids with hyphens, which graph editors write as they are, are names. Each
+/// letter stays in its place.
+fn without_hyphens(node: &source::Node, ids: &[String]) -> Option<source::Node> {
+    let Kind::String(text) = &node.kind else {
+        return None;
+    };
+    if !text.text.contains("{{") || !ids.iter().any(|id| text.text.contains(id.as_str())) {
+        return None;
+    }
+    let mut made = text.clone();
+    let mut out = String::with_capacity(text.text.len());
+    let mut rest = text.text.as_str();
+    while let Some((before, from)) = rest.split_once("{{") {
+        let (inside, after) = from.split_once("}}")?;
+        out.push_str(before);
+        out.push_str("{{");
+        let id = inside.trim().split_once('.').map(|(id, _)| id);
+        match id.filter(|id| ids.iter().any(|known| known == id)) {
+            Some(id) => out.push_str(&inside.replacen(id, &id.replace('-', "_"), 1)),
+            None => out.push_str(inside),
+        }
+        out.push_str("}}");
+        rest = after;
+    }
+    out.push_str(rest);
+    made.text = out;
+    Some(source::Node {
+        span: node.span,
+        kind: Kind::String(made),
+    })
 }
 
 fn types() -> String {

@@ -13,6 +13,14 @@ type Parse = fn(&str) -> Result<Extract, String>;
 
 const HINT: &str = "for example inputs: [{ name: task, type: string, required: true }]";
 
+/// What graph editors call some of the types.
+const OTHERS: [(&str, PortKind); 4] = [
+    ("file", PortKind::String),
+    ("files", PortKind::Json),
+    ("object", PortKind::Json),
+    ("array", PortKind::Json),
+];
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Input,
@@ -64,7 +72,7 @@ impl Canvas<'_> {
     fn socket(&mut self, node: &Node, side: Side, id: &Name) -> Option<Socket> {
         let what = format!("an {} of `{id}`", side.word());
         let mut fields = self.fields(node, &what, HINT)?;
-        fields.allow(&["label", "description", "id"]);
+        fields.allow(&["label", "description", "id", "schema"]);
         let name = fields.need(self, "name", node.span, HINT);
         let kind = fields.some(self, "type");
         let required = fields.some(self, "required");
@@ -126,7 +134,8 @@ impl Canvas<'_> {
     }
 
     fn port_kind(&mut self, entry: &Entry) -> PortKind {
-        let known = PortKind::ALL.map(|kind| (kind.as_str(), kind));
+        let mut known = PortKind::ALL.map(|kind| (kind.as_str(), kind)).to_vec();
+        known.extend(OTHERS);
         let found = self.choice(entry, &known, |text| format!("`{text}` is no type of port"));
         found.unwrap_or(PortKind::Any)
     }
@@ -162,9 +171,15 @@ impl Canvas<'_> {
         let what = format!("`extract` of {}", port.shown);
         let mut fields = self.fields(&entry.value, &what, hint)?;
         let kind = fields.need(self, "type", entry.key_span, hint);
-        let known: [(&str, (&str, Parse)); 2] = [
+        if kind.is_some_and(|kind| kind.value.as_str() == Some("full")) {
+            fields.allow(&["pattern", "path"]);
+            fields.finish(self);
+            return Some(Extract::Full);
+        }
+        let known: [(&str, (&str, Parse)); 3] = [
             ("regex", ("pattern", Extract::regex)),
             ("json", ("path", Extract::path)),
+            ("json_path", ("pattern", Extract::path)),
         ];
         let kind = kind.and_then(|kind| {
             self.choice(kind, &known, |text| {

@@ -110,7 +110,16 @@ impl Scope<'_> {
             let node = self.graph.nodes.get(*index);
             node.is_some_and(|node| *node.id == *name || is_identifier_of(name, &node.id))
         };
-        if let Some(index) = upstream.iter().find(|index| named(index)) {
+        let titled = |index: &usize| {
+            let title = self
+                .graph
+                .nodes
+                .get(*index)
+                .and_then(|node| node.title.as_ref());
+            title.is_some_and(|title| is_title_of(name, title))
+        };
+        let found = upstream.iter().find(|index| named(index));
+        if let Some(index) = found.or_else(|| upstream.iter().find(|index| titled(index))) {
             self.outputs_exist(name, *index, span, text, diagnostics);
             if let Some((_, outputs)) = outputs(index) {
                 names.push((Name::from(name), outputs));
@@ -191,6 +200,14 @@ fn is_identifier_of(name: &str, id: &str) -> bool {
     id.chars().map(letter).eq(name.chars())
 }
 
+/// A title as graph editors write it in templates: in small letters, words joined with `_`.
+fn is_title_of(name: &str, title: &str) -> bool {
+    let words: Vec<&str> = title.split_whitespace().collect();
+    let joined = words.join("_");
+    joined.eq_ignore_ascii_case(name)
+        || is_identifier_of(&name.to_lowercase(), &joined.to_lowercase())
+}
+
 fn letter(c: char) -> char {
     if c.is_alphanumeric() { c } else { '_' }
 }
@@ -249,6 +266,7 @@ impl Node {
                 .collect(),
             What::Source { .. }
             | What::Sink
+            | What::Continue
             | What::Constant(_)
             | What::Function { .. }
             | What::Component(_)

@@ -69,6 +69,8 @@ pub(super) enum What {
     },
     /// `interface-output`: its inputs are its outputs.
     Sink,
+    /// `interface-continue`: whether the loop around it goes on.
+    Continue,
     Constant(Value),
     Agent(Agent),
     Shell(Shell),

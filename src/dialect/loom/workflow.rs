@@ -44,7 +44,7 @@ impl Loom<'_> {
         let Some(mut fields) = self.fields(node, "the workflow", "a map") else {
             return workflow;
         };
-        self.keys(&mut fields, node, &mut workflow);
+        self.keys(&mut fields, node, settings, &mut workflow);
         fields.finish(self);
         workflow
     }
@@ -63,14 +63,20 @@ impl Loom<'_> {
         });
     }
 
-    fn keys(&mut self, fields: &mut Fields<'_>, node: &Node, workflow: &mut Workflow) {
+    fn keys(
+        &mut self,
+        fields: &mut Fields<'_>,
+        node: &Node,
+        settings: &Settings<'_>,
+        workflow: &mut Workflow,
+    ) {
         fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
         // What a definition of Logic Apps has, which the actions of Loom may be written in.
         let definition = fields.get("$schema").is_some() && node.get("triggers").is_some();
         if definition {
             fields.allow(&["contentVersion", "triggers", "staticResults"]);
             let declared = fields.get("parameters");
-            workflow.parameters = self.parameters(declared, None, None);
+            workflow.parameters = self.parameters(declared, None, settings, false);
         }
         if let Some(entry) = fields.some(self, "name")
             && let Some(name) = self.text(entry, "for example name: nightly-sync")

@@ -13,6 +13,8 @@ const MAX_PATTERN: usize = 1 << 20;
 pub enum Extract {
     /// The first group of the first match, or the whole match of a pattern without groups.
     Regex(Regex),
+    /// All of it, without the white space around it.
+    Full,
     /// The members and elements to follow.
     Path(Arc<[Hop]>),
 }
@@ -31,6 +33,7 @@ impl PartialEq for Extract {
         match (self, other) {
             (Self::Regex(a), Self::Regex(b)) => a.as_str() == b.as_str(),
             (Self::Path(a), Self::Path(b)) => a == b,
+            (Self::Full, Self::Full) => true,
             _ => false,
         }
     }
@@ -83,6 +86,7 @@ impl Extract {
                     .and_then(|groups| groups.get(1).or_else(|| groups.get(0)));
                 found.map_or(Value::Null, |found| Value::text(found.as_str()))
             }
+            Self::Full => Value::text(text.trim()),
             Self::Path(hops) => match Value::from_json(text.trim()) {
                 Ok(value) => follow(&value, hops),
                 Err(_) => Value::Null,
@@ -96,6 +100,7 @@ impl Extract {
         match self {
             Self::Regex(_) if value.is_null() => Value::Null,
             Self::Regex(_) => self.find(&value.to_json()),
+            Self::Full => value.clone(),
             Self::Path(hops) => follow(value, hops),
         }
     }
@@ -105,6 +110,7 @@ impl Extract {
     pub fn source(&self) -> String {
         match self {
             Self::Regex(regex) => format!("/{}/", regex.as_str()),
+            Self::Full => String::from("in full"),
             Self::Path(hops) => {
                 let hop = |hop: &Hop| match hop {
                     Hop::Member(name) => format!(".{name}"),

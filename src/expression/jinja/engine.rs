@@ -35,6 +35,26 @@ pub(super) static ENGINE: LazyLock<Environment<'static>> = LazyLock::new(|| {
     engine
 });
 
+/// Values are written as graph editors have them: JSON without spaces, and text as it is.
+pub(super) fn write_json(engine: &mut Environment<'static>) {
+    engine.set_formatter(|out, _state, value| {
+        let text = match value.as_str() {
+            Some(text) => text.to_owned(),
+            None if value.is_undefined() => String::new(),
+            None => serde_json::to_string(value).map_err(|error| {
+                Error::new(minijinja::ErrorKind::BadSerialization, error.to_string())
+            })?,
+        };
+        super::session::bytes(text.len())?;
+        // A whole number has no fraction, however it was computed.
+        let text = match value.is_number() {
+            true => text.strip_suffix(".0").unwrap_or(&text),
+            false => &text,
+        };
+        out.write_str(text).map_err(Error::from)
+    });
+}
+
 /// Text stays as it is written, the newline at its end included, as TEA has it.
 pub(super) fn syntax() -> SyntaxConfig {
     SyntaxConfig::builder()

@@ -103,7 +103,7 @@ impl FreeVariable {
         match &*self.name {
             "state" => true,
             "variables" | "secrets" | "settings" | "data" | "env" | "checkpoint" | "result" => {
-                flavor == Flavor::Tea
+                flavor != Flavor::Strict
             }
             _ => false,
         }

@@ -32,6 +32,8 @@ pub(crate) enum Flavor {
     Strict,
     /// As TEA has it: an absent member of its own names is None.
     Tea,
+    /// The same with values written as JSON in a text.
+    Graph,
 }
 
 pub(crate) struct Jinja {
@@ -101,6 +103,9 @@ impl Jinja {
             (Body::Value(expression), names)
         } else {
             let mut engine = ENGINE.clone();
+            if flavor == Flavor::Graph {
+                engine::write_json(&mut engine);
+            }
             engine
                 .add_template_owned(SOURCE_NAME, compiled)
                 .map_err(fail)?;
@@ -171,7 +176,7 @@ impl Jinja {
     fn absent_is_none(&self) -> bool {
         let source = self.text.get(self.offset..self.offset + self.length);
         let lenient = |root: &FreeVariable| root.lenient(self.flavor);
-        self.flavor == Flavor::Tea
+        self.flavor != Flavor::Strict
             && self.free.iter().all(lenient)
             && source.is_some_and(|source| source.contains(['.', '[']))
     }

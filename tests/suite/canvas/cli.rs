@@ -231,7 +231,7 @@ async fn killed_anywhere_it_goes_on_with_the_same_previous_outputs_and_session()
         }
     }
     let first = &calls("run-1/review-loop#0/coder")[0];
-    assert_eq!(first["prompt"], "Task: divide. Feedback: None. Round 1.");
+    assert_eq!(first["prompt"], "Task: divide. Feedback: null. Round 1.");
     assert_eq!(first["session_id"], Value::Null);
     let third = &calls("run-1/review-loop#2/coder")[0];
     assert_eq!(
