@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
     /// A hint in the words of the file's format.
     fn worded(&self, hint: String) -> String {
         match self.syntax {
-            Syntax::Azure => as_json(&hint),
+            Syntax::Azure => as_json(&super::synonyms::in_azure(hint)),
             Syntax::Loom | Syntax::Jinja | Syntax::Graph => hint,
         }
     }

@@ -96,6 +96,32 @@ pub(super) fn key(word: &str, known: &[&'static str]) -> Option<&'static str> {
     meant.find(|meant| known.contains(meant))
 }
 
+/// What hints call by Loom's words, and a Logic Apps definition by its own.
+const AZURE: [(&str, &str); 12] = [
+    ("type: http", "type: Http"),
+    ("setVariable", "SetVariable"),
+    ("initializeVariable", "InitializeVariable"),
+    ("condition: \"@", "expression: \"@"),
+    ("the terminate action", "the Terminate action"),
+    ("use a scope", "use a Scope"),
+    ("put it on the retry action", "put it under `retryPolicy`"),
+    (
+        "a delay: for example delay: PT10S",
+        "a Wait action in its body",
+    ),
+    ("limit: 10", "limit: { count: 10 }"),
+    ("or set it with SetVariable", "or with InitializeVariable"),
+    ("add it under `handlers`, or give it", "give it"),
+    ("${secret:API_TOKEN}", "@secret('API_TOKEN')"),
+];
+
+/// A hint in the words of a Logic Apps definition.
+pub(super) fn in_azure(hint: String) -> String {
+    AZURE
+        .iter()
+        .fold(hint, |hint, (loom, azure)| hint.replace(loom, azure))
+}
+
 /// What to do about a type that nobody knows.
 pub(super) fn action_type(word: &str) -> Option<String> {
     if word.eq_ignore_ascii_case("break") || word.eq_ignore_ascii_case("continue") {

@@ -1,7 +1,6 @@
 //! From files to programs: read, compile, hash; and from stored sources back to programs.
 
 use super::files::{Beside, app_workflow, gather};
-use super::missing::missing_interpreters;
 use super::{EngineError, LoadError};
 use crate::action::{Registry, syntax_mistakes};
 use crate::compile::compile;
@@ -465,7 +464,7 @@ impl Workflows {
         self.missing_secrets(&workflow, self.origin, &mut diagnostics);
         self.readable(&workflow, &mut diagnostics);
         self.denied(&workflow, &mut diagnostics);
-        missing_interpreters(&workflow, &mut diagnostics);
+        Self::missing_interpreters(&workflow, &mut diagnostics);
         if diagnostics.has_errors() {
             return Err(LoadError::Refused {
                 diagnostics,

@@ -110,6 +110,25 @@ impl Workflows {
             }
         }
     }
+
+    /// Refuses what this build was made without, and scripts in a language that this machine cannot
+    /// run: half of the work would be done when a run gets there.
+    pub(super) fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        for (step, call) in workflow.calls() {
+            if let Some(feature) = left_out(&call.executor) {
+                let message = format!(
+                    "this build of Windlass has no `{}`: feature `{feature}`",
+                    call.executor
+                );
+                diagnostics.push(Diagnostic::error("missing-feature", step.span, message));
+            }
+            if let Err(missing) = interpreter(&call.executor) {
+                let message = format!("`{}` is a script in {}", step.name, call.executor);
+                let diagnostic = Diagnostic::error("missing-interpreter", step.span, message);
+                diagnostics.push(diagnostic.hint(missing));
+            }
+        }
+    }
 }
 
 /// The missing handlers, each once, with the actions that need it.
@@ -177,24 +196,5 @@ fn missing_tokens(registry: &Registry, workflow: &hir::Workflow, diagnostics: &m
         );
         let warning = Diagnostic::warning("missing-token", first.span, message);
         diagnostics.push(warning.hint(hint));
-    }
-}
-
-/// Refuses what this build was made without, and scripts in a language that this machine cannot
-/// run: half of the work would be done when a run gets there.
-pub(super) fn missing_interpreters(workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
-    for (step, call) in workflow.calls() {
-        if let Some(feature) = left_out(&call.executor) {
-            let message = format!(
-                "this build of Windlass has no `{}`: feature `{feature}`",
-                call.executor
-            );
-            diagnostics.push(Diagnostic::error("missing-feature", step.span, message));
-        }
-        if let Err(missing) = interpreter(&call.executor) {
-            let message = format!("`{}` is a script in {}", step.name, call.executor);
-            let diagnostic = Diagnostic::error("missing-interpreter", step.span, message);
-            diagnostics.push(diagnostic.hint(missing));
-        }
     }
 }

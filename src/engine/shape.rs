@@ -23,67 +23,229 @@ enum Shape {
     Map(BTreeMap<String, Shape>),
 }
 
+/// Something that expressions read members of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Root {
+    Trigger,
+    /// The outputs of an action, by its name in lower case.
+    Action(String),
+    Variable(String),
+}
+
 /// What the expressions of a definition read.
 #[derive(Default)]
 pub(super) struct Shapes {
-    /// The outputs of actions, by name in lower case.
-    actions: BTreeMap<String, Shape>,
-    /// What the trigger delivers.
-    trigger: Shape,
+    read: BTreeMap<Root, Shape>,
+    /// Roots that are what another one has at a path. Of a parsed answer, only the body is.
+    same: Vec<(Root, Vec<Step>, (Root, Vec<Step>))>,
+    /// The declared types of variables.
+    types: BTreeMap<String, String>,
+}
+
+/// Where in a definition a text stands.
+#[derive(Clone, Copy, Default)]
+struct Place<'n> {
+    key: &'n str,
+    around: Option<&'n Node>,
+    /// Within a `not`.
+    negated: bool,
+    depth: usize,
 }
 
 impl Shapes {
     /// Of the strings of a file.
     pub fn of(node: &Node) -> Self {
         let mut shapes = Self::default();
-        shapes.walk(node, "", None, 0);
+        shapes.link(node, "", 0);
+        shapes.walk(node, Place::default());
+        // An alias may lead to another one.
+        for _ in 0..4 {
+            for (from, strip, (to, path)) in shapes.same.clone() {
+                let shape = shapes.read.get(&from).and_then(|shape| shape.at(&strip));
+                if let Some(shape) = shape.cloned() {
+                    shapes.read.entry(to).or_default().grow(&path, shape);
+                }
+            }
+        }
         shapes
     }
 
-    /// The body that an action should give.
-    pub fn body(&self, action: &str) -> Value {
-        let outputs = self.actions.get(&action.to_lowercase());
-        let body = match outputs {
-            Some(Shape::Map(members)) => members.get("body"),
-            _ => None,
+    /// What an action should give: its body, and what else of it is read.
+    pub fn answer(&self, action: &str) -> Object {
+        let root = Root::Action(action.to_lowercase());
+        let mut answer = Object::new();
+        answer.insert(Name::from("statusCode"), Value::Int(200));
+        answer.insert(Name::from("body"), empty());
+        answer.extend(self.members(&root));
+        answer
+    }
+
+    /// What a trigger should deliver, as a run takes it; none when nothing reads it.
+    pub fn input(&self) -> Option<Value> {
+        const OF_A_REQUEST: [&str; 3] = ["headers", "queries", "relativePathParameters"];
+        self.read.get(&Root::Trigger)?;
+        let members = self.members(&Root::Trigger);
+        let of_request = |(name, value): &(&Name, &Value)| {
+            OF_A_REQUEST.contains(&&***name) && value.as_object().is_some()
         };
-        match body {
-            None | Some(Shape::Unknown) => empty(),
-            Some(body) => body.value(),
+        let mut request: Object = members
+            .iter()
+            .filter(of_request)
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        let body = members.get("body").cloned().unwrap_or_else(empty);
+        if request.is_empty() {
+            return Some(body);
         }
+        request.insert(Name::from("body"), body);
+        Some(Value::object(request))
     }
 
-    /// The body that a trigger should deliver; none when nothing reads it.
-    pub fn trigger_body(&self) -> Option<Value> {
-        match &self.trigger {
-            Shape::Map(members) => match members.get("body")? {
-                Shape::Unknown => Some(empty()),
-                body => Some(body.value()),
-            },
-            _ => None,
-        }
+    fn members(&self, root: &Root) -> Object {
+        let Some(Shape::Map(members)) = self.read.get(root) else {
+            return Object::new();
+        };
+        let members = members.iter().map(|(key, shape)| {
+            let value = match shape {
+                Shape::Unknown => empty(),
+                shape => shape.value(),
+            };
+            (Name::from(key.as_str()), value)
+        });
+        members.collect()
     }
 
-    fn walk(&mut self, node: &Node, key: &str, around: Option<&Node>, depth: usize) {
-        if depth > 100 {
+    /// Finds what is the same as something else: copies, parsed texts, variables.
+    fn link(&mut self, node: &Node, name: &str, depth: usize) {
+        if depth > MAX_NESTING {
             return;
         }
+        if let Kind::Array(items) = &node.kind {
+            items
+                .iter()
+                .for_each(|item| self.link(item, name, depth + 1));
+        }
+        let kind = node.get_any_case("type").and_then(Node::as_str);
+        let inputs = node.get_any_case("inputs");
+        if let (Some(kind), Some(inputs)) = (kind, inputs) {
+            let action = Root::Action(name.to_lowercase());
+            let body = || vec![Step::Key(String::from("body"))];
+            match kind.to_ascii_lowercase().as_str() {
+                "compose" => self.alias(action, Vec::new(), Some(inputs)),
+                "parsejson" => self.alias(action, body(), inputs.get_any_case("content")),
+                "query" => self.alias(action, body(), inputs.get_any_case("from")),
+                "initializevariable" => {
+                    let variables = inputs.get_any_case("variables").map(|node| &node.kind);
+                    if let Some(Kind::Array(variables)) = variables {
+                        variables
+                            .iter()
+                            .for_each(|variable| self.variable(variable));
+                    }
+                }
+                "setvariable" => self.variable(inputs),
+                _ => {}
+            }
+        }
+        for entry in node.entries().unwrap_or_default() {
+            self.link(&entry.value, &entry.key, depth + 1);
+        }
+    }
+
+    fn variable(&mut self, given: &Node) {
+        let Some(name) = given.get_any_case("name").and_then(Node::as_str) else {
+            return;
+        };
+        let name = name.to_lowercase();
+        if let Some(kind) = given.get_any_case("type").and_then(Node::as_str) {
+            self.types.insert(name.clone(), kind.to_ascii_lowercase());
+        }
+        self.alias(
+            Root::Variable(name),
+            Vec::new(),
+            given.get_any_case("value"),
+        );
+    }
+
+    fn alias(&mut self, from: Root, strip: Vec<Step>, value: Option<&Node>) {
+        let text = value.and_then(Node::as_str).unwrap_or_default();
+        let Some(text) = text.strip_prefix("@{").or_else(|| text.strip_prefix('@')) else {
+            return;
+        };
+        if let Some((0, root, path, rest)) = reads(text).into_iter().next()
+            && matches!(rest, "" | "}")
+        {
+            self.same.push((from, strip, (root, path)));
+        }
+    }
+
+    fn walk(&mut self, node: &Node, place: Place<'_>) {
+        if place.depth > MAX_NESTING {
+            return;
+        }
+        let depth = place.depth + 1;
         match &node.kind {
-            Kind::String(text) => self.read(&text.text, key, around),
+            Kind::String(text) => self.read(&text.text, place),
             Kind::Array(items) => {
+                self.compare(place, items);
                 for item in items {
-                    self.walk(item, key, around, depth + 1);
+                    self.walk(item, Place { depth, ..place });
                 }
             }
             Kind::Object(entries) => {
+                self.switch(node);
                 for Entry { key, value, .. } in entries {
                     if key == "triggers" {
                         self.read_triggers(value);
                     }
-                    self.walk(value, key, Some(node), depth + 1);
+                    let inner = Place {
+                        key,
+                        around: Some(node),
+                        negated: place.negated != (key == "not"),
+                        depth,
+                    };
+                    self.walk(value, inner);
                 }
             }
             Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => {}
+        }
+    }
+
+    /// A condition as a map: `{equals: ["@…", "Done"]}`.
+    fn compare(&mut self, place: Place<'_>, items: &[Node]) {
+        const ORDERS: [&str; 4] = ["greater", "greaterOrEquals", "less", "lessOrEquals"];
+        let is = |known: &str| place.key.eq_ignore_ascii_case(known);
+        let [one, other] = items else { return };
+        let numeric = ORDERS.iter().any(|order| is(order));
+        if place.negated || !(numeric || is("equals")) {
+            return;
+        }
+        let leaf = match &other.kind {
+            Kind::String(text) if !text.text.contains('@') => Value::text(&text.text),
+            Kind::Int(number) => Value::Int(*number),
+            Kind::Bool(flag) => Value::Bool(*flag),
+            _ => return,
+        };
+        self.alone(one, Shape::Leaf(leaf));
+    }
+
+    /// The first case of a switch is taken.
+    fn switch(&mut self, node: &Node) {
+        let cases = node.get_any_case("cases").and_then(Node::entries);
+        let case = cases.and_then(|cases| cases.first()?.value.get_any_case("case"));
+        let expression = node.get_any_case("expression");
+        if let (Some(case), Some(expression)) = (case.and_then(Node::as_str), expression) {
+            self.alone(expression, Shape::Leaf(Value::text(case)));
+        }
+    }
+
+    /// Notes what a text that is nothing but a path reads.
+    fn alone(&mut self, node: &Node, leaf: Shape) {
+        let text = node.as_str().unwrap_or_default();
+        let text = text.strip_prefix("@{").or_else(|| text.strip_prefix('@'));
+        if let Some((0, root, path, "" | "}")) =
+            text.and_then(|text| reads(text).into_iter().next())
+        {
+            self.read.entry(root).or_default().grow(&path, leaf);
         }
     }
 
@@ -94,55 +256,110 @@ impl Shapes {
             let schema = inputs.and_then(|inputs| inputs.get_any_case("schema"));
             if let Some(schema) = schema.filter(|schema| schema.get("type").is_some()) {
                 let body = [Step::Key(String::from("body"))];
-                self.trigger.grow(&body, example(schema, 0));
+                let trigger = self.read.entry(Root::Trigger).or_default();
+                trigger.grow(&body, example(schema, 0));
             }
         }
     }
 
     /// Looks for what a text reads.
-    fn read(&mut self, text: &str, key: &str, around: Option<&Node>) {
-        let lower = text.to_ascii_lowercase();
-        let roots = [
-            ("body(", Some("body")),
-            ("outputs(", None),
-            ("triggerbody()", Some("body")),
-            ("triggeroutputs()", None),
-        ];
-        for (word, inside) in roots {
-            for (at, _) in lower.match_indices(word) {
-                let before = text.get(..at).unwrap_or_default();
-                if before.ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-                    continue;
-                }
-                let after = text.get(at + word.len()..).unwrap_or_default();
-                let (action, after) = match word.ends_with("()") {
-                    true => (None, after),
-                    false => {
-                        let Some(rest) = after.trim_start().strip_prefix('\'') else {
-                            continue;
-                        };
-                        let Some((name, rest)) = rest.split_once('\'') else {
-                            continue;
-                        };
-                        let Some(rest) = rest.trim_start().strip_prefix(')') else {
-                            continue;
-                        };
-                        (Some(name), rest)
-                    }
-                };
-                let (mut path, rest) = path(after);
-                if let Some(inside) = inside {
-                    path.insert(0, Step::Key(inside.to_owned()));
-                }
-                let leaf = leaf(before, rest, key, around);
-                let root = match action {
-                    Some(name) => self.actions.entry(name.to_lowercase()).or_default(),
-                    None => &mut self.trigger,
-                };
-                root.grow(&path, leaf);
-            }
+    fn read(&mut self, text: &str, place: Place<'_>) {
+        for (at, root, path, rest) in reads(text) {
+            let before = text.get(..at).unwrap_or_default();
+            let leaf = self.leaf(before, rest, place);
+            self.read.entry(root).or_default().grow(&path, leaf);
         }
     }
+
+    /// What a value must be where it is read.
+    fn leaf(&self, before: &str, rest: &str, place: Place<'_>) -> Shape {
+        let key = place.key.to_ascii_lowercase();
+        if !matches!(before, "@" | "@{") {
+            return called(before.trim_end(), rest);
+        }
+        let around = |name: &str| place.around.and_then(|around| around.get_any_case(name));
+        match key.as_str() {
+            "foreach" | "from" => Shape::List(Box::default(), false),
+            "content" => around("schema").map_or(Shape::Unknown, |schema| example(schema, 0)),
+            "value" => {
+                let named = around("name").and_then(Node::as_str);
+                let own = around("type")
+                    .and_then(Node::as_str)
+                    .map(str::to_ascii_lowercase);
+                let kind = own.or_else(|| self.types.get(&named?.to_lowercase()).cloned());
+                typed(kind.as_deref().unwrap_or_default())
+            }
+            _ => Shape::Unknown,
+        }
+    }
+}
+
+/// How deep maps and lists are looked into.
+const MAX_NESTING: usize = 100;
+
+fn typed(kind: &str) -> Shape {
+    match kind {
+        "array" => Shape::List(Box::default(), false),
+        "integer" | "float" => Shape::Leaf(Value::Int(1)),
+        "boolean" => Shape::Leaf(Value::Bool(false)),
+        "object" => Shape::Map(BTreeMap::new()),
+        _ => Shape::Unknown,
+    }
+}
+
+/// Everything that a text reads: where, of what, at which path, and what stands behind it.
+fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
+    let lower = text.to_ascii_lowercase();
+    let mut found = Vec::new();
+    for (word, inside) in [
+        ("body(", Some("body")),
+        ("outputs(", None),
+        ("variables(", None),
+        ("triggerbody()", Some("body")),
+        ("triggeroutputs()", None),
+        ("trigger()", None),
+    ] {
+        for (at, _) in lower.match_indices(word) {
+            let before = text.get(..at).unwrap_or_default();
+            if before.ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+                continue;
+            }
+            let after = text.get(at + word.len()..).unwrap_or_default();
+            let (root, after) = match word.ends_with("()") {
+                true => (Root::Trigger, after),
+                false => {
+                    let Some((name, rest)) = quoted(after) else {
+                        continue;
+                    };
+                    let root = match word {
+                        "variables(" => Root::Variable(name.to_lowercase()),
+                        _ => Root::Action(name.to_lowercase()),
+                    };
+                    (root, rest)
+                }
+            };
+            let (mut path, rest) = path(after);
+            match (word, path.first()) {
+                ("trigger()", Some(Step::Key(first))) if first == "outputs" => {
+                    path.remove(0);
+                }
+                ("trigger()", _) => continue,
+                _ => {}
+            }
+            if let Some(inside) = inside {
+                path.insert(0, Step::Key(inside.to_owned()));
+            }
+            found.push((at, root, path, rest));
+        }
+    }
+    found.sort_by_key(|(at, ..)| *at);
+    found
+}
+
+/// The name in `'name')`, and what stands behind it.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let (name, rest) = text.trim_start().strip_prefix('\'')?.split_once('\'')?;
+    Some((name, rest.trim_start().strip_prefix(')')?))
 }
 
 fn empty() -> Value {
@@ -199,29 +416,9 @@ fn path(text: &str) -> (Vec<Step>, &str) {
     (steps, rest)
 }
 
-/// What a value must be where it is read.
-fn leaf(before: &str, rest: &str, key: &str, around: Option<&Node>) -> Shape {
+/// What a function takes that is called with the value first.
+fn called(before: &str, rest: &str) -> Shape {
     let list = || Shape::List(Box::default(), false);
-    let alone = matches!(before, "@" | "@{");
-    let key = key.to_ascii_lowercase();
-    if alone && matches!(key.as_str(), "foreach" | "from") {
-        return list();
-    }
-    if alone && key == "content" {
-        let schema = around.and_then(|around| around.get_any_case("schema"));
-        return schema.map_or(Shape::Unknown, |schema| example(schema, 0));
-    }
-    if alone && key == "value" {
-        let kind = around.and_then(|around| around.get_any_case("type")?.as_str());
-        match kind.map(str::to_ascii_lowercase).as_deref() {
-            Some("array") => return list(),
-            Some("integer" | "float") => return Shape::Leaf(Value::Int(1)),
-            Some("boolean") => return Shape::Leaf(Value::Bool(false)),
-            Some("object") => return Shape::Map(BTreeMap::new()),
-            _ => {}
-        }
-    }
-    let before = before.trim_end();
     let Some(call) = before.strip_suffix('(') else {
         return Shape::Unknown;
     };
@@ -251,10 +448,14 @@ fn leaf(before: &str, rest: &str, key: &str, around: Option<&Node>) -> Shape {
         }
         // What ends a loop or opens a branch is what it is compared with.
         "equals" if !call.to_ascii_lowercase().ends_with("not(equals") => compared(rest),
-        "split" | "substring" | "tolower" | "toupper" | "replace" | "trim" | "startswith"
-        | "endswith" | "indexof" | "lastindexof" | "uricomponent" | "encodeuricomponent" => {
-            Shape::Leaf(Value::text("text"))
-        }
+        // Long enough for the parts that are asked for.
+        "split" => match rest.trim_start().strip_prefix(',').and_then(quoted) {
+            Some((by, _)) => Shape::Leaf(Value::text(vec!["text"; 16].join(by))),
+            None => Shape::Leaf(Value::text("text")),
+        },
+        "substring" => Shape::Leaf(Value::text("text/".repeat(16))),
+        "tolower" | "toupper" | "replace" | "trim" | "startswith" | "endswith" | "indexof"
+        | "lastindexof" | "uricomponent" | "encodeuricomponent" => Shape::Leaf(Value::text("text")),
         _ => Shape::Unknown,
     }
 }
@@ -320,6 +521,17 @@ fn example(schema: &Node, depth: usize) -> Shape {
 }
 
 impl Shape {
+    fn at(&self, path: &[Step]) -> Option<&Self> {
+        let Some((step, rest)) = path.split_first() else {
+            return Some(self);
+        };
+        match (step, self) {
+            (Step::Key(key), Self::Map(members)) => members.get(key)?.at(rest),
+            (Step::Item, Self::List(item, _)) => item.at(rest),
+            _ => None,
+        }
+    }
+
     /// Adds what one expression reads: a path, and what stands at its end.
     fn grow(&mut self, path: &[Step], leaf: Shape) {
         let Some((step, rest)) = path.split_first() else {
@@ -354,8 +566,16 @@ impl Shape {
                     own.entry(key).or_default().merge(other);
                 }
             }
-            (Self::List(own, _), Self::List(other, _)) => own.merge(*other),
-            (Self::Leaf(_), Self::Leaf(_)) => {}
+            (Self::List(own, needed), Self::List(other, also)) => {
+                *needed |= also;
+                own.merge(*other);
+            }
+            (Self::Leaf(own), Self::Leaf(other)) => {
+                let length = |value: &Value| value.as_str().map_or(0, str::len);
+                if own.as_str() == Some("text") || length(own) < length(&other) {
+                    *own = other;
+                }
+            }
             (_, other) => *self = other,
         }
     }
@@ -379,6 +599,7 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::Shapes;
+    use crate::expression::Value;
     use crate::source::{Bundle, parse};
 
     fn shapes(json: &str) -> Shapes {
@@ -401,12 +622,41 @@ mod tests {
               "g": { "type": "Integer", "value": "@triggerBody()?['n']" }
             }"#,
         );
+        let body = |name: &str| shapes.answer(name).get("body").map(Value::to_json).unwrap();
         assert_eq!(
-            shapes.body("GET").to_json(),
+            body("GET"),
             r#"{"at":"2026-01-01T00:00:00Z","page":{"next":"text"},"rows":[{"id":"text"}],"state":"Done","value":[]}"#
         );
-        assert_eq!(shapes.body("other").to_json(), r#"{"l":[],"n":1}"#);
-        assert_eq!(shapes.body("unread").to_json(), "{}");
-        assert_eq!(shapes.trigger_body().unwrap().to_json(), r#"{"n":1}"#);
+        assert_eq!(body("other"), r#"{"l":[],"n":1}"#);
+        assert_eq!(body("unread"), "{}");
+        assert_eq!(shapes.input().unwrap().to_json(), r#"{"n":1}"#);
+    }
+
+    #[test]
+    fn what_is_read_of_a_copy_is_read_of_the_original() {
+        let shapes = shapes(
+            r#"{ "actions": {
+              "Parse": { "type": "ParseJson", "inputs": { "content": "@body('Get')", "schema": {} } },
+              "Copy": { "type": "Compose", "inputs": "@body('Parse')?['path']" },
+              "Keep": { "type": "SetVariable", "inputs": { "name": "V", "value": "@triggerOutputs()?['headers']?['id']" } },
+              "Use": { "foreach": "@body('Parse')['list']", "x": "@{split(outputs('Copy'), '/')[2]}", "y": "@int(variables('v'))",
+                "z": { "and": [{ "equals": ["@body('Get')?['state']", "on"] }, { "not": { "equals": ["@body('Get')?['end']", true] } }] } }
+            } }"#,
+        );
+        let get = Value::object(shapes.answer("get"));
+        let body = get.get("body").unwrap();
+        assert_eq!(body.get("list").unwrap().to_json(), "[]");
+        assert_eq!(body.get("state").unwrap().to_json(), "\"on\"");
+        assert_eq!(body.get("end").unwrap().to_json(), "\"text\"");
+        assert!(
+            body.get("path")
+                .and_then(Value::as_str)
+                .unwrap()
+                .contains("text/text/text")
+        );
+        assert_eq!(
+            shapes.input().unwrap().to_json(),
+            r#"{"headers":{"id":1},"body":{}}"#
+        );
     }
 }

@@ -75,7 +75,7 @@ pub fn stubs(path: &Path, options: &LoadOptions) -> Result<Object, LoadError> {
     };
     let shapes = Shapes::of(&file);
     if let Some(body) = shapes
-        .trigger_body()
+        .input()
         .filter(|_| workflow.dialect == Dialect::Azure)
     {
         stubs.insert(Name::from(INPUT), body);
@@ -106,22 +106,15 @@ fn answers(workflow: &hir::Workflow, shapes: &Shapes) -> Object {
     let mut stubs = Object::new();
     for used in workflow.handler_uses() {
         let answer = match used.executor {
-            "connector" => reply(shapes.body(&used.step.name)),
+            "connector" => Value::object(shapes.answer(&used.step.name)),
             _ => Value::Null,
         };
         stubs.insert(used.step.name.clone(), answer);
     }
     for (step, call) in workflow.calls() {
         if &*call.executor == "http" {
-            stubs.insert(step.name.clone(), reply(shapes.body(&step.name)));
+            stubs.insert(step.name.clone(), Value::object(shapes.answer(&step.name)));
         }
     }
     stubs
-}
-
-fn reply(body: Value) -> Value {
-    Value::from_pairs([
-        (Name::from("statusCode"), Value::Int(200)),
-        (Name::from("body"), body),
-    ])
 }

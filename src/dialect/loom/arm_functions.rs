@@ -65,6 +65,11 @@ const MORE_SHARED: [&str; 4] = ["trim", "union", "uricomponent", "uricomponentto
 /// The value of a function; an error says why there is none.
 pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     let lower = name.to_ascii_lowercase();
+    let lower = lower
+        .strip_prefix("sys.")
+        .or_else(|| lower.strip_prefix("az."))
+        .unwrap_or(&lower)
+        .to_owned();
     let arguments: Vec<Value> = arguments.into_iter().map(settled).collect();
     let text = |index: usize| arguments.get(index).map(as_text).unwrap_or_default();
     Ok(match lower.as_str() {

@@ -151,6 +151,7 @@ impl Loom<'_> {
             .and_then(|entry| entry.value.entries())
             .unwrap_or_default();
         let mut found = Vec::new();
+        let mut secure: Vec<&Entry> = Vec::new();
         for entry in entries {
             let given = settings.parameter(&entry.key).or_else(|| {
                 let beside = beside?.get_any_case(&entry.key)?;
@@ -165,12 +166,16 @@ impl Loom<'_> {
             };
             let node = self.with_settings(node, settings, true);
             self.check_parameter(entry, &node);
+            if is_secure(entry) && !matches!(node.kind, Kind::Null) {
+                secure.push(entry);
+            }
             let value = match is_secure(entry) {
                 true => constant(&node).secure(),
                 false => constant(&node),
             };
             found.push((Name::from(entry.key.as_str()), value));
         }
+        self.secure_values(&secure);
         for given in ["$connections", "$authentication"] {
             if !found
                 .iter()
@@ -217,6 +222,25 @@ impl Loom<'_> {
         found
     }
 
+    /// Warns once of values that are hidden, but stored with the file.
+    fn secure_values(&mut self, secure: &[&Entry]) {
+        let Some(first) = secure.first() else { return };
+        let names: Vec<String> = secure
+            .iter()
+            .map(|entry| format!("`{}`", entry.key))
+            .collect();
+        let (parameters, are, have) = match secure.len() {
+            1 => ("the parameter", "is", "has its value"),
+            _ => ("the parameters", "are", "has their values"),
+        };
+        let what = format!(
+            "{parameters} {} {are} hidden from every view, but the store keeps the file that {have}",
+            names.join(", ")
+        );
+        let hint = "leave it out and write @secret('NAME') where it is used";
+        self.warning("secure-value", first.key_span, what, hint);
+    }
+
     fn without_value(&mut self, declared: &Entry) {
         // A deployment gives them, and connectors have handlers here.
         if declared.key.eq_ignore_ascii_case("$connections")
@@ -259,13 +283,6 @@ impl Loom<'_> {
         if !fits {
             let hint = "the value must be of the declared type";
             self.wrong_type(value, &what, wanted, hint);
-        }
-        if is_secure(declared) && !matches!(value.kind, Kind::Null) {
-            let what = format!(
-                "{what} is hidden from every view, but the store keeps the file that has its value"
-            );
-            let hint = "leave it out and write @secret('NAME') where it is used";
-            self.warning("secure-value", declared.key_span, what, hint);
         }
         let Some(Kind::Array(allowed)) = declared
             .value

@@ -76,8 +76,10 @@ impl Loom<'_> {
             (text("operation"), text(&names.operation)),
         ];
         for Entry { key, value, .. } in given {
-            // Where the connection is does not matter to a handler, and is often not known here.
-            if !matches!(key.as_str(), "host" | "retryPolicy") {
+            // Where the connection is and how it signs in does not matter to a handler, and is often
+            // not known here.
+            let aside = key == "authentication" && label.contains("ApiConnection");
+            if !aside && !matches!(key.as_str(), "host" | "retryPolicy") {
                 members.push((text(key), self.template(value)));
             }
         }

@@ -335,3 +335,67 @@ async fn a_managed_identity_gets_its_token_from_a_handler() {
         "{said}"
     );
 }
+
+#[tokio::test]
+async fn hints_speak_the_words_of_a_definition_and_secure_values_are_told_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bad = definition(&json!({ "Untyped": { "inputs": 1, "runAfter": {} } }));
+    bad["parameters"] = json!({
+        "one": { "type": "securestring", "defaultValue": "a" },
+        "two": { "type": "securestring", "defaultValue": "b" }
+    });
+    let path = file(dir.path(), "bad.json", &bad);
+    let told = windlass(strings(&["validate", &path])).await;
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(
+        said.contains("InitializeVariable") && !said.contains("doUntil"),
+        "{said}"
+    );
+    assert_eq!(said.matches("warning[secure-value]").count(), 1, "{said}");
+    assert!(said.contains("`one`, `two`"), "{said}");
+}
+
+#[tokio::test]
+async fn a_diagram_has_no_box_for_the_order_and_closes_what_is_deep() {
+    let dir = tempfile::tempdir().unwrap();
+    let compose = |after: &Value| json!({ "type": "Compose", "inputs": 1, "runAfter": after });
+    let inner =
+        json!({ "type": "Scope", "actions": { "Deep": compose(&json!({})) }, "runAfter": {} });
+    let all = definition(&json!({
+        "First": compose(&json!({})),
+        "Outer": {
+            "type": "Scope",
+            "actions": { "Inner": inner, "Beside": compose(&json!({})) },
+            "runAfter": { "First": ["Succeeded"] }
+        }
+    }));
+    let path = file(dir.path(), "all.json", &all);
+    for (flags, inside, outside) in [
+        (&[][..], &["First", "Outer", "Inner", "Deep"][..], &[][..]),
+        (&["--depth", "1"], &["First", "Inner", "Beside"], &["Deep"]),
+        (&["--depth", "0"], &["First", "Outer"], &["Inner", "Beside"]),
+    ] {
+        for format in ["mermaid", "dot"] {
+            let mut args = vec!["compile", &path, "-o", format];
+            args.extend(flags);
+            let drawn = windlass(strings(&args)).await;
+            let drawn = String::from_utf8_lossy(&drawn.stdout).into_owned();
+            assert!(!drawn.contains("predecessors"), "{drawn}");
+            assert!(
+                inside.iter().all(|name| drawn.contains(name)),
+                "{flags:?} {drawn}"
+            );
+            assert!(
+                !outside.iter().any(|name| drawn.contains(name)),
+                "{flags:?} {drawn}"
+            );
+        }
+    }
+    let drawn = windlass(strings(&[
+        "compile", &path, "-o", "mermaid", "--depth", "0",
+    ]))
+    .await;
+    let drawn = String::from_utf8_lossy(&drawn.stdout).into_owned();
+    // From the start to the first box, from it to the next, and to the end.
+    assert_eq!(drawn.matches("-->").count(), 3, "{drawn}");
+}
