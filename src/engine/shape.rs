@@ -32,12 +32,19 @@ enum Root {
     Variable(String),
 }
 
+/// What a root has at a path, another one has at its path.
+#[derive(Clone)]
+struct Alias {
+    from: (Root, Vec<Step>),
+    to: (Root, Vec<Step>),
+}
+
 /// What the expressions of a definition read.
 #[derive(Default)]
 pub(super) struct Shapes {
     read: BTreeMap<Root, Shape>,
     /// Roots that are what another one has at a path. Of a parsed answer, only the body is.
-    same: Vec<(Root, Vec<Step>, (Root, Vec<Step>))>,
+    same: Vec<Alias>,
     /// The declared types of variables.
     types: BTreeMap<String, String>,
 }
@@ -60,8 +67,9 @@ impl Shapes {
         shapes.walk(node, Place::default());
         // An alias may lead to another one.
         for _ in 0..4 {
-            for (from, strip, (to, path)) in shapes.same.clone() {
-                let shape = shapes.read.get(&from).and_then(|shape| shape.at(&strip));
+            for alias in shapes.same.clone() {
+                let ((from, strip), (to, path)) = (&alias.from, alias.to);
+                let shape = shapes.read.get(from).and_then(|shape| shape.at(strip));
                 if let Some(shape) = shape.cloned() {
                     shapes.read.entry(to).or_default().grow(&path, shape);
                 }
@@ -174,7 +182,10 @@ impl Shapes {
         if let Some((0, root, path, rest)) = reads(text).into_iter().next()
             && matches!(rest, "" | "}")
         {
-            self.same.push((from, strip, (root, path)));
+            self.same.push(Alias {
+                from: (from, strip),
+                to: (root, path),
+            });
         }
     }
 
