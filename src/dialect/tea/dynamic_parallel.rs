@@ -4,7 +4,8 @@
 //! and what fails there is a result like any other. All results are `parallel_results`.
 
 use super::builder::{
-    block, forget_fault, given, hidden, jinja, output_of, remove, replace, set, state, with_result,
+    block, forget_fault, given, hidden, jinja, output_of, remove, replace, set, state_of_branch,
+    with_result,
 };
 use super::node::{Built, Sink};
 use super::{Place, Tea, builder};
@@ -242,7 +243,7 @@ impl<'n> Tea<'_, 'n> {
             ("error", format!("state.get('{ERROR}')")),
         ];
         members.extend(flags.iter().map(|(name, text)| (*name, expression(text))));
-        let without = vec![state(), text(ERROR)];
+        let without = vec![state_of_branch(), text(ERROR)];
         members.push(("state", Template::call("removeProperty", without).ok()?));
         members.extend(others());
         let branch = Step {
