@@ -5,7 +5,7 @@ use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::{self, Format, Screen};
 use crate::engine::report::LoopLimits;
-use crate::engine::{self, LoadError, LoadOptions, Object, Value};
+use crate::engine::{self, LoadError, LoadOptions, Object, Value, Workflow};
 use serde::Serialize;
 use std::path::Path;
 
@@ -84,8 +84,18 @@ fn check_all(screen: Screen, args: &ValidateArgs, options: &LoadOptions) -> Resu
     let mut checked = Vec::new();
     let mut exit = Exit::Succeeded;
     for path in &args.files {
-        let loads = each_workflow(path, options);
-        let several = match loads {
+        let loaded = engine::load(path, options);
+        let several = match holds_several(path, &loaded) {
+            true => each_workflow(path, options),
+            false => {
+                let (one, code) = check(screen, args, path, None, loaded);
+                exit = exit.max(code);
+                checked.push(one);
+                continue;
+            }
+        };
+        drop(loaded);
+        let several = match several {
             Ok(several) => several,
             Err(failure) => {
                 screen.fail(&failure.to_string(), None);
@@ -95,11 +105,9 @@ fn check_all(screen: Screen, args: &ValidateArgs, options: &LoadOptions) -> Resu
             }
         };
         for options in several {
-            let name = options
-                .workflow
-                .clone()
-                .filter(|_| args.load.workflow.is_none());
-            let (one, code) = check(screen, args, path, name, &options);
+            let name = options.workflow.clone();
+            let loaded = engine::load(path, &options);
+            let (one, code) = check(screen, args, path, name, loaded);
             exit = exit.max(code);
             checked.push(one);
         }
@@ -111,6 +119,18 @@ fn check_all(screen: Screen, args: &ValidateArgs, options: &LoadOptions) -> Resu
         format => output::list(format, &checked)?,
     }
     Ok(exit)
+}
+
+/// Whether a file was refused only because none of its workflows was chosen.
+fn holds_several(path: &Path, loaded: &Result<Workflow, LoadError>) -> bool {
+    match loaded {
+        Err(LoadError::Refused { diagnostics, .. }) => {
+            let found = diagnostics.sorted();
+            found.iter().any(|one| one.code == "several-workflows")
+        }
+        Err(_) => path.is_dir(),
+        Ok(_) => false,
+    }
 }
 
 impl Checked {
@@ -131,9 +151,9 @@ fn check(
     args: &ValidateArgs,
     path: &Path,
     workflow: Option<String>,
-    options: &LoadOptions,
+    loaded: Result<Workflow, LoadError>,
 ) -> (Checked, Exit) {
-    let (diagnostics, bundle, loops) = match engine::load(path, options) {
+    let (diagnostics, bundle, loops) = match loaded {
         Ok(workflow) => (
             workflow.with_scripts(),
             workflow.bundle().clone(),

@@ -195,7 +195,7 @@ mod tests {
             ("concat('a'", "`,` or `)`"),
             ("concat('a", "a text has no end"),
             ("a() b", "`b` was not expected"),
-            ("a[0", "`]` was expected"),
+            ("a()[0", "`]` was expected"),
             ("name", "without brackets"),
             ("", "a value was expected"),
         ] {
