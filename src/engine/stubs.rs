@@ -28,12 +28,12 @@ const MAX_ROUNDS: usize = 4;
 /// # Errors
 /// [`LoadError::Unreadable`].
 pub fn workflows_of(path: &Path, options: &LoadOptions) -> Result<Vec<String>, LoadError> {
-    // Standard input is read only once.
-    if options.workflow.is_some() || path == Path::new("-") {
-        return Ok(Vec::new());
-    }
-    if path.is_dir() {
+    if path.is_dir() && options.workflow.is_none() {
         return Ok(app_workflows(path));
+    }
+    // A pipe can be read only once.
+    if options.workflow.is_some() || !path.is_file() {
+        return Ok(Vec::new());
     }
     let workflows = Workflows::bare().with(options);
     let (bundle, _) = workflows.gathered_file(path, options.dialect)?;

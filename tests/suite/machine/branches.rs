@@ -173,7 +173,9 @@ fn branches_nest() {
         .play();
     assert_eq!(
         json(&played.output()),
-        json(r#"{"n": 1, "outer": [{"n": 2, "inner": [{"n": 12}, {"n": 22}]}, {"n": 3}]}"#)
+        json(
+            r#"{"n": 1, "parallel_results": [{"n": 2, "parallel_results": [{"n": 12}, {"n": 22}], "inner": [{"n": 12}, {"n": 22}]}, {"n": 3}], "outer": [{"n": 2, "parallel_results": [{"n": 12}, {"n": 22}], "inner": [{"n": 12}, {"n": 22}]}, {"n": 3}]}"#
+        )
     );
 }
 
