@@ -610,6 +610,11 @@ impl<'n> Fields<'n> {
         self.asked.extend(keys);
     }
 
+    /// The rest belongs to something that is not done.
+    pub fn allow_rest(&mut self) {
+        self.entries = &[];
+    }
+
     /// The entries nobody has asked for.
     pub fn rest(&self) -> impl Iterator<Item = &'n Entry> {
         self.entries.iter().filter(|entry| !self.was_asked(entry))

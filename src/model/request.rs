@@ -92,6 +92,9 @@ pub struct Fault {
 /// Keys of a state that begin so are Windlass's own: what a run gives does not have them.
 pub const OWN_KEYS: &str = "_windlass_";
 
+/// The input of `ai` with which a failed question is an answer, `{error, success: false}`.
+pub const ANSWER_ERRORS: &str = "answer_errors";
+
 /// The key of a run that does not wait at interrupts.
 pub const AUTO_CONTINUE: &str = "_windlass_auto_continue";
 

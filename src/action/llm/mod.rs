@@ -38,9 +38,17 @@ impl Ai {
 
     /// Asks what the inputs say, as often as they allow.
     pub(super) async fn ask(&self, inputs: &Value, request: &Request) -> Result<Value, Fault> {
-        let settings = Settings::read(inputs)?;
-        let mask = Mask::of(settings.key().into_iter());
-        mask.outcome(self.tries(&settings, request).await)
+        let asked = match Settings::read(inputs) {
+            Ok(settings) => {
+                let mask = Mask::of(settings.key().into_iter());
+                mask.outcome(self.tries(&settings, request).await)
+            }
+            Err(fault) => Err(fault),
+        };
+        match asked {
+            Err(fault) => settings::as_answer(inputs, &fault).ok_or(fault),
+            Ok(answer) => Ok(answer),
+        }
     }
 
     async fn tries(&self, settings: &Settings, request: &Request) -> Result<Value, Fault> {

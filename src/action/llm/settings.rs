@@ -5,10 +5,11 @@ use super::command::Command;
 use crate::action::execution_context::resolved;
 use crate::action::inputs::{Inputs, invalid, mismatch, scalar};
 use crate::expression::{Object, Value};
-use crate::model::{Fault, MODEL_OPTIONS};
+use crate::model::{ANSWER_ERRORS, Fault, MODEL_OPTIONS};
 use std::io::Read;
 use std::time::Duration;
 
+const NO_MODEL: &str = "`model` is missing: or set OPENAI_MODEL";
 const OPENAI: &str = "https://api.openai.com/v1";
 const OLLAMA: &str = "http://localhost:11434";
 const AZURE_VERSION: &str = "2024-10-21";
@@ -162,13 +163,14 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
             let base = base.or_else(|| variable("OPENAI_BASE_URL"));
             let base = base.unwrap_or_else(|| OPENAI.to_owned());
             let base = base.trim_end_matches('/');
+            let model = bare("openai").or_else(|| variable("OPENAI_MODEL"));
+            let model = Some(model.ok_or_else(no_model)?);
             let key = key(from, "OPENAI_API_KEY")?;
             if key.is_none() && base == OPENAI {
                 return Err(invalid(
                     "there is no key for the model: set OPENAI_API_KEY, or give `api_key_file`",
                 ));
             }
-            let model = bare("openai").or_else(|| variable("OPENAI_MODEL"));
             let url = format!("{base}/chat/completions");
             http(Provider::OpenAi, url, key, model)
         }
@@ -240,7 +242,30 @@ fn http(
 }
 
 fn no_model() -> Fault {
-    invalid("`model` is missing: or set OPENAI_MODEL")
+    invalid(NO_MODEL)
+}
+
+/// What `llm.call` of The Edge Agent gives in place of this fault, when it is asked for that: it
+/// fails for a server, but neither for a command nor for want of a model.
+pub(super) fn as_answer(inputs: &Value, fault: &Fault) -> Option<Value> {
+    let is = |key: &str, wanted: Value| inputs.get(key).is_some_and(|value| *value == wanted);
+    if !is(ANSWER_ERRORS, Value::Bool(true)) {
+        return None;
+    }
+    let error = match &*fault.message {
+        NO_MODEL => {
+            let provider = inputs.get("provider").and_then(Value::as_str);
+            let provider = provider.filter(|named| *named != "auto");
+            let provider = provider.unwrap_or("openai");
+            format!("model is required for provider '{provider}'")
+        }
+        message if is("provider", Value::text("shell")) => message.to_owned(),
+        _ => return None,
+    };
+    Some(Value::from_pairs([
+        ("error", Value::text(error)),
+        ("success", Value::Bool(false)),
+    ]))
 }
 
 /// The key: given (as a secret), in a file, or in the environment.

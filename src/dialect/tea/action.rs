@@ -11,7 +11,7 @@ use crate::dialect::checks;
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
 use crate::hir::{Assignment, StepKind};
-use crate::model::Name;
+use crate::model::{ANSWER_ERRORS, Name};
 use crate::source::{Entry, Kind};
 
 /// Actions of TEA that an executor of the same name does.
@@ -30,7 +30,7 @@ const RENAMED: [&str; 3] = ["llm.call", "http.get", "http.post"];
 /// Actions of the Loom format that are one call of an executor.
 const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile"];
 /// What is more than one call.
-const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
+pub(super) const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
 
 /// Of what these take, one of these keys must be there.
 const NEEDED: [(&str, &[&str]); 9] = [
@@ -97,6 +97,9 @@ impl<'n> Tea<'_, 'n> {
         place: &Place,
     ) -> Option<Built> {
         let with = self.arguments(with)?;
+        if let Some(answer) = self.unanswered(name, entry, &with, sink, place) {
+            return Some(answer);
+        }
         if !action_names().any(|known| known == name) {
             let what = format!("Unknown action '{name}'");
             let known = action_names().chain(COMPOSED).chain(PURE);
@@ -104,7 +107,13 @@ impl<'n> Tea<'_, 'n> {
             return None;
         }
         self.needs(name, entry, &with);
-        let invocation = self.invocation(name, entry, &with, place)?;
+        let invocation = if name == "llm.call" {
+            let mut inputs = self.inputs_of(name, &with);
+            inputs.push((text(ANSWER_ERRORS), Template::constant(Value::Bool(true))));
+            simple("ai", inputs, given())
+        } else {
+            self.invocation(name, entry, &with, place)?
+        };
         let timeout = timeout.and_then(|entry| self.seconds(entry));
         let mut then = invocation.then;
         then.extend(self.keep(sink, &invocation.value, place));
@@ -181,12 +190,6 @@ impl<'n> Tea<'_, 'n> {
         with: &[&'n Entry],
         place: &Place,
     ) -> Option<Invocation> {
-        let simple = |executor: &str, inputs, value| Invocation {
-            executor: Name::from(executor),
-            inputs: Template::object(inputs),
-            value,
-            then: Vec::new(),
-        };
         match name {
             "llm.call" => Some(simple("ai", self.inputs_of(name, with), given())),
             "http.get" | "http.post" => {
@@ -361,6 +364,15 @@ impl<'n> Tea<'_, 'n> {
             self.error("missing-key", place.span, what, hint);
         }
         inputs
+    }
+}
+
+fn simple(executor: &str, inputs: Vec<(Template, Template)>, value: Template) -> Invocation {
+    Invocation {
+        executor: Name::from(executor),
+        inputs: Template::object(inputs),
+        value,
+        then: Vec::new(),
     }
 }
 

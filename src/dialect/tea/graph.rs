@@ -31,6 +31,7 @@ impl<'n> Tea<'_, 'n> {
             return nothing();
         };
         let places = self.declare(list, owner);
+        self.ignores_actions = self.ignores_actions();
         let mut wishes = BTreeMap::new();
         let edges = self.edges(edges, &mut wishes);
         let fan_outs = self.fan_outs(&edges, &wishes);

@@ -4,6 +4,7 @@
 //! is merged into it by the assignments of its call. Loops become loops of `hir`, whatever they are
 //! called here; nothing of this format runs by itself.
 
+mod absent;
 mod action;
 mod builder;
 mod constants;
@@ -63,6 +64,7 @@ pub(super) fn read(
         joining: None,
         scripts: Vec::new(),
         replaces: false,
+        ignores_actions: false,
     };
     tea.workflow(node, &stem(&file.path))
 }
@@ -99,6 +101,8 @@ struct Tea<'d, 'n> {
     /// The scripts that are no templates.
     scripts: Vec<Script>,
     replaces: bool,
+    /// `action` on a node does nothing.
+    ignores_actions: bool,
 }
 
 impl<'d> Deref for Tea<'d, '_> {

@@ -115,7 +115,14 @@ impl<'n> Tea<'_, 'n> {
         let run = fields.some(self, "run");
         let script = fields.some(self, "script");
         let uses = fields.some(self, "uses");
-        let action = fields.some(self, "action");
+        let mut action = fields.some(self, "action");
+        let mut idle = false;
+        if self.ignores_actions
+            && let Some(entry) = action.take()
+        {
+            self.ignored_action(entry);
+            idle = true;
+        }
         let steps = fields.some(self, "steps");
         let forms = [run, script, uses, action, steps];
         let mut forms = forms.into_iter().flatten();
@@ -128,6 +135,9 @@ impl<'n> Tea<'_, 'n> {
         }
         let Some(entry) = first else {
             fields.allow(&["with", "output", "output_key", "language", "timeout"]);
+            if idle {
+                fields.allow_rest();
+            }
             return Some(Built::new("node", StepKind::Nothing));
         };
         match entry.key.as_str() {

@@ -441,7 +441,7 @@ async fn a_model_judges() {
     );
     assert_eq!(
         messages[3],
-        json!({ "role": "user", "content": "Is it long?\n\nThe output:\n{\"text\":\"short\"}" })
+        json!({ "role": "user", "content": "Is it long?" })
     );
     assert_eq!(
         judge(json!("x")).await.unwrap(),

@@ -1,0 +1,175 @@
+//! Actions of TEA that Windlass does not have, where TEA itself goes on (docs/tea.md): it does
+//! nothing for `action` on a node, and answers with an error where a service or package is missing.
+
+use super::action::{COMPOSED, action_names, canonical};
+use super::builder::{assign, expression, object, with_result};
+use super::node::{Built, Sink};
+use super::pure_actions::PURE;
+use super::{Place, Tea};
+use crate::diagnostic::nearest;
+use crate::expression::{Template, Value};
+use crate::source::{Entry, Node};
+
+/// What TEA answers where its service or package is missing, by the action's name or the beginning
+/// of it. The first that fits counts. `result` are those of [`SEEN`] that are given.
+const ANSWERS: [(&str, &str); 24] = [
+    (
+        "web.search",
+        "{'success': false, 'error': 'PERPLEXITY_API_KEY environment variable not set. Get your API key from https://perplexity.ai', 'error_type': 'configuration'}",
+    ),
+    (
+        "web.ai_scrape",
+        "{'success': false, 'error': 'SCRAPEGRAPH_API_KEY environment variable not set. Get your API key from https://scrapegraphai.com', 'error_type': 'configuration'}",
+    ),
+    ("web.scrape", FIRECRAWL),
+    ("web.crawl", FIRECRAWL),
+    (
+        "github.search_issues",
+        "{'success': false, 'error': 'GITHUB_TOKEN environment variable not set. Create a token at https://github.com/settings/tokens', 'error_type': 'configuration'}",
+    ),
+    ("graph.algorithm", DUCKPGQ),
+    ("graph.shortest_path", DUCKPGQ),
+    ("graph.list_graphs", DUCKPGQ),
+    ("graph.vector_search", NEO4J),
+    ("graph.check_vector_support", NEO4J),
+    ("graph.create_vector_index", NEO4J),
+    ("graph.drop_vector_index", NEO4J),
+    ("graph.list_vector_indexes", NEO4J),
+    ("graph.create", DUCKPGQ),
+    ("graph.drop", DUCKPGQ),
+    (
+        "graph.",
+        "{'success': false, 'error': \"No graph database installed. Install with: pip install 'pycozo[embedded]' (CozoDB), pip install kuzu (Kuzu/Bighorn), or pip install duckdb (DuckPGQ)\", 'error_type': 'dependency_missing'}",
+    ),
+    (
+        "neo4j.gds_",
+        "{'success': false, 'error': 'Neo4j backend not configured. Enable with settings.graph.backend: neo4j', 'error_type': 'configuration_error'}",
+    ),
+    (
+        "neo4j.",
+        "{'success': false, 'error': 'Neo4j backend not configured. Use enable_graph=True with neo4j:// URI', 'error_type': 'configuration_error'}",
+    ),
+    (
+        "llamaextract.extract",
+        "{'success': false, 'error': 'file parameter is required', 'error_type': 'validation'} \
+         if not result.file else \
+         {'success': false, 'error': 'Either schema, agent_id, or agent_name must be provided', 'error_type': 'validation'} \
+         if not (result.schema or result.agent_id or result.agent_name) else \
+         {'success': false, 'error': 'LLAMAEXTRACT_API_KEY or LLAMAPARSE_API_KEY environment variable not set', 'error_type': 'configuration'}",
+    ),
+    (
+        "rag.llamaindex.create_index",
+        "{'error': 'LlamaIndex not available for index creation', 'success': false}",
+    ),
+    (
+        "reason.dspy.compile",
+        "{'error': 'DSPy not installed. Install with: pip install the_edge_agent[dspy]', 'success': false, 'compiled': false, 'dspy_available': false}",
+    ),
+    (
+        "reason.dspy.optimize",
+        "{'error': 'DSPy not installed. Install with: pip install the_edge_agent[dspy]', 'success': false, 'dspy_available': false}",
+    ),
+    (
+        "llm.embed",
+        "{'error': 'Embeddings require local backend with embedding=True or explicit API configuration', 'success': false}",
+    ),
+    (
+        "code.execute",
+        "{'success': false, 'stdout': '', 'stderr': '', 'return_value': none, 'error': 'Code execution is disabled. Enable with YAMLEngine(enable_code_execution=True)', 'execution_time_ms': 0.0}",
+    ),
+];
+const FIRECRAWL: &str = "{'success': false, 'error': 'FIRECRAWL_API_KEY environment variable not set. Get your API key from https://firecrawl.dev', 'error_type': 'configuration'}";
+const DUCKPGQ: &str = "{'success': false, 'error': 'DuckPGQ not available. Install with: pip install duckdb', 'error_type': 'dependency_missing'}";
+const NEO4J: &str = "{'success': false, 'error': 'Neo4j not available. Install with: pip install neo4j', 'error_type': 'dependency_missing'}";
+/// What `llm.call` answers without a question.
+const NO_QUESTION: &str =
+    "{'error': 'Missing required parameter: prompt or messages', 'success': false}";
+
+/// The arguments that an answer depends on.
+const SEEN: [&str; 4] = ["file", "schema", "agent_id", "agent_name"];
+
+fn had() -> impl Iterator<Item = &'static str> {
+    action_names().chain(COMPOSED).chain(PURE)
+}
+
+/// What TEA answers for this action when it cannot do it.
+fn answer(name: &str) -> Option<&'static str> {
+    let fits =
+        |known: &str| known == name || (known.ends_with(['.', '_']) && name.starts_with(known));
+    let found = ANSWERS.iter().find(|(known, _)| fits(known));
+    found.map(|(_, text)| *text)
+}
+
+/// An action that Windlass does not have, and whose name is no slip of the pen.
+fn is_absent(node: &Node) -> bool {
+    let name = node.get("action").and_then(Node::as_str).map(canonical);
+    name.is_some_and(|name| {
+        !had().any(|known| known == name)
+            && (answer(&name).is_some() || nearest(&name, had()).is_none())
+    })
+}
+
+impl<'n> Tea<'_, 'n> {
+    /// Whether `action` on a node does nothing, as in TEA: so it is in a file that would else be
+    /// done in parts.
+    pub(super) fn ignores_actions(&self) -> bool {
+        self.nodes.iter().any(|(_, node)| is_absent(node))
+    }
+
+    pub(super) fn ignored_action(&mut self, entry: &'n Entry) {
+        let name = entry.value.as_str().unwrap_or_default();
+        let what = format!("`action: {name}` does nothing, as in TEA");
+        let hint = if had().any(|known| known == canonical(name)) {
+            "another `action` of this file is not supported; write `uses` to have this one done"
+        } else {
+            "it is not supported; docs/tea.md says what to write instead"
+        };
+        self.warning("ignored-action", entry.value.span, what, hint);
+    }
+
+    /// The answer of TEA for an action that it cannot do either, with a warning.
+    pub(super) fn unanswered(
+        &mut self,
+        name: &str,
+        named: &Entry,
+        with: &[&'n Entry],
+        sink: &Sink,
+        place: &Place,
+    ) -> Option<Built> {
+        let asks = |key: &str| {
+            with.iter().any(|entry| entry.key == key)
+                || self.llm.iter().any(|(own, _)| &**own == key)
+        };
+        let text = match name {
+            "llm.call" if asks("prompt") || asks("messages") => return None,
+            "llm.call" => {
+                let near = |entry: &&Entry| nearest(&entry.key, ["prompt", "messages"]).is_some();
+                if with.iter().copied().any(|entry| near(&entry)) {
+                    return None;
+                }
+                NO_QUESTION
+            }
+            _ => answer(name)?,
+        };
+        let what = match name {
+            "llm.call" => "`llm.call` has no `prompt` and no `messages`".to_owned(),
+            _ => format!("`{name}` is not supported"),
+        };
+        let hint = "its result is an error with `success: false`, as TEA gives without its service";
+        self.warning("no-service", named.value.span, what, hint);
+        let mut seen = Vec::with_capacity(SEEN.len());
+        if name == "llamaextract.extract" {
+            for key in SEEN {
+                let given = with.iter().copied().find(|entry| entry.key == key);
+                let value = match given {
+                    Some(entry) => self.template(&entry.value),
+                    None => Template::constant(Value::Null),
+                };
+                seen.push((key, value));
+            }
+        }
+        let value = with_result(&object(seen), expression(text));
+        let then = self.keep(sink, &value, place);
+        Some(Built::new(name, assign(then, Some(value))))
+    }
+}
