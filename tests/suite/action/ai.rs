@@ -412,6 +412,7 @@ async fn a_model_judges() {
     let model = Model::default()
         .says(r#"{"valid": false, "score": 0.4, "reason": "too short", "suggestions": ["more"]}"#)
         .says("```json\n{\"valid\": true, \"score\": 1}\n```")
+        .says(r#"{"pass": false, "score": 0.5, "feedback": "not yet"}"#)
         .says("It is valid.")
         .says(r#"{"valid": "yes", "score": 1}"#)
         .says(r#"{"valid": true, "score": 7}"#)
@@ -446,6 +447,12 @@ async fn a_model_judges() {
     assert_eq!(
         judge(json!("x")).await.unwrap(),
         json!({ "valid": true, "score": 1.0, "errors": [], "suggestions": [] })
+    );
+    assert_eq!(
+        judge(json!("x")).await.unwrap(),
+        json!({
+            "valid": false, "score": 0.5, "errors": [{ "message": "not yet" }], "suggestions": [],
+        })
     );
     for why in [
         "it is no JSON",
