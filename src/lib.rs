@@ -85,8 +85,8 @@
 //! ```
 //!
 //! Features leave out what a program does not need; all are on by default. `cli` and `server` are the
-//! command, `http`, `llm` and `lua` are kinds of actions, `schema` is JSON Schema, `azure`, `canvas` and
-//! `tea` are formats beside Loom. `docs/architecture.md` tells how it is built.
+//! command, `ui` is the console, `http`, `llm` and `lua` are kinds of actions, `schema` is JSON Schema,
+//! `azure`, `canvas` and `tea` are formats beside Loom. `docs/architecture.md` tells how it is built.
 
 // What the suites see needs no documentation; what users see is checked without them.
 #![cfg_attr(feature = "internals", allow(missing_docs))]

@@ -1,13 +1,13 @@
 //! `windlass serve`: owns a store and runs until it is told to stop.
 
 use super::access::{Found, owner_or};
-use super::args::{Global, LoadArgs, ServeArgs};
+use super::args::{Global, LoadArgs, ServeArgs, UiArg};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::Screen;
 use super::signals::Signals;
 use crate::engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter, parse_duration};
-use crate::server::{Options, TlsFiles};
+use crate::server::{Console, Options, TlsFiles};
 use std::sync::Arc;
 
 pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<Exit, Failure> {
@@ -21,6 +21,11 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         view_token: match &args.view_token_file {
             Some(file) => inputs::token(Some(file))?,
             None => None,
+        },
+        console: match args.ui {
+            UiArg::Off => Console::Off,
+            UiArg::Read => Console::Read,
+            UiArg::Full => Console::Full,
         },
         tls: match (&args.tls_cert, &args.tls_key) {
             (Some(cert), Some(key)) => Some(TlsFiles {

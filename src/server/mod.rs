@@ -6,4 +6,5 @@ mod http;
 mod serve;
 
 pub use control::ControlSocket;
+pub use http::Console;
 pub use serve::{Options, ServeError, TlsFiles, serve};

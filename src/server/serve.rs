@@ -3,7 +3,7 @@
 //! the command line's matter.
 
 use super::control::ControlSocket;
-use super::http::{App, Phase, Settings, serve_tcp};
+use super::http::{App, Console, Phase, Settings, serve_tcp};
 use crate::engine::{Engine, EngineError, PruneFilter, now};
 use sd_notify::NotifyState;
 use std::io;
@@ -39,6 +39,8 @@ pub struct Options {
     pub token: Option<String>,
     /// A token that may only look.
     pub view_token: Option<String>,
+    /// What the console at `/ui/` may do.
+    pub console: Console,
     /// The certificate and key for TLS; none: plain HTTP.
     pub tls: Option<TlsFiles>,
     /// Whether it may be reached from elsewhere without TLS, because a proxy in front speaks it.
@@ -147,6 +149,7 @@ async fn run(
     let settings = Settings {
         token: options.token,
         view_token: options.view_token,
+        console: options.console,
         hosts: options.hosts,
         origins: options.origins,
         tls: tls.is_some(),

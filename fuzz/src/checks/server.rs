@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use windlass::internals::engine::Engine;
-use windlass::internals::server::{Options, ServeError, serve};
+use windlass::internals::server::{Console, Options, ServeError, serve};
 
 /// No answer takes longer, on the slowest machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -52,6 +52,7 @@ impl Server {
                 listen: SocketAddr::from(([127, 0, 0, 1], 0)),
                 token: None,
                 view_token: None,
+                console: Console::Full,
                 tls: None,
                 allow_plain: false,
                 hosts: Vec::new(),

@@ -2,7 +2,7 @@
 
 use super::{HandlerArgs, Lasting};
 use crate::cli::policy::{EnvArgs, UntrustedArgs};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -28,6 +28,15 @@ pub struct ServeArgs {
     /// A file with a second token, which may only look
     #[arg(long, env = "WINDLASS_VIEW_TOKEN_FILE", value_name = "FILE")]
     pub view_token_file: Option<PathBuf>,
+    /// What the console at `/ui/` may do
+    #[arg(
+        long,
+        env = "WINDLASS_UI",
+        value_name = "WHAT",
+        default_value = "full",
+        value_enum
+    )]
+    pub ui: UiArg,
     /// The certificate for TLS, with those that vouch for it, in PEM
     #[arg(
         long,
@@ -108,6 +117,17 @@ pub struct ServeArgs {
     pub env: EnvArgs,
     #[command(flatten)]
     pub handlers: HandlerArgs,
+}
+
+/// What the console may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum UiArg {
+    /// There is none
+    Off,
+    /// It shows, and changes nothing
+    Read,
+    /// All that its token allows
+    Full,
 }
 
 /// With nothing at a time, nothing would ever go on.

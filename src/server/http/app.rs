@@ -6,6 +6,7 @@ use super::metrics::Metrics;
 use crate::api::Problem;
 use crate::engine::{Engine, EngineError, ErrorCode, Inspector};
 use axum::extract::{Request, State};
+use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -123,11 +124,19 @@ pub(super) async fn guard(
             .guard
             .check(request.method(), request.uri(), request.headers()),
     };
-    match access {
+    let mut response = match access {
         Ok(access) => {
             request.extensions_mut().insert(access);
             next.run(request).await
         }
         Err(problem) => problem.into_response(),
+    };
+    let headers = response.headers_mut();
+    // The files of the console say themselves how long they are kept.
+    if !headers.contains_key(header::ETAG) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    response
 }

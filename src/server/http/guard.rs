@@ -3,6 +3,7 @@
 //! requests (CSRF).
 
 use super::listener::OPEN;
+use super::ui;
 use crate::api::Problem;
 use crate::engine::ErrorCode;
 use axum::http::{HeaderMap, Method, Uri, header};
@@ -16,9 +17,22 @@ use std::net::IpAddr;
 pub(in crate::server) struct Settings {
     pub token: Option<String>,
     pub view_token: Option<String>,
+    pub console: Console,
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub tls: bool,
+}
+
+/// What the console may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Console {
+    /// There is none.
+    #[default]
+    Off,
+    /// It shows, whatever its token allows.
+    Read,
+    /// What its token allows.
+    Full,
 }
 
 /// What a caller may do.
@@ -80,6 +94,7 @@ const SESSION_AGE: u32 = 30 * 24 * 60 * 60;
 pub(super) struct Guard {
     /// Without one, whoever reaches the server may do everything.
     tokens: Vec<Token>,
+    console: Console,
     /// Host names besides `localhost` and addresses.
     hosts: Vec<String>,
     /// Other origins whose pages may ask.
@@ -96,6 +111,7 @@ impl Guard {
         let view = view.map(|token| Token::new(token, Access::View));
         Self {
             tokens: full.chain(view).collect(),
+            console: settings.console,
             hosts: settings.hosts,
             origins: settings.origins,
             scheme: if settings.tls { "https" } else { "http" },
@@ -110,8 +126,12 @@ impl Guard {
         headers: &HeaderMap,
     ) -> Result<Access, Problem> {
         let host = self.host(uri, headers)?;
-        self.origin(&host, headers)?;
-        if OPEN.contains(&uri.path()) {
+        let console = self.has_console() && ui::is_its(uri.path());
+        if !(console && opens_shell(method, uri, headers)) {
+            self.origin(&host, headers)?;
+        }
+        // The files of the console hold no data.
+        if console || OPEN.contains(&uri.path()) {
             return Ok(Access::View);
         }
         let access = self.access(headers)?;
@@ -119,8 +139,13 @@ impl Guard {
         if access == Access::Full || looks {
             return Ok(access);
         }
-        let detail = "this token may only look (--view-token-file)";
+        let detail = "this token or session may only look (--view-token-file, --ui)";
         Err(Problem::new(ErrorCode::Forbidden, detail))
+    }
+
+    /// Whether there is a console.
+    pub fn has_console(&self) -> bool {
+        self.console != Console::Off
     }
 
     /// The cookie that stands for a caller's token. No script of a page can read it, and no page of
@@ -211,8 +236,15 @@ impl Guard {
     }
 
     fn access(&self, headers: &HeaderMap) -> Result<Access, Problem> {
+        // Browsers mark what they send for a page. Without a token, that tells the console from others.
+        let browser =
+            headers.contains_key("sec-fetch-site") || headers.contains_key(header::ORIGIN);
+        let session = |access| match self.console {
+            Console::Read if browser || !self.tokens.is_empty() => Access::View,
+            _ => access,
+        };
         if self.tokens.is_empty() {
-            return Ok(Access::Full);
+            return Ok(session(Access::Full));
         }
         let refused = |detail: &str| Err(Problem::new(ErrorCode::Unauthorized, detail));
         if let Some(given) = bearer(headers) {
@@ -225,10 +257,21 @@ impl Guard {
         let sessions = cookies(headers, self.cookie_name());
         let known = |session: &str| self.tokens.iter().find(|token| token.made(session));
         match sessions.filter_map(known).next() {
-            Some(token) => Ok(token.access),
+            Some(token) => Ok(session(token.access)),
             None => refused("send the header `Authorization: Bearer TOKEN`"),
         }
     }
+}
+
+/// Whether a person follows a link to the console, on whatever page it stands. What is shown then
+/// asks by itself, and only the shell is let in so.
+fn opens_shell(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &str| headers.get(name).is_some_and(|given| given == value);
+    *method == Method::GET
+        && ui::is_shell(uri.path())
+        && !headers.contains_key(header::ORIGIN)
+        && is("sec-fetch-mode", "navigate")
+        && is("sec-fetch-dest", "document")
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -16,9 +16,12 @@ mod schema;
 mod session;
 mod source;
 mod store;
+#[cfg_attr(not(feature = "ui"), path = "ui_off.rs")]
+mod ui;
 mod workflows;
 
 pub(super) use app::{App, Phase};
+pub use guard::Console;
 pub(super) use guard::Settings;
 
 use crate::api::Problem;
@@ -98,6 +101,10 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/resume", post(store::resume))
         .route("/v1/dump", get(store::dump))
         .route("/v1/prune", post(store::prune))
+        .route("/", get(ui::redirect))
+        .route("/ui", get(ui::redirect))
+        .route("/ui/", get(ui::shell))
+        .route("/ui/{*path}", get(ui::file))
         .route("/openapi.json", get(openapi::openapi))
         .route("/metrics", get(health::metrics))
         .route("/healthz", get(health::healthz))

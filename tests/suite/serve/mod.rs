@@ -3,6 +3,7 @@
 mod api;
 mod client;
 mod commands;
+mod console;
 mod events;
 mod formats;
 pub mod fuzz;

@@ -1,0 +1,216 @@
+//! The console as it is served: its files, what browsers are told of them, and who is let in.
+
+use super::{Server, Start, answer, client, with};
+use reqwest::header::HeaderMap;
+use reqwest::{Client, Method, Response};
+use serde_json::json;
+use std::path::Path;
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types svelte-trusted-html windlass";
+
+fn file(name: &str) -> Vec<u8> {
+    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/dist");
+    std::fs::read(dist.join(name)).unwrap()
+}
+
+/// A client that shows where it is sent.
+fn still() -> Client {
+    let none = reqwest::redirect::Policy::none();
+    Client::builder().redirect(none).build().unwrap()
+}
+
+async fn get(server: &Server, path: &str) -> Response {
+    let request = server.ask(Method::GET, path);
+    let request = request.header("accept-encoding", "identity");
+    request.send().await.unwrap()
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> &'h str {
+    headers
+        .get(name)
+        .map_or("", |value| value.to_str().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_files_come_with_a_strict_policy_and_are_kept_by_version() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    for path in ["/", "/ui"] {
+        let url = format!("{}{path}", server.url);
+        let sent = still().get(url).send().await.unwrap();
+        assert_eq!(sent.status(), 307);
+        assert_eq!(text(sent.headers(), "location"), "/ui/");
+    }
+    let shell = get(&server, "/ui/").await;
+    assert_eq!(shell.status(), 200);
+    let headers = shell.headers().clone();
+    for (name, value) in [
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
+        ("cache-control", "no-cache"),
+        ("content-type", "text/html; charset=utf-8"),
+    ] {
+        assert_eq!(text(&headers, name), value, "{name}");
+    }
+    let page = shell.text().await.unwrap();
+    // Every place of the console is the shell, also that of a run with a dot in its id.
+    for place in [
+        "/ui/runs/R",
+        "/ui/runs/a.b?loop=x%231",
+        "/ui/nothing",
+        "/ui/index.html",
+    ] {
+        assert_eq!(get(&server, place).await.text().await.unwrap(), page);
+    }
+    let kinds = [
+        ("app.js", "text/javascript; charset=utf-8"),
+        ("worker.js", "text/javascript; charset=utf-8"),
+        ("app.css", "text/css; charset=utf-8"),
+        ("favicon.svg", "image/svg+xml"),
+    ];
+    for (name, kind) in kinds {
+        let plain = get(&server, &format!("/ui/{name}")).await;
+        assert_eq!(text(plain.headers(), "cache-control"), "no-cache");
+        assert_eq!(text(plain.headers(), "content-security-policy"), POLICY);
+        assert_eq!(text(plain.headers(), "content-type"), kind);
+        let tag = text(plain.headers(), "etag").to_owned();
+        assert_eq!(plain.bytes().await.unwrap(), file(name));
+        // This client asks for it packed, and unpacks it.
+        let packed = server.ask(Method::GET, &format!("/ui/{name}"));
+        let packed = packed.send().await.unwrap();
+        assert_eq!(text(packed.headers(), "vary"), "accept-encoding");
+        assert_eq!(packed.bytes().await.unwrap(), file(name));
+        let url = format!("/ui/{name}?v={}", tag.trim_matches('"'));
+        assert!(
+            name == "worker.js" || page.contains(&format!("\"{url}\"")),
+            "{page}"
+        );
+        let kept = get(&server, &url).await;
+        let forever = "public, max-age=31536000, immutable";
+        assert_eq!(text(kept.headers(), "cache-control"), forever);
+        let other = get(&server, &format!("/ui/{name}?v=00")).await;
+        assert_eq!(text(other.headers(), "cache-control"), "no-cache");
+        let again = server.ask(Method::GET, &url).header("if-none-match", &tag);
+        let again = again.header("accept-encoding", "identity");
+        let again = again.send().await.unwrap();
+        assert_eq!(again.status(), 304);
+        assert_eq!(text(again.headers(), "etag"), tag);
+        assert!(again.bytes().await.unwrap().is_empty());
+    }
+    assert_eq!(get(&server, "/ui/editor.map").await.status(), 404);
+    assert_eq!(server.post("/ui/", &json!({})).await.0, 405);
+    let api = get(&server, "/v1/runs").await;
+    assert_eq!(text(api.headers(), "cache-control"), "no-store");
+    assert_eq!(text(api.headers(), "x-content-type-options"), "nosniff");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_has_nothing_inline() {
+    let page = String::from_utf8(file("index.html")).unwrap();
+    for inline in [
+        "<style",
+        "style=",
+        "onload=",
+        "onclick=",
+        "javascript:",
+        "http:",
+        "https:",
+    ] {
+        assert!(!page.contains(inline), "{inline} in {page}");
+    }
+    for script in page.split("<script").skip(1) {
+        let (head, rest) = script.split_once('>').unwrap();
+        assert!(head.contains("src=\"/ui/"), "{script}");
+        assert!(rest.trim_start().starts_with("</script>"), "{script}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_its_shell_opens_from_another_site() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path()).token("secret").spawn();
+    let navigate = [
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-dest", "document"),
+    ];
+    let frame = [("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "iframe")];
+    let script = [("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "script")];
+    let table = [
+        (Method::GET, "/", navigate, 307),
+        (Method::GET, "/ui/", navigate, 200),
+        (Method::GET, "/ui/runs/R", navigate, 200),
+        (Method::GET, "/ui/", frame, 403),
+        (Method::GET, "/ui/", script, 403),
+        (Method::GET, "/ui/app.js", navigate, 403),
+        (Method::GET, "/ui/app.js", script, 403),
+        (Method::POST, "/ui/", navigate, 403),
+        (Method::GET, "/v1/runs", navigate, 403),
+        (Method::GET, "/openapi.json", navigate, 403),
+        (Method::POST, "/v1/runs", navigate, 403),
+    ];
+    for site in ["cross-site", "same-site"] {
+        for (method, path, marks, wanted) in &table {
+            let url = format!("{}{path}", server.url);
+            let mut request = still().request(method.clone(), url).bearer_auth("secret");
+            for (name, value) in marks {
+                request = request.header(*name, *value);
+            }
+            let request = request.header("sec-fetch-site", site);
+            let status = request.send().await.unwrap().status();
+            assert_eq!(status.as_u16(), *wanted, "{site} {method} {path} {marks:?}");
+        }
+    }
+    // The shell needs no token, and what it asks does.
+    assert_eq!(get(&server, "/ui/runs/R").await.status(), 200);
+    assert_eq!(get(&server, "/ui/app.js").await.status(), 200);
+    assert_eq!(server.get("/v1/me").await.0, 401);
+    // Names of others are refused here, too.
+    let named = server.ask(Method::GET, "/ui/").header("host", "evil.test");
+    assert_eq!(named.send().await.unwrap().status(), 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_can_be_left_out_or_only_look() {
+    let dir = tempfile::tempdir().unwrap();
+    let off = Start::new(dir.path()).args(&["--ui", "off"]).spawn();
+    for path in ["/", "/ui/", "/ui/app.js"] {
+        assert_eq!(get(&off, path).await.status(), 404, "{path}");
+    }
+    off.stop();
+
+    // Without a token, what a browser sends for a page only looks; other clients do all.
+    let read = Start::new(dir.path()).args(&["--ui", "read"]).spawn();
+    let page = |method, path: &str| {
+        let request = read.ask(method, path);
+        request.header("sec-fetch-site", "same-origin")
+    };
+    let (_, me) = answer(page(Method::GET, "/v1/me")).await;
+    assert_eq!(me["access"], "view");
+    assert_eq!(read.get("/v1/me").await.1["access"], "full");
+    let body = json!({ "text": super::COUNT });
+    assert_eq!(
+        answer(with(page(Method::POST, "/v1/runs"), &body)).await.0,
+        403
+    );
+    assert_eq!(read.post("/v1/runs", &body).await.0, 201);
+    read.stop();
+
+    // With one, its session only looks.
+    let start = Start::new(dir.path()).args(&["--ui", "read"]);
+    let read = start.token("secret").spawn();
+    let url = |path: &str| format!("{}{path}", read.url);
+    let session = client().post(url("/v1/session")).bearer_auth("secret");
+    let session = session.send().await.unwrap();
+    let cookie = text(session.headers(), "set-cookie");
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let with_cookie = |method, path: &str| read.ask(method, path).header("cookie", &cookie);
+    let (_, me) = answer(with_cookie(Method::GET, "/v1/me")).await;
+    assert_eq!(me["access"], "view");
+    let forged = with(with_cookie(Method::POST, "/v1/runs"), &body);
+    assert_eq!(answer(forged).await.0, 403);
+    let bearing = with(read.ask(Method::POST, "/v1/runs"), &body);
+    assert_eq!(answer(bearing.bearer_auth("secret")).await.0, 201);
+}
