@@ -80,20 +80,34 @@ impl FromStr for Timestamp {
 /// Why a text is no duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Not of the form `P[nW][nD][T[nH][nM][nS]]`.
-    #[error("`{0}` is not an ISO 8601 duration")]
+    /// Neither `P[nW][nD][T[nH][nM][nS]]` nor such as `1h30m`.
+    #[error("`{0}` is not a duration")]
     Syntax(String),
     /// Years and months have no fixed length.
     #[error("`{0}` uses years or months, which have no fixed length: give days")]
     Calendar(String),
 }
 
-/// Reads an ISO 8601 duration such as `PT10S`, `PT1H30M`, `P1D` or `P2W`.
+/// The units of a plain duration, and their milliseconds.
+const UNITS: [(&str, u64); 6] = [
+    ("ms", 1),
+    ("s", 1_000),
+    ("m", 60_000),
+    ("h", 3_600_000),
+    ("d", 86_400_000),
+    ("w", 604_800_000),
+];
+
+/// Reads a plain duration such as `10s` or `1h30m`, or one of ISO 8601 such as `PT10S`, `PT1H30M`,
+/// `P1D` or `P2W`.
 ///
 /// # Errors
 /// [`DurationError`] when the text is none, or uses years or months.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let trimmed = text.trim();
+    if trimmed.starts_with(|first: char| first.is_ascii_digit()) {
+        return plain_duration(trimmed).ok_or_else(|| DurationError::Syntax(text.to_owned()));
+    }
     match iso8601::parsers::parse_duration(trimmed.as_bytes()) {
         // What it does not know it leaves over.
         Ok((rest, _)) if !rest.is_empty() || trimmed.ends_with('T') => {
@@ -105,6 +119,24 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
         Ok((_, parsed)) => Ok(Duration::from(parsed)),
         Err(_) => Err(DurationError::Syntax(text.to_owned())),
     }
+}
+
+/// Whole numbers, each with its unit.
+fn plain_duration(text: &str) -> Option<Duration> {
+    let mut millis = 0_u64;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (number, after) = rest.split_at_checked(rest.find(|c: char| !c.is_ascii_digit())?)?;
+        let end = after
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(after.len());
+        let (unit, next) = after.split_at_checked(end)?;
+        let (_, length) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        let number: u64 = number.parse().ok()?;
+        millis = millis.checked_add(number.checked_mul(*length)?)?;
+        rest = next;
+    }
+    Some(Duration::from_millis(millis))
 }
 
 /// The ISO 8601 spelling of a duration: `PT1H30M`, `PT0.5S`, `P1D`.

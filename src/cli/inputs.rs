@@ -6,7 +6,7 @@ use super::policy::UntrustedArgs;
 use crate::engine::{
     Answer, Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
     STUB_INPUT, STUB_PARAMETERS, STUB_SETTINGS, SecretSources, SourceFile, StateKey, Value,
-    parse_duration, read_file, with_values,
+    read_file, with_values,
 };
 use crate::engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 use serde::Deserialize;
@@ -21,18 +21,11 @@ pub fn options(
     handlers: &HandlerArgs,
 ) -> Result<LoadOptions, Failure> {
     let dialect = load.dialect.as_deref().map(dialect).transpose()?;
-    let max_timeout = match &load.max_timeout {
-        None => None,
-        Some(text) => Some(
-            parse_duration(text)
-                .map_err(|error| Failure::Usage(format!("--max-timeout: {error}")))?,
-        ),
-    };
     Ok(LoadOptions {
         origin: Origin::Operator,
         dialect,
         max_count: load.max_count,
-        max_timeout,
+        max_timeout: load.max_timeout.map(|time| time.0),
         handlers: self::handlers(handlers)?,
         secrets: secrets(handlers)?,
         state_key: state_key(global)?,

@@ -2,10 +2,10 @@
 //! back the room that they took.
 
 use super::access::{command, is_owned};
-use super::args::{Global, PruneArgs};
+use super::args::{Global, Lasting, PruneArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen, counted};
-use crate::engine::{Compacted, PruneFilter, Pruned, compact, now, parse_duration};
+use crate::engine::{Compacted, PruneFilter, Pruned, compact, now};
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -17,14 +17,7 @@ struct Report {
 }
 
 pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<Exit, Failure> {
-    let older_than_ms = match &args.older_than {
-        None => None,
-        Some(text) => {
-            let age = parse_duration(text)
-                .map_err(|error| Failure::Usage(format!("--older-than: {error}")))?;
-            Some(u64::try_from(age.as_millis()).unwrap_or(u64::MAX))
-        }
-    };
+    let older_than_ms = args.older_than.map(Lasting::millis);
     let filter = PruneFilter {
         older_than_ms,
         keep: args.keep,

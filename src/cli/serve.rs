@@ -1,12 +1,12 @@
 //! `windlass serve`: owns a store and runs until it is told to stop.
 
 use super::access::{Found, owner_or};
-use super::args::{Global, LoadArgs, ServeArgs, UiArg};
+use super::args::{Global, Lasting, LoadArgs, ServeArgs, UiArg};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::Screen;
 use super::signals::Signals;
-use crate::engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter, parse_duration};
+use crate::engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter};
 use crate::server::{Console, Options, TlsFiles};
 use std::sync::Arc;
 
@@ -40,11 +40,11 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         connections: args.max_connections,
         idle_timeout: args.client_timeout.0,
         grace: args.grace.0,
-        prune: pruning(args)?,
+        prune: pruning(args),
     };
     let load = LoadArgs {
         max_count: args.max_count,
-        max_timeout: args.max_timeout.clone(),
+        max_timeout: args.max_timeout,
         env: args.env.clone(),
         ..LoadArgs::default()
     };
@@ -70,21 +70,14 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
 }
 
 /// Which runs are forgotten while it serves.
-fn pruning(args: &ServeArgs) -> Result<Option<PruneFilter>, Failure> {
-    let age = match &args.prune_older_than {
-        None => None,
-        Some(text) => Some(
-            parse_duration(text)
-                .map_err(|error| Failure::Usage(format!("--prune-older-than: {error}")))?,
-        ),
-    };
+fn pruning(args: &ServeArgs) -> Option<PruneFilter> {
     let filter = PruneFilter {
-        older_than_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        older_than_ms: args.prune_older_than.map(Lasting::millis),
         keep: args.prune_keep,
         ..PruneFilter::default()
     };
     let any = filter.older_than_ms.is_some() || filter.keep.is_some();
-    Ok(any.then_some(filter))
+    any.then_some(filter)
 }
 
 fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engine, EngineError> {

@@ -1,4 +1,4 @@
-//! Durations of a file: ISO 8601, `{count, unit}`, `{interval: …}`, or an expression that gives
+//! Durations of a file: `5s`, ISO 8601, `{count, unit}`, `{interval: …}`, or an expression that gives
 //! one. A bare number is refused, because nobody can see its unit.
 
 use super::builder::{object, text};
@@ -8,7 +8,7 @@ use crate::source::{Entry, Kind, Node};
 use crate::time::{format_duration, parse_duration};
 use std::time::Duration;
 
-const FORMS: &str = "durations look like PT30S, PT5M, PT1H30M or P1D";
+const FORMS: &str = "durations look like 30s, 5m, 1h30m or 1d, or PT30S, PT5M, PT1H30M or P1D";
 const UNITS: [(&str, u64); 5] = [
     ("second", 1),
     ("minute", 60),
@@ -53,9 +53,7 @@ impl Reader<'_> {
                 match parse_duration(&text) {
                     Ok(duration) => Some(Span::known(duration)),
                     Err(error) => {
-                        let hint = short_form(&text)
-                            .map_or(FORMS.to_owned(), |form| format!("write {form}"));
-                        self.error("bad-duration", node.span, error.to_string(), hint);
+                        self.error("bad-duration", node.span, error.to_string(), FORMS);
                         None
                     }
                 }
@@ -69,7 +67,7 @@ impl Reader<'_> {
             }
             Kind::Int(seconds) => {
                 let what = format!("`{key}` is a number without a unit");
-                let hint = format!("for seconds write PT{seconds}S");
+                let hint = format!("for seconds write {seconds}s");
                 self.error("bad-duration", node.span, what, hint);
                 None
             }
@@ -83,7 +81,7 @@ impl Reader<'_> {
 
     /// `{count, unit}`.
     fn interval(&mut self, node: &Node, key: &str) -> Option<Span> {
-        let hint = "for example { count: 5, unit: second }, or PT5S";
+        let hint = "for example { count: 5, unit: second }, or 5s";
         let mut fields = self.fields(node, &format!("`{key}`"), hint)?;
         let count = fields.need(self, "count", node.span, hint);
         let unit = fields.need(self, "unit", node.span, hint);
@@ -137,20 +135,4 @@ fn unit_name(seconds: u64) -> &'static str {
         .iter()
         .find(|(_, length)| *length == seconds)
         .map_or("second", |(unit, _)| unit)
-}
-
-/// What `10s`, `5 minutes` or `1h` are in ISO 8601.
-fn short_form(text: &str) -> Option<String> {
-    let text = text.trim().to_lowercase();
-    let digits = text.find(|char: char| !char.is_ascii_digit())?;
-    let (count, unit) = text.split_at_checked(digits)?;
-    let count: u64 = count.parse().ok()?;
-    match unit.trim().trim_end_matches('s') {
-        "" if unit.trim() == "s" => Some(format!("PT{count}S")),
-        "sec" | "second" => Some(format!("PT{count}S")),
-        "m" | "min" | "minute" => Some(format!("PT{count}M")),
-        "h" | "hour" => Some(format!("PT{count}H")),
-        "d" | "day" => Some(format!("P{count}D")),
-        _ => None,
-    }
 }

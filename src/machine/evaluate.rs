@@ -216,12 +216,12 @@ pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// ISO 8601 text, `{count, unit}` (also inside `interval`), or, when `bare` numbers may stand,
+/// Text (`30s`, or ISO 8601), `{count, unit}` (also inside `interval`), or, when `bare` numbers may stand,
 /// seconds. The error says what the value must be.
 fn duration(value: &Value, bare: bool) -> Result<Duration, String> {
     let wrong = || {
         let seconds = if bare { ", a number of seconds" } else { "" };
-        format!("must be an ISO 8601 duration such as PT30S{seconds}, or {{count, unit}}")
+        format!("must be a duration such as 30s or PT30S{seconds}, or {{count, unit}}")
     };
     match value {
         Value::String(text) => parse_duration(text).map_err(|error| match error {
@@ -236,7 +236,7 @@ fn duration(value: &Value, bare: bool) -> Result<Duration, String> {
         },
         other => match number(other) {
             Some(_) if !bare => Err(String::from(
-                "is a number without a unit: for seconds give text such as PT30S, or \
+                "is a number without a unit: for seconds give text such as 30s, or \
                  {count: 30, unit: second}",
             )),
             Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| wrong()),

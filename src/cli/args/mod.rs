@@ -149,9 +149,9 @@ pub struct LoadArgs {
     /// The most iterations a loop may ask for
     #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_count: Option<u64>,
-    /// The longest timeout a loop may ask for, as an ISO 8601 duration
+    /// The longest timeout a loop may ask for: `12h`, `30d`
     #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
-    pub max_timeout: Option<String>,
+    pub max_timeout: Option<Lasting>,
     /// A JSON or YAML file with the values of a Logic Apps definition's parameters:
     /// {name: {value}}, also inside of `parameters`
     #[arg(long, env = "WINDLASS_PARAMETERS", value_name = "FILE")]

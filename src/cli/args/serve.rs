@@ -17,7 +17,7 @@ pub struct ServeArgs {
         default_value = "127.0.0.1:7465"
     )]
     pub listen: SocketAddr,
-    /// It leaves within this time once it is told to stop: `10s`, `1m`, or an ISO 8601 duration
+    /// It leaves within this time once it is told to stop: `10s`, `1m`
     #[arg(
         long,
         env = "WINDLASS_GRACE",
@@ -101,12 +101,12 @@ pub struct ServeArgs {
     /// The most iterations a loop may ask for
     #[arg(long, env = "WINDLASS_MAX_COUNT", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_count: Option<u64>,
-    /// The longest timeout a loop may ask for, as an ISO 8601 duration
+    /// The longest timeout a loop may ask for: `12h`, `30d`
     #[arg(long, env = "WINDLASS_MAX_TIMEOUT", value_name = "DURATION")]
-    pub max_timeout: Option<String>,
-    /// Runs that ended longer ago than this are forgotten, as an ISO 8601 duration
+    pub max_timeout: Option<Lasting>,
+    /// Runs that ended longer ago than this are forgotten: `12h`, `30d`
     #[arg(long, env = "WINDLASS_PRUNE_OLDER_THAN", value_name = "DURATION")]
-    pub prune_older_than: Option<String>,
+    pub prune_older_than: Option<Lasting>,
     /// Of the runs that have ended, the newest N of each workflow are not forgotten; without
     /// --prune-older-than all others are
     #[arg(long, env = "WINDLASS_PRUNE_KEEP", value_name = "N")]

@@ -1,6 +1,6 @@
 //! The flags of commands for a store as a whole.
 
-use super::Output;
+use super::{Lasting, Output};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
@@ -9,14 +9,14 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
 pub struct PruneArgs {
-    /// Those that ended longer ago than this, as an ISO 8601 duration
+    /// Those that ended longer ago than this: `12h`, `30d`
     #[arg(
         long,
         env = "WINDLASS_OLDER_THAN",
         value_name = "DURATION",
         group = "which"
     )]
-    pub older_than: Option<String>,
+    pub older_than: Option<Lasting>,
     /// All but the newest N of each workflow
     #[arg(long, env = "WINDLASS_KEEP", value_name = "N", group = "which")]
     pub keep: Option<usize>,

@@ -7,28 +7,19 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lasting(pub Duration);
 
+impl Lasting {
+    pub fn millis(self) -> u64 {
+        u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
 impl std::str::FromStr for Lasting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.starts_with(['P', 'p']) {
-            let parsed = parse_duration(text).map_err(|error| error.to_string())?;
-            return Ok(Self(parsed));
-        }
-        let units = [
-            ("ms", 1),
-            ("s", 1_000),
-            ("m", 60_000),
-            ("h", 3_600_000),
-            ("d", 86_400_000),
-        ];
-        let found = units.into_iter().find_map(|(unit, millis)| {
-            let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
-            Some(Duration::from_millis(number.checked_mul(millis)?))
-        });
-        found
-            .map(Self)
-            .ok_or_else(|| String::from("a number with ms, s, m, h or d, or an ISO 8601 duration"))
+        parse_duration(text).map(Self).map_err(|error| {
+            format!("{error}: it looks like 500ms, 5s, 30m or 1h30m, or as ISO 8601 has it")
+        })
     }
 }
 

@@ -115,7 +115,7 @@ impl Loom<'_> {
     ) -> Option<Template> {
         let entry = inputs.get(act, self, "timeout")?;
         if matches!(entry.value.kind, Kind::Null) {
-            let hint = "durations look like PT30S, PT5M, PT1H30M or P1D";
+            let hint = "durations look like 30s, 5m or PT30S";
             self.wrong_type(&entry.value, "`timeout`", "a duration", hint);
             return None;
         }

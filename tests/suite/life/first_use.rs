@@ -106,14 +106,19 @@ fn a_number_without_a_unit_is_no_duration_and_months_say_why() {
     let file = folder.file("t.yaml", text);
     let run = |given: &str| folder.run(&["run", file.to_str().unwrap(), "-i", given]);
     run("text=PT30S").left(0, &[]);
+    run("text=1h30m").left(0, &[]);
+    run("text=30d1ms").left(4, &["the cap is P30D"]);
+    for wrong in ["1h30", "h", "5 s", "1.5h", "99999999999999999999s", "1hm"] {
+        run(&format!("text={wrong}")).left(1, &["must be a duration"]);
+    }
     run("text=P1Y").left(1, &["years or months", "give days"]);
-    run("text=soon").left(1, &["must be an ISO 8601 duration"]);
+    run("text=soon").left(1, &["must be a duration such as 30s"]);
     // Above the cap is the code of a limit.
     run("text=P31D").left(4, &["the cap is P30D"]);
     let text = THIRTY.replace("count: 100", "timeout: \"@add(1, 1)\"");
     let file = folder.file("n.yaml", text);
     let bare = folder.run(&["run", file.to_str().unwrap()]);
-    bare.left(1, &["number without a unit", "PT30S", "it is 2"]);
+    bare.left(1, &["number without a unit", "30s", "it is 2"]);
 }
 
 #[test]
