@@ -1,0 +1,81 @@
+// One request to the server. A refusal comes as problem details, a lost server as `Unreachable`.
+
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    detail: string,
+  ) {
+    super(detail);
+  }
+}
+
+export class Unreachable extends Error {
+  constructor() {
+    super('The server does not answer. The console tries again by itself.');
+  }
+}
+
+/** Called when the server does not know this browser (401). */
+let signedOut = (): void => {};
+
+export function onSignedOut(handler: () => void): void {
+  signedOut = handler;
+}
+
+export interface Ask {
+  method?: 'GET' | 'POST' | 'DELETE';
+  body?: unknown;
+  token?: string;
+  signal?: AbortSignal;
+}
+
+export async function ask<Answer>(path: string, how: Ask = {}): Promise<Answer> {
+  const headers: Record<string, string> = { Accept: 'application/json' };
+  if (how.body !== undefined) headers['Content-Type'] = 'application/json';
+  if (how.token !== undefined) headers['Authorization'] = `Bearer ${how.token}`;
+  let response: Response;
+  try {
+    response = await fetch(`/v1${path}`, {
+      method: how.method ?? 'GET',
+      headers,
+      body: how.body === undefined ? null : JSON.stringify(how.body),
+      signal: how.signal ?? null,
+      credentials: 'same-origin',
+      cache: 'no-store',
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new Unreachable();
+  }
+  const text = await response.text();
+  if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as Answer;
+  if (response.status === 401) signedOut();
+  throw refusal(response.status, response.statusText, text);
+}
+
+function refusal(status: number, title: string, text: string): Refusal {
+  try {
+    const problem = JSON.parse(text) as { type?: string; title?: string; detail?: string };
+    const code = (problem.type ?? '').replace(/^urn:windlass:/, '');
+    return new Refusal(status, code, problem.detail || problem.title || title);
+  } catch {
+    return new Refusal(status, '', text.slice(0, 300) || title || `status ${status}`);
+  }
+}
+
+/** A query of the members that are there. */
+export function query(members: Record<string, string | number | boolean | null | undefined>): string {
+  const parts = Object.entries(members)
+    .filter(([, value]) => value !== undefined && value !== null && value !== '')
+    .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`);
+  return parts.length === 0 ? '' : `?${parts.join('&')}`;
+}
+
+export function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError';
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

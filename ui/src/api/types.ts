@@ -1,0 +1,300 @@
+// What the server answers, as the console reads it. `docs/openapi.json` describes all of it.
+
+export type RunStatus = 'Running' | 'Waiting' | 'Paused' | 'Succeeded' | 'Failed' | 'TimedOut' | 'Cancelled';
+export type Status = RunStatus | 'Skipped';
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+export interface ErrorReport {
+  kind: string;
+  message: string;
+  code?: string | null;
+  action?: string | null;
+  loop?: string | null;
+  iteration?: number | null;
+  line?: number | null;
+}
+
+export interface LastError {
+  kind: string;
+  message: string;
+  code?: string | null;
+  at: string;
+}
+
+export interface CurrentActivity {
+  action: string;
+  title?: string | null;
+  type?: string | null;
+  loop?: string | null;
+  waits_for: string;
+  attempt?: number | null;
+  max_attempts?: number | null;
+  due_at?: string | null;
+  since?: string | null;
+  signal?: string | null;
+  method?: string | null;
+  uri?: string | null;
+  detail?: string | null;
+  last_error?: LastError | null;
+}
+
+export interface LoopCell {
+  path: string;
+  name: string;
+  title?: string | null;
+  iteration: number;
+  iterations_completed: number;
+  max_iterations?: number | null;
+  recent?: string;
+}
+
+export interface RunRow {
+  run: string;
+  workflow: string;
+  status: RunStatus;
+  started_at: string;
+  updated_at: string;
+  next_due_at?: string | null;
+  labels: Record<string, string>;
+  commit: number;
+  loop?: LoopCell | null;
+  waits_for?: CurrentActivity | null;
+  error?: ErrorReport | null;
+  due_at?: string | null;
+}
+
+export interface RunList {
+  runs: RunRow[];
+  more: number;
+  total?: number;
+  next?: string | null;
+  facets?: { status: Record<string, number>; workflow: Record<string, number> } | null;
+}
+
+export interface ConditionReport {
+  text: string;
+  value?: boolean | null;
+  reads: { name: string; value: Json }[];
+}
+
+export interface Changed {
+  path: string;
+  from: Json;
+  to: Json;
+}
+
+export interface LoopReport {
+  path: string;
+  name: string;
+  title?: string | null;
+  type: string;
+  iteration: number;
+  iterations_completed: number;
+  max_iterations?: number | null;
+  started_at: string;
+  next_due_at?: string | null;
+  deadline?: string | null;
+  condition?: ConditionReport | null;
+}
+
+export interface StatusReport {
+  at: string;
+  run: string;
+  workflow: string;
+  status: RunStatus;
+  owned: boolean;
+  started_at: string;
+  updated_at: string;
+  next_due_at?: string | null;
+  commit: number;
+  dialect?: string | null;
+  file?: string | null;
+  labels: Record<string, string>;
+  loops: LoopReport[];
+  forks: { name: string; type: string; ended: number; running: number; total: number }[];
+  doing: CurrentActivity[];
+  outage?: string | null;
+  pause?: { reason: string; limit?: string | null; loop?: string | null; since: string } | null;
+  outcome?: {
+    status: Status;
+    output: Json;
+    error?: ErrorReport | null;
+    at: string;
+    limits?: { loop: string; limit: string; iterations: number; times: number }[];
+  } | null;
+}
+
+export interface LoopEntry {
+  path: string;
+  name: string;
+  title?: string | null;
+  type: string;
+  iterations: number;
+  max_iterations?: number | null;
+  status: string;
+  started_at: string;
+  ended_at?: string | null;
+}
+
+export interface Counts {
+  succeeded: number;
+  failed: number;
+  timed_out: number;
+  cancelled: number;
+  skipped: number;
+  retried: number;
+}
+
+export interface StripCell extends Counts {
+  from: number;
+  to: number;
+  min_ms: number;
+  mean_ms: number;
+  max_ms: number;
+  condition?: boolean | null;
+}
+
+export interface Strip {
+  loop: string;
+  title?: string | null;
+  type: string;
+  iterations: number;
+  max_iterations?: number | null;
+  running: boolean;
+  from: number;
+  to: number;
+  exact: boolean;
+  forgotten: number;
+  totals: Counts;
+  cells: StripCell[];
+  failed: number[];
+  failed_more?: boolean | number;
+  messages: { message: string; count: number; first: number; last: number }[];
+}
+
+export interface IterationRow {
+  path: string;
+  iteration: number;
+  status: Status;
+  condition?: boolean | null;
+  started_at: string;
+  ended_at?: string | null;
+  duration_ms?: number | null;
+  attempts?: number | null;
+  result?: Json;
+  kept?: 'whole' | 'row' | 'summary';
+}
+
+export interface IterationPage {
+  iterations: IterationRow[];
+  next?: number | null;
+}
+
+export interface Attempt {
+  attempt: number;
+  started_at: string;
+  ended_at?: string | null;
+  error?: LastError | ErrorReport | null;
+}
+
+export interface ActionRow {
+  path: string;
+  action: string;
+  item?: number | null;
+  status: Status;
+  started_at?: string | null;
+  ended_at?: string | null;
+  key?: string | null;
+  attempts: Attempt[];
+  inputs?: Json;
+  outputs?: Json;
+  error?: ErrorReport | null;
+}
+
+export interface Iteration {
+  path: string;
+  loop?: string | null;
+  iteration: number;
+  status: Status;
+  condition?: boolean | null;
+  started_at: string;
+  ended_at?: string | null;
+  kept: 'whole' | 'row' | 'summary';
+  result?: Json;
+  variables?: Record<string, Json>;
+  actions: ActionRow[];
+  waits: { from: string; to: string; kind: string }[];
+}
+
+export interface Difference {
+  from: string;
+  to: string;
+  changed: Changed[];
+  unchanged: number;
+}
+
+export interface GraphNode {
+  id: string;
+  path: string;
+  name: string;
+  title?: string | null;
+  kind: string;
+  type?: string | null;
+  line?: number | null;
+  parent?: string | null;
+  frame: boolean;
+  foldable: boolean;
+  condition?: string | null;
+  limits?: { count?: string | number | null; timeout?: string | null } | null;
+  ports?: { name: string; side: 'in' | 'out'; x: number; y: number; type?: string | null }[];
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+export interface GraphEdge {
+  from: string;
+  to: string;
+  label?: string | null;
+  kind: string;
+  points: [number, number][];
+  label_at?: [number, number] | null;
+}
+
+export interface Graph {
+  width: number;
+  height: number;
+  root?: string | null;
+  nodes: GraphNode[];
+  edges: GraphEdge[];
+}
+
+export interface Source {
+  dialect: string;
+  files: { path: string; text: string }[];
+}
+
+export interface HistoryEvent {
+  sequence: number;
+  at: string;
+  event: string;
+  [member: string]: Json;
+}
+
+export interface Place {
+  path: string;
+  type: string;
+}
+
+export interface BulkAnswer {
+  done: { run: string; status?: RunStatus; new_run?: string }[];
+  failed: { run: string; code: string; detail: string }[];
+}
+
+export interface Hello {
+  server_started_at?: string;
+  version?: string;
+  access?: string;
+  outage?: string | null;
+}

@@ -1,0 +1,156 @@
+// The one event stream of all tabs. It runs in the shared worker, or in the tab where there is none.
+import type { Hello, RunRow, StatusReport } from '../api/types';
+import type { Connection, FromHub, ToHub, Topic } from './protocol';
+
+interface Client {
+  send: (message: FromHub) => void;
+  topics: Set<Topic>;
+  heardAt: number;
+}
+
+/** A tab that says nothing for so long is gone. Hidden tabs may be slowed to one timer a minute. */
+const GONE = 200_000;
+/** After so much silence the hub asks whether the server is there at all. */
+const SILENCE = 20_000;
+/** Subscriptions that come together open one stream. */
+const SETTLE = 30;
+
+export class Hub {
+  private clients = new Set<Client>();
+  private stream: EventSource | undefined;
+  private named = '';
+  private opening: ReturnType<typeof setTimeout> | undefined;
+  private connection: Connection = 'connecting';
+  private hello: Hello | undefined;
+  private statuses = new Map<string, StatusReport>();
+  private heardAt = Date.now();
+  private failures = 0;
+
+  constructor() {
+    setInterval(() => this.look(), 5_000);
+  }
+
+  join(send: (message: FromHub) => void): (message: ToHub) => void {
+    const client: Client = { send, topics: new Set(), heardAt: Date.now() };
+    this.clients.add(client);
+    send({ kind: 'connection', connection: this.connection });
+    if (this.hello) send({ kind: 'hello', hello: this.hello, again: false });
+    return (message) => this.take(client, message);
+  }
+
+  private take(client: Client, message: ToHub): void {
+    client.heardAt = Date.now();
+    this.clients.add(client);
+    if (message.kind === 'topics') {
+      const before = client.topics;
+      client.topics = new Set(message.topics);
+      for (const topic of client.topics) {
+        const known = before.has(topic) ? undefined : this.statuses.get(topic);
+        if (known) client.send({ kind: 'status', status: known });
+      }
+      this.settle(SETTLE);
+    } else if (message.kind === 'bye') {
+      this.clients.delete(client);
+      this.settle(SETTLE);
+    } else if (message.kind === 'wake') {
+      this.named = '';
+      this.settle(0);
+    }
+  }
+
+  /** Opens the stream anew when other runs are wanted. */
+  private settle(after: number): void {
+    clearTimeout(this.opening);
+    this.opening = setTimeout(() => this.open(), after);
+  }
+
+  private open(): void {
+    const topics = new Set<Topic>();
+    for (const client of this.clients) for (const topic of client.topics) topics.add(topic);
+    const named = [...topics].sort().join(',');
+    if (this.stream && this.stream.readyState !== EventSource.CLOSED && named === this.named) return;
+    this.stream?.close();
+    this.stream = undefined;
+    this.named = named;
+    for (const run of this.statuses.keys()) if (!topics.has(run)) this.statuses.delete(run);
+    if (topics.size === 0) return;
+    const stream = new EventSource(`/v1/events?runs=${encodeURIComponent(named)}&max_hz=10`);
+    this.stream = stream;
+    this.heardAt = Date.now();
+    const listen = (name: string, take: (data: string) => void): void =>
+      stream.addEventListener(name, (event) => {
+        if (stream !== this.stream) return;
+        this.heardAt = Date.now();
+        take((event as MessageEvent<string>).data);
+      });
+    listen('hello', (data) => this.greeted(JSON.parse(data) as Hello));
+    listen('rows', (data) => this.rows(JSON.parse(data) as RunRow[]));
+    listen('run', (data) => this.rows([JSON.parse(data) as RunRow]));
+    listen('status', (data) => this.status(JSON.parse(data) as StatusReport));
+    stream.onopen = () => {
+      this.failures = 0;
+    };
+    stream.onerror = () => {
+      if (stream === this.stream) this.failed(stream);
+    };
+  }
+
+  private greeted(hello: Hello): void {
+    const again = this.connection === 'reconnecting';
+    this.hello = hello;
+    this.move('connected');
+    this.tell({ kind: 'hello', hello, again });
+  }
+
+  private rows(rows: RunRow[]): void {
+    for (const client of this.clients) if (client.topics.has('*')) client.send({ kind: 'rows', rows });
+  }
+
+  private status(status: StatusReport): void {
+    this.statuses.set(status.run, status);
+    for (const client of this.clients) {
+      if (client.topics.has(status.run)) client.send({ kind: 'status', status });
+    }
+  }
+
+  private failed(stream: EventSource): void {
+    if (this.connection !== 'signed-out') this.move(this.hello ? 'reconnecting' : 'connecting');
+    if (stream.readyState !== EventSource.CLOSED) return;
+    this.failures += 1;
+    void fetch('/v1/me', { credentials: 'same-origin', cache: 'no-store' })
+      .then((answer) => {
+        if (answer.status === 401) this.move('signed-out');
+      })
+      .catch(() => {});
+    this.settle(Math.min(250 * 2 ** this.failures, 4_000));
+  }
+
+  private move(connection: Connection): void {
+    if (connection === this.connection) return;
+    this.connection = connection;
+    this.tell({ kind: 'connection', connection });
+  }
+
+  private tell(message: FromHub): void {
+    for (const client of this.clients) client.send(message);
+  }
+
+  /** Forgets tabs that are gone, and finds out whether a silent server is still there. */
+  private look(): void {
+    const now = Date.now();
+    for (const client of this.clients) {
+      if (now - client.heardAt > GONE) {
+        this.clients.delete(client);
+        this.settle(SETTLE);
+      }
+    }
+    if (this.stream?.readyState !== EventSource.OPEN || now - this.heardAt < SILENCE) return;
+    this.heardAt = now;
+    const stream = this.stream;
+    fetch('/v1/me', { credentials: 'same-origin', cache: 'no-store', signal: AbortSignal.timeout(5_000) }).catch(() => {
+      if (stream !== this.stream) return;
+      stream.close();
+      this.failed(stream);
+    });
+  }
+}

@@ -1,0 +1,170 @@
+// The list of runs as a window over pages. It stands on the moment when it was loaded: later runs only
+// announce themselves, so no row moves under the reader.
+import { isAbort, messageOf } from '../api/http';
+import { listRuns, type RunFilter } from '../api/requests';
+import type { RunList as Answer, RunRow } from '../api/types';
+import { live } from '../live/live.svelte';
+
+const PAGE = 100;
+/** So many pages are kept beside the ones in view. */
+const KEPT = 40;
+
+export class RunList {
+  total = $state(0);
+  facets = $state.raw<Answer['facets']>(undefined);
+  /** New runs that fit the filter and are not in the list yet. */
+  fresh = $state(0);
+  loaded = $state(false);
+  error = $state('');
+  /** Where the reader was, for Back. */
+  scrollTop = 0;
+  active = 0;
+  private version = $state(0);
+  private pages = new Map<number, (RunRow | undefined)[]>();
+  private places = new Map<string, number>();
+  private asked = new Map<number, AbortController>();
+  private unknown = new Set<string>();
+  private anchor: string | undefined;
+  private facetTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly filter: RunFilter) {}
+
+  listen(): () => void {
+    const stop = live.listen({ topic: '*', rows: (rows) => this.patch(rows), again: () => this.again() });
+    return () => {
+      stop();
+      clearTimeout(this.facetTimer);
+      this.facetTimer = undefined;
+    };
+  }
+
+  row(index: number): RunRow | undefined {
+    void this.version;
+    return this.pages.get(Math.floor(index / PAGE))?.[index % PAGE];
+  }
+
+  /** Loads the list anew, with the newest run on top. */
+  async load(): Promise<void> {
+    try {
+      const list = await listRuns(this.filter, { limit: PAGE, facets: true });
+      for (const stop of this.asked.values()) stop.abort();
+      this.asked.clear();
+      this.pages.clear();
+      this.places.clear();
+      this.unknown.clear();
+      this.fresh = 0;
+      const newest = list.runs[0]?.started_at;
+      this.anchor = newest === undefined ? undefined : new Date(Date.parse(newest) + 1).toISOString();
+      this.facets = list.facets;
+      this.keep(0, list);
+      this.error = '';
+    } catch (error) {
+      this.error = messageOf(error);
+    }
+    this.loaded = true;
+  }
+
+  /** Asks for the pages that rows `from..to` lie in. */
+  need(from: number, to: number): void {
+    const first = Math.floor(from / PAGE);
+    const last = Math.floor(Math.max(from, Math.min(to, this.total) - 1) / PAGE);
+    for (const [page, stop] of this.asked) {
+      if (page < first - 1 || page > last + 1) {
+        stop.abort();
+        this.asked.delete(page);
+      }
+    }
+    for (let page = first; page <= last; page += 1) {
+      if (!this.pages.has(page) && !this.asked.has(page)) void this.fetch(page);
+    }
+    if (this.pages.size > KEPT) this.forget(first, last);
+  }
+
+  /** The runs of rows that are loaded. */
+  known(): RunRow[] {
+    return [...this.pages.values()].flat().filter((row) => row !== undefined);
+  }
+
+  private async fetch(page: number): Promise<void> {
+    const stop = new AbortController();
+    this.asked.set(page, stop);
+    try {
+      const until = this.filter.until ?? this.anchor;
+      this.keep(page, await listRuns({ ...this.filter, until }, { offset: page * PAGE, limit: PAGE }, stop.signal));
+      this.error = '';
+    } catch (error) {
+      if (!isAbort(error)) this.error = messageOf(error);
+    }
+    if (this.asked.get(page) === stop) this.asked.delete(page);
+  }
+
+  private keep(page: number, list: Answer): void {
+    this.pages.set(page, list.runs);
+    list.runs.forEach((row, index) => this.places.set(row.run, page * PAGE + index));
+    this.total = list.total ?? page * PAGE + list.runs.length + list.more;
+    this.version += 1;
+  }
+
+  private forget(first: number, last: number): void {
+    for (const [page, rows] of this.pages) {
+      if (page >= first - 5 && page <= last + 5) continue;
+      for (const row of rows) if (row) this.places.delete(row.run);
+      this.pages.delete(page);
+    }
+  }
+
+  private patch(rows: RunRow[]): void {
+    let changed = false;
+    for (const row of rows) {
+      const index = this.places.get(row.run);
+      const page = index === undefined ? undefined : this.pages.get(Math.floor(index / PAGE));
+      if (index !== undefined && page) {
+        page[index % PAGE] = row;
+        changed = true;
+      } else if ((this.anchor === undefined || row.started_at >= this.anchor) && this.fits(row)) {
+        this.unknown.add(row.run);
+      }
+    }
+    if (changed) this.version += 1;
+    this.fresh = this.unknown.size;
+    this.facetTimer ??= setTimeout(() => void this.count(), 2_000);
+  }
+
+  private async count(): Promise<void> {
+    this.facetTimer = undefined;
+    try {
+      this.facets = (await listRuns(this.filter, { limit: 1, facets: true })).facets;
+    } catch {
+      // The next change asks again.
+    }
+  }
+
+  private fits(row: RunRow): boolean {
+    const { status, workflow, text } = this.filter;
+    if (status && !status.split(',').includes(row.status)) return false;
+    if (workflow && workflow !== row.workflow) return false;
+    if (!text) return true;
+    const where = [row.run, row.workflow, ...Object.entries(row.labels).flat()].join('\n').toLowerCase();
+    return where.includes(text.toLowerCase());
+  }
+
+  /** After a time without the server: what is in view is asked for again, the rest when it comes into view. */
+  private again(): void {
+    const pages = [...this.pages.keys()].slice(-2);
+    for (const page of [...this.pages.keys()]) if (!pages.includes(page)) this.pages.delete(page);
+    for (const page of pages) void this.fetch(page);
+    void this.count();
+    void this.news();
+  }
+
+  /** Counts runs that were started while nothing could be heard. */
+  private async news(): Promise<void> {
+    try {
+      const list = await listRuns({ ...this.filter, since: this.anchor }, { limit: PAGE });
+      for (const row of list.runs) if (!this.places.has(row.run)) this.unknown.add(row.run);
+      this.fresh = this.unknown.size;
+    } catch {
+      // The stream will tell of what changes from now on.
+    }
+  }
+}

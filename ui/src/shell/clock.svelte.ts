@@ -1,0 +1,18 @@
+// The time of now by the server's clock, once a second, for ages and countdowns.
+import { live } from '../live/live.svelte';
+
+class Clock {
+  private browser = $state(Date.now());
+  now = $derived(this.browser + live.ahead);
+
+  constructor() {
+    setInterval(() => {
+      if (!document.hidden) this.browser = Date.now();
+    }, 1_000);
+    document.addEventListener('visibilitychange', () => {
+      this.browser = Date.now();
+    });
+  }
+}
+
+export const clock = new Clock();

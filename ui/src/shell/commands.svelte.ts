@@ -1,0 +1,21 @@
+// What the palette offers: each screen adds its own while it is shown.
+
+export interface Command {
+  title: string;
+  hint?: string;
+  does: () => void;
+}
+
+class Commands {
+  list = $state.raw<Command[]>([]);
+
+  /** Adds commands until the answer is called. */
+  add(more: Command[]): () => void {
+    this.list = [...this.list, ...more];
+    return () => {
+      this.list = this.list.filter((one) => !more.includes(one));
+    };
+  }
+}
+
+export const commands = new Commands();

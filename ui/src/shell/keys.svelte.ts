@@ -1,0 +1,43 @@
+// Keys of the whole console: each screen adds its own while it is shown, `?` lists them.
+import { settings } from './settings.svelte';
+
+export interface Key {
+  key: string;
+  says: string;
+  does: () => void;
+}
+
+interface Group {
+  title: string;
+  keys: Key[];
+}
+
+class Keys {
+  groups = $state.raw<Group[]>([]);
+
+  /** Adds keys until the answer is called. */
+  add(title: string, keys: Key[]): () => void {
+    const group = { title, keys };
+    this.groups = [...this.groups, group];
+    return () => {
+      this.groups = this.groups.filter((other) => other !== group);
+    };
+  }
+
+  /** Does what a key is for. Keys in fields and with modifiers are the browser's. */
+  take(event: KeyboardEvent): void {
+    if (!settings.keys || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    const target = event.target as HTMLElement | null;
+    if (target?.closest('input:not([type=checkbox]), textarea, select, [contenteditable], dialog')) return;
+    for (const group of [...this.groups].reverse()) {
+      const key = group.keys.find((one) => one.key === event.key);
+      if (key) {
+        event.preventDefault();
+        key.does();
+        return;
+      }
+    }
+  }
+}
+
+export const keys = new Keys();

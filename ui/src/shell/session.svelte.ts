@@ -1,0 +1,69 @@
+// Who is signed in. The token is sent once and never kept; a cookie that scripts cannot read stands for it.
+import { messageOf, onSignedOut, Refusal } from '../api/http';
+import * as requests from '../api/requests';
+import { live } from '../live/live.svelte';
+
+class Session {
+  phase = $state<'asking' | 'needed' | 'in'>('asking');
+  access = $state('view');
+  message = $state('');
+
+  constructor() {
+    onSignedOut(() => {
+      if (this.phase === 'in') this.phase = 'needed';
+    });
+  }
+
+  /** Whether anything may be changed. */
+  get full(): boolean {
+    return this.access === 'full' && (live.hello.access ?? 'full') === 'full';
+  }
+
+  async start(): Promise<void> {
+    const ticket = new URLSearchParams(location.hash.slice(1)).get('ticket');
+    if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
+    try {
+      if (ticket !== null) await requests.redeem(ticket);
+    } catch {
+      this.message = 'That link was used before or is too old. `windlass ui` makes a new one.';
+    }
+    await this.look();
+  }
+
+  async signIn(token: string): Promise<void> {
+    try {
+      await requests.signIn(token);
+      this.message = '';
+      await this.look();
+    } catch (error) {
+      this.message = error instanceof Refusal && error.status === 401 ? 'The server does not take this token.' : messageOf(error);
+    }
+  }
+
+  async signOut(): Promise<void> {
+    await requests.signOut();
+    this.phase = 'needed';
+  }
+
+  private async look(): Promise<void> {
+    for (;;) {
+      try {
+        this.access = (await requests.me()).access;
+        this.phase = 'in';
+        this.message = '';
+        live.start();
+        return;
+      } catch (error) {
+        if (error instanceof Refusal && (error.status === 401 || error.status === 403)) {
+          this.phase = 'needed';
+          if (error.status === 403) this.message = error.message;
+          return;
+        }
+        this.message = messageOf(error);
+        await new Promise((done) => setTimeout(done, 1_000));
+      }
+    }
+  }
+}
+
+export const session = new Session();

@@ -1,0 +1,168 @@
+// One line that says why a run is where it is.
+import type { ConditionReport, CurrentActivity, LoopReport, RunRow, StatusReport } from '../api/types';
+import { clockTime, countdown, duration } from './time';
+import { brief, count, cut, line, number } from './text';
+
+/** A piece of the line; code is set as such. */
+export interface Piece {
+  text: string;
+  code?: boolean;
+  strong?: boolean;
+}
+
+type Part = string | Piece;
+
+const code = (text: string): Piece => ({ text: line(text), code: true });
+const strong = (text: string): Piece => ({ text: line(text), strong: true });
+
+export function why(report: StatusReport, now: number): Piece[] {
+  const parts = report.outcome ? outcome(report, now) : [...stopped(report, now), ...going(report, now)];
+  return parts.map((part) => (typeof part === 'string' ? { text: part } : part));
+}
+
+function outcome(report: StatusReport, now: number): Part[] {
+  const end = report.outcome;
+  if (!end) return [];
+  const took = duration(Date.parse(end.at) - Date.parse(report.started_at));
+  const when = clockTime(end.at, now);
+  const error = end.error;
+  if (!error) {
+    const limits = (end.limits ?? []).flatMap((limit): Part[] => [
+      ' Loop ', code(limit.loop), ` ended at its limit (${limit.limit}) after ${count(limit.iterations, 'iteration')}.`,
+    ]);
+    const word = end.status === 'Cancelled' ? 'Cancelled' : 'Succeeded';
+    return [strong(word), ` at ${when} after ${took}.`, ...limits];
+  }
+  const place: Part[] = [];
+  if (error.action) place.push(' at ', code(error.action));
+  if (error.loop) {
+    const iteration = error.iteration === null || error.iteration === undefined ? '' : ` (iteration ${number(error.iteration + 1)})`;
+    place.push(' in ', code(error.loop), iteration);
+  }
+  const word = { TimedOut: 'Timed out', Cancelled: 'Cancelled' }[end.status as string] ?? 'Failed';
+  const number_ = error.code ? ` ${error.code}` : '';
+  return [strong(word), ...place, ` after ${took}: `, `${error.kind}${number_}: `, { text: cut(line(error.message), 300) }];
+}
+
+function stopped(report: StatusReport, now: number): Part[] {
+  const parts: Part[] = [];
+  const parked = report.labels['windlass.parked'];
+  if (parked !== undefined) parts.push(strong('Parked'), `: ${cut(line(parked), 200)} Resume it when it is mended. `);
+  if (report.outage) parts.push(strong('Nothing moves'), `: ${line(report.outage)}. It goes on by itself when the store takes writes. `);
+  if (!report.owned) parts.push(strong('Nothing moves'), ': no process owns the store. ');
+  if (report.pause) {
+    const since = clockTime(report.pause.since, now);
+    if (report.pause.reason === 'limit') {
+      const what = report.pause.limit === 'timeout' ? 'its time limit' : 'its limit of iterations';
+      parts.push(strong('Paused'), ` since ${since}: `, code(report.pause.loop ?? 'a loop'), ` reached ${what}; resuming gives it a new budget. `);
+    } else {
+      parts.push(strong('Paused'), ` since ${since} because somebody asked for it. `);
+    }
+  }
+  return parts;
+}
+
+function going(report: StatusReport, now: number): Part[] {
+  const first = nearest(report.doing);
+  if (!first) return report.pause ? [] : [strong('Running'), '.'];
+  const inner = report.loops.find((one) => one.path === first.loop) ?? report.loops.at(-1);
+  const parts = [...activity(first, now), ...(inner ? place(inner) : []), '; '];
+  if (inner?.deadline) parts.push(`deadline in ${duration(Date.parse(inner.deadline) - now)}; `);
+  if (report.doing.length > 1) parts.push(`${count(report.doing.length - 1, 'more branch', 'more branches')} under way; `);
+  return ending(parts);
+}
+
+function ending(parts: Part[]): Part[] {
+  const last = parts.pop();
+  if (typeof last === 'string') parts.push(last.replace(/; $/, '.'));
+  return parts;
+}
+
+/** What is due first is what the run waits for; else what is in flight. */
+function nearest(doing: CurrentActivity[]): CurrentActivity | undefined {
+  const moving = doing.find((one) => one.waits_for === 'call' || one.waits_for === 'next');
+  if (moving) return moving;
+  const due = doing.filter((one) => one.due_at).sort((a, b) => (a.due_at ?? '').localeCompare(b.due_at ?? ''));
+  return due[0] ?? doing[0];
+}
+
+function activity(doing: CurrentActivity, now: number): Part[] {
+  const name = code(doing.title ?? doing.action);
+  const due = doing.due_at ? countdown(Date.parse(doing.due_at) - now) : '';
+  const error = doing.last_error;
+  const last: Part[] = error
+    ? [` (the last one failed: ${cut(line(`${error.code ?? error.kind} ${error.message}`), 120)})`]
+    : [];
+  const attempt = doing.attempt && doing.max_attempts ? `attempt ${doing.attempt} of ${doing.max_attempts}` : '';
+  switch (doing.waits_for) {
+    case 'delay':
+      return [strong(`Waiting ${due}`), ' for the next look at ', code(doing.loop ?? doing.action)];
+    case 'sleep':
+      return [strong(`Waiting ${due}`), ' at ', name];
+    case 'retry':
+      return [strong(`Waiting ${due}`), ' before ', attempt || 'the next attempt', ' of ', name, ...last];
+    case 'signal':
+      return [strong('Waiting'), ' at ', name, ' for the signal ', code(doing.signal ?? ''), ...(due ? [`, for ${due} more`] : [])];
+    case 'limit':
+      return [strong('Waiting'), ' at ', name, ' to be resumed with a new budget'];
+    case 'call':
+      return call(doing, name, attempt, last, now);
+    default:
+      return [strong('Running'), ' ', name];
+  }
+}
+
+function call(doing: CurrentActivity, name: Piece, attempt: string, last: Part[], now: number): Part[] {
+  if (!doing.since) return [strong('Waiting'), ' at ', name, ' until the limit on calls lets it start', ...last];
+  const what = [doing.method, doing.uri ?? doing.detail].filter(Boolean).join(' ');
+  const parts: Part[] = [strong('Running'), ' ', name];
+  if (what) parts.push(' (', code(cut(what, 90)), ')');
+  parts.push(` for ${duration(now - Date.parse(doing.since))}`);
+  if (attempt && (doing.attempt ?? 1) > 1) parts.push(`, ${attempt}`, ...last);
+  return parts;
+}
+
+function place(inner: LoopReport): Part[] {
+  const most = inner.max_iterations ? ` of ${number(inner.max_iterations)}` : '';
+  const parts: Part[] = [' (iteration ', `${number(inner.iteration)}${most}`, ' of ', code(inner.title ?? inner.path)];
+  const condition = inner.condition;
+  if (condition) parts.push('; ', ...conditionWords(condition));
+  parts.push(')');
+  return parts;
+}
+
+/** The condition with the values that it reads: `check.status` is "running", wants …. */
+export function conditionWords(condition: ConditionReport): Part[] {
+  const reads = condition.reads.slice(0, 3).flatMap((read, index): Part[] => [
+    index === 0 ? '' : ', ', code(read.name), ' is ', brief(read.value, 40),
+  ]);
+  if (reads.length === 0) return ['until ', code(cut(condition.text, 100))];
+  const value = condition.value === null || condition.value === undefined ? '' : ` is ${condition.value}`;
+  return [...reads, ', so ', code(cut(condition.text, 80)), value || ' decides'];
+}
+
+/** The same in a few words, for the list of runs. */
+export function waits(row: RunRow, now: number): string {
+  const doing = row.waits_for;
+  if (row.status === 'Paused' && !doing) return 'paused';
+  if (!doing) return '';
+  const name = line(doing.title ?? doing.action);
+  const at = doing.due_at ?? row.due_at ?? row.next_due_at;
+  const due = at ? countdown(Date.parse(at) - now) : '';
+  switch (doing.waits_for) {
+    case 'delay':
+      return `next look in ${due}`;
+    case 'sleep':
+      return `${name}: ${due}`;
+    case 'retry':
+      return `${name}: attempt ${doing.attempt ?? '?'} in ${due}`;
+    case 'signal':
+      return `signal ${line(doing.signal ?? '')}`;
+    case 'limit':
+      return 'a new budget';
+    case 'call':
+      return doing.since ? `${name} for ${duration(now - Date.parse(doing.since))}` : `${name}: limit on calls`;
+    default:
+      return name;
+  }
+}
