@@ -60,7 +60,7 @@ pub async fn expand(global: &Global, short: &str) -> Result<Option<String>, Fail
         |store| list(store, &filter),
     );
     let found = found.await?;
-    let ids = found.runs.into_iter().map(|run| run.run.to_string());
+    let ids = found.runs.into_iter().map(|row| row.summary.run);
     let mut ids: Vec<String> = ids.filter(|id| is_cut(id, short)).collect();
     if ids.len() < 2 {
         return Ok(ids.pop());

@@ -19,15 +19,13 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
             .iter()
             .map(|word| status(word))
             .collect::<Result<_, _>>()?,
-        prefix: None,
         workflow: args.workflow.clone(),
         labels: inputs::labels(&args.label)?,
         limit: args.limit.limit(),
-        after: None,
         text: args.text.clone(),
         since: args.since.map(|since| since.0),
         until: args.until.map(|until| until.0),
-        facets: false,
+        ..ListFilter::default()
     };
     let format = args.output.output;
     show(screen, format, args.watch.watch, async || {
@@ -43,13 +41,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
         let report = match read.await {
             // The store of this folder may come yet; one that somebody names is there.
             Err(Failure::Engine(EngineError::NoStore(path))) if path == Path::new(STATE) => {
-                ListReport {
-                    runs: Vec::new(),
-                    more: 0,
-                    unfinished: 0,
-                    next: None,
-                    facets: None,
-                }
+                ListReport::default()
             }
             other => other?,
         };
@@ -90,7 +82,8 @@ fn table(report: &ListReport, now: Timestamp) -> String {
     let head = [
         "RUN", "WORKFLOW", "STATUS", "STARTED", "UPDATED", "NEXT", "LABELS",
     ];
-    let rows = report.runs.iter().map(|run| {
+    let rows = report.runs.iter().map(|row| {
+        let run = &row.summary;
         vec![
             run.run.clone(),
             output::cut(&run.workflow, 40),

@@ -161,11 +161,8 @@ impl Client {
             .collect();
         let most = self.at_most(PAGE);
         let mut report = ListReport {
-            runs: Vec::new(),
-            more: 0,
-            unfinished: 0,
             next: filter.after.clone(),
-            facets: None,
+            ..ListReport::default()
         };
         loop {
             let left = filter.limit.unwrap_or(usize::MAX);
@@ -192,7 +189,7 @@ impl Client {
             query.extend(given.filter_map(|(name, text)| Some((name, text?))));
             let page: ListReport = self.get("/v1/runs", &query).await?;
             report.runs.extend(page.runs);
-            (report.more, report.next) = (page.more, page.next);
+            (report.more, report.next, report.total) = (page.more, page.next, page.total);
             (report.unfinished, report.facets) = (page.unfinished, page.facets);
             let full = filter.limit.is_some_and(|limit| report.runs.len() >= limit);
             if report.next.is_none() || full {

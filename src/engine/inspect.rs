@@ -1,8 +1,11 @@
 //! Inspecting runs, with or without an engine that moves them.
 
 use super::EngineError;
+use super::heads::{Heads, Index};
 use super::load::compile_stored;
+use super::report::RunDetail;
 use super::runs::{Inspect, Stored};
+use crate::model::Name;
 use crate::program::{Program, ProgramHash};
 use crate::store::{ProgramSource, SledStore, Store, open_for_inspection};
 use std::collections::HashMap;
@@ -13,11 +16,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// So many compiled programs are remembered.
 const MANY_PROGRAMS: usize = 256;
 
+/// Of so many runs it is remembered what lists tell of them.
+const MANY_DETAILS: usize = 4_096;
+
+/// Details of runs, each with the revision that it was made of.
+type Details = HashMap<Name, (u64, Arc<RunDetail>)>;
+
 /// Reads runs, and compiles their programs to name what they do. It never changes one.
 #[derive(Clone)]
 pub struct Inspector {
     runs: Arc<dyn Inspect>,
     programs: Arc<Mutex<HashMap<ProgramHash, Arc<Program>>>>,
+    index: Arc<Index>,
+    /// What lists tell of runs beside their heads, for as long as these are the same.
+    details: Arc<Mutex<Details>>,
 }
 
 impl Deref for Inspector {
@@ -33,6 +45,8 @@ impl Inspector {
         Self {
             runs,
             programs: Arc::default(),
+            index: Arc::default(),
+            details: Arc::default(),
         }
     }
 
@@ -52,6 +66,49 @@ impl Inspector {
     /// Of a store that no engine owns.
     pub(super) fn unowned(store: Arc<dyn Store>) -> Self {
         Self::new(Arc::new(Stored::new(store, false)))
+    }
+
+    /// What is known of all runs, as they are now. The first time they are all read, later on those
+    /// that changed.
+    ///
+    /// # Errors
+    /// Store errors.
+    pub fn heads<T>(&self, read: impl FnOnce(&Heads) -> T) -> Result<T, EngineError> {
+        self.index.read(&*self.runs, read)
+    }
+
+    /// What a list tells of a run beside its head: made once for each state of the run.
+    pub(super) fn detail(
+        &self,
+        run: &Name,
+        revision: u64,
+        make: impl FnOnce() -> Result<(u64, RunDetail), EngineError>,
+    ) -> Result<Arc<RunDetail>, EngineError> {
+        let details = || self.details.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, detail)) = details().get(run)
+            && *of == revision
+        {
+            return Ok(Arc::clone(detail));
+        }
+        let (of, detail) = make()?;
+        let detail = Arc::new(detail);
+        let mut details = details();
+        if details.len() >= MANY_DETAILS {
+            details.clear();
+        }
+        details.insert(run.clone(), (of, Arc::clone(&detail)));
+        Ok(detail)
+    }
+
+    /// A program that was compiled before, or is now.
+    pub(super) fn program_of(&self, hash: ProgramHash) -> Option<Arc<Program>> {
+        let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = programs.get(&hash) {
+            return Some(Arc::clone(program));
+        }
+        drop(programs);
+        let source = self.source(hash).ok()?;
+        self.program(hash, &source).ok()
     }
 
     /// The program of a stored source; it is compiled once.

@@ -4,11 +4,12 @@
 
 use super::{EngineError, PruneFilter, Pruned, prune};
 use crate::machine::{Event, HistoryEvent, IterationRow, LoopState, RunStatus};
+use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::scheduler::{Scheduler, Start, Watcher};
 use crate::store::{
     ConsistentRun, Journal, MemoryStore, ProgramSource, RunHeader, Store, StoreError, StoredRun,
-    StoredWorkflow,
+    StoredWorkflow, Wake,
 };
 use crate::time::Timestamp;
 use futures_util::future::BoxFuture;
@@ -40,6 +41,16 @@ pub trait Inspect: Send + Sync + 'static {
 
     /// What a program was compiled from.
     fn source(&self, program: ProgramHash) -> Read<ProgramSource>;
+
+    /// The headers of some runs as they are at one moment; none of one that is not there.
+    fn headers(&self, runs: &[Name]) -> Read<Vec<Option<RunHeader>>>;
+
+    /// The runs whose headers changed, or went, since this was asked last; none when that is not
+    /// known. For one asker.
+    fn changed_runs(&self) -> Option<Vec<Name>>;
+
+    /// From now on this is called when the first run changes after it was asked.
+    fn on_change(&self, wake: Wake);
 
     /// Headers in the order of the runs' ids, after `after`.
     fn list(&self, after: Option<&str>, limit: usize) -> Read<Vec<RunHeader>>;
@@ -166,6 +177,25 @@ impl Inspect for Stored {
 
     fn source(&self, program: ProgramHash) -> Read<ProgramSource> {
         self.durable(|store| store.program(program))
+    }
+
+    fn headers(&self, runs: &[Name]) -> Read<Vec<Option<RunHeader>>> {
+        self.durable(|store| {
+            let header = |run: &Name| match store.header(run) {
+                Ok(header) => Ok(Some(header)),
+                Err(StoreError::UnknownRun(_)) => Ok(None),
+                Err(error) => Err(error),
+            };
+            runs.iter().map(header).collect()
+        })
+    }
+
+    fn changed_runs(&self) -> Option<Vec<Name>> {
+        self.store.changed_runs()
+    }
+
+    fn on_change(&self, wake: Wake) {
+        self.store.on_change(wake);
     }
 
     fn list(&self, after: Option<&str>, limit: usize) -> Read<Vec<RunHeader>> {

@@ -32,6 +32,8 @@ pub struct Writer {
     pub heads: HashMap<Name, KnownHeader>,
     /// Those in the batch that are not under way any more.
     leaving: Vec<Name>,
+    /// The runs that the batch changes.
+    pub touched: Vec<Name>,
     /// The last mark that was synced, as far as it is stored.
     marked: u64,
     /// Programs that are stored.
@@ -205,6 +207,7 @@ impl<K: Kv> Rows<K> {
             writer.programs.insert(commit.header.program);
         }
         writer.root = root;
+        writer.touched.push(run.clone());
         writer.remember(run, head);
         Ok(committed)
     }

@@ -8,6 +8,7 @@ mod compaction;
 mod compress;
 mod copy;
 mod directory;
+mod feed;
 mod header;
 mod integrity;
 mod journal;
@@ -26,6 +27,7 @@ mod state_key;
 mod write_batch;
 
 pub use copy::{compact, restore};
+pub use feed::Wake;
 pub use integrity::{IntegrityReport, Issue};
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
@@ -375,6 +377,15 @@ pub trait Store: Send + Sync + 'static {
 
     /// Heads of runs in the order of their ids, after `after`.
     fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<RunHeader>, StoreError>;
+
+    /// The runs whose heads changed, or went, since this was asked last; none when that is not known: the
+    /// first time, when it was opened again, and when they are very many. For one asker.
+    fn changed_runs(&self) -> Option<Vec<Name>> {
+        None
+    }
+
+    /// From now on this is called when the first run changes after it was asked.
+    fn on_change(&self, _wake: Wake) {}
 
     /// While it takes no writes, what was acknowledged, read from the disk; none when that cannot be
     /// told from what was not.

@@ -53,6 +53,7 @@ impl<K: Kv> Rows<K> {
         entry.root.drop(crc);
         entry.root.add(put.crc);
         writer.root = entry.root;
+        writer.touched.push(name);
         self.make_durable(writer)
     }
 }

@@ -3,6 +3,7 @@
 
 use super::codec::{self, BadRecord};
 use super::commit::Writer;
+use super::feed::{Feed, Wake};
 use super::header::{Root, StoredHeader};
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
@@ -91,6 +92,8 @@ pub struct Rows<K: Kv> {
     failed: Mutex<Option<String>>,
     /// What seals secure values.
     key: OnceLock<Arc<dyn Sealer>>,
+    /// Which runs changed.
+    feed: Feed,
     /// How often it was opened again: a group that is under way meanwhile is not known to be
     /// durable.
     epoch: AtomicU64,
@@ -112,6 +115,7 @@ impl<K: Kv> Rows<K> {
             fewer: Condvar::new(),
             failed: Mutex::new(None),
             key: OnceLock::new(),
+            feed: Feed::default(),
             epoch: AtomicU64::new(0),
             name: name.to_owned(),
         }
@@ -560,6 +564,14 @@ impl<K: Kv> Store for Rows<K> {
             .collect()
     }
 
+    fn changed_runs(&self) -> Option<Vec<Name>> {
+        self.feed.take()
+    }
+
+    fn on_change(&self, wake: Wake) {
+        self.feed.on_change(wake);
+    }
+
     fn loops(&self, run: &str) -> Result<Vec<LoopState>, StoreError> {
         let _reading = self.reading();
         self.loop_rows(run)
@@ -590,6 +602,7 @@ impl<K: Kv> Store for Rows<K> {
         self.usable()?;
         writer.batch.clear();
         self.remove_run(&mut writer, run)?;
+        writer.touched.push(Name::from(run));
         self.make_durable(writer)
     }
 

@@ -2,11 +2,7 @@
 
 use crate::engine::{EngineError, Inspector};
 use crate::machine::RunStatus;
-use crate::store::Placement;
 use std::collections::BTreeMap;
-
-/// So many headers are read at a time.
-const PAGE: usize = 1_000;
 
 /// The runs of a store, counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,19 +25,12 @@ impl RunCounts {
 /// # Errors
 /// Store errors.
 pub fn count_runs(inspector: &Inspector) -> Result<RunCounts, EngineError> {
-    let mut counts = RunCounts::default();
-    let mut after: Option<String> = None;
-    loop {
-        let page = inspector.list(after.as_deref(), PAGE)?;
-        for header in &page {
-            *counts.by_status.entry(header.status).or_default() += 1;
-            if matches!(header.placement, Placement::Due(_)) {
-                counts.sleeping += 1;
-            }
+    inspector.heads(|heads| {
+        let mut counts = RunCounts::default();
+        for head in heads.all() {
+            *counts.by_status.entry(head.status).or_default() += 1;
+            counts.sleeping += u64::from(head.sleeps);
         }
-        match page.last() {
-            Some(last) if page.len() == PAGE => after = Some(last.id.to_string()),
-            _ => return Ok(counts),
-        }
-    }
+        counts
+    })
 }

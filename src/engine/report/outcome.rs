@@ -98,17 +98,7 @@ impl OutcomeReport {
         loops: &[LoopState],
         variables: &Value,
     ) -> Self {
-        let error = match (&outcome.error, outcome.status) {
-            (Some(error), _) => Some(ErrorReport::new(error, bundle)),
-            (None, Status::Succeeded | Status::Skipped) => None,
-            (None, Status::Cancelled) => {
-                Some(ErrorReport::bare("cancelled", "the run was cancelled"))
-            }
-            (None, Status::Failed | Status::TimedOut) => Some(ErrorReport::bare(
-                fault_kind::TERMINATED,
-                "the run was ended as failed",
-            )),
-        };
+        let error = ErrorReport::of(outcome, bundle);
         // One that failed has told of the limit that it failed at.
         let (limits, unreplaced) = match &error {
             None => (LimitReached::of(loops), Vec::new()),
@@ -138,6 +128,19 @@ impl OutcomeReport {
 }
 
 impl ErrorReport {
+    /// Why a run did not succeed, if so.
+    pub(super) fn of(outcome: &Outcome, bundle: Option<&Bundle>) -> Option<Self> {
+        match (&outcome.error, outcome.status) {
+            (Some(error), _) => Some(Self::new(error, bundle)),
+            (None, Status::Succeeded | Status::Skipped) => None,
+            (None, Status::Cancelled) => Some(Self::bare("cancelled", "the run was cancelled")),
+            (None, Status::Failed | Status::TimedOut) => Some(Self::bare(
+                fault_kind::TERMINATED,
+                "the run was ended as failed",
+            )),
+        }
+    }
+
     /// A fault with the place of its action in the author's file.
     #[must_use]
     pub fn new(error: &RunError, bundle: Option<&Bundle>) -> Self {

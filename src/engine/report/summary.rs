@@ -1,15 +1,14 @@
 //! One run in a list.
 
-use crate::engine::{EngineError, Inspector};
+use super::RunRow;
+use crate::engine::{EngineError, Head, Heads, Inspector};
 use crate::machine::RunStatus;
+use crate::model::Name;
 use crate::store::{Placement, RunHeader};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-
-/// So many heads are read at a time.
-const PAGE: usize = 1_000;
 
 /// What `list` shows of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -74,8 +73,14 @@ pub struct ListFilter {
     pub since: Option<Timestamp>,
     /// Only those that were started before this instant.
     pub until: Option<Timestamp>,
+    /// Only these; none: all.
+    pub runs: Vec<String>,
     /// Whether [`ListReport::facets`] are asked for.
     pub facets: bool,
+    /// Whether it is told what each run is at.
+    pub detail: bool,
+    /// Not the newest so many of those behind the place.
+    pub offset: usize,
     /// The newest so many; none: all.
     pub limit: Option<usize>,
     /// Only those behind this place: [`ListReport::next`] of the page before.
@@ -87,35 +92,46 @@ type Place = (Timestamp, String);
 
 impl ListFilter {
     /// Whether it takes a run, but for its status and its workflow.
-    fn takes(&self, header: &RunHeader) -> bool {
+    fn takes(&self, header: &Head, text: Option<&str>) -> bool {
         let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
         let begins = |prefix: &str| header.id.starts_with(prefix);
-        self.prefix.as_deref().is_none_or(begins)
+        let meant = |run: &String| **run == *header.id;
+        (self.runs.is_empty() || self.runs.iter().any(meant))
+            && self.prefix.as_deref().is_none_or(begins)
             && self.since.is_none_or(|since| header.started_at >= since)
             && self.until.is_none_or(|until| header.started_at < until)
             && self.labels.iter().all(labelled)
-            && self.text.as_deref().is_none_or(|text| names(header, text))
+            && text.is_none_or(|text| names(header, text))
     }
 
-    fn takes_status(&self, header: &RunHeader) -> bool {
+    fn takes_status(&self, header: &Head) -> bool {
         self.status.is_empty() || self.status.contains(&header.status)
     }
 
-    fn takes_workflow(&self, header: &RunHeader) -> bool {
+    fn takes_workflow(&self, header: &Head) -> bool {
         let workflow = self.workflow.as_deref();
         workflow.is_none_or(|name| *name == *header.workflow)
     }
 }
 
-/// Whether something that people call a run has this text in it.
-fn names(header: &RunHeader, text: &str) -> bool {
-    let text = text.to_lowercase();
-    let labels = header
+/// Whether something that people call a run has this text, in lower case, in it.
+fn names(head: &Head, text: &str) -> bool {
+    let labels = head
         .labels
         .iter()
         .flat_map(|(name, text)| [name.as_str(), text]);
-    let mut names = labels.chain([&*header.id, &*header.workflow]);
-    names.any(|name| name.to_lowercase().contains(&text))
+    let mut names = labels.chain([&*head.id, &*head.workflow]);
+    names.any(|name| has(name, text))
+}
+
+/// Whether a name has this text, in lower case, in it.
+fn has(name: &str, text: &str) -> bool {
+    if !name.is_ascii() {
+        return name.to_lowercase().contains(text);
+    }
+    // Lists look at many names: none is copied.
+    let mut windows = name.as_bytes().windows(text.len().max(1));
+    text.is_empty() || windows.any(|window| window.eq_ignore_ascii_case(text.as_bytes()))
 }
 
 /// `MILLISECONDS.RUN`.
@@ -125,12 +141,15 @@ fn place(text: &str) -> Option<Place> {
 }
 
 /// Runs, newest first, and how many there are that the limit left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ListReport {
     /// The runs.
-    pub runs: Vec<RunSummary>,
+    pub runs: Vec<RunRow>,
     /// How many more there are.
     pub more: usize,
+    /// How many are asked for, on whatever page.
+    #[serde(default)]
+    pub total: usize,
     /// How many go on by themselves while a process owns the store: of all that are asked for, on
     /// whatever page.
     #[serde(default)]
@@ -154,15 +173,20 @@ pub struct Facets {
 }
 
 impl Facets {
-    fn count(&mut self, filter: &ListFilter, header: &RunHeader) {
-        if filter.takes_workflow(header) {
-            let status = header.status.as_str().to_owned();
-            *self.status.entry(status).or_default() += 1;
+    fn count(&mut self, filter: &ListFilter, head: &Head) {
+        if filter.takes_workflow(head) {
+            one_more(&mut self.status, head.status.as_str());
         }
-        if filter.takes_status(header) {
-            let workflow = header.workflow.to_string();
-            *self.workflow.entry(workflow).or_default() += 1;
+        if filter.takes_status(head) {
+            one_more(&mut self.workflow, &head.workflow);
         }
+    }
+}
+
+fn one_more(counts: &mut BTreeMap<String, u64>, name: &str) {
+    match counts.get_mut(name) {
+        Some(count) => *count += 1,
+        None => drop(counts.insert(name.to_owned(), 1)),
     }
 }
 
@@ -175,57 +199,51 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
         None => None,
         Some(text) => Some(place(text).ok_or_else(|| EngineError::NoPage(text.to_owned()))?),
     };
-    let limit = filter.limit.unwrap_or(usize::MAX);
-    // Only the newest are kept while all are looked at.
-    let mut newest: BTreeMap<Place, RunHeader> = BTreeMap::new();
-    let (mut more, mut unfinished) = (0, 0);
-    let mut facets = filter.facets.then(Facets::default);
-    let mut after: Option<String> = None;
-    loop {
-        let page = inspector.list(after.as_deref(), PAGE)?;
-        let full = page.len() == PAGE;
-        after = page.last().map(|header| header.id.to_string());
-        for header in page.iter().filter(|header| filter.takes(header)) {
-            if let Some(facets) = &mut facets {
-                facets.count(filter, header);
-            }
-            if !filter.takes_status(header) || !filter.takes_workflow(header) {
-                continue;
-            }
-            unfinished += usize::from(header.status.goes_on());
-            let place = (header.started_at, header.id.to_string());
-            if behind.as_ref().is_some_and(|behind| place >= *behind) {
-                continue;
-            }
-            newest.insert(place, header.clone());
-            if newest.len() > limit {
-                newest.pop_first();
-                more += 1;
-            }
-        }
-        if !full {
-            break;
-        }
-    }
-    let last = newest.first_key_value().filter(|_| more > 0);
-    let next = last.map(|((at, run), _)| format!("{}.{run}", at.0));
-    let runs = newest.values().rev();
-    Ok(ListReport {
-        runs: runs.map(|header| summary(inspector, header)).collect(),
-        more,
-        unfinished,
-        next,
-        facets,
-    })
+    let (mut report, page) = inspector.heads(|heads| choose(heads, filter, behind.as_ref()))?;
+    let headers = inspector.headers(&page)?.into_iter().flatten();
+    let row = match filter.detail {
+        true => RunRow::whole,
+        false => RunRow::brief,
+    };
+    report.runs = headers.map(|header| row(inspector, &header)).collect();
+    Ok(report)
 }
 
-/// A run in a list. When a short wait ends is in its state only.
-fn summary(inspector: &Inspector, header: &RunHeader) -> RunSummary {
-    let mut summary = RunSummary::new(header);
-    if header.status == RunStatus::Waiting && summary.next_due_at.is_none() {
-        // What cannot be read is told by `status`.
-        let stored = inspector.load(&header.id).ok();
-        summary.next_due_at = stored.and_then(|stored| stored.state.next_due_at());
+/// The runs of a page, and what is told of all others.
+fn choose(heads: &Heads, filter: &ListFilter, behind: Option<&Place>) -> (ListReport, Vec<Name>) {
+    let text = filter.text.as_deref().map(str::to_lowercase);
+    let limit = filter.limit.unwrap_or(usize::MAX);
+    let mut report = ListReport {
+        facets: filter.facets.then(Facets::default),
+        ..ListReport::default()
+    };
+    let (mut page, mut skipped, mut last) = (Vec::new(), 0, None);
+    for head in heads.newest_first() {
+        if !filter.takes(head, text.as_deref()) {
+            continue;
+        }
+        if let Some(facets) = &mut report.facets {
+            facets.count(filter, head);
+        }
+        if !filter.takes_status(head) || !filter.takes_workflow(head) {
+            continue;
+        }
+        report.total += 1;
+        report.unfinished += usize::from(head.status.goes_on());
+        let before = |(at, run): &Place| (head.started_at, &*head.id) >= (*at, run.as_str());
+        if behind.is_some_and(before) {
+            continue;
+        }
+        if skipped < filter.offset {
+            skipped += 1;
+        } else if page.len() < limit {
+            page.push(head.id.clone());
+            last = Some((head.started_at, &head.id));
+        } else {
+            report.more += 1;
+        }
     }
-    summary
+    let last = last.filter(|_| report.more > 0);
+    report.next = last.map(|(at, run)| format!("{}.{run}", at.0));
+    (report, page)
 }

@@ -36,6 +36,15 @@ impl RunView {
         }
     }
 
+    /// Without the source: where a report shows none of it.
+    pub fn brief(inspector: &Inspector, stored: StoredRun) -> Self {
+        Self {
+            source: None,
+            program: inspector.program_of(stored.header.program),
+            stored,
+        }
+    }
+
     pub fn state(&self) -> &RunState {
         &self.stored.state
     }

@@ -41,6 +41,9 @@ const MAX_KEY: usize = 256;
 const PAGE: usize = 50;
 const MAX_PAGE: usize = 1_000;
 
+/// The most runs that are asked for by their ids.
+const MANY_RUNS: usize = 200;
+
 /// How many iterations and events an answer has: the default, and the most.
 const ROWS: usize = 100;
 const MAX_ROWS: usize = 10_000;
@@ -232,9 +235,17 @@ pub(super) struct ListQuery {
     since: Option<Timestamp>,
     /// Only runs that were started before this instant (RFC 3339).
     until: Option<Timestamp>,
+    /// Only these runs; several with commas between them, 200 at most.
+    runs: Option<String>,
     /// Whether the runs are counted by status and by workflow too.
     #[serde(default)]
     facets: bool,
+    /// Whether it is told what each run is at: its loop, what it waits for, why it failed.
+    #[serde(default)]
+    detail: bool,
+    /// So many of the newest are left out.
+    #[serde(default)]
+    offset: usize,
     /// So many at most: 50 when none are asked for, 1000 at most.
     #[param(minimum = 1)]
     limit: Option<usize>,
@@ -270,9 +281,15 @@ pub(super) async fn list(
         text: query.text.clone(),
         since: query.since,
         until: query.until,
+        runs: words(&query.runs),
         facets: query.facets,
+        detail: query.detail,
+        offset: query.offset,
         ..ListFilter::default()
     };
+    if filter.runs.len() > MANY_RUNS {
+        return Err(bad(format!("`runs` has {MANY_RUNS} ids at most")));
+    }
     for word in words(&query.status) {
         let status =
             RunStatus::parse(&word).ok_or_else(|| bad(format!("`{word}` is no status")))?;

@@ -32,6 +32,7 @@ impl<K: Kv> Rows<K> {
         self.applied.store(root.group, Ordering::SeqCst);
         *synced = root.group;
         *lock(&self.failed) = None;
+        self.feed.forget();
         self.durable_moved.notify_all();
         Ok(())
     }
@@ -77,6 +78,7 @@ impl<K: Kv> Rows<K> {
             self.kv.apply(&writer.batch).map_err(|e| self.fail(e))?;
             self.applied.store(group, Ordering::SeqCst);
         }
+        self.feed.changed(writer.touched.drain(..));
         drop(writer);
         self.kv.flush().map_err(|e| self.fail(e))?;
         let mut synced = lock(&self.synced);

@@ -123,7 +123,7 @@ async fn runs_are_listed_in_pages_that_stand_still() {
     let (_, none) = server.get("/v1/runs?workflow=other").await;
     assert_eq!(
         none,
-        json!({ "runs": [], "more": 0, "unfinished": 0, "next": null })
+        json!({ "runs": [], "more": 0, "total": 0, "unfinished": 0, "next": null })
     );
     assert_eq!(server.get("/v1/runs?status=asleep").await.0, 400);
     assert_eq!(server.get("/v1/runs?colour=red").await.0, 400);

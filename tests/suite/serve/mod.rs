@@ -9,6 +9,7 @@ mod formats;
 pub mod fuzz;
 mod life;
 mod listener;
+mod lists;
 mod metrics;
 mod remote;
 mod security;
