@@ -2,6 +2,7 @@
 
 use super::ErrorCode;
 use crate::diagnostic::{Diagnostics, did_you_mean};
+use crate::program::NoNode;
 use crate::scheduler::ScheduleError;
 use crate::source::Bundle;
 use crate::store::StoreError;
@@ -54,6 +55,14 @@ pub enum EngineError {
         /// The paths of those that ran, and the names of the others.
         known: Vec<String>,
     },
+    /// A node of a workflow's graph that is not there, or has no inside.
+    #[error(
+        "the graph has {} `{}`; {}",
+        if .0.flat { "nothing in the node" } else { "no node" },
+        .0.asked,
+        with_inside(.0)
+    )]
+    NoNode(NoNode),
     /// A place in a list that is none.
     #[error("`{0}` is no place in a list: take `next` of a page")]
     NoPage(String),
@@ -100,7 +109,7 @@ impl EngineError {
             Self::NotRetried { .. } => ErrorCode::NotRetried,
             Self::NoPlace { .. } => ErrorCode::NoPlace,
             Self::NoSignal { .. } => ErrorCode::NoSignal,
-            Self::NoLoop { .. } | Self::NoPage(_) => ErrorCode::BadRequest,
+            Self::NoLoop { .. } | Self::NoNode(_) | Self::NoPage(_) => ErrorCode::BadRequest,
             Self::Load(error) => error.code(),
             Self::NoStore(_) => ErrorCode::NoStore,
             Self::StoreExists(_) => ErrorCode::StoreExists,
@@ -149,6 +158,19 @@ impl From<ScheduleError> for EngineError {
             other => Self::Schedule(other),
         }
     }
+}
+
+impl From<NoNode> for EngineError {
+    fn from(error: NoNode) -> Self {
+        Self::NoNode(error)
+    }
+}
+
+/// The nodes that can be asked for instead.
+fn with_inside(error: &NoNode) -> String {
+    let known = listed(&error.known);
+    let meant = meant(&error.asked, &error.known);
+    format!("those with an inside are {known}{meant}")
 }
 
 /// What a name was meant to be, to be put behind a sentence.

@@ -135,7 +135,7 @@ impl Scope {
 }
 
 impl Retry {
-    fn title(&self) -> String {
+    pub(super) fn title(&self) -> String {
         let backoff = match &self.backoff {
             Backoff::Fixed { interval } => format!("every {}", format_duration(*interval)),
             Backoff::Exponential { interval, max, .. }
@@ -199,7 +199,7 @@ impl State {
 }
 
 /// A template as its author wrote it.
-fn shown(template: &Template) -> String {
+pub(super) fn shown(template: &Template) -> String {
     let source = template.source();
     source
         .as_str()

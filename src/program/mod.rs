@@ -9,7 +9,9 @@ mod ids;
 mod verify;
 
 pub use crate::model::{Outputs, Sleep};
-pub use graph::{Detail, dot, mermaid};
+pub use graph::{
+    Detail, Edge, Graph, NoNode, Node, NodeLimits, Open, Port, View, dot, graph, mermaid,
+};
 pub use ids::{ActionId, ProgramHash, ScopeId, StateId};
 pub use verify::verify;
 

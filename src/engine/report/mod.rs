@@ -5,6 +5,7 @@ mod change;
 mod counts;
 mod current_activity;
 mod dump;
+mod graph;
 mod health;
 mod history;
 mod limits;
@@ -24,6 +25,7 @@ pub use dump::{
     CursorDump, DumpFilter, DumpReport, FrameKindDump, RecordDump, RunDump, StateDump, Unreadable,
     WaitDump, dump,
 };
+pub use graph::graph;
 pub use health::{RawReport, RepairReport, StoreReport};
 pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
 pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};

@@ -5,6 +5,7 @@ mod app;
 mod body;
 mod concurrency;
 mod events;
+mod graph;
 mod guard;
 mod health;
 mod listener;
@@ -90,6 +91,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{run}/source", get(runs::source))
         .route("/v1/runs/{run}/places", get(runs::places))
         .route("/v1/runs/{run}/dump", get(runs::dump))
+        .route("/v1/runs/{run}/graph", get(graph::graph))
         .route("/v1/runs/{run}/events", get(events::events))
         .route("/v1/runs/{run}/pause", post(runs::pause))
         .route("/v1/runs/{run}/resume", post(runs::resume))

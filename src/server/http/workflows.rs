@@ -2,6 +2,7 @@
 
 use super::app::{App, blocking};
 use super::body::{Asked, Named, page};
+use super::graph::view;
 use super::listener::Caller;
 use super::schema::OrWorkflow;
 use super::source::{Envelope, Form, Source, bundle, dialect, unknown};
@@ -9,7 +10,7 @@ use crate::api::{FileText, Problem};
 use crate::engine::report::{
     DiagnosticReport, LoopLimits, WorkflowReport, WorkflowSummary, diagnostics, loop_limits,
 };
-use crate::engine::{Bundle, LoadError, LoadOptions};
+use crate::engine::{Bundle, EngineError, Graph, LoadError, LoadOptions, graph};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -90,6 +91,24 @@ pub(super) struct Validation {
     pub diagnostics: Vec<DiagnosticReport>,
     /// What bounds its loops.
     pub loops: Vec<LoopLimits>,
+    /// The workflow as a picture, when it was asked for and there is no mistake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<Graph>,
+}
+
+/// What is said of a workflow beside its mistakes.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ValidateQuery {
+    /// Whether its graph is given too.
+    #[serde(default)]
+    graph: bool,
+    /// Which scopes of the graph are drawn with their inside: `all`, `none`, or ids or paths of
+    /// nodes with commas between them.
+    open: Option<String>,
+    /// Only the inside of the node with this id or path.
+    root: Option<String>,
 }
 
 /// Keeps a workflow under a name, in place of the one that was there. Runs that were started go
@@ -192,7 +211,7 @@ pub(super) async fn remove(
 }
 
 /// Checks a workflow and keeps nothing. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
-#[utoipa::path(post, path = "/v1/validate", operation_id = "validate_workflow", tag = "workflows",
+#[utoipa::path(post, path = "/v1/validate", operation_id = "validate_workflow", tag = "workflows", params(ValidateQuery),
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
         (status = 200, description = "What is wrong with it, if anything", body = Validation),
@@ -201,6 +220,7 @@ pub(super) async fn remove(
 pub(super) async fn validate(
     State(app): State<Arc<App>>,
     caller: Caller,
+    Asked(query): Asked<ValidateQuery>,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<axum::Json<Validation>, Problem> {
     let (bundle, options) = text.parts("workflow", form, caller)?;
@@ -208,10 +228,14 @@ pub(super) async fn validate(
     let checked = blocking(move || match engine.load_bundle(bundle, &options) {
         Ok(workflow) => {
             let found = workflow.with_scripts();
+            let drawn = query.graph && !found.has_errors();
+            let view = view(query.open.as_deref(), query.root);
+            let drawn = drawn.then(|| graph(workflow.program(), &view));
             Ok(Validation {
                 valid: !found.has_errors(),
                 diagnostics: diagnostics(&found, workflow.bundle()),
                 loops: loop_limits(workflow.program()),
+                graph: drawn.transpose().map_err(EngineError::from)?,
             })
         }
         Err(LoadError::Refused {
@@ -221,6 +245,7 @@ pub(super) async fn validate(
             valid: false,
             diagnostics: diagnostics(&found, &bundle),
             loops: Vec::new(),
+            graph: None,
         }),
         Err(error) => Err(error.into()),
     });

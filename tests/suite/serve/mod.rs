@@ -7,6 +7,7 @@ mod console;
 mod events;
 mod formats;
 pub mod fuzz;
+mod graph;
 mod life;
 mod listener;
 mod lists;
