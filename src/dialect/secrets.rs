@@ -6,6 +6,7 @@ use crate::expression::{Condition, Reference, Template, is_secret_name};
 use crate::hir::{
     Assignment, Block, Call, ForEach, Graph, Loop, Outputs, Step, StepKind, Wait, Workflow,
 };
+use crate::model::Delay;
 use crate::source::Span;
 
 /// Checks a whole workflow.
@@ -113,7 +114,9 @@ impl Check<'_> {
         self.tested(Some(&spec.stop_when), span);
         self.kept(&spec.count, span, "the count of a loop");
         self.maybe(spec.timeout.as_ref(), span);
-        self.maybe(spec.delay.as_ref(), span);
+        if let Some(Delay::Every(delay)) = &spec.delay {
+            self.maybe(Some(delay), span);
+        }
         for keep in &spec.keep {
             self.kept(&keep.value, span, "what a loop keeps");
         }

@@ -106,7 +106,7 @@ const AZURE: [(&str, &str); 12] = [
     ("use a scope", "use a Scope"),
     ("put it on the retry action", "put it under `retryPolicy`"),
     (
-        "a delay: for example delay: PT10S",
+        "a delay: for example delay: 10s",
         "a Wait action in its body",
     ),
     ("limit: 10", "limit: { count: 10 }"),

@@ -3,8 +3,8 @@
 
 use crate::expression::{Condition, Reference, Template, Value, environment_secret};
 use crate::model::{
-    AssignOp, Backoff, Dialect, HANDLER_NAMES, Handler, Input, InputKind, Link, Name, OnLimit,
-    Pages, Places, Recurrence, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
+    AssignOp, Backoff, Delay, Dialect, HANDLER_NAMES, Handler, Input, InputKind, Link, Name,
+    OnLimit, Pages, Places, Recurrence, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
 };
 use crate::source::Span;
 
@@ -448,7 +448,7 @@ pub struct Loop {
     /// formats that have none.
     pub timeout: Option<Template>,
     /// Between iterations: never before the first, never after the last.
-    pub delay: Option<Template>,
+    pub delay: Option<Delay>,
     /// What a spent count does.
     pub on_limit: OnLimit,
     /// What a passed deadline does.

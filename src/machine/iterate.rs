@@ -17,10 +17,12 @@ use super::event::{HistoryKind, IterationRow};
 use super::movement::narrow;
 use super::record::LoopEnd;
 use super::record::{Output, Reading, Records};
-use super::retry::Raised;
+use super::retry::{self, Raised};
 use super::state::{CursorId, FrameKind, LoopState, PauseReason, TimerPurpose, Wait};
 use crate::expression::{Object, Value};
-use crate::model::{Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind, sha256};
+use crate::model::{
+    Delay, Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind, sha256,
+};
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
 use crate::time::format_duration;
 use std::collections::BTreeMap;
@@ -226,7 +228,15 @@ impl<'a> Stepper<'a> {
     fn delay_or_begin(&mut self, this: LoopRef<'a>, first: bool) -> Done {
         let LoopRef { cursor, depth, .. } = this;
         if !first && let Some(delay) = &this.spec.delay {
-            let delay = self.eval_duration(cursor, delay, "the delay of a loop")?;
+            let delay = match delay {
+                Delay::Every(delay) => self.eval_duration(cursor, delay, "the delay of a loop")?,
+                Delay::Backoff(backoff) => {
+                    let iteration = self.loop_state(this)?.iteration;
+                    let seed = self.view(cursor).seed(&format!("delay/{iteration}"));
+                    let attempt = u32::try_from(iteration).unwrap_or(u32::MAX);
+                    retry::delay(backoff, attempt, None, seed)
+                }
+            };
             if !delay.is_zero() {
                 let due_at = self.now.plus(delay);
                 let timer = self.arm(cursor, due_at, TimerPurpose::Delay)?;

@@ -1,7 +1,7 @@
 //! When a fault is retried and how long the wait is (docs/loom.md). Pure: jitter comes
 //! from a seed.
 
-use crate::model::{Backoff, Fault, RetryOn};
+use crate::model::{Backoff, Fault, Jitter, RetryOn};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::Duration;
@@ -15,8 +15,8 @@ pub(super) enum Raised {
     Through,
 }
 
-/// The longest a `Retry-After` is honoured under a fixed backoff, which has no maximum of its own.
-const FIXED_MAX: Duration = Duration::from_secs(60);
+/// The longest `Retry-After` of a server that is honoured, unless the policy waits longer by itself.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
 /// Whether a policy retries a fault.
 pub(super) fn applies(on: &[RetryOn], fault: &Fault, raised: Raised) -> bool {
@@ -42,16 +42,22 @@ pub(super) fn delay(
     let after = retry_after_ms.map(Duration::from_millis);
     let doublings = attempt.saturating_sub(1);
     match backoff {
-        Backoff::Fixed { interval } => {
-            after.map_or(*interval, |after| after.min(FIXED_MAX.max(*interval)))
-        }
-        Backoff::Exponential { interval, max, min } => {
+        Backoff::Fixed { interval, jitter } => match after {
+            Some(after) => after.min(RETRY_AFTER_MAX.max(*interval)),
+            None => spread(*interval, *jitter, &mut random),
+        },
+        Backoff::Exponential {
+            interval,
+            max,
+            min,
+            jitter,
+        } => {
             if let Some(after) = after {
-                return after.min(*max);
+                return after.min(RETRY_AFTER_MAX.max(*max));
             }
-            let base = doubled(*interval, doublings).clamp(*min.min(max), *max);
-            base.saturating_add(base.mul_f64(random.random_range(0.0..0.1)))
-                .min(*max)
+            let min = *min.min(max);
+            let base = doubled(*interval, doublings).clamp(min, *max);
+            spread(base, *jitter, &mut random).clamp(min, *max)
         }
         Backoff::AzureExponential { interval, max, min } => {
             if let Some(after) = after {
@@ -66,6 +72,15 @@ pub(super) fn delay(
             let low = low.max(*min).min(high);
             low.saturating_add((high - low).mul_f64(random.random_range(0.0..=1.0)))
         }
+    }
+}
+
+fn spread(wait: Duration, jitter: Jitter, random: &mut StdRng) -> Duration {
+    match jitter {
+        Jitter::None => wait,
+        Jitter::Tenth => wait.saturating_add(wait.mul_f64(random.random_range(0.0..0.1))),
+        Jitter::Equal => wait.mul_f64(random.random_range(0.5..=1.0)),
+        Jitter::Full => wait.mul_f64(random.random_range(0.0..=1.0)),
     }
 }
 
@@ -84,6 +99,7 @@ mod tests {
             interval: 5 * SECOND,
             max: 60 * SECOND,
             min: SECOND,
+            jitter: Jitter::Tenth,
         };
         delay(&backoff, attempt, None, seed)
     }
@@ -129,17 +145,44 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_honoured_up_to_the_maximum() {
-        let backoff = Backoff::Exponential {
+    fn retry_after_is_honoured_up_to_an_hour() {
+        let growing = Backoff::Exponential {
             interval: 5 * SECOND,
             max: 60 * SECOND,
             min: SECOND,
+            jitter: Jitter::Full,
         };
-        assert_eq!(delay(&backoff, 1, Some(7_000), 0), 7 * SECOND);
-        assert_eq!(delay(&backoff, 1, Some(700_000), 0), 60 * SECOND);
-        assert_eq!(
-            delay(&Backoff::Fixed { interval: SECOND }, 1, None, 0),
-            SECOND
-        );
+        let fixed = Backoff::Fixed {
+            interval: SECOND,
+            jitter: Jitter::None,
+        };
+        for backoff in [&growing, &fixed] {
+            assert_eq!(delay(backoff, 1, Some(7_000), 0), 7 * SECOND);
+            assert_eq!(delay(backoff, 1, Some(700_000), 0), 700 * SECOND);
+            assert_eq!(delay(backoff, 1, Some(7_000_000), 0), 3600 * SECOND);
+        }
+        assert_eq!(delay(&fixed, 1, None, 0), SECOND);
+    }
+
+    #[test]
+    fn jitter_spreads_a_wait_over_its_share_of_it() {
+        for (jitter, low, high) in [
+            (Jitter::None, 100, 100),
+            (Jitter::Tenth, 100, 110),
+            (Jitter::Equal, 50, 100),
+            (Jitter::Full, 0, 100),
+        ] {
+            let interval = 100 * SECOND;
+            let backoff = Backoff::Fixed { interval, jitter };
+            let waits: Vec<_> = (0..200)
+                .map(|seed| delay(&backoff, 1, None, seed))
+                .collect();
+            let bounds = low * SECOND..=high * SECOND;
+            assert!(waits.iter().all(|wait| bounds.contains(wait)), "{jitter:?}");
+            let middle = (low + high) * SECOND / 2;
+            let lower = waits.iter().filter(|wait| **wait < middle).count();
+            let share = if low == high { 0..=0 } else { 60..=140 };
+            assert!(share.contains(&lower), "{jitter:?} {lower}");
+        }
     }
 }

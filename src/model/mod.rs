@@ -374,6 +374,29 @@ pub struct Link {
     pub when: Option<Name>,
 }
 
+/// What lies between the iterations of a loop.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Delay {
+    /// A duration, computed anew each time.
+    Every(Template),
+    /// A wait that may grow with each iteration.
+    Backoff(Backoff),
+}
+
+/// How much of a wait is random.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Jitter {
+    /// Nothing.
+    #[default]
+    None,
+    /// Up to a tenth is added.
+    Tenth,
+    /// Half of it.
+    Equal,
+    /// All of it.
+    Full,
+}
+
 /// How long the waits between attempts are.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backoff {
@@ -381,8 +404,10 @@ pub enum Backoff {
     Fixed {
         /// The wait.
         interval: Duration,
+        /// How much of it is random.
+        jitter: Jitter,
     },
-    /// clamp(interval·2^attempt, min, max) plus up to 10 % jitter, never above the maximum.
+    /// clamp(interval·2^attempt, min, max), never above the maximum.
     Exponential {
         /// The first wait.
         interval: Duration,
@@ -390,6 +415,8 @@ pub enum Backoff {
         max: Duration,
         /// The shortest.
         min: Duration,
+        /// How much of it is random.
+        jitter: Jitter,
     },
     /// Retry k is uniform in [max(2^(k-2)·interval, min), min(2^(k-1)·interval, max)] (Azure).
     AzureExponential {

@@ -4,7 +4,7 @@
 
 use super::{Op, Program, Retry, Scope, ScopeKind, Sleep, State, StateId};
 use crate::expression::{Template, Value};
-use crate::model::{Backoff, OnLimit};
+use crate::model::{Backoff, Delay, OnLimit};
 use crate::time::format_duration;
 use std::fmt;
 
@@ -102,7 +102,7 @@ impl Scope {
                     title.push_str(&format!(", over pages {}", shown(&pages.token)));
                 }
                 if let Some(delay) = &spec.delay {
-                    title.push_str(&format!(", every {}", shown(delay)));
+                    title.push_str(&format!(", {}", delay.title()));
                 }
                 title.push_str(match spec.on_limit {
                     OnLimit::Fail => ", else fails",
@@ -136,16 +136,33 @@ impl Scope {
 
 impl Retry {
     pub(super) fn title(&self) -> String {
-        let backoff = match &self.backoff {
-            Backoff::Fixed { interval } => format!("every {}", format_duration(*interval)),
-            Backoff::Exponential { interval, max, .. }
-            | Backoff::AzureExponential { interval, max, .. } => format!(
+        let backoff = self.backoff.title();
+        format!("retry {} times, {backoff}", shown(&self.count))
+    }
+}
+
+impl Backoff {
+    fn title(&self) -> String {
+        match self {
+            Self::Fixed { interval, .. } => format!("every {}", format_duration(*interval)),
+            Self::Exponential { interval, max, .. }
+            | Self::AzureExponential { interval, max, .. } => format!(
                 "after {}, doubling up to {}",
                 format_duration(*interval),
                 format_duration(*max)
             ),
-        };
-        format!("retry {} times, {backoff}", shown(&self.count))
+        }
+    }
+}
+
+impl Delay {
+    /// How long the waits of a loop are, in words.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self {
+            Self::Every(delay) => format!("every {}", shown(delay)),
+            Self::Backoff(backoff) => backoff.title(),
+        }
     }
 }
 

@@ -17,8 +17,8 @@ pub use verify::verify;
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Places, RetryOn,
-    Rules, Schedule, Secured, Status, Take, Test,
+    AssignOp, Backoff, Delay, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Places,
+    RetryOn, Rules, Schedule, Secured, Status, Take, Test,
 };
 use crate::source::Span;
 use std::cmp::Ordering;
@@ -301,7 +301,7 @@ pub struct LoopSpec {
     /// How long at most.
     pub timeout: Option<Template>,
     /// Between iterations.
-    pub delay: Option<Template>,
+    pub delay: Option<Delay>,
     /// What a spent count does.
     pub on_limit: OnLimit,
     /// What a passed deadline does.

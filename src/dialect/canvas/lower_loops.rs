@@ -8,7 +8,7 @@ use super::tree::{LoopNode, Mapping, Node, Origin, Place, Test, When};
 use crate::dialect::builder::{expression, looped};
 use crate::expression::{Binding, Condition, Template, Value};
 use crate::hir::{Block, ForEach, Keep, Loop, StepKind};
-use crate::model::{LinkKind, Name, OnLimit, Take};
+use crate::model::{Delay, LinkKind, Name, OnLimit, Take};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 impl Lowerer<'_> {
@@ -79,7 +79,7 @@ impl Lowerer<'_> {
             negated,
             condition_text: go_on.map(|test| test.text.clone()).unwrap_or_default(),
             timeout,
-            delay,
+            delay: delay.map(Delay::Every),
             on_timeout: OnLimit::Fail,
             keep: kept(repeated),
             ..looped(stop_when, count, body)

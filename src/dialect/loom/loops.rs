@@ -7,7 +7,7 @@ use crate::dialect::builder::looped;
 use crate::dialect::reader::Fields;
 use crate::expression::Template;
 use crate::hir::{Loop, StepKind};
-use crate::model::{OnLimit, OnRepeat, Pages, Test};
+use crate::model::{Delay, OnLimit, OnRepeat, Pages, Test};
 use crate::source::{Entry, Kind};
 
 const LIMIT: &str = "for example limit: { count: 100, timeout: PT1H }";
@@ -23,8 +23,7 @@ impl Loom<'_> {
         let delay = act
             .fields
             .some(self, "delay")
-            .and_then(|entry| self.duration(entry))
-            .map(|delay| delay.template);
+            .and_then(|entry| self.delay(entry));
         let on_limit = self.on_limit(act);
         let pages = self.pages(act);
         let body = self.body_actions(act);
@@ -53,6 +52,22 @@ impl Loom<'_> {
             pages,
             ..looped(stop_when, count, body)
         }))
+    }
+
+    /// A duration, or waits as those of a retry policy.
+    fn delay(&mut self, entry: &Entry) -> Option<Delay> {
+        let own = ["type", "maxInterval", "minimumInterval", "jitter"];
+        let entries = entry.value.entries().unwrap_or_default();
+        if !entries.iter().any(|entry| own.contains(&&*entry.key)) {
+            return self
+                .duration(entry)
+                .map(|delay| Delay::Every(delay.template));
+        }
+        let hint = "for example delay: { type: exponential, interval: 5s, maxInterval: 1m }";
+        let mut fields = self.fields(&entry.value, "`delay`", hint)?;
+        let backoff = self.backoff(&mut fields, entry);
+        fields.finish(self);
+        backoff.map(Delay::Backoff)
     }
 
     /// `page`, which tells the pages of a loop apart, and `on_repeat`, which means nothing without.

@@ -7,12 +7,12 @@ use crate::dialect::builder::only;
 use crate::dialect::reader::Fields;
 use crate::expression::Template;
 use crate::hir::{RetryPolicy, Step, StepKind};
-use crate::model::{Backoff, Name, RetryOn, fault_kind};
+use crate::model::{Backoff, Jitter, Name, RetryOn, fault_kind};
 use crate::source::{Entry, Kind, Node, Span};
 use std::time::Duration;
 
 const EXAMPLE: &str =
-    "for example retry: { type: exponential, count: 5, interval: PT2S, maxInterval: PT1M }";
+    "for example retry: { type: exponential, count: 5, interval: 2s, maxInterval: 1m }";
 const TYPES: [&str; 3] = ["none", "fixed", "exponential"];
 const KINDS: [&str; 16] = [
     fault_kind::TIMEOUT,
@@ -56,6 +56,7 @@ fn exponential(span: Span) -> RetryPolicy {
             interval: seconds(5),
             max: seconds(60),
             min: seconds(1),
+            jitter: Jitter::Tenth,
         },
         count: Template::constant(3_i64.into()),
         on: Vec::new(),
@@ -106,16 +107,42 @@ impl Loom<'_> {
     pub(super) fn retry_policy(&mut self, entry: &Entry) -> Option<RetryPolicy> {
         let what = format!("`{}`", entry.key);
         let mut fields = self.fields(&entry.value, &what, EXAMPLE)?;
-        let kind = fields.some(self, "type");
         let count = self.retry_count(&mut fields);
-        let interval = self.policy_wait(&mut fields, &["interval"]);
-        let max = self.policy_wait(&mut fields, &["maxInterval", "maximumInterval"]);
-        let min = self.policy_wait(&mut fields, &["minimumInterval", "minInterval"]);
         let on = fields
             .some(self, "on")
             .map(|entry| self.retry_on(entry))
             .unwrap_or_default();
+        let backoff = self.backoff(&mut fields, entry);
         fields.finish(self);
+        let default = if self.azure() { 4_i64 } else { 3 };
+        Some(RetryPolicy {
+            backoff: backoff?,
+            count: count.unwrap_or_else(|| Template::constant(default.into())),
+            on,
+            span: entry.key_span,
+        })
+    }
+
+    /// The waits of a policy; none when its type is `none` or wrong.
+    pub(super) fn backoff(&mut self, fields: &mut Fields<'_>, entry: &Entry) -> Option<Backoff> {
+        let kind = fields.some(self, "type");
+        let interval = self.policy_wait(fields, &["interval"]);
+        let max = self.policy_wait(fields, &["maxInterval", "maximumInterval"]);
+        let min = self.policy_wait(fields, &["minimumInterval", "minInterval"]);
+        // Logic Apps has a jitter of its own.
+        let jitter = (!self.azure())
+            .then(|| fields.some(self, "jitter"))
+            .flatten();
+        let jitter = jitter.and_then(|entry| {
+            let known = [
+                ("none", Jitter::None),
+                ("equal", Jitter::Equal),
+                ("full", Jitter::Full),
+            ];
+            self.choice(entry, &known, |word| {
+                format!("`{word}` is no kind of jitter")
+            })
+        });
         let kind = match kind {
             Some(entry) => self.choice(entry, &TYPES.map(|word| (word, word)), |text| {
                 format!("`{text}` is no type of retry policy")
@@ -127,6 +154,7 @@ impl Loom<'_> {
             ("none", _) => return None,
             ("fixed", _) => Backoff::Fixed {
                 interval: interval.unwrap_or(seconds(5)),
+                jitter: jitter.unwrap_or(Jitter::None),
             },
             (_, true) => Backoff::AzureExponential {
                 interval: interval.unwrap_or(Duration::from_millis(7500)),
@@ -135,8 +163,9 @@ impl Loom<'_> {
             },
             (_, false) => Backoff::Exponential {
                 interval: interval.unwrap_or(seconds(5)),
-                max: max.unwrap_or(seconds(60)),
-                min: min.unwrap_or(seconds(1)),
+                max: max.unwrap_or(seconds(60).max(interval.unwrap_or_default())),
+                min: min.unwrap_or(seconds(1).min(interval.unwrap_or(seconds(1)))),
+                jitter: jitter.unwrap_or(Jitter::Tenth),
             },
         };
         if let Backoff::Exponential { max, min, .. } | Backoff::AzureExponential { max, min, .. } =
@@ -147,13 +176,7 @@ impl Loom<'_> {
             let hint = "minimumInterval must not be above maxInterval";
             self.error("out-of-range", entry.value.span, what, hint);
         }
-        let default = if self.azure() { 4_i64 } else { 3 };
-        Some(RetryPolicy {
-            backoff,
-            count: count.unwrap_or_else(|| Template::constant(default.into())),
-            on,
-            span: entry.key_span,
-        })
+        Some(backoff)
     }
 
     fn retry_count(&mut self, fields: &mut Fields<'_>) -> Option<Template> {
@@ -187,7 +210,7 @@ impl Loom<'_> {
             };
             if duration.known.is_none() {
                 let what = format!("`{key}` of a retry policy cannot be an expression");
-                let hint = "write a duration, such as PT5S";
+                let hint = "write a duration, such as 5s";
                 self.error("not-constant", entry.value.span, what, hint);
             }
             found = duration.known;

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::expression::{Template, Value};
-use crate::model::{OnLimit, Test};
+use crate::model::{Delay, OnLimit, Test};
 use crate::program::{Program, ScopeKind};
 use crate::source::Bundle;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,10 @@ pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
                 line: action.map_or(0, |action| action.span.line),
                 count: written(&spec.count),
                 timeout: spec.timeout.as_ref().map(written),
-                delay: spec.delay.as_ref().map(written),
+                delay: spec.delay.as_ref().map(|delay| match delay {
+                    Delay::Every(every) => written(every),
+                    Delay::Backoff(_) => delay.title(),
+                }),
                 on_limit: on_limit(spec.on_limit).to_owned(),
                 checks: String::from(match spec.test {
                     Test::Before => "before",

@@ -2,7 +2,7 @@
 
 use super::wires::{Links, wires};
 use super::{BoxId, Drawn, Ends, Facts, Inside, Line, LineKind, NodeLimits, Shape};
-use crate::model::{Name, Status};
+use crate::model::{Delay, Name, Status};
 use crate::program::display::shown;
 use crate::program::{Action, DagNode, Op, Program, Scope, ScopeId, ScopeKind, State, StateId};
 
@@ -268,7 +268,7 @@ impl Tree<'_> {
                 condition = Some(spec.condition_text.clone()).filter(|text| !text.is_empty());
                 limits.count = Some(shown(&spec.count));
                 limits.timeout = spec.timeout.as_ref().map(shown);
-                limits.delay = spec.delay.as_ref().map(shown);
+                limits.delay = spec.delay.as_ref().map(Delay::title);
             }
             ScopeKind::ForEach {
                 items, concurrency, ..

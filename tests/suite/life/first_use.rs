@@ -11,21 +11,21 @@ use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// A folder to work in.
-struct Folder(TempDir);
+pub struct Folder(TempDir);
 
 impl Folder {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+    pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.path().join(name);
         fs::write(&path, bytes).unwrap();
         path
     }
 
     /// Runs the binary there.
-    fn run(&self, args: &[&str]) -> Told {
+    pub fn run(&self, args: &[&str]) -> Told {
         let output = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(args)
             .current_dir(self.0.path())
@@ -37,10 +37,10 @@ impl Folder {
 
 /// What a command said, and with which code it left.
 #[derive(Debug)]
-struct Told {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub struct Told {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
 }
 
 impl Told {
@@ -53,7 +53,7 @@ impl Told {
     }
 
     /// It left with this code, and its errors have these parts.
-    fn left(self, code: i32, parts: &[&str]) -> Self {
+    pub fn left(self, code: i32, parts: &[&str]) -> Self {
         assert_eq!(self.code, Some(code), "{self:?}");
         for part in parts {
             assert!(self.err.contains(part), "no `{part}` in {self:?}");

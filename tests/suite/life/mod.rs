@@ -11,6 +11,7 @@ mod cut;
 mod dumped;
 mod egress;
 mod environment;
+mod everyday;
 mod exact;
 mod files;
 mod first_use;

@@ -355,7 +355,7 @@ outputs: \"@variables('seen')\"
 fn a_wait_that_is_none() {
     let fault = error("actions: { a: { type: wait, interval: \"@string('soon')\" } }");
     assert!(
-        fault.starts_with("expression: a wait must be an ISO 8601 duration"),
+        fault.starts_with("expression: a wait must be a duration such as 30s"),
         "{fault}"
     );
     let played = Case::yaml(

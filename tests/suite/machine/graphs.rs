@@ -255,6 +255,7 @@ fn a_catch_within_a_retry_counts_the_retrys_attempts() {
     block.retry = Some(RetryPolicy {
         backoff: Backoff::Fixed {
             interval: std::time::Duration::from_secs(1),
+            jitter: windlass::internals::model::Jitter::None,
         },
         count: template("@add(1, 1)"),
         on: Vec::new(),

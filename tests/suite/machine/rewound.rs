@@ -102,6 +102,7 @@ fn an_action_has_all_of_its_attempts_and_all_of_its_time() {
         count: template("@add(1, 1)"),
         backoff: Backoff::Fixed {
             interval: Duration::from_secs(7),
+            jitter: windlass::internals::model::Jitter::None,
         },
         on: Vec::new(),
         span: Span::default(),

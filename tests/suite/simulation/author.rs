@@ -11,7 +11,7 @@ use windlass::internals::hir::{
     RetryPolicy, Step, StepKind, Wait, Workflow,
 };
 use windlass::internals::model::{
-    AssignOp, Backoff, Dialect, Name, OnLimit, OnRepeat, Pages, Status, Take, Test,
+    AssignOp, Backoff, Delay, Dialect, Jitter, Name, OnLimit, OnRepeat, Pages, Status, Take, Test,
 };
 use windlass::internals::source::Span;
 
@@ -242,12 +242,27 @@ impl Author {
         template(&format!("PT{seconds}S"))
     }
 
+    fn delay(&mut self) -> Delay {
+        match self.chance(2) {
+            true => Delay::Every(self.seconds(0, 8)),
+            false => Delay::Backoff(self.retry().backoff),
+        }
+    }
+
     fn retry(&mut self) -> RetryPolicy {
         let interval = Duration::from_secs(self.random.random_range(1..4));
         let (min, max) = (Duration::ZERO, Duration::from_secs(30));
         let backoff = match self.random.random_range(0..3) {
-            0 => Backoff::Fixed { interval },
-            1 => Backoff::Exponential { interval, max, min },
+            0 => Backoff::Fixed {
+                interval,
+                jitter: Jitter::Full,
+            },
+            1 => Backoff::Exponential {
+                interval,
+                max,
+                min,
+                jitter: Jitter::Tenth,
+            },
             _ => Backoff::AzureExponential { interval, max, min },
         };
         RetryPolicy {
@@ -344,7 +359,7 @@ impl Author {
             negated: false,
             count: Template::constant(Value::from(self.random.random_range(1..5_i64))),
             timeout: self.chance(4).then(|| self.seconds(3, 15)),
-            delay: self.chance(3).then(|| self.seconds(0, 8)),
+            delay: self.chance(3).then(|| self.delay()),
             on_limit: self.one_of(&limits),
             on_timeout: self.one_of(&limits),
             test_when_spent: !self.chance(4),
