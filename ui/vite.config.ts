@@ -1,4 +1,5 @@
-// Builds the console into dist/ under names that never change; the server adds `?v=` to them.
+// Builds the console into dist/ under names that never change; the server adds `?v=` to those in index.html.
+// app.js is the shell; run.js, the screen of a run, comes when it is needed and imports from app.js.
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
 
@@ -11,10 +12,10 @@ export default defineConfig({
     cssCodeSplit: false,
     modulePreload: false,
     assetsInlineLimit: 0,
-    rolldownOptions: {
+    rollupOptions: {
       output: {
-        codeSplitting: false,
         entryFileNames: 'app.js',
+        chunkFileNames: 'run.js',
         assetFileNames: 'app[extname]',
       },
     },

@@ -1,19 +1,4 @@
-// Starts the console.
-import { mount } from 'svelte';
-import './styles/tokens.css';
-import './styles/base.css';
-import './styles/shell.css';
-import './styles/runs.css';
-import './styles/run.css';
-import './styles/graph.css';
-import App from './App.svelte';
-import { keys } from './shell/keys.svelte';
-import { session } from './shell/session.svelte';
-import { settings } from './shell/settings.svelte';
+// The entry: starts the shell.
+import { start } from './shell/start';
 
-settings.apply();
-void session.start();
-addEventListener('keydown', (event) => keys.take(event));
-
-const target = document.getElementById('app');
-if (target) mount(App, { target });
+start();

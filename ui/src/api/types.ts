@@ -148,9 +148,9 @@ export interface Counts {
 export interface StripCell extends Counts {
   from: number;
   to: number;
-  min_ms: number;
-  mean_ms: number;
-  max_ms: number;
+  min_ms?: number | null;
+  mean_ms?: number | null;
+  max_ms?: number | null;
   condition?: boolean | null;
 }
 
@@ -237,16 +237,19 @@ export interface GraphNode {
   id: string;
   path: string;
   name: string;
+  action?: string | null;
   title?: string | null;
   kind: string;
   type?: string | null;
+  summary?: string | null;
   line?: number | null;
+  file?: number | null;
   parent?: string | null;
   frame: boolean;
   foldable: boolean;
   condition?: string | null;
-  limits?: { count?: string | number | null; timeout?: string | null } | null;
-  ports?: { name: string; side: 'in' | 'out'; x: number; y: number; type?: string | null }[];
+  limits?: { count?: string | null; timeout?: string | null; delay?: string | null; retry?: string | null } | null;
+  ports?: { name: string; side: 'in' | 'out'; x: number; y: number }[];
   x: number;
   y: number;
   width: number;
@@ -258,6 +261,7 @@ export interface GraphEdge {
   to: string;
   label?: string | null;
   kind: string;
+  back?: boolean;
   points: [number, number][];
   label_at?: [number, number] | null;
 }
@@ -265,7 +269,7 @@ export interface GraphEdge {
 export interface Graph {
   width: number;
   height: number;
-  root?: string | null;
+  root?: GraphNode | null;
   nodes: GraphNode[];
   edges: GraphEdge[];
 }

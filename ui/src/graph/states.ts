@@ -1,0 +1,81 @@
+// What each node of the graph shows of the chosen iteration: its state, or that it did not run there.
+import type { GraphNode, Status } from '../api/types';
+import { isLoop, type RunModel } from '../run/model.svelte';
+import { iterationPath, parse } from '../run/paths';
+import { ended } from '../words/status';
+
+export interface NodeState {
+  status?: Status;
+  /** `not`: it did not run in this iteration; `yet`: it may still; `unknown`: its steps are not kept. */
+  absent?: 'not' | 'yet' | 'unknown';
+  attempts?: number;
+  /** Of a loop: its path in the run. */
+  loop?: string;
+}
+
+/** The path of the iteration that a node lies in: empty outside of loops, none where no iteration was entered. */
+export function around(model: RunModel, node: GraphNode): string | undefined {
+  const loops = parse(node.path).slice(0, -1);
+  if (loops.length === 0) return '';
+  const loop = model.instance(loops.map((step) => step.name).join('/'));
+  const number = loop === undefined ? undefined : model.shown(loop);
+  return loop === undefined || number === undefined ? undefined : iterationPath(loop, number);
+}
+
+export function stateOf(model: RunModel, node: GraphNode): NodeState {
+  if (node.kind === 'start' || node.kind === 'end' || node.kind === 'break') return {};
+  const place = around(model, node);
+  if (place === undefined) return { absent: model.done ? 'not' : 'yet' };
+  const state = isLoop(node) ? loopState(model, node) : stepState(model, node, place);
+  return state;
+}
+
+function stepState(model: RunModel, node: GraphNode, place: string): NodeState {
+  const name = node.action ?? node.name;
+  const iteration = model.iterations.get(place);
+  const rows = iteration?.actions.filter((row) => row.action === name || row.action === node.name) ?? [];
+  const doing = underWay(model, node, place);
+  if (doing) return { status: doing, attempts: Math.max(...rows.map((row) => row.attempts.length), 1) };
+  const row = rows.find((one) => one.status === 'Failed') ?? rows.at(-1);
+  if (row) return { status: row.status, attempts: row.attempts.length };
+  if (!iteration) return { absent: place === '' ? 'unknown' : 'yet' };
+  if (iteration.kept !== 'whole') return { absent: 'unknown' };
+  return { absent: ended(iteration.status) || iteration.ended_at ? 'not' : 'yet' };
+}
+
+/** Whether a step runs right now in the iteration that is shown. */
+function underWay(model: RunModel, node: GraphNode, place: string): Status | undefined {
+  const status = model.status;
+  if (!status || model.done) return undefined;
+  const loop = place.replace(/#\d+$/, '');
+  const newest = place === '' || model.latest(loop) === parse(place).at(-1)?.number;
+  if (!newest) return undefined;
+  const names = [node.name, node.action];
+  const one = status.doing.find((doing) => names.includes(doing.action) && (doing.loop ?? '') === loop);
+  if (!one || one.waits_for === 'delay') return undefined;
+  return one.waits_for === 'call' || one.waits_for === 'next' ? 'Running' : 'Waiting';
+}
+
+const ENDS: Record<string, Status> = {
+  condition: 'Succeeded', break: 'Succeeded', repeat: 'Succeeded', count: 'Failed', timeout: 'TimedOut', failed: 'Failed', cancelled: 'Cancelled',
+};
+
+function loopState(model: RunModel, node: GraphNode): NodeState {
+  const loop = model.instance(node.path);
+  if (loop === undefined) return { absent: 'yet' };
+  const place = around(model, node);
+  const row = model.iterations.get(place ?? '')?.actions.find((one) => one.action === (node.action ?? node.name));
+  if (row && ended(row.status)) return { status: row.status, loop };
+  const report = model.report(loop);
+  if (report) {
+    const waits = model.status?.doing.find((doing) => doing.loop === loop)?.waits_for === 'delay';
+    const paused = model.status?.status === 'Paused';
+    return { status: paused ? 'Paused' : waits ? 'Waiting' : 'Running', loop };
+  }
+  const entry = model.entry(loop);
+  if (entry) return { status: entry.status === 'running' ? (model.done ? 'Cancelled' : 'Running') : ENDS[entry.status] ?? 'Succeeded', loop };
+  const strip = model.strips.get(loop);
+  if (strip && (strip.iterations > 0 || strip.running)) return { status: strip.running ? 'Running' : 'Succeeded', loop };
+  const outer = model.iterations.get(place ?? '');
+  return { absent: model.done || outer?.ended_at ? 'not' : 'yet', loop };
+}
