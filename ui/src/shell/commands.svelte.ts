@@ -1,5 +1,7 @@
 // What the palette offers: each screen adds its own while it is shown.
 
+import { untrack } from 'svelte';
+
 export interface Command {
   title: string;
   hint?: string;
@@ -11,9 +13,10 @@ class Commands {
 
   /** Adds commands until the answer is called. */
   add(more: Command[]): () => void {
-    this.list = [...this.list, ...more];
+    // What is added is no reason to add it again.
+    untrack(() => (this.list = [...this.list, ...more]));
     return () => {
-      this.list = this.list.filter((one) => !more.includes(one));
+      untrack(() => (this.list = this.list.filter((one) => !more.includes(one))));
     };
   }
 }

@@ -1,4 +1,5 @@
 // Keys of the whole console: each screen adds its own while it is shown, `?` lists them.
+import { untrack } from 'svelte';
 import { settings } from './settings.svelte';
 
 export interface Key {
@@ -18,9 +19,10 @@ class Keys {
   /** Adds keys until the answer is called. */
   add(title: string, keys: Key[]): () => void {
     const group = { title, keys };
-    this.groups = [...this.groups, group];
+    // What is added is no reason to add it again.
+    untrack(() => (this.groups = [...this.groups, group]));
     return () => {
-      this.groups = this.groups.filter((other) => other !== group);
+      untrack(() => (this.groups = this.groups.filter((other) => other !== group)));
     };
   }
 
