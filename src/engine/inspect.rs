@@ -100,6 +100,25 @@ impl Inspector {
         Ok(detail)
     }
 
+    /// Reads several times, and waits once until all of it is durable.
+    pub(super) fn together<T>(
+        &self,
+        read: impl Fn() -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let mut found = None;
+        let waited = self.runs.together(&mut || found = Some(read()));
+        match (waited, found) {
+            (Ok(()), Some(found)) => found,
+            _ => {
+                // What was read may be lost. What can be told is read one by one.
+                let mut details = self.details.lock().unwrap_or_else(PoisonError::into_inner);
+                details.clear();
+                drop(details);
+                read()
+            }
+        }
+    }
+
     /// A program that was compiled before, or is now.
     pub(super) fn program_of(&self, hash: ProgramHash) -> Option<Arc<Program>> {
         let programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);

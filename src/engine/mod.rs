@@ -49,7 +49,7 @@ pub use crate::expression::{
     memory_of_json, memory_of_yaml, over_memory,
 };
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
-pub use crate::model::{Answer, Dialect, HandlerTarget, Origin, Policy, Status, sha256};
+pub use crate::model::{Answer, Dialect, HandlerTarget, Name, Origin, Policy, Status, sha256};
 pub use crate::program::{Detail, Graph, Open, View, dot, graph, mermaid};
 pub use crate::scheduler::{Limits, Metrics, ScheduleError, now};
 pub use crate::source::{Bundle, SourceFile};
@@ -58,7 +58,6 @@ pub use crate::time::{Timestamp, format_duration, parse_duration};
 
 use crate::dialect::Caps;
 use crate::machine::Event;
-use crate::model::Name;
 use crate::scheduler::{Loaded, Scheduler, Start, Watcher, watch};
 use crate::store::{MemoryStore, SledStore, Store};
 use load::Workflows;
@@ -258,7 +257,13 @@ impl EngineBuilder {
         )
         .map_err(EngineError::Thread)?;
         let local = Arc::new(Local::new(scheduler, store.clone()));
+        let (changes, _) = tokio::sync::watch::channel(());
+        let tell = changes.clone();
+        local
+            .inspect()
+            .on_change(Arc::new(move || tell.send_modify(|()| ())));
         Ok(Engine {
+            changes,
             inspector: Inspector::new(local.inspect()),
             changed: tokio::sync::Notify::new(),
             runs: local.clone(),
@@ -274,6 +279,8 @@ impl EngineBuilder {
 pub struct Engine {
     /// A workflow was put.
     changed: tokio::sync::Notify,
+    /// A run changed after it was asked which ones did.
+    changes: tokio::sync::watch::Sender<()>,
     inspector: Inspector,
     runs: Arc<dyn Runs>,
     /// The same, for what only runs of this process have: recovery, draining, metrics.
@@ -314,6 +321,12 @@ impl Engine {
     #[must_use]
     pub fn builder() -> EngineBuilder {
         EngineBuilder::default()
+    }
+
+    /// Marked when a run changed after [`Inspector::heads`] was asked.
+    #[must_use]
+    pub fn changes(&self) -> tokio::sync::watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
     /// Reads a workflow from a file, and the files that it names from the same folder.

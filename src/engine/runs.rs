@@ -13,6 +13,7 @@ use crate::store::{
 };
 use crate::time::Timestamp;
 use futures_util::future::BoxFuture;
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 type Read<T> = Result<T, EngineError>;
@@ -41,6 +42,9 @@ pub trait Inspect: Send + Sync + 'static {
 
     /// What a program was compiled from.
     fn source(&self, program: ProgramHash) -> Read<ProgramSource>;
+
+    /// Lets this thread read several times, and waits once until what it read is durable.
+    fn together(&self, read: &mut dyn FnMut()) -> Read<()>;
 
     /// The headers of some runs as they are at one moment; none of one that is not there.
     fn headers(&self, runs: &[Name]) -> Read<Vec<Option<RunHeader>>>;
@@ -86,6 +90,20 @@ pub trait Runs: Send + Sync + 'static {
     fn prune(&self, filter: &PruneFilter, now: Timestamp) -> Read<Pruned>;
 }
 
+thread_local! {
+    /// Whether what this thread reads is waited for later.
+    static TOGETHER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Sets it back to what it was, also after a panic.
+struct Together(bool);
+
+impl Drop for Together {
+    fn drop(&mut self) {
+        TOGETHER.set(self.0);
+    }
+}
+
 /// Runs as they lie in a store.
 pub(super) struct Stored {
     store: Arc<dyn Store>,
@@ -115,7 +133,9 @@ impl Stored {
     fn durable<T>(&self, read: impl Fn(&dyn Store) -> Result<T, StoreError>) -> Read<T> {
         let epoch = self.store.epoch();
         let found = read(&*self.store).and_then(|found| {
-            self.store.wait_durable(epoch)?;
+            if !TOGETHER.get() {
+                self.store.wait_durable(epoch)?;
+            }
             Ok(found)
         });
         match found {
@@ -177,6 +197,16 @@ impl Inspect for Stored {
 
     fn source(&self, program: ProgramHash) -> Read<ProgramSource> {
         self.durable(|store| store.program(program))
+    }
+
+    fn together(&self, read: &mut dyn FnMut()) -> Read<()> {
+        let epoch = self.store.epoch();
+        let outer = Together(TOGETHER.replace(true));
+        read();
+        match outer.0 {
+            true => Ok(()),
+            false => Ok(self.store.wait_durable(epoch)?),
+        }
     }
 
     fn headers(&self, runs: &[Name]) -> Read<Vec<Option<RunHeader>>> {

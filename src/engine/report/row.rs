@@ -97,10 +97,11 @@ impl RunRow {
 /// # Errors
 /// Store errors.
 pub fn rows(inspector: &Inspector, runs: &[Name]) -> Result<Vec<RunRow>, EngineError> {
-    let headers = inspector.headers(runs)?.into_iter().flatten();
-    Ok(headers
-        .map(|header| RunRow::whole(inspector, &header))
-        .collect())
+    inspector.together(|| {
+        let headers = inspector.headers(runs)?.into_iter().flatten();
+        let rows = headers.map(|header| RunRow::whole(inspector, &header));
+        Ok(rows.collect())
+    })
 }
 
 fn detail(inspector: &Inspector, header: &RunHeader) -> Result<(u64, RunDetail), EngineError> {

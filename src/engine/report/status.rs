@@ -148,6 +148,10 @@ pub fn status(
     run: &str,
     at: Timestamp,
 ) -> Result<StatusReport, EngineError> {
+    inspector.together(|| read(inspector, run, at))
+}
+
+fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport, EngineError> {
     let view = RunView::load(inspector, run)?;
     let (header, state) = (&view.stored.header, view.state());
     let pause = state.paused.as_ref().map(|(since, reason)| PausedSince {

@@ -1,6 +1,6 @@
 //! One run in a list.
 
-use super::RunRow;
+use super::{RunRow, rows};
 use crate::engine::{EngineError, Head, Heads, Inspector};
 use crate::machine::RunStatus;
 use crate::model::Name;
@@ -200,12 +200,14 @@ pub fn list(inspector: &Inspector, filter: &ListFilter) -> Result<ListReport, En
         Some(text) => Some(place(text).ok_or_else(|| EngineError::NoPage(text.to_owned()))?),
     };
     let (mut report, page) = inspector.heads(|heads| choose(heads, filter, behind.as_ref()))?;
-    let headers = inspector.headers(&page)?.into_iter().flatten();
-    let row = match filter.detail {
-        true => RunRow::whole,
-        false => RunRow::brief,
+    report.runs = match filter.detail {
+        true => rows(inspector, &page)?,
+        false => inspector.together(|| {
+            let headers = inspector.headers(&page)?.into_iter().flatten();
+            let rows = headers.map(|header| RunRow::brief(inspector, &header));
+            Ok(rows.collect())
+        })?,
     };
-    report.runs = headers.map(|header| row(inspector, &header)).collect();
     Ok(report)
 }
 

@@ -2,6 +2,7 @@
 
 use super::guard::{Access, Guard, Settings};
 use super::listener::Caller;
+use super::live::Live;
 use super::metrics::Metrics;
 use crate::api::Problem;
 use crate::engine::{Engine, EngineError, ErrorCode, Inspector};
@@ -35,6 +36,7 @@ pub(in crate::server) struct App {
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) guard: Guard,
     pub(super) metrics: Metrics,
+    pub(super) live: Live,
     /// Whether the process stays until it is told to stop.
     pub(super) serves: bool,
 }
@@ -48,6 +50,7 @@ impl App {
     ) -> Arc<Self> {
         Arc::new(Self {
             metrics: Metrics::new(&engine),
+            live: Live::new(),
             guard: Guard::new(settings),
             engine,
             phase,

@@ -25,7 +25,7 @@ use utoipa::IntoParams;
 const END: &str = "-end";
 
 /// On a quiet stream a comment is sent this often, to notice a client that has gone.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Where the stream begins.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -156,6 +156,6 @@ impl Telling {
     }
 }
 
-fn line(value: &impl serde::Serialize) -> String {
+pub(super) fn line(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| String::from("null"))
 }

@@ -9,6 +9,7 @@ mod graph;
 mod guard;
 mod health;
 mod listener;
+mod live;
 mod metrics;
 mod openapi;
 mod problem;
@@ -98,6 +99,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{run}/cancel", post(runs::cancel))
         .route("/v1/runs/{run}/signal", post(runs::signal))
         .route("/v1/runs/{run}/retry", post(runs::retry))
+        .route("/v1/events", get(live::live))
         .route("/v1/me", get(session::me))
         .route("/v1/session", post(session::begin).delete(session::end))
         .route("/v1/resume", post(store::resume))

@@ -42,7 +42,7 @@ const PAGE: usize = 50;
 const MAX_PAGE: usize = 1_000;
 
 /// The most runs that are asked for by their ids.
-const MANY_RUNS: usize = 200;
+pub(super) const MANY_RUNS: usize = 200;
 
 /// How many iterations and events an answer has: the default, and the most.
 const ROWS: usize = 100;

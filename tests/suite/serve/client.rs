@@ -231,6 +231,9 @@ async fn a_client_made_from_the_description_drives_everything() {
     }
     let some = json!({ "status": "waiting", "label": "a=b", "workflow": "gate", "limit": 1 });
     assert_eq!(good("list_runs", some).await["runs"][0]["run"], "gate");
+    let whole = json!({ "detail": true, "facets": true, "offset": 1, "limit": 5 });
+    good("list_runs", whole).await;
+    good("get_live", json!({ "runs": "gate", "max_hz": 5 })).await;
     good(
         "dump_all",
         json!({ "limit": 1, "after": "a", "iterations": 2 }),

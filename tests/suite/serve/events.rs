@@ -20,14 +20,14 @@ actions:
 "#;
 
 #[derive(Clone, Debug)]
-struct Event {
-    name: String,
-    id: Option<String>,
-    data: Value,
+pub struct Event {
+    pub name: String,
+    pub id: Option<String>,
+    pub data: Value,
 }
 
 /// A stream that is read event by event.
-struct Events {
+pub struct Events {
     response: Response,
     text: String,
     ready: VecDeque<Event>,
@@ -35,11 +35,18 @@ struct Events {
 
 impl Events {
     async fn of(server: &Server, run: &str, last: Option<&str>) -> Self {
-        let mut request = server.ask(Method::GET, &format!("/v1/runs/{run}/events"));
+        Self::at(server, &format!("/v1/runs/{run}/events"), last).await
+    }
+
+    pub async fn at(server: &Server, path: &str, last: Option<&str>) -> Self {
+        let mut request = server.ask(Method::GET, path);
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }
-        let response = request.send().await.unwrap();
+        Self::from(request.send().await.unwrap())
+    }
+
+    pub fn from(response: Response) -> Self {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Self {
@@ -50,7 +57,7 @@ impl Events {
     }
 
     /// The next event; none at the stream's end, however it ends.
-    async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Some(event);

@@ -11,6 +11,7 @@ mod graph;
 mod life;
 mod listener;
 mod lists;
+mod live;
 mod metrics;
 mod remote;
 mod security;
