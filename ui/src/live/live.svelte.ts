@@ -68,7 +68,9 @@ class Live {
     } else if (message.kind === 'rows') {
       for (const listener of this.listeners) listener.rows?.(message.rows);
     } else {
-      this.ahead = Date.parse(message.status.at) - Date.now();
+      // The answer that was under way for the shortest time tells it best.
+      const ahead = Date.parse(message.status.at) - Date.now();
+      if (ahead > this.ahead || ahead < this.ahead - 2_000) this.ahead = ahead;
       for (const listener of this.listeners) {
         if (listener.topic === message.status.run) listener.status?.(message.status);
       }

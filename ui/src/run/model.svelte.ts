@@ -44,10 +44,15 @@ export class RunModel {
   /** The number of the chosen iteration, from 0. */
   number = $derived.by((): number | undefined => {
     if (this.loop === undefined) return undefined;
-    return this.following ? this.latest(this.loop) : Math.max(0, Number.parseInt(route.get('it'), 10) - 1 || 0);
+    return this.following ? this.followed(this.loop) : Math.max(0, Number.parseInt(route.get('it'), 10) - 1 || 0);
   });
   /** The path of the chosen iteration; empty outside of loops. */
   place = $derived(this.loop === undefined || this.number === undefined ? '' : iterationPath(this.loop, this.number));
+  /** The path of the newest iteration, when that is followed. */
+  newest = $derived.by((): string | undefined => {
+    const latest = this.loop === undefined || !this.following ? undefined : this.latest(this.loop);
+    return this.loop === undefined || latest === undefined ? undefined : iterationPath(this.loop, latest);
+  });
 
   constructor(readonly id: string) {}
 
@@ -95,6 +100,16 @@ export class RunModel {
     const strip = this.strips.get(loop);
     const count = Math.max(strip?.iterations ?? 0, this.entries.get(loop)?.iterations ?? 0) + (strip?.running ? 1 : 0);
     return count === 0 ? undefined : count - 1;
+  }
+
+  /** The newest iteration that is loaded: following moves on when there is something to show. */
+  private followed(loop: string): number | undefined {
+    const latest = this.latest(loop);
+    if (latest === undefined) return undefined;
+    for (let number = latest; number > latest - 4; number -= 1) {
+      if (this.iterations.has(iterationPath(loop, number))) return number;
+    }
+    return latest;
   }
 
   most(loop: string): number | undefined {
@@ -181,16 +196,17 @@ export class RunModel {
   private async ask(key: string): Promise<void> {
     const [kind, path] = cutKey(key);
     const known = this.iterations.get(path);
-    if (this.asking.has(key) || (kind === 'iteration' && path !== '' && known?.ended_at)) return;
+    if (this.asking.has(key) || this.refused.has(key) || (kind === 'iteration' && path !== '' && known?.ended_at)) return;
     this.asking.add(key);
     try {
       if (kind === 'strip') this.strips.set(path, await requests.strip(this.id, path, { buckets: CELLS }));
       else this.iterations.set(path, await requests.iteration(this.id, path));
     } catch (error) {
       if (error instanceof Refusal) this.refused.add(key);
+      // What is not there yet may come while the run goes on.
+      if (error instanceof Refusal && error.status === 404 && !this.done) setTimeout(() => this.refused.delete(key), 1_000);
     }
     this.asking.delete(key);
-    if (this.refused.has(key) && !this.done) setTimeout(() => this.refused.delete(key), 1_000);
     this.forget();
   }
 

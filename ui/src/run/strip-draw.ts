@@ -17,7 +17,7 @@ export interface Marks {
   drag: View | undefined;
 }
 
-type Colours = Record<'good' | 'bad' | 'off' | 'hold' | 'run' | 'soft' | 'line' | 'text' | 'accent', string>;
+type Colours = Record<'good-soft' | 'bad' | 'off' | 'hold' | 'run' | 'soft' | 'line' | 'text' | 'accent', string>;
 
 export function colours(element: Element): Colours {
   // A token may be `light-dark(…)`, which a canvas does not take: the browser computes it as a colour.
@@ -27,7 +27,7 @@ export function colours(element: Element): Colours {
     probe.style.setProperty('color', `var(--${name})`);
     return getComputedStyle(probe).color;
   };
-  const names = ['good', 'bad', 'off', 'hold', 'run', 'soft', 'line', 'text', 'accent'] as const;
+  const names = ['good-soft', 'bad', 'off', 'hold', 'run', 'soft', 'line', 'text', 'accent'] as const;
   const found = Object.fromEntries(names.map((name) => [name, read(name)])) as Colours;
   probe.remove();
   return found;
@@ -81,15 +81,15 @@ function drawCell(context: CanvasRenderingContext2D, colour: Colours, cell: Stri
   const shares: [number, string][] = [
     [cell.failed + cell.timed_out, colour.bad],
     [cell.cancelled + cell.skipped, colour.off],
-    [cell.succeeded, colour.good],
+    [cell.succeeded, colour['good-soft']],
   ];
   let top = STATES.top;
   for (const [count, fill] of shares) {
     if (count === 0) continue;
     const high = Math.max(total === 1 ? 0 : 2, (count / Math.max(1, total)) * STATES.height);
     context.fillStyle = fill;
-    // What was skipped or cut is low, so that its shape tells it too.
-    const low = total === 1 && fill === colour.off ? 12 : 0;
+    // A single one tells by its height too: failed is high, succeeded lower, skipped or cut low.
+    const low = total !== 1 || fill === colour.bad ? 0 : fill === colour.off ? 15 : 6;
     context.fillRect(left, top + low, width, Math.min(high, STATES.top + STATES.height - top) - low);
     top += high;
   }

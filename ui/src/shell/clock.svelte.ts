@@ -1,4 +1,4 @@
-// The time of now by the server's clock, once a second, for ages and countdowns.
+// The time of now by the server's clock, twice a second, for ages and countdowns.
 import { live } from '../live/live.svelte';
 
 class Clock {
@@ -8,7 +8,7 @@ class Clock {
   constructor() {
     setInterval(() => {
       if (!document.hidden) this.browser = Date.now();
-    }, 1_000);
+    }, 500);
     document.addEventListener('visibilitychange', () => {
       this.browser = Date.now();
     });

@@ -66,7 +66,7 @@ function going(report: StatusReport, now: number): Part[] {
   const first = nearest(report.doing);
   if (!first) return report.pause ? [] : [strong('Running'), '.'];
   const inner = report.loops.find((one) => one.path === first.loop) ?? report.loops.at(-1);
-  const parts = [...activity(first, now), ...(inner ? place(inner) : []), '; '];
+  const parts = [...activity(first, now), ...(inner ? place(inner, first.waits_for === 'delay') : []), '; '];
   if (inner?.deadline) parts.push(`deadline in ${duration(Date.parse(inner.deadline) - now)}; `);
   if (report.doing.length > 1) parts.push(`${count(report.doing.length - 1, 'more branch', 'more branches')} under way; `);
   return ending(parts);
@@ -88,7 +88,8 @@ function nearest(doing: CurrentActivity[]): CurrentActivity | undefined {
 
 function activity(doing: CurrentActivity, now: number): Part[] {
   const name = code(doing.title ?? doing.action);
-  const due = doing.due_at ? countdown(Date.parse(doing.due_at) - now) : '';
+  const left = doing.due_at ? Date.parse(doing.due_at) - now : 0;
+  const due = left < 500 ? '' : countdown(left);
   const error = doing.last_error;
   const last: Part[] = error
     ? [` (the last one failed: ${cut(line(`${error.code ?? error.kind} ${error.message}`), 120)})`]
@@ -96,11 +97,11 @@ function activity(doing: CurrentActivity, now: number): Part[] {
   const attempt = doing.attempt && doing.max_attempts ? `attempt ${doing.attempt} of ${doing.max_attempts}` : '';
   switch (doing.waits_for) {
     case 'delay':
-      return [strong(`Waiting ${due}`), ' for the next look at ', code(doing.loop ?? doing.action)];
+      return [strong(`Waiting ${due}`.trim()), ' for the next look at ', code(doing.loop ?? doing.action)];
     case 'sleep':
-      return [strong(`Waiting ${due}`), ' at ', name];
+      return [strong(`Waiting ${due}`.trim()), ' at ', name];
     case 'retry':
-      return [strong(`Waiting ${due}`), ' before ', attempt || 'the next attempt', ' of ', name, ...last];
+      return [strong(`Waiting ${due}`.trim()), ' before ', attempt || 'the next attempt', ' of ', name, ...last];
     case 'signal':
       return [strong('Waiting'), ' at ', name, ' for the signal ', code(doing.signal ?? ''), ...(due ? [`, for ${due} more`] : [])];
     case 'limit':
@@ -122,9 +123,13 @@ function call(doing: CurrentActivity, name: Piece, attempt: string, last: Part[]
   return parts;
 }
 
-function place(inner: LoopReport): Part[] {
+/** Between two iterations, the next one is told of; its loop was named before. */
+function place(inner: LoopReport, between: boolean): Part[] {
   const most = inner.max_iterations ? ` of ${number(inner.max_iterations)}` : '';
-  const parts: Part[] = [' (iteration ', `${number(inner.iteration)}${most}`, ' of ', code(inner.title ?? inner.path)];
+  const at = number(between ? inner.iterations_completed + 1 : inner.iteration);
+  const parts: Part[] = between
+    ? [` (iteration ${at}${most}`]
+    : [' (iteration ', `${at}${most}`, ' of ', code(inner.title ?? inner.path)];
   const condition = inner.condition;
   if (condition) parts.push('; ', ...conditionWords(condition));
   parts.push(')');
