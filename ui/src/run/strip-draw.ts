@@ -15,6 +15,8 @@ export interface Marks {
   chosen: number | undefined;
   running: number | undefined;
   drag: View | undefined;
+  /** Iterations that may still come. */
+  planned: View;
 }
 
 type Colours = Record<'good-soft' | 'bad' | 'off' | 'hold' | 'run' | 'soft' | 'line' | 'text' | 'accent', string>;
@@ -57,6 +59,10 @@ export function draw(canvas: HTMLCanvasElement, strip: Strip | undefined, view: 
   for (const failed of strip?.failed ?? []) {
     const left = place(failed);
     if (left >= 0 && left < width) context.fillRect(left, TICKS.top, Math.max(1.5, Math.min(6, width / span - 1)), TICKS.height);
+  }
+  context.strokeStyle = colour.line;
+  for (let number = marks.planned.from; number < marks.planned.to; number += 1) {
+    context.strokeRect(place(number) + 0.5, STATES.top + 6.5, Math.max(1, width / span - 2), STATES.height - 7);
   }
   if (marks.running !== undefined) outline(context, colour.run, place(marks.running), Math.max(3, width / span - 1));
   if (marks.drag) {
