@@ -18,7 +18,6 @@ const LOOM: Rules = Rules {
     reports_checks: false,
     shows_ports: false,
     closed_nodes: &[],
-    rows_of: &[],
     exit_words: &[],
 };
 
@@ -56,7 +55,6 @@ pub fn rules(dialect: Dialect) -> Rules {
             not_run: NotRun::Error,
             shows_ports: true,
             closed_nodes: &["loop", "map", "component"],
-            rows_of: &["map"],
             exit_words: &[("loop", "count", "limit")],
             ..LOOM
         },

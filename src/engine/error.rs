@@ -63,6 +63,17 @@ pub enum EngineError {
         with_inside(.0)
     )]
     NoNode(NoNode),
+    /// An iteration that a run does not have, or of which nothing is kept.
+    #[error(
+        "run {run} has no iteration `{path}`, or nothing of it is kept; an iteration is a loop's path, \
+         `#` and a number from 0, as in `poll#14`"
+    )]
+    NoIteration {
+        /// The run.
+        run: crate::model::Name,
+        /// What was asked for.
+        path: String,
+    },
     /// A place in a list that is none.
     #[error("`{0}` is no place in a list: take `next` of a page")]
     NoPage(String),
@@ -110,6 +121,7 @@ impl EngineError {
             Self::NoPlace { .. } => ErrorCode::NoPlace,
             Self::NoSignal { .. } => ErrorCode::NoSignal,
             Self::NoLoop { .. } | Self::NoNode(_) | Self::NoPage(_) => ErrorCode::BadRequest,
+            Self::NoIteration { .. } => ErrorCode::NotFound,
             Self::Load(error) => error.code(),
             Self::NoStore(_) => ErrorCode::NoStore,
             Self::StoreExists(_) => ErrorCode::StoreExists,

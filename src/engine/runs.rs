@@ -8,8 +8,8 @@ use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::scheduler::{Scheduler, Start, Watcher};
 use crate::store::{
-    ConsistentRun, Journal, MemoryStore, ProgramSource, RunHeader, Store, StoreError, StoredRun,
-    StoredWorkflow, Wake,
+    CommitRecord, ConsistentRun, Journal, LoopIterations, MemoryStore, Place, ProgramSource,
+    RunHeader, Store, StoreError, StoredRun, StoredWorkflow, Wake,
 };
 use crate::time::Timestamp;
 use futures_util::future::BoxFuture;
@@ -64,6 +64,21 @@ pub trait Inspect: Send + Sync + 'static {
 
     /// The last `limit` iterations of a run, or of one of its loops.
     fn iterations(&self, run: &str, path: Option<&str>, limit: usize) -> Read<Vec<IterationRow>>;
+
+    /// What is kept of the iterations of one loop.
+    fn iterations_of(&self, run: &str, path: &str) -> Read<LoopIterations>;
+
+    /// The rows of these iterations of a loop.
+    fn whole_rows(&self, run: &str, path: &str, wanted: &[(u64, Place)])
+    -> Read<Vec<IterationRow>>;
+
+    /// The commits of a run since `since`, up to the one with the number `last`.
+    fn commits_between(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+    ) -> Read<Vec<CommitRecord>>;
 
     /// Workflows that are kept under a name, in the order of their names, after `after`.
     fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>>;
@@ -238,6 +253,28 @@ impl Inspect for Stored {
 
     fn iterations(&self, run: &str, path: Option<&str>, limit: usize) -> Read<Vec<IterationRow>> {
         self.durable(|store| store.iterations(run, path, limit))
+    }
+
+    fn iterations_of(&self, run: &str, path: &str) -> Read<LoopIterations> {
+        self.durable(|store| store.iterations_of(run, path))
+    }
+
+    fn whole_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, Place)],
+    ) -> Read<Vec<IterationRow>> {
+        self.durable(|store| store.whole_rows(run, path, wanted))
+    }
+
+    fn commits_between(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+    ) -> Read<Vec<CommitRecord>> {
+        self.durable(|store| store.commits_between(run, since, last))
     }
 
     fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>> {

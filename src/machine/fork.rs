@@ -179,7 +179,10 @@ impl<'a> Stepper<'a> {
         status: Status,
         error: Option<RunError>,
     ) -> Sure {
-        self.iteration_row(parent, index, status)?;
+        if let Some(BranchState::Running(branch)) = self.fork(parent)?.branches.get(index as usize)
+        {
+            self.item_row(parent, *branch, status)?;
+        }
         self.emit(Change::BranchEnded {
             cursor: parent,
             depth: narrow(self.top(parent)?.0),
@@ -189,22 +192,23 @@ impl<'a> Stepper<'a> {
         self.schedule_branches(parent)
     }
 
-    /// The iterations of some kinds of foreach have rows, as those of a loop do.
-    fn iteration_row(&mut self, parent: CursorId, index: u32, status: Status) -> Sure {
-        let program = self.program;
-        let scope = self.fork_scope(parent)?;
-        let action = scope.action.and_then(|action| program.action(action));
-        if action.is_none_or(|action| !program.rules.rows_of.contains(&&*action.label)) {
-            return Ok(());
-        }
-        let Some(BranchState::Running(branch)) = self.fork(parent)?.branches.get(index as usize)
-        else {
+    /// The items of a foreach have rows, as the iterations of a loop do.
+    pub fn item_row(&mut self, parent: CursorId, branch: CursorId, status: Status) -> Sure {
+        let frame = self.run.frame(branch, 0)?;
+        let FrameKind::Branch(item) = &frame.kind else {
             return Ok(());
         };
-        let started_at = self.run.frame(*branch, 0)?.entered_at;
+        let (index, started_at) = (item.index, frame.entered_at);
+        let fork = self.scope(frame.scope)?.parent;
+        let Some(scope) = fork.and_then(|fork| self.program.scope(fork)) else {
+            return Ok(());
+        };
+        if !matches!(scope.kind, ScopeKind::ForEach { .. }) {
+            return Ok(());
+        }
         let reading = Reading {
             row: true,
-            ..self.reading(parent, &self.run.cursor(*branch)?.records)
+            ..self.reading(parent, &self.run.cursor(branch)?.records)
         };
         let row = IterationRow {
             path: self.view(parent).path_of(&scope.name),

@@ -31,6 +31,7 @@ mod mapping;
 mod merge;
 mod movement;
 mod path;
+mod recall;
 mod record;
 mod retry;
 mod rewind;
@@ -48,6 +49,8 @@ pub use change::VariableChange;
 pub use env::{environment, innermost_iteration};
 pub(crate) use event::sealed;
 pub use event::{Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, Transition};
+pub use path::printable;
+pub use recall::{Fork, forks, variables_at};
 pub use record::{ActionRecord, LoopEnd, Output, Records};
 pub use rewind::{Rewound, Target, Visited, rewind, visited};
 pub use state::{

@@ -127,7 +127,8 @@ pub(super) fn key_of_run(run: &str) -> String {
 }
 
 /// Printable ASCII; what is none is written as its bytes.
-fn printable(text: &str) -> String {
+#[must_use]
+pub fn printable(text: &str) -> String {
     let mut key = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

@@ -34,8 +34,6 @@ pub struct Rules {
     pub shows_ports: bool,
     /// The types whose inside a diagram shows on demand only.
     pub closed_nodes: &'static [&'static str],
-    /// The types of a foreach whose iterations have rows, as those of a loop do.
-    pub rows_of: &'static [&'static str],
     /// The format's own words for why a loop ended: the loop's type, the reason, the word.
     pub exit_words: &'static [(&'static str, &'static str, &'static str)],
 }

@@ -11,6 +11,7 @@ mod directory;
 mod feed;
 mod header;
 mod integrity;
+mod iterations;
 mod journal;
 mod keys;
 mod kv;
@@ -29,6 +30,7 @@ mod write_batch;
 pub use copy::{compact, restore};
 pub use feed::Wake;
 pub use integrity::{IntegrityReport, Issue};
+pub use iterations::{CommitRecord, EndedIteration, LoopIterations, Place, iteration_of};
 pub use keys::MAX_RUN_ID;
 pub use memory::MemoryStore;
 pub use raw::RawRow;
@@ -405,6 +407,26 @@ pub trait Store: Send + Sync + 'static {
         path: Option<&str>,
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError>;
+
+    /// What is kept of the iterations of one loop, or of the items of one foreach.
+    fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError>;
+
+    /// The rows of these iterations of a loop, as far as they are still where they were found.
+    fn whole_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, Place)],
+    ) -> Result<Vec<IterationRow>, StoreError>;
+
+    /// The commits of a run that were made since `since`, up to the one with the number `last`, as
+    /// far as they are kept; the oldest first.
+    fn commits_between(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+    ) -> Result<Vec<CommitRecord>, StoreError>;
 
     /// A run's history after sequence number `after`, with sequence numbers from 1, in order.
     fn history(

@@ -8,8 +8,9 @@ use super::header::{Root, StoredHeader};
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::{
-    Commit, Committed, ConsistentRun, IntegrityReport, Journal, MemoryStore, Placement,
-    ProgramSource, RunHeader, Store, StoreError, StoredRun, StoredWorkflow,
+    Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
+    MemoryStore, Place, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
+    StoredWorkflow,
 };
 use crate::expression::{Sealer, Sealing};
 use crate::machine::{HistoryEvent, IterationRow, LoopState};
@@ -585,6 +586,31 @@ impl<K: Kv> Store for Rows<K> {
     ) -> Result<Vec<IterationRow>, StoreError> {
         let _reading = self.reading();
         self.iteration_rows(run, path, limit)
+    }
+
+    fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
+        let _reading = self.reading();
+        self.gather_iterations(run, path)
+    }
+
+    fn whole_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, Place)],
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        let _reading = self.reading();
+        self.read_rows(run, path, wanted)
+    }
+
+    fn commits_between(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+    ) -> Result<Vec<CommitRecord>, StoreError> {
+        let _reading = self.reading();
+        self.read_commits(run, since, last)
     }
 
     fn history(

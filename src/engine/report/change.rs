@@ -22,9 +22,18 @@ pub struct Changed {
 /// The first differences between two results, in the order of the newer one.
 #[must_use]
 pub fn changes(before: &Value, after: &Value) -> Vec<Changed> {
-    let mut found = Vec::new();
-    compare("", before, after, &mut found);
-    found
+    let mut compared = Comparison::new(MAX_CHANGES, false);
+    compared.values("", before, after);
+    compared.found
+}
+
+/// All differences between two values, `most` at most, and in how many leaves they are the same. Of
+/// lists of different length the elements count, not the length.
+#[must_use]
+pub fn compared(before: &Value, after: &Value, most: usize) -> (Vec<Changed>, u64) {
+    let mut compared = Comparison::new(most, true);
+    compared.values("", before, after);
+    (compared.found, compared.same)
 }
 
 /// Whether two results are the same but for headers.
@@ -33,48 +42,81 @@ pub fn same(before: &Value, after: &Value) -> bool {
     changes(before, after).is_empty()
 }
 
-fn compare(path: &str, before: &Value, after: &Value, found: &mut Vec<Changed>) {
-    if found.len() >= MAX_CHANGES || before == after {
-        return;
+struct Comparison {
+    most: usize,
+    /// Every place is looked at.
+    all: bool,
+    found: Vec<Changed>,
+    same: u64,
+}
+
+impl Comparison {
+    fn new(most: usize, all: bool) -> Self {
+        Self {
+            most,
+            all,
+            found: Vec::new(),
+            same: 0,
+        }
     }
-    match (before, after) {
-        (Value::Object(old), Value::Object(new)) => objects(path, old, new, found),
-        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
-            for (index, (old, new)) in old.iter().zip(new.iter()).enumerate() {
-                compare(&format!("{path}[{index}]"), old, new, found);
+
+    fn values(&mut self, path: &str, before: &Value, after: &Value) {
+        if self.found.len() >= self.most {
+            return;
+        }
+        if before == after {
+            self.same += if self.all { leaves(after) } else { 0 };
+            return;
+        }
+        match (before, after) {
+            (Value::Object(old), Value::Object(new)) => self.objects(path, old, new),
+            (Value::Array(old), Value::Array(new)) if self.all || old.len() == new.len() => {
+                for index in 0..old.len().max(new.len()) {
+                    let at = |items: &[Value]| items.get(index).cloned().unwrap_or_default();
+                    self.values(&format!("{path}[{index}]"), &at(old), &at(new));
+                }
             }
+            (Value::Array(old), Value::Array(new)) => {
+                let length =
+                    |items: &[Value]| Value::Int(i64::try_from(items.len()).unwrap_or(i64::MAX));
+                self.push(&join(path, "length"), length(old), length(new));
+            }
+            _ => self.push(path, before.clone(), after.clone()),
         }
-        (Value::Array(old), Value::Array(new)) => {
-            let length =
-                |items: &[Value]| Value::Int(i64::try_from(items.len()).unwrap_or(i64::MAX));
-            push(&join(path, "length"), length(old), length(new), found);
+    }
+
+    fn objects(&mut self, path: &str, old: &Object, new: &Object) {
+        let answer = new.contains_key("statusCode") && new.contains_key("headers");
+        for (key, value) in new {
+            if answer && &**key == "headers" {
+                continue;
+            }
+            let before = old.get(key).cloned().unwrap_or_default();
+            self.values(&join(path, key), &before, value);
         }
-        _ => push(path, before.clone(), after.clone(), found),
+        for (key, value) in old.iter().filter(|(key, _)| !new.contains_key(*key)) {
+            self.values(&join(path, key), value, &Value::Null);
+        }
+    }
+
+    fn push(&mut self, path: &str, from: Value, to: Value) {
+        if self.found.len() < self.most {
+            let path = if path.is_empty() { "result" } else { path };
+            self.found.push(Changed {
+                path: path.to_owned(),
+                from,
+                to,
+            });
+        }
     }
 }
 
-fn objects(path: &str, old: &Object, new: &Object, found: &mut Vec<Changed>) {
-    let answer = new.contains_key("statusCode") && new.contains_key("headers");
-    for (key, value) in new {
-        if answer && &**key == "headers" {
-            continue;
-        }
-        let before = old.get(key).cloned().unwrap_or_default();
-        compare(&join(path, key), &before, value, found);
-    }
-    for (key, value) in old.iter().filter(|(key, _)| !new.contains_key(*key)) {
-        compare(&join(path, key), value, &Value::Null, found);
-    }
-}
-
-fn push(path: &str, from: Value, to: Value, found: &mut Vec<Changed>) {
-    if found.len() < MAX_CHANGES {
-        let path = if path.is_empty() { "result" } else { path };
-        found.push(Changed {
-            path: path.to_owned(),
-            from,
-            to,
-        });
+/// How many values are in this one that hold no others.
+fn leaves(value: &Value) -> u64 {
+    match value {
+        Value::Object(members) => members.values().map(leaves).sum(),
+        Value::Array(items) => items.iter().map(leaves).sum(),
+        _ => 1,
     }
 }
 

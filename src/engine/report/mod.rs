@@ -8,6 +8,7 @@ mod dump;
 mod graph;
 mod health;
 mod history;
+mod iterations;
 mod limits;
 mod limits_hit;
 mod outcome;
@@ -28,6 +29,12 @@ pub use dump::{
 pub use graph::graph;
 pub use health::{RawReport, RepairReport, StoreReport};
 pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
+pub use iterations::{
+    ActionReport, AttemptReport, DifferenceReport, FailureCount, IterationEntry, IterationReport,
+    IterationsFilter, IterationsReport, LoopSummary, LoopsReport, StripCell, StripFilter,
+    StripReport, Totals, WaitReport, difference, iteration, iteration_value, iterations, loops,
+    strip,
+};
 pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
 pub use limits_hit::LimitReached;
 pub use outcome::{ErrorReport, OutcomeReport, PauseReport};

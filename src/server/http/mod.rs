@@ -8,6 +8,7 @@ mod events;
 mod graph;
 mod guard;
 mod health;
+mod iterations;
 mod listener;
 mod live;
 mod metrics;
@@ -91,6 +92,11 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{run}/history", get(runs::history))
         .route("/v1/runs/{run}/source", get(runs::source))
         .route("/v1/runs/{run}/places", get(runs::places))
+        .route("/v1/runs/{run}/loops", get(iterations::loops))
+        .route("/v1/runs/{run}/strip", get(iterations::strip))
+        .route("/v1/runs/{run}/iterations", get(iterations::list))
+        .route("/v1/runs/{run}/iteration", get(iterations::one))
+        .route("/v1/runs/{run}/difference", get(iterations::difference))
         .route("/v1/runs/{run}/dump", get(runs::dump))
         .route("/v1/runs/{run}/graph", get(graph::graph))
         .route("/v1/runs/{run}/events", get(events::events))

@@ -8,6 +8,7 @@ mod events;
 mod formats;
 pub mod fuzz;
 mod graph;
+mod iterations;
 mod life;
 mod listener;
 mod lists;

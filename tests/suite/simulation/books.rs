@@ -12,8 +12,9 @@ use windlass::internals::machine::{
 use windlass::internals::model::{Name, Request};
 use windlass::internals::program::ProgramHash;
 use windlass::internals::store::{
-    Commit, Committed, ConsistentRun, IntegrityReport, Journal, MemoryStore, Placement,
-    ProgramSource, RunHeader, Store, StoreError, StoredRun, StoredWorkflow,
+    Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
+    MemoryStore, Place, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
+    StoredWorkflow,
 };
 use windlass::internals::time::Timestamp;
 
@@ -319,6 +320,28 @@ impl Store for Disk {
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError> {
         self.store.iterations(run, path, limit)
+    }
+
+    fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
+        self.store.iterations_of(run, path)
+    }
+
+    fn whole_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, Place)],
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        self.store.whole_rows(run, path, wanted)
+    }
+
+    fn commits_between(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+    ) -> Result<Vec<CommitRecord>, StoreError> {
+        self.store.commits_between(run, since, last)
     }
 
     fn history(

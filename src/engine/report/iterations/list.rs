@@ -1,0 +1,115 @@
+//! The loops and foreaches that a run came to.
+
+use super::last_name;
+use crate::engine::report::view::RunView;
+use crate::engine::{EngineError, Inspector};
+use crate::machine::forks;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// So many are listed.
+const MOST: usize = 1_000;
+
+/// The loops of a run of which something is kept, the newest first; 1,000 at most.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LoopsReport {
+    /// The run.
+    pub run: String,
+    /// The loops.
+    pub loops: Vec<LoopSummary>,
+}
+
+/// A loop or foreach of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct LoopSummary {
+    /// Its path.
+    pub path: String,
+    /// Its name.
+    pub name: String,
+    /// What people call it, where that is not the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its authored type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// How many iterations have ended.
+    pub iterations: u64,
+    /// How many may run; the number of items of a foreach while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_iterations: Option<u64>,
+    /// `running`, how it ended (`condition`, `break`, `count`, `timeout`, `failed`, `cancelled` or
+    /// `repeat`), or of a foreach `ended`.
+    pub status: String,
+    /// When it was entered.
+    pub started_at: Timestamp,
+    /// When its last iteration ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+}
+
+/// The loops of a run.
+///
+/// # Errors
+/// Store errors, an unknown run.
+pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineError> {
+    let view = RunView::load(inspector, run)?;
+    let mut found: BTreeMap<String, LoopSummary> = BTreeMap::new();
+    for row in inspector.loops(run)? {
+        let summary = LoopSummary {
+            name: last_name(&row.path).to_owned(),
+            title: row.title.as_ref().map(ToString::to_string),
+            kind: row.kind.to_string(),
+            iterations: row.iteration,
+            max_iterations: Some(row.max_iterations),
+            status: row.ended.map_or("running", |end| end.as_str()).to_owned(),
+            started_at: row.started_at,
+            ended_at: None,
+            path: row.path.clone(),
+        };
+        found.insert(row.path, summary);
+    }
+    for row in inspector.iterations(run, None, usize::MAX)? {
+        let one = found.entry(row.path).or_insert_with_key(|path| {
+            let name = last_name(path);
+            let program = view.program.as_deref();
+            let action = program.and_then(|program| program.action(program.find_action(name)?));
+            let title = action.and_then(|action| action.title.as_ref());
+            LoopSummary {
+                name: name.to_owned(),
+                title: title.map(ToString::to_string),
+                kind: action.map(|one| one.label.to_string()).unwrap_or_default(),
+                iterations: 0,
+                max_iterations: None,
+                status: String::from("ended"),
+                started_at: row.started_at,
+                ended_at: None,
+                path: path.clone(),
+            }
+        });
+        one.iterations = one.iterations.max(row.iteration.saturating_add(1));
+        one.started_at = one.started_at.min(row.started_at);
+        one.ended_at = one.ended_at.max(Some(row.ended_at));
+    }
+    let running = view
+        .program
+        .as_deref()
+        .map(|program| forks(program, view.state()));
+    for fork in running.into_iter().flatten() {
+        if let Some(one) = found.get_mut(&fork.path()) {
+            one.status = String::from("running");
+            one.max_iterations = Some(fork.state.branches.len() as u64);
+        }
+    }
+    let mut loops: Vec<LoopSummary> = found.into_values().collect();
+    for one in loops.iter_mut().filter(|one| one.status == "running") {
+        one.ended_at = None;
+    }
+    loops.sort_by_key(|one| std::cmp::Reverse(one.started_at));
+    loops.truncate(MOST);
+    Ok(LoopsReport {
+        run: view.stored.header.id.to_string(),
+        loops,
+    })
+}

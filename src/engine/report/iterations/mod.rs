@@ -1,0 +1,213 @@
+//! The iterations of one loop, or the items of one foreach: how they ended at a glance, page by page,
+//! one of them whole, and what differs between two. All numbers are those of paths: from 0.
+
+mod difference;
+mod list;
+mod page;
+mod strip;
+mod whole;
+
+pub use difference::{DifferenceReport, difference};
+pub use list::{LoopSummary, LoopsReport, loops};
+pub use page::{IterationEntry, IterationsFilter, IterationsReport, iterations};
+pub use strip::{FailureCount, StripCell, StripFilter, StripReport, Totals, strip};
+pub use whole::{
+    ActionReport, AttemptReport, IterationReport, WaitReport, iteration, iteration_value,
+};
+
+use super::view::{RunView, shown};
+use crate::engine::{EngineError, Inspector};
+use crate::expression::Value;
+use crate::machine::forks;
+use crate::program::{Program, ScopeKind};
+use crate::store::{EndedIteration, LoopIterations, Place, RunHeader};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// A longer value is shown by its beginning, in bytes of JSON.
+const LARGE: usize = 64 << 10;
+
+/// How much of an iteration is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// All of it, with the variables.
+    Whole,
+    /// What it gave.
+    Row,
+    /// How it ended, and when.
+    Summary,
+}
+
+/// A loop or foreach of a run, and what is kept of its iterations.
+struct LoopView {
+    header: RunHeader,
+    path: String,
+    title: Option<String>,
+    kind: String,
+    /// How many may run, as far as it is known.
+    max_iterations: Option<u64>,
+    /// Whether an iteration is under way.
+    running: bool,
+    /// How many have ended, and those that are not kept any more.
+    count: u64,
+    of: LoopIterations,
+    program: Option<Arc<Program>>,
+}
+
+impl LoopView {
+    fn load(inspector: &Inspector, run: &str, path: &str) -> Result<Self, EngineError> {
+        let of = inspector.iterations_of(run, path)?;
+        let header = inspector.header(run)?;
+        let source = inspector.source(header.program).ok();
+        let program = source.and_then(|source| inspector.program(header.program, &source).ok());
+        let name = last_name(path);
+        let action = program.as_deref().and_then(|program| {
+            let scopes = program.scopes.iter().filter(|scope| is_loop(&scope.kind));
+            let scope = scopes.rev().find(|scope| *scope.name == *name)?;
+            program.action(scope.action?)
+        });
+        if of.state.is_none() && of.ended.is_empty() && action.is_none() {
+            return Err(no_loop(inspector, &header, path, program.as_deref()));
+        }
+        let state = of.state.as_ref();
+        let title = state.map_or(action.and_then(|action| action.title.clone()), |state| {
+            state.title.clone()
+        });
+        let kind = state.map(|state| &state.kind);
+        let kind = kind.or_else(|| action.map(|action| &action.label));
+        let last = of
+            .ended
+            .last()
+            .map_or(0, |last| last.iteration.saturating_add(1));
+        let mut view = Self {
+            title: title.map(|title| title.to_string()),
+            kind: kind.map(ToString::to_string).unwrap_or_default(),
+            max_iterations: state.map(|state| state.max_iterations),
+            running: state.is_some_and(|state| state.iteration_started_at.is_some())
+                && !header.status.is_final(),
+            count: state.map_or(0, |state| state.iteration).max(last),
+            header,
+            path: path.to_owned(),
+            of,
+            program,
+        };
+        if view.of.state.is_none() && !view.header.status.is_final() {
+            view.look_at_fork(inspector)?;
+        }
+        Ok(view)
+    }
+
+    /// Of a foreach that is under way, the run's state says how many items there are.
+    fn look_at_fork(&mut self, inspector: &Inspector) -> Result<(), EngineError> {
+        let run = RunView::load(inspector, &self.header.id)?;
+        let Some(program) = run.program.as_deref() else {
+            return Ok(());
+        };
+        let name = last_name(&self.path);
+        let mut named = forks(program, run.state()).filter(|fork| fork.name == name);
+        if let Some(fork) = named.find(|fork| fork.path() == self.path) {
+            self.max_iterations = Some(fork.state.branches.len() as u64);
+            self.running = fork.state.running > 0;
+        }
+        Ok(())
+    }
+
+    /// The part of what is kept that is from `from` on and before `to`, and where that ends.
+    fn between(&self, from: Option<u64>, to: Option<u64>) -> (u64, u64, &[EndedIteration]) {
+        let to = to.unwrap_or(self.count).min(self.count);
+        let from = from.unwrap_or(0).min(to);
+        let ended = &self.of.ended;
+        let place = |number| ended.partition_point(|one| one.iteration < number);
+        let part = ended.get(place(from)..place(to));
+        (from, to, part.unwrap_or_default())
+    }
+
+    fn one(&self, iteration: u64) -> Option<&EndedIteration> {
+        let ended = &self.of.ended;
+        let place = ended.binary_search_by_key(&iteration, |one| one.iteration);
+        ended.get(place.ok()?)
+    }
+
+    fn kept(&self, one: &EndedIteration) -> Kept {
+        match one.row {
+            Place::Commit(number) if number > self.header.snapshot => Kept::Whole,
+            Place::Commit(_) | Place::Retained => Kept::Row,
+        }
+    }
+}
+
+fn is_loop(kind: &ScopeKind) -> bool {
+    matches!(kind, ScopeKind::Loop(_) | ScopeKind::ForEach { .. })
+}
+
+/// That a run has no such loop, and which it has.
+fn no_loop(
+    inspector: &Inspector,
+    header: &RunHeader,
+    path: &str,
+    program: Option<&Program>,
+) -> EngineError {
+    let begun = inspector.loops(&header.id).unwrap_or_default();
+    let mut known: Vec<String> = begun.into_iter().map(|row| row.path).collect();
+    known.truncate(16);
+    let scopes = program.map(|program| program.scopes.iter()).into_iter();
+    for scope in scopes.flatten().filter(|scope| is_loop(&scope.kind)) {
+        if !known.iter().any(|path| last_name(path) == &*scope.name) {
+            known.push(scope.name.to_string());
+        }
+    }
+    EngineError::NoLoop {
+        run: header.id.clone(),
+        path: path.to_owned(),
+        known,
+    }
+}
+
+/// The name of the loop that a path leads to.
+fn last_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// `outer#2/inner#7`: the loop's path and the number.
+fn split(path: &str) -> Option<(&str, u64)> {
+    let (path, number) = path.rsplit_once('#')?;
+    Some((path, number.parse().ok()?))
+}
+
+/// What is shown of a value: of a large one its beginning, and where all of it is.
+fn bounded(value: &Value, pointer: impl fmt::Display) -> Value {
+    if value.weighs_at_most(LARGE / 4) {
+        return shown(value);
+    }
+    let value = shown(value);
+    let text = value.to_json();
+    if text.len() <= LARGE {
+        return value;
+    }
+    let end = (0..=LARGE).rfind(|at| text.is_char_boundary(*at));
+    let preview = text.get(..end.unwrap_or(0)).unwrap_or_default();
+    let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
+    let large = Value::from_pairs([
+        ("bytes", Value::from(bytes)),
+        ("preview", Value::from(preview)),
+        ("pointer", Value::from(pointer.to_string())),
+    ]);
+    Value::from_pairs([("$large", large)])
+}
+
+/// The value that a JSON pointer leads to.
+fn at_pointer<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    let Some(rest) = pointer.strip_prefix('/') else {
+        return pointer.is_empty().then_some(value);
+    };
+    rest.split('/').try_fold(value, |value, part| {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        match value {
+            Value::Array(items) => items.get(part.parse::<usize>().ok()?),
+            other => other.get(&part),
+        }
+    })
+}

@@ -1,0 +1,254 @@
+//! What is kept of the iterations of one loop. A commit's record has the rows of those that it ended,
+//! and the events that tell of attempts and failures; what outlasts the records is in the retained rows.
+
+use super::StoreError;
+use super::journal::{self, Line, Order};
+use super::keys::{self, Family};
+use super::kv::Kv;
+use super::rows::Rows;
+use crate::machine::{Change, HistoryEvent, HistoryKind, IterationRow, LoopState};
+use crate::model::Status;
+use crate::time::Timestamp;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// What is kept of the iterations of a loop, or of the items of a foreach.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoopIterations {
+    /// The loop as it is now, or as it ended; none of a foreach.
+    pub state: Option<LoopState>,
+    /// The iterations that ended, in the order of their numbers.
+    pub ended: Vec<EndedIteration>,
+}
+
+/// An iteration that ended, without what it gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndedIteration {
+    /// From 0.
+    pub iteration: u64,
+    /// How it ended.
+    pub status: Status,
+    /// What the authored condition gave.
+    pub condition: Option<bool>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// The most attempts that one of its actions took, from 1.
+    pub attempts: u32,
+    /// The last failure of one of its actions, if it did not succeed.
+    pub error: Option<Arc<str>>,
+    /// Where its row is.
+    pub row: Place,
+}
+
+/// Where the row of an iteration is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the record of this commit.
+    Commit(u64),
+    /// Among the rows that are retained of earlier commits.
+    Retained,
+}
+
+/// What one commit did, and what it has to tell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommitRecord {
+    /// What changed; nothing where the commit brought a snapshot.
+    pub changes: Vec<Change>,
+    /// What the history tells.
+    pub history: Vec<HistoryEvent>,
+}
+
+impl<K: Kv> Rows<K> {
+    /// What is kept of a loop's iterations.
+    pub(super) fn gather_iterations(
+        &self,
+        run: &str,
+        path: &str,
+    ) -> Result<LoopIterations, StoreError> {
+        let header = self.known(run)?;
+        let mut found = Gathered::new(path);
+        let retained = self.retained_rows(run, &header.bounds)?;
+        found.loops(retained.loops);
+        found.rows(retained.iterations, Place::Retained);
+        let all = (header.bounds.first, header.header.revision);
+        self.walk(
+            run,
+            all,
+            Order::OldestFirst,
+            Line::decode,
+            |number, line| {
+                found.events(&line.history);
+                found.loops(line.loops);
+                found.rows(line.iterations, Place::Commit(number));
+                ControlFlow::Continue(())
+            },
+        )?;
+        Ok(found.all())
+    }
+
+    /// The whole rows of these iterations of a loop, as far as they are where they were found.
+    pub(super) fn read_rows(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: &[(u64, Place)],
+    ) -> Result<Vec<IterationRow>, StoreError> {
+        let header = self.known(run)?;
+        let mut found = Vec::with_capacity(wanted.len());
+        let mut retained: Option<HashMap<u64, IterationRow>> = None;
+        for (iteration, place) in wanted {
+            let own = |row: &IterationRow| row.iteration == *iteration && row.path == path;
+            if let Place::Commit(number) = *place
+                && number >= header.bounds.first
+            {
+                let key = |key: &mut Vec<u8>| keys::numbered(key, Family::Changes, run, number);
+                let line = self.read(key, Line::decode)?;
+                found.extend(line.and_then(|line| line.iterations.into_iter().rfind(own)));
+                continue;
+            }
+            if retained.is_none() {
+                let rows = self.retained_rows(run, &header.bounds)?.iterations;
+                let own = rows.into_iter().filter(|row| row.path == path);
+                retained = Some(own.map(|row| (row.iteration, row)).collect());
+            }
+            let row = retained.as_ref().and_then(|rows| rows.get(iteration));
+            found.extend(row.cloned());
+        }
+        Ok(found)
+    }
+
+    /// The commits up to `last` that were made since `since` and are still there, the oldest first.
+    pub(super) fn read_commits(
+        &self,
+        run: &str,
+        since: Timestamp,
+        last: Option<u64>,
+    ) -> Result<Vec<CommitRecord>, StoreError> {
+        let header = self.known(run)?;
+        let newest = header.header.revision;
+        let all = (
+            header.bounds.first,
+            last.map_or(newest, |last| last.min(newest)),
+        );
+        let mut found = Vec::new();
+        let read = |bytes: &[u8]| Ok((Line::decode(bytes)?, journal::changes(bytes)?.1));
+        self.walk(run, all, Order::NewestFirst, read, |_, (line, changes)| {
+            let before = line.history.iter().any(|event| event.at < since);
+            found.push(CommitRecord {
+                changes,
+                history: line.history,
+            });
+            match before {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })?;
+        found.reverse();
+        Ok(found)
+    }
+}
+
+/// What is known of an iteration before it ends.
+#[derive(Default)]
+struct Begun {
+    attempts: u32,
+    error: Option<Arc<str>>,
+}
+
+/// Puts together what the records of a run say of one loop.
+struct Gathered<'a> {
+    path: &'a str,
+    begun: HashMap<u64, Begun>,
+    state: Option<LoopState>,
+    ended: BTreeMap<u64, EndedIteration>,
+}
+
+impl<'a> Gathered<'a> {
+    fn new(path: &'a str) -> Self {
+        Self {
+            path,
+            begun: HashMap::new(),
+            state: None,
+            ended: BTreeMap::new(),
+        }
+    }
+
+    fn loops(&mut self, rows: Vec<LoopState>) {
+        let own = rows.into_iter().rfind(|row| row.path == self.path);
+        self.state = own.or_else(|| self.state.take());
+    }
+
+    fn rows(&mut self, rows: Vec<IterationRow>, place: Place) {
+        for row in rows.into_iter().filter(|row| row.path == self.path) {
+            let begun = self.begun.remove(&row.iteration).unwrap_or_default();
+            let failed = matches!(row.status, Status::Failed | Status::TimedOut);
+            let ended = EndedIteration {
+                iteration: row.iteration,
+                status: row.status,
+                condition: row.condition,
+                started_at: row.started_at,
+                ended_at: row.ended_at,
+                attempts: begun.attempts.max(1),
+                error: begun.error.filter(|_| failed),
+                row: place,
+            };
+            self.ended.insert(row.iteration, ended);
+        }
+    }
+
+    fn events(&mut self, events: &[HistoryEvent]) {
+        for event in events {
+            let (path, iteration, attempt, error) = match &event.what {
+                HistoryKind::ActionStarted {
+                    path: Some(path),
+                    iteration: Some(iteration),
+                    attempt,
+                    ..
+                } => (path, *iteration, *attempt, None),
+                HistoryKind::ActionEnded {
+                    path: Some(path),
+                    iteration: Some(iteration),
+                    attempt,
+                    error,
+                    ..
+                } => (path, *iteration, *attempt, error.as_deref()),
+                _ => continue,
+            };
+            let Some(iteration) = iteration_of(self.path, path, iteration) else {
+                continue;
+            };
+            let begun = self.begun.entry(iteration).or_default();
+            begun.attempts = begun.attempts.max(attempt);
+            if let Some(error) = error {
+                begun.error = Some(Arc::from(error));
+            }
+        }
+    }
+
+    fn all(mut self) -> LoopIterations {
+        // A loop in a step that is tried again is entered again under the same path.
+        if let Some(state) = &self.state {
+            self.ended
+                .retain(|_, ended| ended.started_at >= state.started_at);
+        }
+        LoopIterations {
+            state: self.state,
+            ended: self.ended.into_values().collect(),
+        }
+    }
+}
+
+/// Which iteration of the loop `of` an event belongs to that tells of `iteration` of the loop `path`:
+/// that loop itself, or one inside of it.
+#[must_use]
+pub fn iteration_of(of: &str, path: &str, iteration: u64) -> Option<u64> {
+    let inside = path.strip_prefix(of)?;
+    if inside.is_empty() {
+        return Some(iteration);
+    }
+    let number = inside.strip_prefix('#')?;
+    number.split('/').next()?.parse().ok()
+}
