@@ -123,10 +123,11 @@ macro_rules! embedded {
 }
 
 /// What the shell loads.
-static FILES: LazyLock<[File; 4]> = LazyLock::new(|| {
+static FILES: LazyLock<[File; 5]> = LazyLock::new(|| {
     let script = "text/javascript; charset=utf-8";
     [
         File::new("app.js", script, embedded!("app.js")),
+        File::new("run.js", script, embedded!("run.js")),
         File::new("worker.js", script, embedded!("worker.js")),
         File::new("app.css", "text/css; charset=utf-8", embedded!("app.css")),
         File::new("favicon.svg", "image/svg+xml", embedded!("favicon.svg")),
@@ -134,9 +135,10 @@ static FILES: LazyLock<[File; 4]> = LazyLock::new(|| {
 });
 
 /// The shell: it names the files with their versions, so a browser keeps each for as long as it is this one.
+/// Scripts that import each other have no version in their address: with two addresses they would run twice.
 static SHELL: LazyLock<File> = LazyLock::new(|| {
     let mut text = String::from_utf8_lossy(embedded!("index.html")).into_owned();
-    for File { name, version, .. } in &*FILES {
+    for File { name, version, .. } in FILES.iter().filter(|file| file.name != "app.js") {
         text = text.replace(
             &format!("\"/ui/{name}\""),
             &format!("\"/ui/{name}?v={version}\""),
