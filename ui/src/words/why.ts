@@ -156,7 +156,7 @@ export function waits(row: RunRow, now: number): string {
   const due = at ? countdown(Date.parse(at) - now) : '';
   switch (doing.waits_for) {
     case 'delay':
-      return `next look in ${due}`;
+      return due === 'now' ? 'next look now' : `next look in ${due}`;
     case 'sleep':
       return `${name}: ${due}`;
     case 'retry':
