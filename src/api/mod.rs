@@ -96,6 +96,82 @@ pub struct RetryRun {
     pub from: Option<String>,
 }
 
+/// One command to many runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BulkRuns {
+    /// What is done.
+    #[serde(rename = "do")]
+    pub verb: BulkVerb,
+    /// The runs, at most 1,000.
+    pub runs: Vec<String>,
+}
+
+/// What is done to runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BulkVerb {
+    /// As `pause` of a run.
+    Pause,
+    /// As `resume` of a run.
+    Resume,
+    /// As `cancel` of a run.
+    Cancel,
+    /// As `retry` of a run, from its beginning.
+    Retry,
+}
+
+/// What a command to many runs did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BulkReport {
+    /// The runs that it was done to.
+    pub done: Vec<BulkDone>,
+    /// The others.
+    pub failed: Vec<BulkFailed>,
+}
+
+/// A run that a command was done to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BulkDone {
+    /// The run.
+    pub run: String,
+    /// What it does then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<RunStatus>,
+    /// The run that it is retried as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_run: Option<String>,
+}
+
+/// A run that a command could not be done to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BulkFailed {
+    /// The run.
+    pub run: String,
+    /// The word of the problem's type: `unknown-run`, `run-ended`, …
+    pub code: String,
+    /// Why.
+    pub detail: String,
+}
+
+/// How a session begins without a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BeginSession {
+    /// A ticket of `windlass ui`: good once, for a minute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
+}
+
+/// A ticket for the console. Over the control socket only.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// The ticket.
+    pub ticket: String,
+    /// Where the console is, with the ticket.
+    pub url: String,
+}
+
 /// A signal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -25,6 +25,7 @@ impl Command {
             Self::Dump(args) => args.run.as_mut(),
             Self::Run(_)
             | Self::Serve(_)
+            | Self::Ui(_)
             | Self::List(_)
             | Self::Doctor(_)
             | Self::Prune(_)

@@ -31,6 +31,7 @@ mod serve;
 mod session;
 mod signals;
 mod status;
+mod ui;
 mod validate;
 mod watch;
 mod yaml;
@@ -116,6 +117,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
             block_on(&mut workers(), serve::serve(global, screen, args))
         }
         Command::Resume(args) => block_on(&mut workers(), resume::resume(global, screen, args)),
+        Command::Ui(args) => block_on(&mut alone(), ui::ui(global, screen, args)),
         Command::List(args) => block_on(&mut alone(), list::run(global, screen, args)),
         Command::Status(args) => block_on(&mut alone(), status::run(global, screen, args)),
         Command::History(args) => block_on(&mut alone(), history::run(global, screen, args)),

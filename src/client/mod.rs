@@ -9,7 +9,7 @@ pub use notices::Notices;
 
 use crate::api::{
     BackupTo, LocalStart, Owner, Problem, PruneRuns, Resumed, RetryRun, RunState, SOCKET_NAME,
-    Signal, StartRun, StateDirectory,
+    Signal, StartRun, StateDirectory, Ticket,
 };
 use crate::engine::report::{
     DumpFilter, DumpReport, HistoryFilter, HistoryReport, ListFilter, ListReport, RunSummary,
@@ -322,6 +322,12 @@ impl Client {
     pub async fn backup(&self, dir: &Path) -> Result<BackedUp, ClientError> {
         let dir = dir.display().to_string();
         self.post("/v1/backup", &BackupTo { dir }).await
+    }
+
+    /// A ticket for the console, from the owner.
+    pub async fn ticket(&self) -> Result<Ticket, ClientError> {
+        let request = self.timed(self.request(Method::POST, "/v1/tickets"));
+        read(self.send(request).await?).await
     }
 
     /// Follows a run: its notices, and with `events` its history after that number.

@@ -7,7 +7,7 @@ use super::http::{App, Console, Phase, Settings, serve_tcp};
 use crate::engine::{Engine, EngineError, PruneFilter, now};
 use sd_notify::NotifyState;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -150,6 +150,11 @@ async fn run(
         token: options.token,
         view_token: options.view_token,
         console: options.console,
+        url: Some(console_url(
+            scheme,
+            tcp.local_addr().map_err(failed)?,
+            &options.hosts,
+        )),
         hosts: options.hosts,
         origins: options.origins,
         tls: tls.is_some(),
@@ -260,6 +265,19 @@ fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, ServeError> {
         .map_err(|error| unusable(&files.cert, &error))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// Where a browser of this machine finds the console. With TLS, a certificate is for a name.
+fn console_url(scheme: &str, mut at: SocketAddr, hosts: &[String]) -> String {
+    if let (Some(host), "https") = (hosts.first(), scheme) {
+        return format!("{scheme}://{host}:{}/ui/", at.port());
+    }
+    match at.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => at.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => at.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    format!("{scheme}://{at}/ui/")
 }
 
 /// Tells the service manager, if there is one.

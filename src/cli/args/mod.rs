@@ -98,6 +98,8 @@ pub enum Command {
     Run(RunArgs),
     /// Runs until it is stopped: every unfinished run of the store, and new ones over HTTP
     Serve(ServeArgs),
+    /// Shows where the console is, and opens it in a browser
+    Ui(UiArgs),
     /// Goes on with one run, or with every unfinished run of the store
     Resume(ResumeArgs),
     /// Lists runs, newest first

@@ -2,7 +2,8 @@
 
 use super::{HandlerArgs, Lasting};
 use crate::cli::policy::{EnvArgs, UntrustedArgs};
-use clap::{Args, ValueEnum};
+use clap::builder::FalseyValueParser;
+use clap::{ArgAction, Args, ValueEnum};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -117,6 +118,14 @@ pub struct ServeArgs {
     pub env: EnvArgs,
     #[command(flatten)]
     pub handlers: HandlerArgs,
+}
+
+/// `windlass ui`.
+#[derive(Debug, Args)]
+pub struct UiArgs {
+    /// Only prints where it is
+    #[arg(long, env = "WINDLASS_NO_OPEN", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub no_open: bool,
 }
 
 /// What the console may do.

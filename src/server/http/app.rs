@@ -1,9 +1,10 @@
 //! What every request finds: the engine, and where the server is in its life.
 
-use super::guard::{Access, Guard, Settings};
+use super::guard::{Access, Console, Guard, Settings};
 use super::listener::Caller;
 use super::live::Live;
 use super::metrics::Metrics;
+use super::tickets::Tickets;
 use crate::api::Problem;
 use crate::engine::{Engine, EngineError, ErrorCode, Inspector};
 use axum::extract::{Request, State};
@@ -37,6 +38,9 @@ pub(in crate::server) struct App {
     pub(super) guard: Guard,
     pub(super) metrics: Metrics,
     pub(super) live: Live,
+    pub(super) tickets: Tickets,
+    /// Where the console is, if there is one.
+    pub(super) console: Option<String>,
     /// Whether the process stays until it is told to stop.
     pub(super) serves: bool,
 }
@@ -51,6 +55,11 @@ impl App {
         Arc::new(Self {
             metrics: Metrics::new(&engine),
             live: Live::new(),
+            tickets: Tickets::default(),
+            console: settings
+                .url
+                .clone()
+                .filter(|_| settings.console != Console::Off),
             guard: Guard::new(settings),
             engine,
             phase,

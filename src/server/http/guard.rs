@@ -21,6 +21,8 @@ pub(in crate::server) struct Settings {
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub tls: bool,
+    /// Where browsers reach the server.
+    pub url: Option<String>,
 }
 
 /// What the console may do.
@@ -42,6 +44,8 @@ pub(super) enum Access {
     Full,
     /// Looking.
     View,
+    /// Nothing but to begin a session with a ticket.
+    Nothing,
 }
 
 impl Access {
@@ -49,6 +53,7 @@ impl Access {
         match self {
             Self::Full => "full",
             Self::View => "view",
+            Self::Nothing => "nothing",
         }
     }
 }
@@ -86,6 +91,9 @@ impl Token {
 /// What is signed to compare two tokens, and for a session: one is never taken for the other.
 const PROOF: &[u8] = b"windlass token";
 const SESSION: &[u8] = b"windlass session";
+
+/// Where a session begins and ends.
+const SESSION_PATH: &str = "/v1/session";
 
 /// How long a browser keeps a session, in seconds: 30 days.
 const SESSION_AGE: u32 = 30 * 24 * 60 * 60;
@@ -134,8 +142,12 @@ impl Guard {
         if console || OPEN.contains(&uri.path()) {
             return Ok(Access::View);
         }
+        if *method == Method::POST && uri.path() == SESSION_PATH {
+            // It may bring a ticket.
+            return Ok(self.access(headers).unwrap_or(Access::Nothing));
+        }
         let access = self.access(headers)?;
-        let looks = matches!(*method, Method::GET | Method::HEAD) || uri.path() == "/v1/session";
+        let looks = matches!(*method, Method::GET | Method::HEAD) || uri.path() == SESSION_PATH;
         if access == Access::Full || looks {
             return Ok(access);
         }

@@ -38,7 +38,7 @@ const ROWS: usize = 200;
 const LOOK: Duration = Duration::from_secs(5);
 
 /// A client that lost its server comes back after so long.
-const COME_BACK: Duration = Duration::from_secs(1);
+const COME_BACK: Duration = Duration::from_millis(500);
 
 /// After a restart, runs that changed so long before what a client knows are told again: a step has the
 /// time at which it was made, and a client hears of it later.
@@ -52,8 +52,8 @@ const MANY_STATUSES: usize = 256;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct LiveQuery {
-    /// These runs, with their statuses; several with commas between them, 200 at most. None, or `*`:
-    /// all runs, as a list shows them.
+    /// These runs, with their statuses; several with commas between them, 200 at most. `*`, or none:
+    /// all runs, as a list shows them. `*,RUN`: both.
     runs: Option<String>,
     /// So many times a second at most: 10 when it is not said, from 0.1 to 60.
     max_hz: Option<f64>,
@@ -102,8 +102,8 @@ pub(super) async fn live(
     if !(0.1..=MAX_HZ).contains(&hz) {
         return Err(bad(format!("`max_hz` is a number from 0.1 to {MAX_HZ}")));
     }
-    let runs = named(query.runs.as_deref());
-    if runs.as_ref().is_some_and(|runs| runs.len() > MANY_RUNS) {
+    let (all, runs) = named(query.runs.as_deref());
+    if runs.len() > MANY_RUNS {
         return Err(bad(format!("`runs` has {MANY_RUNS} ids at most")));
     }
     let known = match headers.get("last-event-id") {
@@ -134,7 +134,7 @@ pub(super) async fn live(
                 .is_some_and(|mark| mark.server == app.live.started_at),
             outage: None,
         },
-        place: Some(Place::new(&app.live, runs, known)),
+        place: Some(Place::new(&app.live, all, runs, known)),
         every: Duration::from_secs_f64(1.0 / hz),
         next: Instant::now(),
         ready: VecDeque::new(),
@@ -145,11 +145,13 @@ pub(super) async fn live(
     Ok(Sse::new(telling.stream()).keep_alive(keep).into_response())
 }
 
-/// The runs that are named; none: all.
-fn named(runs: Option<&str>) -> Option<BTreeSet<Name>> {
-    let runs = runs.unwrap_or("*");
-    let names = runs.split(',').map(str::trim).filter(|run| !run.is_empty());
-    (runs.trim() != "*").then(|| names.map(Name::from).collect())
+/// Whether all runs are asked for, and those that are named.
+fn named(runs: Option<&str>) -> (bool, BTreeSet<Name>) {
+    let words = runs.unwrap_or("*").split(',').map(str::trim);
+    let (all, names): (Vec<&str>, Vec<&str>) = words
+        .filter(|word| !word.is_empty())
+        .partition(|word| *word == "*");
+    (!all.is_empty(), names.into_iter().map(Name::from).collect())
 }
 
 /// What all streams share.
@@ -218,10 +220,8 @@ impl Mark {
 
 /// What a client was not told yet.
 enum Untold {
-    /// What changes from now on.
-    Later,
-    /// All of the runs that it names.
-    All,
+    /// The runs that it names.
+    Named,
     /// What changed after this number.
     After(u64),
     /// What changed at this time, shortly before or later, by another server.
@@ -231,8 +231,10 @@ enum Untold {
 /// How far a stream is.
 struct Place {
     server: Timestamp,
-    /// None: all.
-    runs: Option<BTreeSet<Name>>,
+    /// Whether it is of all runs.
+    all: bool,
+    /// The runs that are told with their statuses.
+    runs: BTreeSet<Name>,
     untold: Untold,
     /// Runs that are to be told, and what is known when they all are.
     pending: VecDeque<Name>,
@@ -241,9 +243,10 @@ struct Place {
 
 /// What is told at a time.
 struct Told {
+    /// Of a list.
     rows: Vec<RunRow>,
     /// Of runs that are named.
-    statuses: Vec<Arc<str>>,
+    statuses: Vec<(RunRow, Arc<str>)>,
     gone: Vec<String>,
     /// What is known then, when nothing is left.
     mark: Option<Mark>,
@@ -251,16 +254,16 @@ struct Told {
 }
 
 impl Place {
-    fn new(live: &Live, runs: Option<BTreeSet<Name>>, known: Option<Mark>) -> Self {
+    fn new(live: &Live, all: bool, runs: BTreeSet<Name>, known: Option<Mark>) -> Self {
         let server = live.started_at;
         let untold = match known {
             Some(mark) if mark.server == server => Untold::After(mark.number),
             Some(mark) => Untold::Since(mark.at),
-            None if runs.is_some() => Untold::All,
-            None => Untold::Later,
+            None => Untold::Named,
         };
         Self {
             server,
+            all,
             runs,
             untold,
             pending: VecDeque::new(),
@@ -290,16 +293,15 @@ impl Place {
         let there: BTreeSet<&str> = rows.iter().map(|row| row.summary.run.as_str()).collect();
         let gone = page.iter().filter(|run| !there.contains(&***run));
         let gone = gone.map(ToString::to_string).collect();
-        let statuses = match self.runs {
-            Some(_) => rows
-                .iter()
-                .map(|row| live.status(runs, row))
-                .collect::<Result<_, _>>()?,
-            None => Vec::new(),
-        };
+        let mut statuses = Vec::new();
+        for row in &rows {
+            if self.runs.contains(row.summary.run.as_str()) {
+                statuses.push((row.clone(), live.status(runs, row)?));
+            }
+        }
         self.pending.drain(..page.len());
         Ok(Told {
-            rows,
+            rows: if self.all { rows } else { Vec::new() },
             statuses,
             gone,
             mark: self.pending.is_empty().then_some(self.then),
@@ -308,16 +310,15 @@ impl Place {
     }
 
     fn changed(&self, heads: &Heads) -> VecDeque<Name> {
-        let meant = |run: &&Name| self.runs.as_ref().is_none_or(|runs| runs.contains(*run));
-        match (&self.untold, &self.runs) {
-            (Untold::Later, _) => VecDeque::new(),
-            (Untold::All, runs) => runs.iter().flatten().cloned().collect(),
-            (Untold::After(number), _) => heads
+        let meant = |run: &&Name| self.all || self.runs.contains(*run);
+        match &self.untold {
+            Untold::Named => self.runs.iter().cloned().collect(),
+            Untold::After(number) => heads
                 .changed_after(*number)
                 .filter(meant)
                 .cloned()
                 .collect(),
-            (Untold::Since(at), _) => {
+            Untold::Since(at) => {
                 // That a run was parked is no step of it.
                 let heads = heads
                     .all()
@@ -417,7 +418,7 @@ impl Telling {
             mark,
             outage,
         } = told;
-        let nothing = rows.is_empty() && gone.is_empty();
+        let nothing = rows.is_empty() && statuses.is_empty() && gone.is_empty();
         self.greet(outage, mark.filter(|_| nothing));
         if nothing {
             return;
@@ -426,15 +427,12 @@ impl Telling {
         if !gone.is_empty() {
             events.push(Event::default().event("gone").data(line(&gone)));
         }
-        match statuses.is_empty() {
-            true if rows.is_empty() => {}
-            true => events.push(Event::default().event("rows").data(line(&rows))),
-            false => {
-                for (row, status) in rows.iter().zip(statuses) {
-                    events.push(Event::default().event("run").data(line(row)));
-                    events.push(Event::default().event("status").data(&*status));
-                }
-            }
+        if !rows.is_empty() {
+            events.push(Event::default().event("rows").data(line(&rows)));
+        }
+        for (row, status) in &statuses {
+            events.push(Event::default().event("run").data(line(row)));
+            events.push(Event::default().event("status").data(&**status));
         }
         // A client that breaks off before the last one is told all of them again.
         let last = events.pop();

@@ -3,6 +3,7 @@
 
 mod app;
 mod body;
+mod bulk;
 mod concurrency;
 mod events;
 mod graph;
@@ -19,6 +20,7 @@ mod schema;
 mod session;
 mod source;
 mod store;
+mod tickets;
 #[cfg_attr(not(feature = "ui"), path = "ui_off.rs")]
 mod ui;
 mod workflows;
@@ -80,6 +82,7 @@ fn router(app: Arc<App>) -> Router {
     let local = Router::new()
         .route("/v1/owner", get(store::owner))
         .route("/v1/backup", post(store::backup))
+        .route("/v1/tickets", post(session::ticket))
         .route_layer(from_fn(listener::operator_only));
     Router::new()
         .merge(local)
@@ -87,6 +90,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/workflows/{name}", workflow)
         .route("/v1/validate", post(workflows::validate))
         .route("/v1/runs", get(runs::list).post(runs::start))
+        .route("/v1/runs/bulk", post(bulk::bulk))
         .route("/v1/runs/{run}", get(runs::status))
         .route("/v1/runs/{run}/result", get(runs::result))
         .route("/v1/runs/{run}/history", get(runs::history))

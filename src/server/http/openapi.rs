@@ -1,7 +1,7 @@
 //! The description of the API, made from the code that serves it. `docs/openapi.json` is the same
 //! text, and a test holds the two together.
 
-use super::{events, graph, health, iterations, live, runs, session, store, workflows};
+use super::{bulk, events, graph, health, iterations, live, runs, session, store, workflows};
 use axum::Json;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -20,7 +20,7 @@ use utoipa::{Modify, OpenApi};
         graph::graph,
         iterations::loops, iterations::strip, iterations::list, iterations::one, iterations::difference,
         events::events, live::live,
-        runs::pause, runs::resume, runs::cancel, runs::signal, runs::retry,
+        runs::pause, runs::resume, runs::cancel, runs::signal, runs::retry, bulk::bulk,
         session::me, session::begin, session::end,
         store::resume, store::dump, store::prune,
         health::healthz, health::readyz, health::metrics,

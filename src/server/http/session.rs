@@ -2,8 +2,10 @@
 //! from the token, so a server keeps no sessions: they outlive its restart, and end with the token.
 
 use super::app::App;
+use super::body::Optional;
 use super::guard::Access;
-use crate::api::Problem;
+use crate::api::{BeginSession, Problem, Ticket};
+use crate::engine::ErrorCode;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
@@ -26,13 +28,31 @@ pub(super) async fn me(Extension(access): Extension<Access>) -> axum::Json<Me> {
     axum::Json(Me { access })
 }
 
-/// Begins the session of a browser: the answer sets a cookie that stands for the token of this request.
-#[utoipa::path(post, path = "/v1/session", operation_id = "begin_session", tag = "server",
-    responses((status = 204, description = "The cookie is set; a server without a token needs none")))]
+/// Begins the session of a browser: the answer sets a cookie that stands for the token of this request,
+/// or with a ticket of `windlass ui` for the one that allows everything.
+#[utoipa::path(post, path = "/v1/session", operation_id = "begin_session", tag = "server", request_body = Option<BeginSession>,
+    responses(
+        (status = 204, description = "The cookie is set; a server without a token needs none"),
+        (status = "4XX", description = "No token, or a ticket that was used or is too old", body = Problem, content_type = "application/problem+json"),
+    ))]
 pub(super) async fn begin(
     State(app): State<Arc<App>>,
     Extension(access): Extension<Access>,
+    Optional(asked): Optional<BeginSession>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1]), Problem> {
+    let access = match asked.ticket {
+        Some(ticket) if app.tickets.take(&ticket) => Access::Full,
+        Some(_) => {
+            let detail =
+                "the ticket was used, or is older than a minute: `windlass ui` gives another";
+            return Err(Problem::new(ErrorCode::Unauthorized, detail));
+        }
+        None => access,
+    };
+    if access == Access::Nothing {
+        let detail = "send the header `Authorization: Bearer TOKEN`, or a ticket of `windlass ui`";
+        return Err(Problem::new(ErrorCode::Unauthorized, detail));
+    }
     let cookie = app.guard.cookie(access);
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]))
 }
@@ -43,4 +63,15 @@ pub(super) async fn begin(
 pub(super) async fn end(State(app): State<Arc<App>>) -> (StatusCode, [(HeaderName, String); 1]) {
     let cookie = app.guard.no_cookie();
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)])
+}
+
+/// A ticket that a browser begins a session with.
+pub(super) async fn ticket(State(app): State<Arc<App>>) -> Result<axum::Json<Ticket>, Problem> {
+    let Some(console) = &app.console else {
+        let detail = "the process that owns the store has no console (`windlass serve`, --ui)";
+        return Err(Problem::new(ErrorCode::NotFound, detail));
+    };
+    let ticket = app.tickets.make()?;
+    let url = format!("{console}#ticket={ticket}");
+    Ok(axum::Json(Ticket { ticket, url }))
 }

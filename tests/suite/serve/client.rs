@@ -233,6 +233,9 @@ async fn a_client_made_from_the_description_drives_everything() {
     assert_eq!(good("list_runs", some).await["runs"][0]["run"], "gate");
     let whole = json!({ "detail": true, "facets": true, "offset": 1, "limit": 5 });
     good("list_runs", whole).await;
+    let bulk = json!({ "body": { "do": "pause", "runs": ["gate", "nobody"] } });
+    good("bulk_runs", bulk).await;
+    good("resume_run", json!({ "run": "gate" })).await;
     good("get_live", json!({ "runs": "gate", "max_hz": 5 })).await;
     good(
         "dump_all",

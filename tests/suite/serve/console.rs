@@ -217,3 +217,52 @@ async fn it_can_be_left_out_or_only_look() {
     let bearing = with(read.ask(Method::POST, "/v1/runs"), &body);
     assert_eq!(answer(bearing.bearer_auth("secret")).await.0, 201);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_lets_a_browser_in_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = super::windlass(dir.path(), &["ui"]);
+    assert_eq!(said.status.code(), Some(8), "no process owns the store");
+    let server = Start::new(dir.path()).token("secret").spawn();
+    let url = || {
+        let said = super::windlass(dir.path(), &["ui", "--no-open"]);
+        assert!(said.status.success());
+        String::from_utf8(said.stdout).unwrap().trim().to_owned()
+    };
+    let first = url();
+    let (place, ticket) = first.split_once("#ticket=").unwrap();
+    assert_eq!(place, format!("{}/ui/", server.url));
+    let begin = async |ticket: &str| {
+        let request = server.ask(Method::POST, "/v1/session");
+        let asked = with(request, &json!({ "ticket": ticket }));
+        asked.send().await.unwrap()
+    };
+    let session = begin(ticket).await;
+    assert_eq!(session.status(), 204);
+    let cookie = text(session.headers(), "set-cookie");
+    let cookie = cookie.split(';').next().unwrap().to_owned();
+    let me = server.ask(Method::GET, "/v1/me").header("cookie", cookie);
+    assert_eq!(answer(me).await.1["access"], "full");
+    // Once, and no other.
+    for no_ticket in [ticket, "", "secret"] {
+        let refused = begin(no_ticket).await;
+        assert_eq!(refused.status(), 401, "{no_ticket}");
+        assert!(refused.headers().get("set-cookie").is_none());
+    }
+    let other = url();
+    let (_, ticket) = other.split_once('=').unwrap();
+    let forged = with(
+        server.ask(Method::POST, "/v1/session"),
+        &json!({ "ticket": ticket }),
+    );
+    let forged = forged.header("origin", "http://evil.test");
+    assert_eq!(answer(forged).await.0, 403);
+    assert_eq!(begin(ticket).await.status(), 204);
+    // Nobody begins a session with nothing, or makes a ticket over TCP.
+    assert_eq!(server.post("/v1/session", &json!({})).await.0, 401);
+    assert_eq!(answer(server.ask(Method::POST, "/v1/session")).await.0, 401);
+    let remote = server
+        .ask(Method::POST, "/v1/tickets")
+        .bearer_auth("secret");
+    assert_eq!(answer(remote).await.0, 403);
+}

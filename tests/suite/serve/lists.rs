@@ -124,3 +124,54 @@ async fn any_page_is_found_by_its_number_and_follows_what_happens() {
     assert_eq!(list["total"], 7);
     assert_eq!(runs, [&newest[1], &newest[3], &newest[4]].map(Clone::clone));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_command_is_done_to_many_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let mut runs = Vec::new();
+    for _ in 0..100 {
+        runs.push(server.begin(SLEEP, json!(null)).await);
+    }
+    let ended = server.begin(COUNT, json!({ "to": 1 })).await;
+    server.end(&ended).await;
+    let bulk = async |verb: &str, more: &[&str]| {
+        let named: Vec<&str> = runs
+            .iter()
+            .map(String::as_str)
+            .chain(more.iter().copied())
+            .collect();
+        let body = json!({ "do": verb, "runs": named });
+        server.post("/v1/runs/bulk", &body).await
+    };
+    let (status, report) = bulk("pause", &["nobody", &ended, &runs[0]]).await;
+    assert_eq!(status, 200);
+    let done = report["done"].as_array().unwrap();
+    assert_eq!(done.len(), 100);
+    assert!(
+        done.iter().all(|done| done["status"] == "Paused"),
+        "{report}"
+    );
+    let failed = report["failed"].as_array().unwrap().iter();
+    let mut failed: Vec<(&str, &str)> = failed
+        .map(|one| (one["run"].as_str().unwrap(), one["code"].as_str().unwrap()))
+        .collect();
+    failed.sort_unstable();
+    let mut expected = [(&*ended, "run-ended"), ("nobody", "unknown-run")];
+    expected.sort_unstable();
+    assert_eq!(failed, expected);
+    let (_, list) = server.get("/v1/runs?status=Paused&limit=1").await;
+    assert_eq!(list["total"], 100);
+    let (_, report) = bulk("resume", &[]).await;
+    assert_eq!(report["done"][99]["status"], "Waiting", "{report}");
+    bulk("cancel", &[]).await;
+    let (_, report) = bulk("retry", &[]).await;
+    let again = report["done"][0]["new_run"].as_str().unwrap();
+    assert_eq!(row(&server, again).await["status"], "Waiting");
+    let (_, list) = server.get("/v1/runs?limit=1").await;
+    assert_eq!(list["total"], 201);
+    let many = json!({ "do": "pause", "runs": vec!["x"; 1_001] });
+    assert_eq!(server.post("/v1/runs/bulk", &many).await.0, 400);
+    let odd = json!({ "do": "forget", "runs": [] });
+    assert_eq!(server.post("/v1/runs/bulk", &odd).await.0, 400);
+}

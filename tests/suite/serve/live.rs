@@ -213,6 +213,11 @@ async fn runs_that_are_named_are_told_with_their_statuses() {
     let session = session.bearer_auth("look-only").send().await.unwrap();
     let cookie = session.headers()["set-cookie"].to_str().unwrap();
     let cookie = cookie.split(';').next().unwrap().to_owned();
+    let both = format!("/v1/events?runs=*,{other}");
+    let request = server
+        .ask(reqwest::Method::GET, &both)
+        .bearer_auth("secret");
+    let mut both = Events::from(request.send().await.unwrap());
     let path = format!("/v1/events?runs={one},nobody");
     let request = server
         .ask(reqwest::Method::GET, &path)
@@ -236,6 +241,18 @@ async fn runs_that_are_named_are_told_with_their_statuses() {
     );
     let status = next(&mut events, "status", &mut id).await;
     assert_eq!(status.data["outcome"]["status"], "Cancelled");
+    // A list and a run in one stream.
+    assert_eq!(
+        next(&mut both, "status", &mut None).await.data["run"],
+        other
+    );
+    let rows = next(&mut both, "rows", &mut None).await.data;
+    assert_eq!(rows[0]["run"], other);
+    assert_eq!(
+        next(&mut both, "status", &mut None).await.data["status"],
+        "Cancelled"
+    );
+    assert_eq!(next(&mut both, "rows", &mut None).await.data[0]["run"], one);
     assert!(status.id.is_some());
     // The stream ends with the server, so that the client comes back.
     server.signal(nix::sys::signal::Signal::SIGTERM);
