@@ -4,7 +4,7 @@ use super::args::{CompileArgs, Drawing, Global};
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::{self, Format, Screen};
-use crate::engine::{self, Detail, dot, mermaid};
+use crate::engine::{self, Detail, dot, mermaid, svg};
 
 pub fn compile(global: &Global, screen: Screen, args: &CompileArgs) -> Result<Exit, Failure> {
     let options = inputs::options(global, &args.load, &args.handlers)?;
@@ -22,6 +22,7 @@ pub fn compile(global: &Global, screen: Screen, args: &CompileArgs) -> Result<Ex
         Drawing::Table => output::print(program.to_string())?,
         Drawing::Mermaid => output::print(mermaid(program, detail))?,
         Drawing::Dot => output::print(dot(program, detail))?,
+        Drawing::Svg => output::print(svg(program, detail))?,
         Drawing::Json => output::document(Format::Table, &program.to_value())?,
     }
     Ok(Exit::Succeeded)

@@ -18,6 +18,7 @@ mod diagnostic;
 mod examples;
 mod expression;
 mod fuzz;
+mod graph;
 mod hosted;
 mod life;
 mod loom;

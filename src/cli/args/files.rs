@@ -62,6 +62,8 @@ pub enum Drawing {
     Mermaid,
     /// A Graphviz digraph.
     Dot,
+    /// A picture, light or dark as the reader's screen is.
+    Svg,
     /// The states and scopes as JSON.
     Json,
 }

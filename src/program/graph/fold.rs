@@ -1,6 +1,7 @@
 //! What is drawn of a tree of boxes: bare boxes dissolve, frames close, wrappers join what they wrap.
 
 use super::{BoxId, Detail, Drawn, Ends, Inside, Line, LineKind, Shape};
+use crate::model::Name;
 use std::collections::{HashMap, HashSet};
 
 impl Inside {
@@ -103,15 +104,62 @@ impl Inside {
                 line.label.clear();
             }
         }
+        // Where nothing comes after a node, the scope ends.
+        let leads_on = |line: &&Line| line.kind != LineKind::Previous;
+        let leads_on = self.lines.iter().filter(leads_on);
+        let leads_on: HashSet<BoxId> = leads_on.filter_map(|line| line.from).collect();
+        let is_last = |drawn: &&Drawn| !leads_on.contains(&drawn.id) && drawn.leads_on();
+        let last = self.boxes.iter().filter(is_last);
+        let ends = last.map(|drawn| Line::new(Some(drawn.id), None, ""));
+        self.lines.extend(ends.collect::<Vec<_>>());
         self
     }
 
-    /// The tree of a whole program, joined.
+    /// The tree of a whole program, joined, with its ports.
     pub(super) fn whole(self) -> Self {
         let mut inside = self.joined();
-        match inside.only_box() {
+        inside = match inside.only_box() {
             Some((drawn, ends)) => Self::hoisted(drawn, ends),
             None => inside,
+        };
+        inside.find_ports();
+        inside
+    }
+
+    /// Notes at each box what is wired to it and from it, outside and inside.
+    fn find_ports(&mut self) {
+        let mut at = HashMap::new();
+        for (place, drawn) in self.boxes.iter_mut().enumerate() {
+            at.insert(drawn.id, place);
+            if let Shape::Frame(inside) = &mut drawn.shape {
+                inside.find_ports();
+            }
+        }
+        let place = |id: Option<BoxId>| id.and_then(|id| at.get(&id)).copied();
+        for line in &self.lines {
+            for wire in &line.wires {
+                if let Some(from) = place(line.from).and_then(|from| self.boxes.get_mut(from)) {
+                    note(&mut from.facts.outputs, &wire.output);
+                }
+                if let Some(to) = place(line.to).and_then(|to| self.boxes.get_mut(to)) {
+                    note(&mut to.facts.inputs, &wire.input);
+                }
+            }
+        }
+        for drawn in &mut self.boxes {
+            let Shape::Frame(inside) = &drawn.shape else {
+                continue;
+            };
+            for line in &inside.lines {
+                for wire in &line.wires {
+                    if line.from.is_none() {
+                        note(&mut drawn.facts.inputs, &wire.output);
+                    }
+                    if line.to.is_none() {
+                        note(&mut drawn.facts.outputs, &wire.input);
+                    }
+                }
+            }
         }
     }
 
@@ -189,6 +237,19 @@ impl Inside {
     }
 }
 
+impl Drawn {
+    /// Whether something comes after it.
+    fn leads_on(&self) -> bool {
+        !["raise", "terminate"].contains(&self.facts.kind)
+    }
+}
+
+fn note(ports: &mut Vec<Name>, port: &Name) {
+    if !ports.contains(port) {
+        ports.push(port.clone());
+    }
+}
+
 /// The lines around a bare box, with those in it.
 fn through(id: BoxId, inside: &Inside, outer: Vec<Line>) -> Vec<Line> {
     // What only leads to what handles its failure is an end too; what ends the run is none.
@@ -197,9 +258,7 @@ fn through(id: BoxId, inside: &Inside, outer: Vec<Line>) -> Vec<Line> {
         .iter()
         .filter(|line| line.kind != LineKind::Failed);
     let goes_on: HashSet<BoxId> = goes_on.filter_map(|line| line.from).collect();
-    let is_last = |drawn: &&Drawn| {
-        !goes_on.contains(&drawn.id) && !["raise", "terminate"].contains(&drawn.facts.kind)
-    };
+    let is_last = |drawn: &&Drawn| !goes_on.contains(&drawn.id) && drawn.leads_on();
     let last: Vec<BoxId> = inside
         .boxes
         .iter()

@@ -10,12 +10,14 @@ mod fold;
 mod layout;
 mod mermaid;
 mod picture;
+mod svg;
 mod tree;
 mod wires;
 
 pub use dot::dot;
 pub use mermaid::mermaid;
 pub use picture::{Edge, Graph, NoNode, Node, NodeLimits, Open, Port, View, graph};
+pub use svg::svg;
 
 use super::{ScopeId, StateId};
 use crate::model::Name;
@@ -96,6 +98,9 @@ struct Facts {
     closed: bool,
     condition: Option<String>,
     limits: NodeLimits,
+    /// Of a canvas's node: what is wired to it, and from it.
+    inputs: Vec<Name>,
+    outputs: Vec<Name>,
 }
 
 /// From and to are boxes beside it; none: the start or the end of the scope.

@@ -204,7 +204,7 @@ pub fn graph(program: &Program, view: &View) -> Result<Graph, NoNode> {
         Some(root) => inside.into_inside_of(root),
     };
     let inside = inside.open(&|drawn| open.as_ref().is_none_or(|open| open.contains(&drawn.id)));
-    let mut graph = layout::layout(&inside, around.as_ref());
+    let (mut graph, _) = layout::layout(&inside, around.as_ref());
     graph.root = around.map(|drawn| Box::new(node(&drawn)));
     Ok(graph)
 }

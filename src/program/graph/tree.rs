@@ -1,7 +1,7 @@
 //! The tree of boxes and lines of a program.
 
 use super::wires::{Links, wires};
-use super::{BoxId, Drawn, Ends, Facts, Inside, Line, LineKind, NodeLimits, Shape};
+use super::{BoxId, Drawn, Ends, Facts, Inside, Line, LineKind, NodeLimits, Shape, cut};
 use crate::model::{Delay, Name, Status};
 use crate::program::display::shown;
 use crate::program::{Action, DagNode, Op, Program, Scope, ScopeId, ScopeKind, State, StateId};
@@ -71,7 +71,6 @@ impl Tree<'_> {
                 path: below(path, name),
                 line: action.map_or(0, |action| action.span.line),
                 file: action.map_or(0, |action| action.span.file),
-                summary: String::from("branch"),
                 text: name.to_string(),
                 closed_text: name.to_string(),
                 ..Facts::default()
@@ -193,9 +192,14 @@ impl Tree<'_> {
 
     fn choice(&self, id: BoxId, state: &State, path: &str) -> Drawn {
         let facts = self.facts("choice", state, path);
+        let condition = asks(state);
         Drawn {
             id,
-            facts,
+            facts: Facts {
+                summary: String::new(),
+                condition,
+                ..facts
+            },
             shape: Shape::Choice,
         }
     }
@@ -234,7 +238,7 @@ impl Tree<'_> {
             path: below(path, &state.name),
             line: state.span.line,
             file: state.span.file,
-            summary: state.title(),
+            summary: cut(&state.title()),
             ..of_action(action, &state.name)
         }
     }
@@ -247,9 +251,9 @@ impl Tree<'_> {
     fn frame(&self, scope: &Scope, state: &State, path: &str) -> Facts {
         let program = self.program;
         let action = scope.action.and_then(|action| program.action(action));
-        let does = scope.title();
+        let does = cut(&scope.title());
         let title = action.map_or(&scope.name, titled_or(&scope.name));
-        let named = format!("{title}: {does}");
+        let named = format!("{title}: {}", scope.title());
         let own = !matches!(
             scope.kind,
             ScopeKind::Deadline { .. } | ScopeKind::Try { .. }
@@ -263,6 +267,13 @@ impl Tree<'_> {
         let span = action.map_or(state.span, |action: &Action| action.span);
         let mut limits = NodeLimits::default();
         let mut condition = None;
+        let kind = self.kind(scope);
+        let mut summary = match scope.kind {
+            ScopeKind::Dag { .. }
+            | ScopeKind::Deadline { .. }
+            | ScopeKind::Try { retry: Some(_), .. } => String::new(),
+            _ => does,
+        };
         match &scope.kind {
             ScopeKind::Loop(spec) => {
                 condition = Some(spec.condition_text.clone()).filter(|text| !text.is_empty());
@@ -281,19 +292,25 @@ impl Tree<'_> {
                 limits.retry = retry.as_ref().map(|retry| retry.title());
             }
             ScopeKind::Deadline { after } => limits.deadline = Some(shown(after)),
+            ScopeKind::Block => {
+                condition = program.state(scope.body).and_then(asks);
+                summary = match &condition {
+                    Some(condition) => cut(&format!("{kind} {condition}")),
+                    None => String::new(),
+                };
+            }
             ScopeKind::Root
-            | ScopeKind::Block
             | ScopeKind::Branch
             | ScopeKind::Parallel { .. }
             | ScopeKind::Dag { .. } => {}
         }
         Facts {
-            kind: self.kind(scope),
+            kind,
             name: scope.name.clone(),
             path: below(path, &scope.name),
             line: span.line,
             file: span.file,
-            summary: does,
+            summary,
             text: match scope.kind {
                 ScopeKind::Dag { .. } => scope.name.to_string(),
                 _ => named,
@@ -328,6 +345,18 @@ impl Tree<'_> {
                 }
             }
         }
+    }
+}
+
+/// What a choice looks at, where it is one thing.
+fn asks(state: &State) -> Option<String> {
+    match &state.op {
+        Op::Branch(arms) => match &**arms {
+            [(when, _)] => Some(when.text()),
+            _ => None,
+        },
+        Op::Switch { on, .. } => Some(shown(on)),
+        _ => None,
     }
 }
 

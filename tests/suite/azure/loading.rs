@@ -375,7 +375,7 @@ async fn a_diagram_has_no_box_for_the_order_and_closes_what_is_deep() {
         (&["--depth", "1"], &["First", "Inner", "Beside"], &["Deep"]),
         (&["--depth", "0"], &["First", "Outer"], &["Inner", "Beside"]),
     ] {
-        for format in ["mermaid", "dot"] {
+        for format in ["mermaid", "dot", "svg"] {
             let mut args = vec!["compile", &path, "-o", format];
             args.extend(flags);
             let drawn = windlass(strings(&args)).await;

@@ -1,0 +1,258 @@
+//! From items and links to layers: which links lead back, which layer each item is in, and what a
+//! link passes on its way through layers between its ends.
+
+/// What is placed: a box with a size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item {
+    pub width: i64,
+    pub height: i64,
+    /// Whether it lies in the last layer, after all others.
+    pub last: bool,
+}
+
+/// What connects two items.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub from: usize,
+    pub to: usize,
+    /// Where it leaves the lower side and meets the upper side, from the left.
+    pub from_at: i64,
+    pub to_at: i64,
+    /// How wide its label is; 0: it has none.
+    pub label: i64,
+    /// Whether it is known to lead back.
+    pub back: bool,
+}
+
+/// A place in a layer: an item, or where a link passes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vertex {
+    pub layer: usize,
+    pub width: i64,
+    pub height: i64,
+    pub passes: bool,
+}
+
+/// A part of a link, from one layer to the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hop {
+    pub from: usize,
+    pub to: usize,
+    pub from_at: i64,
+    pub to_at: i64,
+}
+
+/// How a link gets to its end.
+#[derive(Clone, Debug)]
+pub(super) enum Way {
+    /// Down from layer to layer: its hops, and the vertex with its label.
+    Hops(Vec<usize>, Option<usize>),
+    /// Around at the side. Whether it leads back.
+    Lane(bool),
+}
+
+pub(super) struct Layers {
+    /// The items first, in their order.
+    pub vertices: Vec<Vertex>,
+    pub hops: Vec<Hop>,
+    pub ways: Vec<Way>,
+    pub layers: usize,
+    /// How much was done, in steps of inner loops.
+    pub steps: u64,
+}
+
+/// The room for a line that passes, and where in it the line is.
+pub(super) const PASS: i64 = 12;
+pub(super) const PASS_AT: i64 = 6;
+/// The room for a label.
+const LABEL_HEIGHT: i64 = 20;
+
+impl Layers {
+    pub fn new(items: &[Item], links: &[Link]) -> Self {
+        let mut steps = 0;
+        let back = leading_back(items.len(), links, &mut steps);
+        let layer_of = layering(items, links, &back, &mut steps);
+        let layers = layer_of.iter().max().map_or(0, |last| last + 1);
+        let vertex = |(item, layer): (&Item, &usize)| Vertex {
+            layer: *layer,
+            width: item.width,
+            height: item.height,
+            passes: false,
+        };
+        let mut made = Self {
+            vertices: items.iter().zip(&layer_of).map(vertex).collect(),
+            hops: Vec::new(),
+            ways: Vec::with_capacity(links.len()),
+            layers,
+            steps,
+        };
+        let longest = most_passes(links, &back, &layer_of);
+        for (link, back) in links.iter().zip(&back) {
+            let span = span(link, &layer_of);
+            let way = match *back || span > longest {
+                true => Way::Lane(*back),
+                false => made.hops_of(link, span),
+            };
+            made.ways.push(way);
+        }
+        made
+    }
+
+    fn hops_of(&mut self, link: &Link, span: usize) -> Way {
+        let first = self.vertices.get(link.from).map_or(0, |from| from.layer);
+        let mut hops = Vec::with_capacity(span);
+        let mut label = None;
+        let (mut from, mut from_at) = (link.from, link.from_at);
+        for step in 1..span {
+            let labelled = step == 1 && link.label > 0;
+            let passes = self.vertices.len();
+            self.vertices.push(Vertex {
+                layer: first + step,
+                width: if labelled { PASS + link.label } else { PASS },
+                height: if labelled { LABEL_HEIGHT } else { 0 },
+                passes: true,
+            });
+            label = label.or(labelled.then_some(passes));
+            hops.push(self.hop(from, passes, from_at, PASS_AT));
+            (from, from_at) = (passes, PASS_AT);
+        }
+        hops.push(self.hop(from, link.to, from_at, link.to_at));
+        self.steps += span as u64;
+        Way::Hops(hops, label)
+    }
+
+    fn hop(&mut self, from: usize, to: usize, from_at: i64, to_at: i64) -> usize {
+        self.hops.push(Hop {
+            from,
+            to,
+            from_at,
+            to_at,
+        });
+        self.hops.len() - 1
+    }
+}
+
+/// How many layers lie between the ends of a link, plus one; 0 of one that does not lead down.
+fn span(link: &Link, layer_of: &[usize]) -> usize {
+    let at = |item: usize| layer_of.get(item).copied().unwrap_or(0);
+    at(link.to).saturating_sub(at(link.from))
+}
+
+/// How far a link may be drawn through layers: all of them together pass only so often that the work
+/// stays in proportion to the graph. Longer ones go around at the side.
+fn most_passes(links: &[Link], back: &[bool], layer_of: &[usize]) -> usize {
+    let forward = links.iter().zip(back).filter(|(_, back)| !**back);
+    let mut spans: Vec<usize> = forward.map(|(link, _)| span(link, layer_of)).collect();
+    spans.sort_unstable();
+    let mut left = 4 * (links.len() + layer_of.len()) + 400;
+    let fits = |span: &&usize| {
+        let passes = left.checked_sub(**span);
+        left = passes.unwrap_or(0);
+        passes.is_some()
+    };
+    spans.iter().take_while(fits).last().copied().unwrap_or(0)
+}
+
+/// The links out of each item.
+fn outgoing(items: usize, links: &[Link]) -> Vec<Vec<usize>> {
+    let mut out = vec![Vec::new(); items];
+    for (index, link) in links.iter().enumerate() {
+        if let Some(out) = out.get_mut(link.from) {
+            out.push(index);
+        }
+    }
+    out
+}
+
+/// Which links lead back to an item that they came from.
+fn leading_back(items: usize, links: &[Link], steps: &mut u64) -> Vec<bool> {
+    let mut back: Vec<bool> = links.iter().map(|link| link.back).collect();
+    let out = outgoing(items, links);
+    // Per item: not seen, on the way to the current one, done.
+    let mut seen = vec![0_u8; items];
+    for root in 0..items {
+        let mut way = vec![(root, 0)];
+        while let Some((item, next)) = way.pop() {
+            *steps += 1;
+            let Some(state) = seen.get_mut(item) else {
+                continue;
+            };
+            if next == 0 && *state != 0 {
+                continue;
+            }
+            *state = 1;
+            let link = out.get(item).and_then(|out| out.get(next)).copied();
+            let Some(link) = link else {
+                *state = 2;
+                continue;
+            };
+            way.push((item, next + 1));
+            let (Some(end), Some(back)) = (links.get(link), back.get_mut(link)) else {
+                continue;
+            };
+            match seen.get(end.to) {
+                _ if *back => {}
+                Some(1) => *back = true,
+                Some(0) => way.push((end.to, 0)),
+                _ => {}
+            }
+        }
+    }
+    back
+}
+
+/// The layer of each item: after all that lead to it, as high as that allows. What nothing leads to
+/// lies just before what it leads to.
+fn layering(items: &[Item], links: &[Link], back: &[bool], steps: &mut u64) -> Vec<usize> {
+    let out = outgoing(items.len(), links);
+    let forward = |index: &usize| back.get(*index) == Some(&false);
+    let mut waits = vec![0_usize; items.len()];
+    for (link, back) in links.iter().zip(back) {
+        if let Some(waits) = waits.get_mut(link.to).filter(|_| !back) {
+            *waits += 1;
+        }
+    }
+    let is_free = |(item, waits): (usize, &usize)| (*waits == 0).then_some(item);
+    let mut order: Vec<usize> = waits.iter().enumerate().filter_map(is_free).collect();
+    let free = order.len();
+    let mut layer = vec![0_usize; items.len()];
+    let mut next = 0;
+    while let Some(item) = order.get(next).copied() {
+        next += 1;
+        let from = layer.get(item).copied().unwrap_or(0);
+        for index in out.get(item).into_iter().flatten().filter(|l| forward(l)) {
+            *steps += 1;
+            let Some(link) = links.get(*index) else {
+                continue;
+            };
+            if let (Some(to), Some(waits)) = (layer.get_mut(link.to), waits.get_mut(link.to)) {
+                *to = (*to).max(from + least(link));
+                *waits = waits.saturating_sub(1);
+                if *waits == 0 {
+                    order.push(link.to);
+                }
+            }
+        }
+    }
+    // Not the first, where the scope starts.
+    for item in order.iter().take(free).filter(|item| **item != 0).rev() {
+        let all = out.get(*item).into_iter().flatten().filter(|l| forward(l));
+        let before = all.filter_map(|index| {
+            let link = links.get(*index)?;
+            layer.get(link.to)?.checked_sub(least(link))
+        });
+        if let (Some(before), Some(layer)) = (before.min(), layer.get_mut(*item)) {
+            *layer = before;
+        }
+    }
+    let last = layer.iter().max().copied().unwrap_or(0);
+    for (item, layer) in items.iter().zip(&mut layer).filter(|(item, _)| item.last) {
+        *layer = if item.last { last } else { *layer };
+    }
+    layer
+}
+
+/// A label has a layer of its own.
+fn least(link: &Link) -> usize {
+    if link.label > 0 { 2 } else { 1 }
+}
