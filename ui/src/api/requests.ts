@@ -44,7 +44,7 @@ export const bulk = (what: string, runs: string[]) =>
 export const status = (id: string) => ask<StatusReport>(run(id));
 export const loops = (id: string) => ask<{ loops: LoopEntry[] }>(`${run(id)}/loops`);
 export const source = (id: string) => ask<Source>(`${run(id)}/source`);
-export const places = (id: string) => ask<{ places: Place[]; cut: boolean }>(`${run(id)}/places?limit=200`);
+export const places = (id: string) => ask<{ places: Place[]; cut: boolean }>(`${run(id)}/places?limit=1000`);
 
 export const strip = (
   id: string,

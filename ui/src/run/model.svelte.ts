@@ -10,6 +10,8 @@ import { iterationPath, join, parse, plain, type Step } from './paths';
 
 /** So many cells a strip has. */
 export const CELLS = 400;
+/** What the run came to outside of loops is asked for again after so long. */
+const REACHED = 3_000;
 
 export class RunModel {
   status = $state.raw<StatusReport>();
@@ -20,6 +22,9 @@ export class RunModel {
   gone = $state(false);
   strips = new SvelteMap<string, Strip>();
   iterations = new SvelteMap<string, Iteration>();
+  /** The actions outside of loops that the run came to. */
+  reached = $state.raw(new Set<string>());
+  private reachedAt = 0;
   private wanted = new Set<string>();
   private asking = new Set<string>();
   private refused = new Set<string>();
@@ -183,6 +188,10 @@ export class RunModel {
   private async askLoops(): Promise<void> {
     try {
       this.loops = (await requests.loops(this.id)).loops;
+      if (Date.now() - this.reachedAt < REACHED && !this.done) return;
+      this.reachedAt = Date.now();
+      const places = (await requests.places(this.id)).places.map((place) => place.path);
+      this.reached = new Set(places.filter((path) => !/[#/]/.test(path)));
     } catch {
       // Asked again when the run moves.
     }
@@ -196,7 +205,7 @@ export class RunModel {
   private async ask(key: string): Promise<void> {
     const [kind, path] = cutKey(key);
     const known = this.iterations.get(path);
-    if (this.asking.has(key) || this.refused.has(key) || (kind === 'iteration' && path !== '' && known?.ended_at)) return;
+    if (this.asking.has(key) || this.refused.has(key) || (kind === 'iteration' && known?.ended_at)) return;
     this.asking.add(key);
     try {
       if (kind === 'strip') this.strips.set(path, await requests.strip(this.id, path, { buckets: CELLS }));

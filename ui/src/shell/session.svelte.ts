@@ -4,13 +4,14 @@ import * as requests from '../api/requests';
 import { live } from '../live/live.svelte';
 
 class Session {
-  phase = $state<'asking' | 'needed' | 'in'>('asking');
-  access = $state('view');
+  /** Nothing waits for the answer to `asking`: what is asked meanwhile is refused when nobody is signed in. */
+  phase = $state<'ticket' | 'asking' | 'needed' | 'in'>('asking');
+  access = $state('');
   message = $state('');
 
   constructor() {
     onSignedOut(() => {
-      if (this.phase === 'in') this.phase = 'needed';
+      if (this.phase !== 'ticket') this.phase = 'needed';
     });
   }
 
@@ -21,12 +22,14 @@ class Session {
 
   async start(): Promise<void> {
     const ticket = new URLSearchParams(location.hash.slice(1)).get('ticket');
+    if (ticket !== null) this.phase = 'ticket';
     if (location.hash !== '') history.replaceState(null, '', location.pathname + location.search);
     try {
       if (ticket !== null) await requests.redeem(ticket);
     } catch {
       this.message = 'That link was used before or is too old. `windlass ui` makes a new one.';
     }
+    this.phase = 'asking';
     await this.look();
   }
 
