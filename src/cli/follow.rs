@@ -44,6 +44,8 @@ pub struct View {
     format: Format,
     /// Whether events are printed.
     events: bool,
+    /// A result that is text is printed as it is where people read.
+    plain: bool,
 }
 
 impl View {
@@ -61,6 +63,15 @@ impl View {
             screen,
             format: output.output,
             events: events.events.is_some(),
+            plain: false,
+        }
+    }
+
+    /// The same for a result that is the output of a command.
+    pub fn plain(self) -> Self {
+        Self {
+            plain: true,
+            ..self
         }
     }
 }
@@ -251,6 +262,10 @@ impl Following<'_> {
                     (key, value),
                 ]);
                 output::document(Format::Jsonl, &envelope)
+            }
+            Format::Table if self.view.plain && outcome.error.is_some() => Ok(()),
+            Format::Table if self.view.plain && document.as_str().is_some() => {
+                output::print(document.as_str().unwrap_or_default())
             }
             format => output::document(format, &document),
         }

@@ -24,6 +24,9 @@ impl Command {
             Self::Resume(args) => args.run.as_mut(),
             Self::Dump(args) => args.run.as_mut(),
             Self::Run(_)
+            | Self::Poll(_)
+            | Self::Try(_)
+            | Self::Paginate(_)
             | Self::Serve(_)
             | Self::Ui(_)
             | Self::List(_)

@@ -23,6 +23,7 @@ mod output;
 mod policy;
 mod progress;
 mod prune;
+mod quick;
 mod resume;
 mod retry;
 mod run;
@@ -112,6 +113,9 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
     // Commands that move runs need a second thread; the others ask one question.
     match &arguments.command {
         Command::Run(args) => block_on(&mut workers(), run::run(global, screen, args)),
+        Command::Poll(args) => block_on(&mut workers(), quick::poll(global, screen, args)),
+        Command::Try(args) => block_on(&mut workers(), quick::attempt(global, screen, args)),
+        Command::Paginate(args) => block_on(&mut workers(), quick::paginate(global, screen, args)),
         Command::Serve(args) => {
             as_many_files_as_may_be();
             block_on(&mut workers(), serve::serve(global, screen, args))

@@ -70,6 +70,18 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
         .load_file(path, options.dialect)
 }
 
+/// Reads a Loom workflow that was made here; `path` is its name.
+///
+/// # Errors
+/// [`LoadError::Refused`] with all of its mistakes.
+pub fn load_text(path: &str, text: String, options: &LoadOptions) -> Result<Workflow, LoadError> {
+    let path = path.to_owned();
+    let files = vec![SourceFile { path, text }];
+    Workflows::bare()
+        .with(options)
+        .load_bundle(Bundle { files }, None, Some(Dialect::Loom))
+}
+
 /// Reads a workflow's file; `-` is standard input.
 ///
 /// # Errors

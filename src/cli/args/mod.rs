@@ -1,6 +1,7 @@
 //! The commands and their flags. Every flag has an environment variable.
 
 mod files;
+mod quick;
 mod reports;
 mod runs;
 mod serve;
@@ -8,6 +9,7 @@ mod store;
 mod times;
 
 pub use files::*;
+pub use quick::*;
 pub use reports::*;
 pub use runs::*;
 pub use serve::*;
@@ -96,6 +98,12 @@ pub struct Output {
 pub enum Command {
     /// Runs a workflow to its end
     Run(RunArgs),
+    /// Polls a command or an address until it is done, in one line
+    Poll(PollArgs),
+    /// Runs a command until it succeeds, in one line
+    Try(TryArgs),
+    /// Reads every page of an address into a file, in one line
+    Paginate(PaginateArgs),
     /// Runs until it is stopped: every unfinished run of the store, and new ones over HTTP
     Serve(ServeArgs),
     /// Shows where the console is, and opens it in a browser

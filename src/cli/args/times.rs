@@ -4,7 +4,7 @@ use crate::engine::{Timestamp, now, parse_duration};
 use std::time::Duration;
 
 /// A duration as people write it on a command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lasting(pub Duration);
 
 impl Lasting {

@@ -1,7 +1,9 @@
-//! What people do every day: polls that slow down.
+//! What people do every day: polls that slow down, and loops of one line.
 
 use crate::life::first_use::Folder;
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 
 /// When each iteration began and ended, in milliseconds.
 fn times(history: &Value) -> Vec<(i64, i64)> {
@@ -44,4 +46,192 @@ variables: { n: 0 }
     for (wait, least) in waits.iter().zip([100, 200, 400, 400]) {
         assert!(*wait >= least, "{waits:?}");
     }
+}
+
+/// Answers every path with `pages` pages of ten items; `/poll` is done at its fourth look.
+fn serve(pages: usize) -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let asked = std::sync::Arc::new(AtomicUsize::new(0));
+    let (own, hits) = (base.clone(), std::sync::Arc::clone(&asked));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = String::new();
+            let mut lines = BufReader::new(stream.try_clone().unwrap());
+            lines.read_line(&mut head).unwrap();
+            let mut line = String::new();
+            while lines.read_line(&mut line).unwrap() > 2 {
+                line.clear();
+            }
+            let number = hits.fetch_add(1, Ordering::SeqCst) + 1;
+            let path = head.split(' ').nth(1).unwrap();
+            let asked = path.split_once('=').map_or("1", |(_, number)| number);
+            let page: usize = match path.contains("offset") {
+                true => asked.parse::<usize>().unwrap() / 10 + 1,
+                false => asked.parse().unwrap(),
+            };
+            let first = (page - 1) * 10;
+            let items: Vec<Value> = match page <= pages {
+                true => (first..first + 10).map(|id| json!({ "id": id })).collect(),
+                false => Vec::new(),
+            };
+            let (mut body, mut link) = (json!({ "items": items }), String::new());
+            if page < pages {
+                let next = format!("{own}/next?page={}", page + 1);
+                link = format!("link: <http://x/>; rel=\"last\", <{next}>; rel=\"next\"\r\n");
+                body["next"] = json!(next);
+                body["cursor"] = json!(page + 1);
+            }
+            if path == "/poll" {
+                body = json!({ "status": if number > 3 { "done" } else { "running" } });
+            }
+            let body = body.to_string();
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{link}\
+                 content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            )
+            .unwrap();
+        }
+    });
+    (base, asked)
+}
+
+#[test]
+fn a_poll_of_one_line_runs_until_its_command_succeeds() {
+    let folder = Folder::new();
+    let look = "echo x >> n; echo look $(wc -l < n); test $(wc -l < n) -gt 3";
+    let line = ["poll", "--every", "20ms", "--", "sh", "-c", look];
+    assert_eq!(folder.run(&line).left(0, &[]).out, "look 4\n");
+    // The same line again is a new run.
+    folder.run(&line).left(0, &["-2"]);
+    let look = "echo x >> m; echo \"{\\\"body\\\": $(wc -l < m)}\"; false";
+    let until = "body.body == 3";
+    let line = [
+        "poll", "--every", "20ms", "--until", until, "--", "sh", "-c", look,
+    ];
+    assert_eq!(folder.run(&line).left(0, &[]).out, "{\"body\": 3}\n");
+    let line = ["poll", "--every", "20ms", "--times", "2", "--", "false"];
+    folder.run(&line).left(4, &["2 iterations"]);
+    folder.run(&["poll"]).left(2, &["COMMAND"]);
+    let line = ["poll", "--every", "9s..5s", "--", "true"];
+    folder.run(&line).left(2, &["the longest time comes last"]);
+}
+
+#[test]
+fn words_of_a_command_are_no_expressions() {
+    let folder = Folder::new();
+    let words = [
+        "@x", "@{x}", "a@{b}", "{{ x }}", "{% x %}", "@@y", "@", "$HOME",
+    ];
+    let mut line = vec!["try", "--", "printf", "%s,"];
+    line.extend(words);
+    let told = folder.run(&line).left(0, &[]);
+    assert_eq!(
+        told.out.trim_end(),
+        words.map(|word| format!("{word},")).concat()
+    );
+}
+
+#[test]
+fn a_try_of_one_line_stops_at_the_first_success_or_after_all_attempts() {
+    let folder = Folder::new();
+    let command = "echo x >> n; test $(wc -l < n) -gt 2 && wc -l < n";
+    let line = [
+        "try",
+        "--exponential",
+        "20ms..40ms",
+        "--",
+        "sh",
+        "-c",
+        command,
+    ];
+    assert_eq!(folder.run(&line).left(0, &[]).out.trim(), "3");
+    let line = [
+        "try",
+        "--every",
+        "20ms",
+        "--times",
+        "2",
+        "--",
+        "sh",
+        "-c",
+        "echo no >&2; exit 3",
+    ];
+    folder.run(&line).left(1, &["exit code 3: no"]);
+}
+
+#[test]
+fn a_poll_of_an_address_reads_its_answer() {
+    let folder = Folder::new();
+    let (base, asked) = serve(1);
+    let url = format!("{base}/poll");
+    let until = "body.status == 'done'";
+    let line = [
+        "poll",
+        "--url",
+        &url,
+        "--until",
+        until,
+        "--every",
+        "20ms..40ms",
+    ];
+    let told = folder.run(&line).left(0, &[]);
+    assert!(told.out.contains("done"), "{told:?}");
+    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 4);
+}
+
+#[test]
+fn every_way_to_the_next_page_reads_every_row_once() {
+    let folder = Folder::new();
+    let (base, _) = serve(12);
+    let expected: String = (0..120).map(|id| format!("{{\"id\":{id}}}\n")).collect();
+    let ways: [&[&str]; 5] = [
+        &["--next", "link"],
+        &["--next", "body.next"],
+        &["--next", "body.cursor", "--param", "page"],
+        &["--next", "page"],
+        &["--next", "offset"],
+    ];
+    for (number, way) in ways.into_iter().enumerate() {
+        let (url, file) = (format!("{base}/{number}"), format!("{number}.ndjson"));
+        let mut line = vec!["paginate", &url, "--items", "body.items", "--to", &file];
+        line.extend(way);
+        folder.run(&line).left(0, &[]);
+        assert_eq!(folder.read(&file), expected, "{way:?}");
+    }
+}
+
+#[test]
+fn the_same_line_after_a_kill_goes_on() {
+    let folder = Folder::new();
+    let (base, _) = serve(60);
+    let to = [
+        "--items",
+        "body.items",
+        "--to",
+        "rows.ndjson",
+        "--every",
+        "10ms",
+    ];
+    let mut line = vec!["paginate", &base, "--next", "body.next"];
+    line.extend(to);
+    for rows in [100, 300] {
+        let mut child = folder.start(&line);
+        // Its file appears under another name until the end.
+        folder.wait_for(|names| {
+            let grown =
+                |name: &&String| name.starts_with("rows.ndjson.") && folder.lines(name) > rows;
+            names.iter().any(|name| grown(&name))
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let told = folder.run(&line).left(0, &["goes on with paginate-"]);
+    assert!(told.out.contains("\"rows\": 600"), "{told:?}");
+    let expected: String = (0..600).map(|id| format!("{{\"id\":{id}}}\n")).collect();
+    assert_eq!(folder.read("rows.ndjson"), expected);
 }

@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A folder to work in.
@@ -22,6 +23,43 @@ impl Folder {
         let path = self.0.path().join(name);
         fs::write(&path, bytes).unwrap();
         path
+    }
+
+    /// A file's text.
+    pub fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.path().join(name)).unwrap()
+    }
+
+    /// How many lines a file has; 0 while it is not there.
+    pub fn lines(&self, name: &str) -> usize {
+        let text = fs::read_to_string(self.0.path().join(name));
+        text.map_or(0, |text| text.lines().count())
+    }
+
+    /// Waits until the names of the files are as they should be.
+    pub fn wait_for(&self, done: impl Fn(&[String]) -> bool) {
+        for _ in 0..12_000 {
+            let files = fs::read_dir(self.0.path()).unwrap();
+            let name = |file: fs::DirEntry| file.file_name().to_string_lossy().into_owned();
+            let names: Vec<String> = files.map(|file| name(file.unwrap())).collect();
+            if done(&names) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("it did not come to that within a minute");
+    }
+
+    /// Starts the binary there.
+    pub fn start(&self, args: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(args)
+            .current_dir(self.0.path())
+            .env_remove("WINDLASS_STATE")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
     }
 
     /// Runs the binary there.
