@@ -194,7 +194,7 @@ export interface Attempt {
   attempt: number;
   started_at: string;
   ended_at?: string | null;
-  error?: LastError | ErrorReport | null;
+  error?: string | null;
 }
 
 export interface ActionRow {
@@ -208,7 +208,7 @@ export interface ActionRow {
   attempts: Attempt[];
   inputs?: Json;
   outputs?: Json;
-  error?: ErrorReport | null;
+  error?: string | null;
 }
 
 export interface Iteration {
@@ -217,6 +217,7 @@ export interface Iteration {
   iteration: number;
   status: Status;
   condition?: boolean | null;
+  error?: string | null;
   started_at: string;
   ended_at?: string | null;
   kept: 'whole' | 'row' | 'summary';
