@@ -74,6 +74,8 @@ function loopState(model: RunModel, node: GraphNode): NodeState {
   const place = around(model, node);
   const row = model.iterations.get(place ?? '')?.actions.find((one) => one.action === (node.action ?? node.name));
   if (row && ended(row.status)) return { status: row.status, loop };
+  const failed = model.status?.outcome?.error?.loop;
+  if (failed === loop || failed?.startsWith(`${loop}#`)) return { status: 'Failed', loop };
   const report = model.report(loop);
   if (report) {
     const waits = model.status?.doing.find((doing) => doing.loop === loop)?.waits_for === 'delay';

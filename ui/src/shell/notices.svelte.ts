@@ -17,7 +17,7 @@ class Notices {
 
   tell(text: string, how: { bad?: boolean; link?: { text: string; href: string } } = {}): void {
     const notice: Notice = { id: (this.next += 1), text, bad: how.bad ?? false, link: how.link };
-    this.list = [...this.list.slice(-3), notice];
+    this.list = [...this.list.filter((other) => other.text !== text).slice(-3), notice];
     setTimeout(() => this.drop(notice.id), notice.bad ? 15_000 : 8_000);
   }
 
