@@ -1,8 +1,8 @@
 //! What is removed: rows beyond what is kept, runs that are deleted, programs that no run pins.
 //! Nothing that a run needs to go on is ever removed here while the run is kept.
 
-use super::codec;
 use super::commit::{Entry, Writer};
+use super::ended::Chunks;
 use super::header::Bounds;
 use super::journal::{Line, LoopRows, Newest, Order, Retained};
 use super::keys::{self, Family};
@@ -69,7 +69,9 @@ impl<K: Kv> Rows<K> {
         }
         let trimmed = end.events;
         let first = bounds.first.saturating_add(lines.len() as u64);
-        let rows = self.merged(entry, lines)?;
+        let mut before = self.retained_rows(run, &bounds)?;
+        let ended = self.keep_ended(entry, std::mem::take(&mut before.ended), &lines)?;
+        let rows = self.merged(entry, before, ended, lines);
         let (mut from, mut to) = (Vec::new(), Vec::new());
         keys::numbered(&mut from, Family::Changes, run, bounds.first);
         keys::numbered(&mut to, Family::Changes, run, first);
@@ -80,13 +82,12 @@ impl<K: Kv> Rows<K> {
                 .remove(|out| out.extend_from_slice(key.as_ref()));
         }
         self.remove_family(entry.batch, Family::Retained, run)?;
-        let nothing = rows.loops.is_empty() && rows.iterations.is_empty();
-        let (retained, retained_bytes) = if nothing {
+        let (retained, retained_bytes) = if rows.is_empty() {
             (0, 0)
         } else {
             let put = entry.put(
                 |key| keys::of_run(key, Family::Retained, run),
-                |out| codec::encode(out, &rows),
+                |out| rows.encode(out),
             )?;
             (put.crc, put.bytes)
         };
@@ -101,8 +102,13 @@ impl<K: Kv> Rows<K> {
     }
 
     /// What is to be kept of these commits and of those before them.
-    fn merged(&self, entry: &Entry<'_>, lines: Vec<Line>) -> Result<Retained, StoreError> {
-        let before = self.retained_rows(entry.run, &entry.head.bounds)?;
+    fn merged(
+        &self,
+        entry: &Entry<'_>,
+        before: Retained,
+        ended: Chunks,
+        lines: Vec<Line>,
+    ) -> Retained {
         let mut loops = LoopRows::default();
         let mut iterations = before.iterations;
         loops.put(before.loops);
@@ -122,10 +128,11 @@ impl<K: Kv> Rows<K> {
             .filter(|row| !enough(row) && newest.takes(row))
             .collect();
         iterations.reverse();
-        Ok(Retained {
+        Retained {
             loops: loops.retained(keep.ended_loops),
             iterations,
-        })
+            ended,
+        }
     }
 
     /// The removal of everything a run has.

@@ -85,7 +85,10 @@ impl<K: Kv> Rows<K> {
             Ok(header) => header,
             Err(error) => return found.note(Some(run), "its header", &error),
         };
-        let parts: [(&'static str, Result<(), StoreError>); 5] = [
+        let ended = self
+            .known(run)
+            .and_then(|head| self.check_ended(run, &head.bounds));
+        let parts: [(&'static str, Result<(), StoreError>); 6] = [
             ("its state", self.load(run).map(drop)),
             ("its program", self.program(header.program).map(drop)),
             ("its loops", self.loops(run).map(drop)),
@@ -93,6 +96,7 @@ impl<K: Kv> Rows<K> {
                 "its iterations",
                 self.iterations(run, None, usize::MAX).map(drop),
             ),
+            ("its ended iterations", ended),
             ("its events", self.history(run, 0, usize::MAX).map(drop)),
         ];
         for (what, read) in parts {

@@ -2,6 +2,7 @@
 //! and the events that tell of attempts and failures; what outlasts the records is in the retained rows.
 
 use super::StoreError;
+use super::cells::{Told, is_failure};
 use super::journal::{self, Line, Order};
 use super::keys::{self, Family};
 use super::kv::Kv;
@@ -9,7 +10,7 @@ use super::rows::Rows;
 use crate::machine::{Change, HistoryEvent, HistoryKind, IterationRow, LoopState};
 use crate::model::Status;
 use crate::time::Timestamp;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -73,6 +74,11 @@ impl<K: Kv> Rows<K> {
         let retained = self.retained_rows(run, &header.bounds)?;
         found.loops(retained.loops);
         found.rows(retained.iterations, Place::Retained);
+        self.kept_cells(run, &retained.ended, path, |one| found.ended.push(one))?;
+        let begun = retained.ended.begun(path);
+        found
+            .begun
+            .extend(begun.map(|(iteration, told)| (iteration, told.clone())));
         let all = (header.bounds.first, header.header.revision);
         self.walk(
             run,
@@ -98,7 +104,7 @@ impl<K: Kv> Rows<K> {
     ) -> Result<Vec<IterationRow>, StoreError> {
         let header = self.known(run)?;
         let mut found = Vec::with_capacity(wanted.len());
-        let mut retained: Option<HashMap<u64, IterationRow>> = None;
+        let mut let_go = Vec::new();
         for (iteration, place) in wanted {
             let own = |row: &IterationRow| row.iteration == *iteration && row.path == path;
             if let Place::Commit(number) = *place
@@ -109,13 +115,15 @@ impl<K: Kv> Rows<K> {
                 found.extend(line.and_then(|line| line.iterations.into_iter().rfind(own)));
                 continue;
             }
-            if retained.is_none() {
-                let rows = self.retained_rows(run, &header.bounds)?.iterations;
-                let own = rows.into_iter().filter(|row| row.path == path);
-                retained = Some(own.map(|row| (row.iteration, row)).collect());
-            }
-            let row = retained.as_ref().and_then(|rows| rows.get(iteration));
-            found.extend(row.cloned());
+            let_go.push(*iteration);
+        }
+        if !let_go.is_empty() {
+            let retained = self.retained_rows(run, &header.bounds)?;
+            // Those of the last entry of the loop come last.
+            found.extend(self.kept_rows(run, &retained.ended, path, &let_go)?);
+            let mut rows = retained.iterations;
+            rows.retain(|row| row.path == path && let_go.contains(&row.iteration));
+            found.extend(rows);
         }
         Ok(found)
     }
@@ -151,19 +159,12 @@ impl<K: Kv> Rows<K> {
     }
 }
 
-/// What is known of an iteration before it ends.
-#[derive(Default)]
-struct Begun {
-    attempts: u32,
-    error: Option<Arc<str>>,
-}
-
 /// Puts together what the records of a run say of one loop.
 struct Gathered<'a> {
     path: &'a str,
-    begun: HashMap<u64, Begun>,
+    begun: HashMap<u64, Told>,
     state: Option<LoopState>,
-    ended: BTreeMap<u64, EndedIteration>,
+    ended: Vec<EndedIteration>,
 }
 
 impl<'a> Gathered<'a> {
@@ -172,7 +173,7 @@ impl<'a> Gathered<'a> {
             path,
             begun: HashMap::new(),
             state: None,
-            ended: BTreeMap::new(),
+            ended: Vec::new(),
         }
     }
 
@@ -184,7 +185,6 @@ impl<'a> Gathered<'a> {
     fn rows(&mut self, rows: Vec<IterationRow>, place: Place) {
         for row in rows.into_iter().filter(|row| row.path == self.path) {
             let begun = self.begun.remove(&row.iteration).unwrap_or_default();
-            let failed = matches!(row.status, Status::Failed | Status::TimedOut);
             let ended = EndedIteration {
                 iteration: row.iteration,
                 status: row.status,
@@ -192,30 +192,20 @@ impl<'a> Gathered<'a> {
                 started_at: row.started_at,
                 ended_at: row.ended_at,
                 attempts: begun.attempts.max(1),
-                error: begun.error.filter(|_| failed),
+                error: begun
+                    .error
+                    .filter(|_| is_failure(row.status))
+                    .map(Arc::from),
                 row: place,
             };
-            self.ended.insert(row.iteration, ended);
+            self.ended.push(ended);
         }
     }
 
     fn events(&mut self, events: &[HistoryEvent]) {
         for event in events {
-            let (path, iteration, attempt, error) = match &event.what {
-                HistoryKind::ActionStarted {
-                    path: Some(path),
-                    iteration: Some(iteration),
-                    attempt,
-                    ..
-                } => (path, *iteration, *attempt, None),
-                HistoryKind::ActionEnded {
-                    path: Some(path),
-                    iteration: Some(iteration),
-                    attempt,
-                    error,
-                    ..
-                } => (path, *iteration, *attempt, error.as_deref()),
-                _ => continue,
+            let Some((path, iteration, attempt, error)) = told_of(&event.what) else {
+                continue;
             };
             let Some(iteration) = iteration_of(self.path, path, iteration) else {
                 continue;
@@ -223,7 +213,7 @@ impl<'a> Gathered<'a> {
             let begun = self.begun.entry(iteration).or_default();
             begun.attempts = begun.attempts.max(attempt);
             if let Some(error) = error {
-                begun.error = Some(Arc::from(error));
+                begun.error = Some(error.to_owned());
             }
         }
     }
@@ -232,23 +222,59 @@ impl<'a> Gathered<'a> {
         // A loop in a step that is tried again is entered again under the same path.
         if let Some(state) = &self.state {
             self.ended
-                .retain(|_, ended| ended.started_at >= state.started_at);
+                .retain(|ended| ended.started_at >= state.started_at);
         }
+        // What was told last of an iteration counts.
+        self.ended.reverse();
+        self.ended.sort_by_key(|one| one.iteration);
+        self.ended.dedup_by_key(|one| one.iteration);
         LoopIterations {
             state: self.state,
-            ended: self.ended.into_values().collect(),
+            ended: self.ended,
         }
     }
+}
+
+/// The iterations that an event is in which tells of this one: itself, then those around it.
+pub fn enclosing_iterations(path: &str, iteration: u64) -> impl Iterator<Item = (&str, u64)> {
+    let around = path.rmatch_indices('#').filter_map(move |(at, _)| {
+        let number = path.get(at + 1..)?.split('/').next()?;
+        Some((path.get(..at)?, number.parse().ok()?))
+    });
+    std::iter::once((path, iteration)).chain(around)
 }
 
 /// Which iteration of the loop `of` an event belongs to that tells of `iteration` of the loop `path`:
 /// that loop itself, or one inside of it.
 #[must_use]
 pub fn iteration_of(of: &str, path: &str, iteration: u64) -> Option<u64> {
-    let inside = path.strip_prefix(of)?;
-    if inside.is_empty() {
-        return Some(iteration);
-    }
-    let number = inside.strip_prefix('#')?;
-    number.split('/').next()?.parse().ok()
+    let mut around = enclosing_iterations(path, iteration);
+    around.find(|(path, _)| *path == of).map(|one| one.1)
+}
+
+/// What an event tells of an action in an iteration: the loop's path, the iteration, the attempt, and
+/// why it failed. What it tells of a loop itself, it tells of the iteration around that.
+pub fn told_of(event: &HistoryKind) -> Option<(&str, u64, u32, Option<&str>)> {
+    let (name, path, iteration, attempt, error) = match event {
+        HistoryKind::ActionStarted {
+            node_name,
+            path: Some(path),
+            iteration: Some(iteration),
+            attempt,
+            ..
+        } => (node_name, path, *iteration, *attempt, None),
+        HistoryKind::ActionEnded {
+            node_name,
+            path: Some(path),
+            iteration: Some(iteration),
+            attempt,
+            error,
+            ..
+        } => (node_name, path, *iteration, *attempt, error.as_deref()),
+        _ => return None,
+    };
+    let own = path.rsplit('/').next() == Some(name);
+    let mut around = enclosing_iterations(path, iteration);
+    let (path, iteration) = around.nth(usize::from(own))?;
+    Some((path, iteration, attempt, error))
 }

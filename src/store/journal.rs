@@ -5,6 +5,7 @@
 
 use super::codec::{self, BadRecord};
 use super::compress;
+use super::ended::Chunks;
 use super::header::Bounds;
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
@@ -12,7 +13,6 @@ use super::rows::{Rows, corrupt};
 use super::{Commit, RunHeader, StoreError};
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
 use bincode::error::EncodeError;
-use bincode::{Decode, Encode};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::{Bound, ControlFlow};
 
@@ -30,12 +30,42 @@ pub struct Line {
 }
 
 /// What is kept of commits that were let go.
-#[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Retained {
     /// The last row of each loop.
     pub loops: Vec<LoopState>,
-    /// Iterations, in the order they ended.
+    /// The last iterations, in the order they ended.
     pub iterations: Vec<IterationRow>,
+    /// The rows of all iterations.
+    pub ended: Chunks,
+}
+
+impl Retained {
+    pub fn is_empty(&self) -> bool {
+        self.loops.is_empty() && self.iterations.is_empty() && self.ended.is_empty()
+    }
+
+    /// Appends it. What tells of the rows of iterations was not always there.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        codec::encode_all(out, &self.loops)?;
+        codec::encode_all(out, &self.iterations)?;
+        match self.ended.is_empty() {
+            true => Ok(()),
+            false => codec::encode(out, &self.ended),
+        }
+    }
+
+    pub fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
+        let mut at = 0;
+        Ok(Self {
+            loops: codec::decode_next(bytes, &mut at)?,
+            iterations: codec::decode_next(bytes, &mut at)?,
+            ended: match bytes.get(at..) {
+                None | Some([]) => Chunks::default(),
+                Some(rest) => codec::decode(rest)?,
+            },
+        })
+    }
 }
 
 /// The parts of a commit's record.
@@ -316,7 +346,7 @@ impl<K: Kv> Rows<K> {
         if self.crc_at(key)? != Some(bounds.retained) {
             return Err(wrong());
         }
-        self.read(key, codec::decode::<Retained>)?.ok_or_else(wrong)
+        self.read(key, Retained::decode)?.ok_or_else(wrong)
     }
 
     /// The current row of every loop, in the order of their paths.

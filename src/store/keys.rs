@@ -34,12 +34,16 @@ pub enum Family {
     Changes,
     /// Rows of loops and iterations whose commits were let go.
     Retained,
+    /// Iterations whose commits were let go: cells, or whole rows.
+    Iterations,
     /// Which run is due when.
     Due,
     /// Which run goes on at once.
     Runnable,
     /// Nothing: rows that keep the root in pages of its own.
     RootPadding,
+    /// The same behind rows of iterations.
+    IterationsPadding,
     /// The same before the journal.
     JournalPadding,
     /// The same behind it.
@@ -48,7 +52,7 @@ pub enum Family {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Meta,
         Self::Root,
         Self::Marked,
@@ -58,15 +62,23 @@ impl Family {
         Self::Snapshot,
         Self::Changes,
         Self::Retained,
+        Self::Iterations,
         Self::Due,
         Self::Runnable,
         Self::RootPadding,
+        Self::IterationsPadding,
         Self::JournalPadding,
         Self::EndPadding,
     ];
 
     /// The families of rows that belong to one run and begin with its id.
-    pub const OF_RUN: [Self; 4] = [Self::Header, Self::Snapshot, Self::Changes, Self::Retained];
+    pub const OF_RUN: [Self; 5] = [
+        Self::Header,
+        Self::Snapshot,
+        Self::Changes,
+        Self::Retained,
+        Self::Iterations,
+    ];
 
     /// Its byte.
     pub const fn byte(self) -> u8 {
@@ -85,6 +97,9 @@ impl Family {
             // The root changes with every commit too: with the programs on its page those would be
             // written again all the more often.
             Self::RootPadding => b'h',
+            // Between padding: they are written once, and headers on their page with every commit.
+            Self::Iterations => b'i',
+            Self::IterationsPadding => b'j',
             Self::JournalPadding => b'y',
             Self::EndPadding => b'~',
             Self::Retained => b'k',
@@ -105,6 +120,7 @@ impl Family {
             Self::Due
                 | Self::Runnable
                 | Self::RootPadding
+                | Self::IterationsPadding
                 | Self::JournalPadding
                 | Self::EndPadding
         )
@@ -124,7 +140,11 @@ impl Family {
             Self::Retained => "retained rows",
             Self::Due => "due",
             Self::Runnable => "runnable",
-            Self::RootPadding | Self::JournalPadding | Self::EndPadding => "padding",
+            Self::Iterations => "iterations",
+            Self::RootPadding
+            | Self::IterationsPadding
+            | Self::JournalPadding
+            | Self::EndPadding => "padding",
         }
     }
 }
@@ -152,7 +172,7 @@ pub fn of_run(out: &mut Vec<u8>, family: Family, run: &str) {
     text(out, run.as_bytes());
 }
 
-/// The key of a row with one number: snapshots and changes by revision.
+/// The key of a row with one number: snapshots and changes by revision, iterations as they came.
 pub fn numbered(out: &mut Vec<u8>, family: Family, run: &str, number: u64) {
     of_run(out, family, run);
     out.extend_from_slice(&number.to_be_bytes());
@@ -249,6 +269,11 @@ impl LoopPath {
         Self { names, outer }
     }
 
+    /// The iterations of the loops around it.
+    pub fn outer(&self) -> &[u64] {
+        &self.outer
+    }
+
     /// The part that all paths of one loop share.
     pub fn names(&self) -> &[u8] {
         &self.names
@@ -297,7 +322,10 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
     let rest = match family {
         Family::Meta | Family::Root | Family::Marked => rest,
         Family::Program => rest.get(32..)?,
-        Family::RootPadding | Family::JournalPadding | Family::EndPadding => rest.get(1..)?,
+        Family::RootPadding
+        | Family::IterationsPadding
+        | Family::JournalPadding
+        | Family::EndPadding => rest.get(1..)?,
         Family::Workflow => {
             let (name, rest) = take_text(rest)?;
             parsed.workflow = Some(utf8(&name)?);
@@ -318,7 +346,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
             parsed.run = Some(utf8(&run)?);
             rest
         }
-        Family::Snapshot | Family::Changes => {
+        Family::Snapshot | Family::Changes | Family::Iterations => {
             let (run, rest) = take_text(rest)?;
             parsed.run = Some(utf8(&run)?);
             let (number, rest) = rest.split_first_chunk()?;
@@ -448,6 +476,7 @@ mod tests {
             key(|k| of_run(k, Family::Header, run)),
             key(|k| numbered(k, Family::Snapshot, run, 7)),
             key(|k| numbered(k, Family::Changes, run, 7)),
+            key(|k| numbered(k, Family::Iterations, run, 7)),
             key(|k| of_run(k, Family::Retained, run)),
         ];
         for first in all {

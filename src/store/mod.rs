@@ -2,12 +2,14 @@
 //! One contract suite holds for all of them. This room never schedules anything and no type of a
 //! database leaks out of it.
 
+mod cells;
 mod codec;
 mod commit;
 mod compaction;
 mod compress;
 mod copy;
 mod directory;
+mod ended;
 mod feed;
 mod header;
 mod integrity;

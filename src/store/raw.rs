@@ -3,6 +3,7 @@
 //! never changes a store.
 
 use super::codec::{self, BadRecord};
+use super::ended::described;
 use super::header::{Root, StoredHeader};
 use super::journal::{Line, Retained, changes};
 use super::keys::{self, Family};
@@ -97,10 +98,12 @@ fn record(family: Family, bytes: &[u8]) -> Result<String, BadRecord> {
             let (_, changes) = changes(bytes)?;
             shown(Line::decode(bytes).map(|line| (line, changes)))
         }
-        Family::Retained => shown(codec::decode::<Retained>(bytes)),
+        Family::Retained => shown(Retained::decode(bytes)),
+        Family::Iterations => described(bytes),
         Family::Due
         | Family::Runnable
         | Family::RootPadding
+        | Family::IterationsPadding
         | Family::JournalPadding
         | Family::EndPadding => Ok(String::new()),
     }

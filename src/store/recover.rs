@@ -189,6 +189,7 @@ impl Rows<Memory> {
                 "its iterations",
                 self.iterations(run, None, usize::MAX).map(drop),
             ),
+            ("its ended iterations", self.check_ended(run, &head.bounds)),
             ("its events", self.history(run, 0, usize::MAX).map(drop)),
         ] {
             if let Err(error) = read {
@@ -202,15 +203,28 @@ impl Rows<Memory> {
         if first > bounds.first {
             (bounds.first, bounds.trimmed) = (first, trimmed);
         }
-        if self.retained_rows(run, bounds).is_err() {
+        let retained = self.retained_rows(run, bounds);
+        if retained.is_err() {
             (bounds.retained, bounds.retained_bytes) = (0, 0);
         }
+        let mut retained = retained.unwrap_or_default();
         let keep_rows = bounds.retained_bytes > 0;
+        let forgets = self.forget_unreadable(run, &mut retained.ended);
         let snapshot = head.header.snapshot;
         self.copy_whole(run, Family::Snapshot, writer, |number| {
             number == Some(snapshot)
         });
-        self.copy_whole(run, Family::Retained, writer, |_| keep_rows);
+        if forgets {
+            let key = |key: &mut Vec<u8>| keys::of_run(key, Family::Retained, run);
+            let put = writer.batch.put(key, |out| retained.encode(out));
+            let put = put.map_err(|error| corrupt(&error.to_string()))?;
+            (head.bounds.retained, head.bounds.retained_bytes) = (put.crc, put.bytes);
+        } else {
+            self.copy_whole(run, Family::Retained, writer, |_| keep_rows);
+        }
+        self.copy_whole(run, Family::Iterations, writer, |number| {
+            retained.ended.has(number)
+        });
         self.copy_whole(run, Family::Changes, writer, |number| number >= Some(first));
         flush(writer, into, FULL)?;
         let ended = head.header.status.is_final();

@@ -193,6 +193,16 @@ async fn no_iteration_vanishes() {
     let failed: Vec<u64> = (0..MANY).filter(|n| fails(*n)).collect();
     let retried = (0..MANY).filter(|n| is_retried(*n)).count() as u64;
     assert_eq!(strip["iterations"], MANY);
+    assert_eq!(strip["forgotten"], 0);
+    assert_eq!(strip["failed"], json!(failed));
+    assert_eq!(strip["totals"]["failed"], failed.len() as u64);
+    assert_eq!(strip["totals"]["retried"], retried);
+    assert_eq!(
+        strip["messages"][0]["count"],
+        failed.len() as u64,
+        "{strip}"
+    );
+    assert_eq!(strip["messages"].as_array().unwrap().len(), 1);
     assert_eq!(strip["type"], "until");
     assert_eq!(strip["running"], false);
     assert_eq!(strip["exact"], false);
@@ -208,7 +218,6 @@ async fn no_iteration_vanishes() {
     server.kill();
     let server = serve(dir.path());
     assert_eq!(strips(&server, "r", "Poll").await, strip);
-    let _ = (failed, retried);
     refused(&server).await;
 }
 

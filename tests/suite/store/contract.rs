@@ -70,6 +70,7 @@ contract!(
     values_of_all_kinds_come_back_whatever_makes_their_bytes_fewer,
     history_is_numbered_and_paged,
     old_rows_are_let_go,
+    every_iteration_leaves_a_few_bytes,
     nested_loops_do_not_pile_up,
     what_an_early_loop_left_outlasts_a_later_one,
     iterations_of_one_loop_or_of_all,
@@ -632,6 +633,86 @@ fn old_rows_are_let_go(bench: &Bench) {
     assert_eq!(store.loops("a").unwrap(), [loop_state("loop", 399, false)]);
 }
 
+fn every_iteration_leaves_a_few_bytes(bench: &Bench) {
+    const EACH: u64 = 40;
+    let store = &*bench.store;
+    let ended = |n: u64| {
+        let at = i64::try_from(n + 10).unwrap() * 1_000;
+        let mut row = iteration("loop", n, at);
+        if n % 50 == 7 {
+            row.status = Status::Failed;
+        }
+        row
+    };
+    let called = |n: u64, attempt: u32, error: Option<String>| {
+        let (path, iteration) = (Some(String::from("loop")), Some(n));
+        let what = HistoryKind::ActionEnded {
+            node_name: "ask".into(),
+            status: Status::Failed,
+            error,
+            attempt,
+            path,
+            iteration,
+        };
+        let at = Timestamp(i64::try_from(n).unwrap() * 1_000);
+        HistoryEvent { at, what }
+    };
+    let mut retried = Vec::new();
+    for revision in 0..250 {
+        let mut commit = commit("a", revision);
+        for n in revision * EACH..(revision + 1) * EACH {
+            commit.iterations.push(ended(n));
+            if n % 50 == 7 {
+                commit
+                    .history
+                    .push(called(n, 3, Some(format!("no {}", n % 100))));
+            }
+        }
+        // One that ends with the next commit.
+        let next = (revision + 1) * EACH;
+        if next % 50 != 7 && revision < 249 {
+            commit.history.push(called(next, 2, None));
+            retried.push(next);
+        }
+        commit.history.push(signalled(revision));
+        commit
+            .loops
+            .push(loop_state("loop", (revision + 1) * EACH, false));
+        commit.snapshot = (revision % 6 == 5).then(|| RunState::new("a".into(), hash(1)));
+        ok(store, commit);
+    }
+    let found = store.iterations_of("a", "loop").unwrap().ended;
+    assert_eq!(found.len(), 10_000);
+    for (n, one) in (0..).zip(&found) {
+        let row = ended(n);
+        assert_eq!((one.iteration, one.status), (n, row.status));
+        assert_eq!(
+            (one.started_at, one.ended_at),
+            (row.started_at, row.ended_at)
+        );
+        assert_eq!(one.condition, row.condition);
+        let failed = row.status == Status::Failed;
+        let attempts = match failed {
+            true => 3,
+            false => 1 + u32::from(retried.contains(&n)),
+        };
+        assert_eq!(one.attempts, attempts, "iteration {n}");
+        let error = failed.then(|| format!("no {}", n % 100));
+        assert_eq!(one.error.as_deref(), error.as_deref());
+    }
+    let places: Vec<_> = found.iter().map(|one| (one.iteration, one.row)).collect();
+    let whole = store.whole_rows("a", "loop", &places).unwrap();
+    let whole: BTreeMap<u64, _> = whole.into_iter().map(|row| (row.iteration, row)).collect();
+    let kept = |n: u64| n < 100 || n % 50 == 7 || n >= 9_980;
+    for n in (0..10_000).filter(|n| kept(*n)) {
+        assert_eq!(whole.get(&n), Some(&ended(n)), "iteration {n}");
+    }
+    assert!(whole.len() < 2_000, "{}", whole.len());
+    store.delete("a").unwrap();
+    ok(store, commit("a", 0));
+    assert_eq!(store.iterations_of("a", "loop").unwrap().ended, []);
+}
+
 fn nested_loops_do_not_pile_up(bench: &Bench) {
     let store = &*bench.store;
     let mut revision = 0;
@@ -654,6 +735,12 @@ fn nested_loops_do_not_pile_up(bench: &Bench) {
     assert!((4..=8).contains(&paths.len()), "{paths:?}");
     assert_eq!(paths[0], "outer");
     assert!(paths.contains(&"outer#99/inner") && paths.contains(&"outer#97/inner"));
+    for outer in 0..100 {
+        let path = format!("outer#{outer}/inner");
+        let ended = store.iterations_of("a", &path).unwrap().ended;
+        let numbers: Vec<u64> = ended.iter().map(|one| one.iteration).collect();
+        assert_eq!(numbers, [0, 1, 2], "{path}");
+    }
     let rows = store.iterations("a", None, usize::MAX).unwrap();
     assert!((20..=29).contains(&rows.len()), "{}", rows.len());
     let last = rows.last().unwrap();

@@ -18,7 +18,7 @@ pub use whole::{
 use super::view::{RunView, shown};
 use crate::engine::{EngineError, Inspector};
 use crate::expression::Value;
-use crate::machine::forks;
+use crate::machine::{IterationRow, forks};
 use crate::program::{Program, ScopeKind};
 use crate::store::{EndedIteration, LoopIterations, Place, RunHeader};
 use serde::{Deserialize, Serialize};
@@ -129,6 +129,19 @@ impl LoopView {
         let ended = &self.of.ended;
         let place = ended.binary_search_by_key(&iteration, |one| one.iteration);
         ended.get(place.ok()?)
+    }
+
+    /// The whole rows of these iterations, as far as they are kept.
+    fn rows(
+        &self,
+        inspector: &Inspector,
+        places: &[(u64, Place)],
+    ) -> Result<Vec<IterationRow>, EngineError> {
+        let mut rows = inspector.whole_rows(&self.header.id, &self.path, places)?;
+        // A loop that was entered again has another iteration of that number.
+        let began = |number| self.one(number).map(|one| one.started_at);
+        rows.retain(|row| began(row.iteration) == Some(row.started_at));
+        Ok(rows)
     }
 
     fn kept(&self, one: &EndedIteration) -> Kept {

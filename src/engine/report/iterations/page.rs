@@ -135,7 +135,7 @@ impl Rows {
         }
         places.sort_by_key(|(iteration, _)| *iteration);
         places.dedup();
-        let rows = inspector.whole_rows(&view.header.id, &view.path, &places)?;
+        let rows = view.rows(inspector, &places)?;
         Ok(Self(
             rows.into_iter()
                 .map(|row| (row.iteration, row.result))

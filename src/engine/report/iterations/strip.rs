@@ -72,10 +72,10 @@ pub struct StripCell {
     pub condition: Option<bool>,
 }
 
-/// Failures with the same message.
+/// Failures with the same message, but for its numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailureCount {
-    /// What happened.
+    /// What happened, with `#` for each number.
     pub message: String,
     /// In how many iterations.
     pub count: u64,
@@ -216,15 +216,31 @@ impl StripCell {
     }
 }
 
+/// A message with `#` for each number: what failed in the same way with another id is the same failure.
+fn without_numbers(message: &str) -> String {
+    let mut alike = String::with_capacity(message.len());
+    for letter in message.chars() {
+        match letter.is_ascii_digit() {
+            true if alike.ends_with('#') => {}
+            true => alike.push('#'),
+            false => alike.push(letter),
+        }
+    }
+    alike
+}
+
 fn messages<'a>(failures: impl Iterator<Item = &'a EndedIteration>) -> Vec<FailureCount> {
-    let mut counts: HashMap<&str, FailureCount> = HashMap::new();
+    let mut counts: HashMap<String, FailureCount> = HashMap::new();
     for (message, one) in failures.filter_map(|one| Some((one.error.as_deref()?, one))) {
-        let count = counts.entry(message).or_insert_with(|| FailureCount {
-            message: message.to_owned(),
-            count: 0,
-            first: one.iteration,
-            last: one.iteration,
-        });
+        let alike = without_numbers(message);
+        let count = counts
+            .entry(alike)
+            .or_insert_with_key(|alike| FailureCount {
+                message: alike.clone(),
+                count: 0,
+                first: one.iteration,
+                last: one.iteration,
+            });
         count.count += 1;
         count.last = one.iteration;
     }

@@ -233,7 +233,7 @@ pub(super) fn whole(
         _ => return Err(missing(run)),
     };
     let rows = match ended {
-        Some(one) => inspector.whole_rows(run, loop_path, &[(number, one.row)])?,
+        Some(one) => view.rows(inspector, &[(number, one.row)])?,
         None => Vec::new(),
     };
     let result = rows.into_iter().next_back().map(|row| row.result);
