@@ -1,6 +1,6 @@
 // What each node of the graph shows of the chosen iteration: its state, or that it did not run there.
 import type { GraphNode, Status } from '../api/types';
-import { isLoop, type RunModel } from '../run/model.svelte';
+import { isLoop, ownActions, type RunModel } from '../run/model.svelte';
 import { iterationPath, parse } from '../run/paths';
 import { ended } from '../words/status';
 
@@ -33,7 +33,7 @@ export function stateOf(model: RunModel, node: GraphNode): NodeState {
 function stepState(model: RunModel, node: GraphNode, place: string): NodeState {
   const name = node.action ?? node.name;
   const iteration = model.iterations.get(place);
-  const rows = iteration?.actions.filter((row) => row.action === name || row.action === node.name) ?? [];
+  const rows = ownActions(iteration).filter((row) => row.action === name || row.action === node.name);
   const doing = underWay(model, node, place);
   if (doing) return { status: doing, attempts: Math.max(...rows.map((row) => row.attempts.length), 1) };
   if (place === '') return outside(model, [node.name, name]);
@@ -72,7 +72,7 @@ function loopState(model: RunModel, node: GraphNode): NodeState {
   const loop = model.instance(node.path);
   if (loop === undefined) return { absent: 'yet' };
   const place = around(model, node);
-  const row = model.iterations.get(place ?? '')?.actions.find((one) => one.action === (node.action ?? node.name));
+  const row = ownActions(model.iterations.get(place ?? '')).find((one) => one.action === (node.action ?? node.name));
   if (row && ended(row.status)) return { status: row.status, loop };
   const failed = model.status?.outcome?.error?.loop;
   if (failed === loop || failed?.startsWith(`${loop}#`)) return { status: 'Failed', loop };

@@ -2,7 +2,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { messageOf, Refusal } from '../api/http';
 import * as requests from '../api/requests';
-import type { Graph, GraphNode, Iteration, LoopEntry, LoopReport, StatusReport, Strip } from '../api/types';
+import type { ActionRow, Graph, GraphNode, Iteration, LoopEntry, LoopReport, StatusReport, Strip } from '../api/types';
 import { live } from '../live/live.svelte';
 import { route } from '../shell/route.svelte';
 import { ended } from '../words/status';
@@ -226,6 +226,13 @@ export class RunModel {
       for (const path of [...map.keys()].slice(0, 20)) if (!this.wanted.has(`${kind}:${path}`)) map.delete(path);
     }
   }
+}
+
+/** The actions of an iteration itself, without those of loops inside of it. */
+export function ownActions(iteration: Iteration | undefined): ActionRow[] {
+  if (!iteration) return [];
+  const start = `${iteration.path}/`;
+  return iteration.actions.filter((row) => !row.path.startsWith(start) || !row.path.slice(start.length).includes('#'));
 }
 
 export function isLoop(node: GraphNode): boolean {
