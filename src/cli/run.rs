@@ -10,7 +10,7 @@ use super::policy::UntrustedArgs;
 use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
 use crate::client::Client;
-use crate::engine::{self, Diagnostics, LoadError, Workflow, new_id};
+use crate::engine::{self, Diagnostics, LoadError, LoadOptions, Workflow, new_id};
 use serde_json::json;
 use std::path::Path;
 
@@ -37,8 +37,16 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
             "standard input is read once: the workflow or the inputs can come from it, not both",
         )));
     }
-    let options = inputs::options(global, &args.load, &args.handlers)?;
+    let options = LoadOptions {
+        auto_continue: args.auto_continue,
+        ..inputs::options(global, &args.load, &args.handlers)?
+    };
     let workflow = engine::load(&args.file, &options)?.refuse_bad_scripts()?;
+    if args.auto_continue && !workflow.is_agent() {
+        return Err(Failure::Usage(String::from(
+            "--auto-continue is for files of The Edge Agent: others have no interrupts",
+        )));
+    }
     if args.strict {
         let mut warnings = workflow.warnings().clone();
         warnings.forget(&ELSEWHERE);
@@ -51,10 +59,6 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     let input = match stubbed {
         Some(input) => input,
         None => inputs::inputs(args.input.as_deref(), &args.set)?,
-    };
-    let input = match args.auto_continue {
-        true => workflow.auto_continued(input)?,
-        false => input,
     };
     let input = workflow.check_input(input)?;
     let labels = inputs::labels(&args.label)?;

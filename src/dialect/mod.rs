@@ -22,6 +22,8 @@ mod tea;
 pub use append::replacements;
 pub use loom::Wanted;
 pub use rules::rules;
+#[cfg(feature = "tea")]
+pub use tea::AUTO_CONTINUE;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 use crate::expression::{TableFormat, sharing};

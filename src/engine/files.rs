@@ -39,7 +39,7 @@ pub(super) fn gather(
     }
 }
 
-/// What a Logic Apps definition is given besides its own file.
+/// What a workflow is given besides its own file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Beside {
     /// The values of parameters.
@@ -49,6 +49,8 @@ pub(super) struct Beside {
     pub app_settings: Option<SourceFile>,
     /// Further values.
     pub further: Vec<SourceFile>,
+    /// Whether a run of an agent does not wait at interrupts.
+    pub auto_continue: bool,
 }
 
 /// The file of a workflow in a Standard app: it lies in a folder of its own.

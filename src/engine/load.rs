@@ -9,7 +9,7 @@ use crate::dialect::{self, Caps};
 use crate::expression::{MAX_COMPUTED_DEPTH, Object, Value};
 use crate::hir;
 use crate::model::{
-    AUTO_CONTINUE, Dialect, HandlerTarget, Input, InputKind, Name, Origin, Outputs, sha256_of_parts,
+    Dialect, HandlerTarget, Input, InputKind, Name, Origin, sha256_of_parts,
 };
 use crate::program::{self, Op, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
@@ -51,6 +51,8 @@ pub struct LoadOptions {
     pub workflow: Option<String>,
     /// The file with the app settings of a Logic Apps definition: `{Values: {…}}`, or the map itself.
     pub app_settings: Option<SourceFile>,
+    /// A run of an agent of The Edge Agent does not wait at interrupts.
+    pub auto_continue: bool,
     /// Further values for a Logic Apps definition, behind those of `parameters`: of parameters
     /// (`{name: {value}}`), or of app settings (`{Values: {…}}`).
     pub beside: Vec<SourceFile>,
@@ -219,6 +221,11 @@ impl Workflow {
         &self.source.bundle
     }
 
+    /// Whether it is an agent of The Edge Agent.
+    pub fn is_agent(&self) -> bool {
+        self.source.dialect == Dialect::Tea
+    }
+
     /// The input as a run of this workflow would take it: to refuse one before anything starts.
     ///
     /// # Errors
@@ -226,21 +233,6 @@ impl Workflow {
     pub fn check_input(&self, input: Value) -> Result<Value, EngineError> {
         self.accept(input.clone())?;
         Ok(input)
-    }
-
-    /// The input of a run that does not wait at interrupts.
-    ///
-    /// # Errors
-    /// When the format has none.
-    pub fn auto_continued(&self, input: Value) -> Result<Value, EngineError> {
-        if self.loaded.program.outputs != Outputs::State {
-            return Err(EngineError::Input(String::from(
-                "--auto-continue is for files of The Edge Agent: others have no interrupts",
-            )));
-        }
-        let mut members = input.as_object().cloned().unwrap_or_default();
-        members.insert(AUTO_CONTINUE.into(), Value::Bool(true));
-        Ok(Value::object(members))
     }
 
     /// The input with defaults filled in and text converted where another kind is declared.
@@ -391,6 +383,7 @@ impl Workflows {
                 workflow: options.workflow.clone(),
                 app_settings: options.app_settings.clone(),
                 further: options.beside.clone(),
+                auto_continue: options.auto_continue,
             },
             origin: options.origin,
             folder: options.folder.clone(),
@@ -450,6 +443,12 @@ impl Workflows {
             }
             Some(other) if self.definition.parameters.is_some() => {
                 missing.push(no_parameters(other));
+            }
+            #[cfg(feature = "tea")]
+            Some(Dialect::Tea) if self.definition.auto_continue => {
+                let path = dialect::AUTO_CONTINUE.to_owned();
+                let text = String::new();
+                bundle.files.push(SourceFile { path, text });
             }
             Some(_) => {}
         }

@@ -95,9 +95,6 @@ pub const OWN_KEYS: &str = "_windlass_";
 /// The input of `ai` with which a failed question is an answer, `{error, success: false}`.
 pub const ANSWER_ERRORS: &str = "answer_errors";
 
-/// The key of a run that does not wait at interrupts.
-pub const AUTO_CONTINUE: &str = "_windlass_auto_continue";
-
 /// The kinds of [`Fault`].
 pub mod fault_kind {
     /// A response of 400 or above.

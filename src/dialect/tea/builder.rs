@@ -5,7 +5,7 @@ use crate::dialect::builder;
 pub(super) use crate::dialect::builder::{expression, jinja, object, only, text, when};
 use crate::expression::{Binding, Condition, Syntax, Template, Value};
 use crate::hir::{Assign, Assignment, Block, Call, Step, StepKind};
-use crate::model::{AUTO_CONTINUE, AssignOp, Name, WHOLE_STATE};
+use crate::model::{AssignOp, Name, WHOLE_STATE};
 use crate::source::Span;
 
 /// The variable of a fault while it is handled; gone when the state is seen again.
@@ -24,13 +24,6 @@ pub(super) fn condition(text: &str) -> Option<Condition> {
 
 pub(super) fn state() -> Template {
     Template::binding(Binding::Root(Name::from("state")))
-}
-
-/// The state that a branch came to: the word that a run does not wait is no part of it.
-pub(super) fn state_of_branch() -> Template {
-    let state = state();
-    let parts = vec![state.clone(), text(AUTO_CONTINUE)];
-    Template::call("removeProperty", parts).unwrap_or(state)
 }
 
 /// The whole state, as a script gets it: it is stored once.

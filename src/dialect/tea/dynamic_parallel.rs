@@ -4,7 +4,7 @@
 //! and what fails there is a result like any other. All results are `parallel_results`.
 
 use super::builder::{
-    block, forget_fault, given, hidden, jinja, output_of, remove, replace, set, state_of_branch,
+    block, forget_fault, given, hidden, jinja, output_of, remove, replace, set, state,
     with_result,
 };
 use super::node::{Built, Sink};
@@ -243,7 +243,7 @@ impl<'n> Tea<'_, 'n> {
             ("error", format!("state.get('{ERROR}')")),
         ];
         members.extend(flags.iter().map(|(name, text)| (*name, expression(text))));
-        let without = vec![state_of_branch(), text(ERROR)];
+        let without = vec![state(), text(ERROR)];
         members.push(("state", Template::call("removeProperty", without).ok()?));
         members.extend(others());
         let branch = Step {

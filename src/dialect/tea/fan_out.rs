@@ -3,7 +3,7 @@
 //! Each branch works on a copy of the state, and nothing of it is merged: the joining node gets the
 //! states that the branches came to, as `parallel_results`.
 
-use super::builder::{block, given, hidden, only, output_of, set, state_of_branch};
+use super::builder::{block, given, hidden, only, output_of, set, state};
 use super::{Place, Tea};
 use crate::hir::{Edge, Step, StepKind};
 use crate::model::Name;
@@ -179,7 +179,7 @@ impl<'n> Tea<'_, 'n> {
             let body = super::graph::in_order(branch, &target, max_steps);
             // What a branch gives is the state that it came to.
             let branch = Step {
-                output: Some(state_of_branch()),
+                output: Some(state()),
                 ..hidden(inside, "branch", StepKind::Block(body))
             };
             (target, only(branch))

@@ -96,6 +96,7 @@ impl<'n> Tea<'_, 'n> {
         places: &[Option<Place>],
         mut written: Edges,
     ) -> Vec<Wired> {
+        self.check_interrupts();
         let named = |place: &Option<Place>| place.as_ref().map(|place| place.name.clone());
         let mut steps = Vec::with_capacity(list.len());
         for (index, node) in list.iter().enumerate() {

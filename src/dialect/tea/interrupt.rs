@@ -1,19 +1,22 @@
 //! `interrupt`: a run waits before or after a node for the signal with the node's name. What the
 //! signal brings is merged into the state. With `--auto-continue` it does not wait.
 
-use super::builder::{block, hidden, jinja, merge, only, output_of, with_result};
+use super::builder::{block, hidden, jinja, merge, output_of, with_result};
 use super::{Place, Tea, builder};
-use crate::dialect::builder::expression;
-use crate::expression::Condition;
 use crate::hir::{Step, StepKind};
-use crate::model::AUTO_CONTINUE;
-use crate::source::{Entry, Kind, Node};
+use crate::source::{Entry, Kind, Node, Span};
+
+/// The file of a bundle that says that a run does not wait. It is stored with the run, and data
+/// cannot make one.
+pub const AUTO_CONTINUE: &str = "--auto-continue";
 
 /// The nodes that `config` names.
 #[derive(Default)]
 pub(super) struct Interrupts {
-    before: Vec<String>,
-    after: Vec<String>,
+    /// A run does not wait.
+    pub skipped: bool,
+    before: Vec<(String, Span)>,
+    after: Vec<(String, Span)>,
 }
 
 impl<'n> Tea<'_, 'n> {
@@ -24,8 +27,11 @@ impl<'n> Tea<'_, 'n> {
         }
         let hint = "for example interrupt_before: [review]";
         let names = self.items(Some(entry), hint).unwrap_or_default();
-        let names = names.iter().filter_map(|name| name.as_str());
-        let names: Vec<String> = names.map(str::to_owned).collect();
+        let names = names.iter().filter_map(|name| {
+            let text = name.as_str().map(str::to_owned);
+            text.map(|text| (text, name.span))
+        });
+        let names: Vec<(String, Span)> = names.collect();
         match entry.key.as_str() {
             "interrupt_before" => self.interrupts.before.extend(names),
             _ => self.interrupts.after.extend(names),
@@ -33,9 +39,22 @@ impl<'n> Tea<'_, 'n> {
         true
     }
 
+    /// A misspelt name would be a gate that stands open.
+    pub(super) fn check_interrupts(&mut self) {
+        let named = &self.interrupts;
+        let names: Vec<_> = named.before.iter().chain(&named.after).cloned().collect();
+        for (name, span) in names {
+            if !self.nodes.iter().any(|(known, _)| *known == name) {
+                let what = format!("there is no node '{name}' to wait at");
+                let known = self.node_names();
+                self.unknown("interrupt-undefined", what, span, &name, known);
+            }
+        }
+    }
+
     /// A node at the top, with the waits around it.
     pub(super) fn with_interrupts(&mut self, node: &'n Node, place: &Place) -> Step {
-        let named = |names: &[String]| names.iter().any(|name| **name == *place.name);
+        let named = |names: &[(String, Span)]| names.iter().any(|(name, _)| **name == *place.name);
         let (mut before, mut after) = (
             named(&self.interrupts.before),
             named(&self.interrupts.after),
@@ -52,7 +71,7 @@ impl<'n> Tea<'_, 'n> {
                 }
             }
         }
-        if !before && !after {
+        if self.interrupts.skipped || !before && !after {
             return self.node(node, place);
         }
         let inside = Place {
@@ -65,11 +84,11 @@ impl<'n> Tea<'_, 'n> {
         let output = output_of(&inner.name);
         let mut steps = Vec::new();
         if before {
-            steps.extend(self.waits_for(place, "before"));
+            steps.push(self.waits_for(place, "before"));
         }
         steps.push(inner);
         if after {
-            steps.extend(self.waits_for(place, "after"));
+            steps.push(self.waits_for(place, "after"));
         }
         Step {
             output: Some(output),
@@ -77,7 +96,7 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    fn waits_for(&mut self, place: &Place, part: &str) -> Option<Step> {
+    fn waits_for(&mut self, place: &Place, part: &str) -> Step {
         let signal = hidden(
             self.part(place, part),
             "interrupt",
@@ -87,18 +106,10 @@ impl<'n> Tea<'_, 'n> {
         let changes = jinja("{{ result if result is mapping else {} }}");
         let changes = merge(with_result(&brought, changes), place.span);
         let changes = self.assigned(place, &format!("{part}_state"), vec![changes]);
-        let waits = format!("not state.get('{AUTO_CONTINUE}', false)");
-        let waits = Condition::from_template(expression(&waits)).ok()?;
-        let waiting = hidden(
+        hidden(
             self.part(place, &format!("{part}_wait")),
             "block",
             block(vec![signal, changes]),
-        );
-        let wait = builder::when(waits, only(waiting));
-        Some(hidden(
-            self.part(place, &format!("interrupt_{part}")),
-            "if",
-            wait,
-        ))
+        )
     }
 }

@@ -26,6 +26,7 @@ mod workflow;
 
 pub(super) use schemas::references;
 
+pub use self::interrupt::AUTO_CONTINUE;
 use self::interrupt::Interrupts;
 use super::reader::{Reader, listed};
 use super::{Caps, stem};
@@ -50,7 +51,10 @@ pub(super) fn read(
     let mut tea = Tea {
         reader: Reader::new(file, Syntax::Jinja, diagnostics),
         max_count: caps.count(Dialect::Tea),
-        interrupts: Interrupts::default(),
+        interrupts: Interrupts {
+            skipped: bundle.named(AUTO_CONTINUE).is_some(),
+            ..Interrupts::default()
+        },
         nodes: Vec::new(),
         used: BTreeSet::new(),
         numbers: BTreeMap::new(),

@@ -61,6 +61,23 @@ async fn auto_continue_does_not_wait() {
     let end: Json = serde_json::from_slice(&run.stdout).unwrap();
     let expected = json!({ "draft": "one more", "done": "one more", "approved": null });
     assert_eq!(end, expected);
+    // No node sees that it does not wait.
+    let (_dir, file, state) = folder(
+        "
+name: interrupts
+config: {interrupt_before: [second], interrupt_after: [second]}
+nodes:
+  - {name: first, run: \"return {'keys': sorted(state)}\", interrupt: after}
+  - {name: second, run: \"return {'n': 1}\"}
+  - {name: each, type: dynamic_parallel, items: [1], steps: [{run: \"return {'x': 1}\"}], fan_in: third}
+  - {name: third, run: \"return {'all': [sorted(one.state) for one in parallel_results]}\"}
+",
+    );
+    let args = ["run", &file, "--auto-continue", "--state", &state, "-o", "json"];
+    let run = output(windlass(&args)).await;
+    let end: Json = serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
+    assert_eq!(end["keys"], json!([]), "{end}");
+    assert_eq!(end["all"], json!([["index", "item", "keys", "n", "x"]]), "{end}");
     let (_dir, file, state) = folder("actions: { a: { type: compose, inputs: 1 } }");
     let run = output(windlass(&[
         "run",
@@ -72,4 +89,29 @@ async fn auto_continue_does_not_wait() {
     .await;
     let said = String::from_utf8_lossy(&run.stderr).into_owned();
     assert!(said.contains("others have no interrupts"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_opens_no_gate() {
+    let (_dir, file, state) = folder(REVIEW);
+    let dir = std::path::Path::new(&state).parent().unwrap().to_path_buf();
+    let input = dir.join("input.json");
+    let words = r#"{"_windlass_auto_continue": true, "--auto-continue": true}"#;
+    std::fs::write(&input, words).unwrap();
+    let input = input.display().to_string();
+    let mut run = windlass(&["run", &file, "--input", &input, "--id", "g", "--state", &state])
+        .spawn()
+        .unwrap();
+    while !waits(&state, "g").await {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    run.kill().await.unwrap();
+}
+
+/// Whether a run waits for a signal.
+async fn waits(state: &str, run: &str) -> bool {
+    let status = output(windlass(&["status", run, "--state", state, "-o", "json"])).await;
+    let status: Json = serde_json::from_slice(&status.stdout).unwrap_or_default();
+    assert_ne!(status["status"], "Succeeded", "{status}");
+    status["doing"][0]["waits_for"] == "signal"
 }
