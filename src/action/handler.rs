@@ -116,12 +116,16 @@ impl Handlers {
         let (name, input) = name_and_input(request)?;
         let value = self.ask(self.chosen(name, request), input, request).await?;
         // Expressions of a definition read `body('x')` of a connector's answer.
-        let whole = &*request.executor != "connector" || value.get("body").is_some();
-        Ok(if whole {
-            value
-        } else {
-            Value::from_pairs([("body", value)])
-        })
+        if &*request.executor != "connector" {
+            return Ok(value);
+        }
+        if value.get("body").is_none() && value.get("statusCode").is_none() {
+            return Ok(Value::from_pairs([("body", value)]));
+        }
+        match refused(&value) {
+            Some(fault) => Err(fault.output(value)),
+            None => Ok(value),
+        }
     }
 
     /// The first name of a request that has a handler, else the first that has a stub, else the
@@ -269,15 +273,22 @@ fn as_reply(answer: Value) -> Result<Value, Fault> {
         ("headers", part("headers", Value::from_pairs::<&str>([]))),
         ("body", body),
     ]);
-    match status.as_int() {
-        Some(code) if code >= 400 => {
-            let message = format!("the stub answered {code}");
-            let mut fault = Fault::new(fault_kind::HTTP, message).code(code);
-            fault.transient = code >= 500 || code == 408 || code == 429;
-            Err(fault.output(output))
-        }
-        _ => Ok(output),
+    match refused(&output) {
+        Some(fault) => Err(fault.output(output)),
+        None => Ok(output),
     }
+}
+
+/// What a status of 400 or above is, of a server or of a connector.
+fn refused(answer: &Value) -> Option<Fault> {
+    let code = answer.get("statusCode")?.as_int()?;
+    if code < 400 {
+        return None;
+    }
+    let message = format!("its handler or stub answered {code}");
+    let mut fault = Fault::new(fault_kind::HTTP, message).code(code);
+    fault.transient = code >= 500 || code == 408 || code == 429;
+    Some(fault)
 }
 
 /// Any failure of a handler is retried by a policy without `on` (docs/loom.md); only inputs that it

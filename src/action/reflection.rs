@@ -186,9 +186,11 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
     };
     let score = match judged.get("score") {
         None | Some(Value::Null) => f64::from(u8::from(*valid)),
-        Some(Value::Int(score)) if (0..=1).contains(score) => f64::from(u8::from(*score == 1)),
-        Some(Value::Float(score)) if (0.0..=1.0).contains(score) => *score,
-        Some(_) => return Err(refused("`score` is no number from 0 to 1")),
+        // Prompts of one's own may ask for a score from 1 to 10, and models put it in quotes.
+        Some(score) => match score.to_json().trim_matches('"').parse() {
+            Ok(score) if f64::is_finite(score) => score,
+            _ => return Err(refused("`score` is no number")),
+        },
     };
     let suggestions = match judged.get("suggestions") {
         None | Some(Value::Null) => Vec::new(),

@@ -26,6 +26,9 @@ const VARIABLE: &str = "WINDLASS_SECRET_";
 /// The variable with the token of the server's API.
 const TOKEN: &str = "WINDLASS_TOKEN";
 
+/// Fewer bytes are no key worth hiding.
+const MIN_KEY: usize = 8;
+
 const MAX_SECRET: u64 = 64 * 1024;
 
 /// From so many bytes on a secret is also found inside of Base64: less leaves too few letters that
@@ -104,6 +107,12 @@ impl SecretSources {
         }
         format!("looked for {}", places.join(", "))
     }
+}
+
+/// Whether a key is hidden in what comes back. Servers on one's own machine take any key, and one
+/// such as `test` would be found in every answer.
+pub(super) fn is_hidden_key(key: &str) -> bool {
+    key.len() >= MIN_KEY
 }
 
 /// Whether a name fits a pattern, in which a `*` stands for any text.
@@ -301,12 +310,16 @@ impl Secrets {
         if let Some(name) = unset {
             return Err(self.missing(&name));
         }
+        let hidden = values.iter().filter_map(|(name, value)| {
+            let short = of_environment(name).is_some() && !is_hidden_key(value);
+            (!short).then_some(value.as_str())
+        });
         Ok(Some(Opened {
             request: Request {
                 inputs,
                 ..request.clone()
             },
-            mask: Arc::new(Mask::of(values.values().map(String::as_str))),
+            mask: Arc::new(Mask::of(hidden)),
         }))
     }
 }

@@ -32,6 +32,7 @@ pub fn options(
         parameters: load.parameters.as_deref().map(read_file).transpose()?,
         workflow: load.workflow.clone(),
         app_settings: load.app_settings.as_deref().map(read_file).transpose()?,
+        auto_continue: false,
         beside: stub_values(handlers)?,
         folder: folder(),
         allow_env: load.env.allow_env.clone(),

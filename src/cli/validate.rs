@@ -7,6 +7,7 @@ use super::output::{self, Format, Screen};
 use crate::engine::report::LoopLimits;
 use crate::engine::{self, LoadError, LoadOptions, Object, Value, Workflow};
 use serde::Serialize;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 /// What is said of one file.
@@ -62,8 +63,16 @@ fn write_stubs(to: &Path, args: &ValidateArgs, options: &LoadOptions) -> Result<
         }
     }
     let text = format!("{}\n", Value::object(all).to_json_pretty());
-    std::fs::write(to, text)
-        .map_err(|error| Failure::Usage(format!("--write-stubs: {}: {error}", to.display())))
+    // A file that is there may be a workflow, or hold answers that somebody has filled in.
+    let made = std::fs::File::create_new(to);
+    made.and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => Failure::Usage(format!(
+                "--write-stubs: {} is there already: name a new file, or remove it first",
+                to.display()
+            )),
+            _ => Failure::Usage(format!("--write-stubs: {}: {error}", to.display())),
+        })
 }
 
 /// The options for each workflow that a file holds.

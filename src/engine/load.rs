@@ -8,9 +8,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
 use crate::expression::{MAX_COMPUTED_DEPTH, Object, Value};
 use crate::hir;
-use crate::model::{
-    Dialect, HandlerTarget, Input, InputKind, Name, Origin, sha256_of_parts,
-};
+use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Origin, sha256_of_parts};
 use crate::program::{self, Op, Program, ProgramHash};
 use crate::scheduler::{Loaded, Loader};
 use crate::source::{Bundle, SourceFile, Span};

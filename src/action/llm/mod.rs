@@ -8,7 +8,7 @@ mod settings;
 
 use super::http::Client;
 use super::process::{ProcessError, Processes, Spec};
-use super::secrets::Mask;
+use super::secrets::{Mask, is_hidden_key};
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request, fault_kind};
@@ -40,7 +40,8 @@ impl Ai {
     pub(super) async fn ask(&self, inputs: &Value, request: &Request) -> Result<Value, Fault> {
         let asked = match Settings::read(inputs) {
             Ok(settings) => {
-                let mask = Mask::of(settings.key().into_iter());
+                let hidden = settings.key().filter(|key| is_hidden_key(key));
+                let mask = Mask::of(hidden.into_iter());
                 mask.outcome(self.tries(&settings, request).await)
             }
             Err(fault) => Err(fault),

@@ -4,8 +4,7 @@
 //! and what fails there is a result like any other. All results are `parallel_results`.
 
 use super::builder::{
-    block, forget_fault, given, hidden, jinja, output_of, remove, replace, set, state,
-    with_result,
+    block, forget_fault, given, hidden, jinja, output_of, remove, replace, set, state, with_result,
 };
 use super::node::{Built, Sink};
 use super::{Place, Tea, builder};

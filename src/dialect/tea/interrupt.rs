@@ -4,19 +4,29 @@
 use super::builder::{block, hidden, jinja, merge, output_of, with_result};
 use super::{Place, Tea, builder};
 use crate::hir::{Step, StepKind};
-use crate::source::{Entry, Kind, Node, Span};
+use crate::source::{Bundle, Entry, Kind, Node, Span};
 
 /// The file of a bundle that says that a run does not wait. It is stored with the run, and data
 /// cannot make one.
 pub const AUTO_CONTINUE: &str = "--auto-continue";
 
 /// The nodes that `config` names.
-#[derive(Default)]
 pub(super) struct Interrupts {
     /// A run does not wait.
-    pub skipped: bool,
+    skipped: bool,
     before: Vec<(String, Span)>,
     after: Vec<(String, Span)>,
+}
+
+impl Interrupts {
+    /// None of a file is known yet.
+    pub(super) fn of(bundle: &Bundle) -> Self {
+        Self {
+            skipped: bundle.named(AUTO_CONTINUE).is_some(),
+            before: Vec::new(),
+            after: Vec::new(),
+        }
+    }
 }
 
 impl<'n> Tea<'_, 'n> {

@@ -51,10 +51,7 @@ pub(super) fn read(
     let mut tea = Tea {
         reader: Reader::new(file, Syntax::Jinja, diagnostics),
         max_count: caps.count(Dialect::Tea),
-        interrupts: Interrupts {
-            skipped: bundle.named(AUTO_CONTINUE).is_some(),
-            ..Interrupts::default()
-        },
+        interrupts: Interrupts::of(bundle),
         nodes: Vec::new(),
         used: BTreeSet::new(),
         numbers: BTreeMap::new(),

@@ -412,10 +412,10 @@ async fn a_model_judges() {
     let model = Model::default()
         .says(r#"{"valid": false, "score": 0.4, "reason": "too short", "suggestions": ["more"]}"#)
         .says("```json\n{\"valid\": true, \"score\": 1}\n```")
-        .says(r#"{"pass": false, "score": 0.5, "feedback": "not yet"}"#)
+        .says(r#"{"pass": false, "score": "7", "feedback": "not yet"}"#)
         .says("It is valid.")
         .says(r#"{"valid": "yes", "score": 1}"#)
-        .says(r#"{"valid": true, "score": 7}"#)
+        .says(r#"{"valid": true, "score": "high"}"#)
         .says(r#"{"valid": false, "reason": 5}"#);
     let url = model.serve().await;
     let judge = |data: Json| {
@@ -451,7 +451,7 @@ async fn a_model_judges() {
     assert_eq!(
         judge(json!("x")).await.unwrap(),
         json!({
-            "valid": false, "score": 0.5, "errors": [{ "message": "not yet" }], "suggestions": [],
+            "valid": false, "score": 7.0, "errors": [{ "message": "not yet" }], "suggestions": [],
         })
     );
     for why in [

@@ -179,6 +179,13 @@ async fn what_a_template_lacks_is_told_once_and_written_as_stubs() {
     let stubs = dir.path().join("stubs.json").to_str().unwrap().to_owned();
     let written = windlass(strings(&["validate", &path, "--write-stubs", &stubs])).await;
     assert!(written.status.success(), "{written:?}");
+    // Neither a workflow nor answers that somebody has filled in are written over.
+    for there in [&path, &stubs] {
+        let before = std::fs::read(there).unwrap();
+        let refused = windlass(strings(&["validate", &path, "--write-stubs", there])).await;
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        assert_eq!(std::fs::read(there).unwrap(), before);
+    }
     let made: Value = serde_json::from_str(&std::fs::read_to_string(&stubs).unwrap()).unwrap();
     assert_eq!(made["$parameters"], json!({ "mail": "mail" }));
     for action in ["Send", "Again", "Think", "Call"] {
@@ -188,6 +195,20 @@ async fn what_a_template_lacks_is_told_once_and_written_as_stubs() {
     assert_eq!(outputs["all"], "mail");
     assert_eq!(made["$input"], json!({ "who": "text" }));
     assert_eq!(outputs["read"], json!(["text", "text", 0]));
+
+    // An answer of 400 and above fails the action, as a connector's does.
+    let down = file(
+        dir.path(),
+        "down.json",
+        &json!({
+            "$parameters": { "mail": "ada" }, "$input": { "who": "me" }, "Do": 2, "SomeNewType": 3,
+            "office365": { "statusCode": 503, "body": "down" }, "http": { "body": { "items": [] } },
+        }),
+    );
+    let failed = windlass(strings(&["run", &path, "--stub", &down])).await;
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(said.contains("answered 503"), "{said}");
 
     // One name is enough: of the connector, the operation or the type.
     let by = json!({

@@ -60,7 +60,7 @@ fn a_key_of_the_environment_is_a_secret() {
     let args = ["run", &*file, "--allow-env", "MY_TOKEN", "-o", "json"];
     let given = place
         .command(&args)
-        .env("MY_TOKEN", "cAnAry")
+        .env("MY_TOKEN", "cAnAryCaNaRy")
         .output()
         .unwrap();
     assert_eq!(

@@ -73,11 +73,23 @@ nodes:
   - {name: third, run: \"return {'all': [sorted(one.state) for one in parallel_results]}\"}
 ",
     );
-    let args = ["run", &file, "--auto-continue", "--state", &state, "-o", "json"];
+    let args = [
+        "run",
+        &file,
+        "--auto-continue",
+        "--state",
+        &state,
+        "-o",
+        "json",
+    ];
     let run = output(windlass(&args)).await;
     let end: Json = serde_json::from_slice(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
     assert_eq!(end["keys"], json!([]), "{end}");
-    assert_eq!(end["all"], json!([["index", "item", "keys", "n", "x"]]), "{end}");
+    assert_eq!(
+        end["all"],
+        json!([["index", "item", "keys", "n", "x"]]),
+        "{end}"
+    );
     let (_dir, file, state) = folder("actions: { a: { type: compose, inputs: 1 } }");
     let run = output(windlass(&[
         "run",
@@ -99,13 +111,15 @@ async fn data_opens_no_gate() {
     let words = r#"{"_windlass_auto_continue": true, "--auto-continue": true}"#;
     std::fs::write(&input, words).unwrap();
     let input = input.display().to_string();
-    let mut run = windlass(&["run", &file, "--input", &input, "--id", "g", "--state", &state])
-        .spawn()
-        .unwrap();
+    let args = [
+        "run", &file, "--input", &input, "--id", "g", "--state", &state,
+    ];
+    let mut run = windlass(&args);
     while !waits(&state, "g").await {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    run.kill().await.unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
 }
 
 /// Whether a run waits for a signal.
