@@ -1,0 +1,150 @@
+// What moves is shown while it moves: over the death of the server, in many tabs, and at many events a second.
+import { Console } from '../lib/console.js';
+import { budget, figure, quantile } from '../lib/figures.js';
+import { range } from '../lib/gallery.js';
+import { Tap } from '../lib/tap.js';
+import { expect, test, type Page } from '../lib/test.js';
+import { Gate } from '../lib/world.js';
+
+test('18: over a kill -9 it reconnects by itself, and no event is lost or told twice', async ({ page, serve, world, watch }) => {
+  watch.allowed = [/Failed to fetch|NetworkError|ERR_/];
+  const gates = range(30).map(() => new Gate());
+  for (const n of range(9)) gates[n - 1].open();
+  world.on('/jobs/', async (n) => {
+    if (n <= 30) await gates[n - 1].opened;
+    return { body: { status: n >= 30 ? 'done' : 'running', n } };
+  });
+  const server = await serve();
+  const run = await server.run('poll.yaml', { input: { base: world.url, count: 100 } });
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}?tab=history`);
+  await expect(console.count('poll')).toHaveText('↻ 10/100');
+  await expect(console.state).toHaveText('Connected');
+
+  await server.kill();
+  await expect(console.state).toContainText('Reconnecting', { timeout: 2_000 });
+  await server.begin();
+  await expect(console.state).toHaveText('Connected');
+  // The tenth call was cut and is made again: it is the eleventh request.
+  for (const gate of gates) gate.open();
+  const result = await server.result(run);
+  expect(result.status).toBe('Succeeded');
+  await expect(page.getByTestId('run-status')).toHaveText(/Succeeded/);
+
+  const told: { sequence: number; event: string }[] = (await server.get(`/v1/runs/${run}/history?events=true&limit=1000`)).events;
+  await expect(page.getByTestId('history-count')).toHaveText(`${told.length} events`);
+  // Each event of the server has its row, once, in order.
+  const rows = page.locator('[data-sequence]');
+  const list = page.getByRole('list', { name: 'History' });
+  const seen = new Map<number, string>();
+  await list.evaluate((one) => one.scrollTo(0, 0));
+  for (;;) {
+    await expect(rows.filter({ hasText: '…' }).filter({ hasNot: page.locator('b') })).toHaveCount(0);
+    const shown = await rows.evaluateAll((all) => all.map((row) => [Number(row.getAttribute('data-sequence')), row.querySelector('b')?.textContent ?? ''] as const));
+    expect(new Set(shown.map(([sequence]) => sequence)).size).toBe(shown.length);
+    for (const [sequence, event] of shown) seen.set(sequence, event);
+    if (seen.has(told.length)) break;
+    const last = Math.max(...seen.keys());
+    await list.evaluate((one) => one.scrollBy(0, one.clientHeight / 2));
+    await expect.poll(async () => Math.max(...(await rows.evaluateAll((all) => all.map((row) => Number(row.getAttribute('data-sequence'))))))).toBeGreaterThan(last);
+  }
+  expect([...seen].sort((a, b) => a[0] - b[0])).toEqual(told.map(({ sequence, event }) => [sequence, event]));
+});
+
+test('19: ten tabs move, and the server has one stream', async ({ context, serve, world }) => {
+  const gate = new Gate();
+  world.on('/jobs/', async (n) => {
+    if (n === 3) await gate.opened;
+    return { body: { status: 'running', n } };
+  });
+  const server = await serve();
+  const tap = await Tap.over(server);
+  try {
+    const runs = await Promise.all(range(5).map((n) => server.run('poll.yaml', { run: `p-${n}`, input: { base: world.url, job: `j${n}` } })));
+    for (const n of range(5)) await world.called(`/jobs/j${n}`, 3);
+    const tabs: Page[] = [];
+    for (const n of range(10)) {
+      const tab = await context.newPage();
+      tabs.push(tab);
+      const console = new Console(tab, tap.url);
+      if (n <= 2) {
+        await console.open();
+        await expect(console.row('p-1')).toContainText('3/5');
+      } else {
+        await console.open(`/runs/${runs[n % 5]}`);
+        await expect(console.count('poll')).toHaveText('↻ 3/5');
+      }
+    }
+    const begun = Date.now();
+    gate.open();
+    for (const [index, tab] of tabs.entries()) {
+      const console = new Console(tab, tap.url);
+      if (index < 2) for (const run of runs) await expect(console.row(run)).toContainText('Failed');
+      else await expect(tab.getByTestId('run-status')).toHaveText(/Failed/);
+    }
+    figure('ten tabs show the end of five runs', Date.now() - begun, 'ms');
+    await expect.poll(() => tap.open).toBe(1);
+    // One that is opened anew for other runs may overlap with the one before for a moment.
+    expect(tap.most).toBeLessThanOrEqual(2);
+  } finally {
+    tap.end();
+  }
+});
+
+/** Presses a key again and again, and gives how long each took until it was painted. */
+async function typing(page: Page, keys: string[], seconds: number): Promise<number[]> {
+  await page.evaluate(() => {
+    const window_ = window as unknown as { latencies: number[]; listening?: boolean };
+    window_.latencies = [];
+    if (window_.listening) return;
+    window_.listening = true;
+    addEventListener('keydown', (event) => requestAnimationFrame(() => setTimeout(() => window_.latencies.push(performance.now() - event.timeStamp))), { capture: true });
+  });
+  const until = Date.now() + seconds * 1000;
+  for (let n = 0; Date.now() < until; n += 1) {
+    await page.keyboard.press(keys[n % keys.length]);
+    // Ten keys a second.
+    await page.waitForTimeout(100);
+  }
+  return page.evaluate(() => (window as unknown as { latencies: number[] }).latencies);
+}
+
+test('20: at 600 events a second for 30 s keys answer at once, and the final state is right', async ({ page, serve, world }) => {
+  test.setTimeout(150_000);
+  const server = await serve();
+  const console = new Console(page, server.url);
+  // What a key takes in a page that does nothing.
+  world.on('/empty', () => ({ html: '<!doctype html><title>x</title><p>x</p>' }));
+  await page.goto(`${world.url}/empty`);
+  const least = quantile(await typing(page, ['j'], 3), 0.95);
+
+  const [runs, each] = [100, 340];
+  const names = range(runs).map((n) => `t-${String(n).padStart(3, '0')}`);
+  await Promise.all(names.map((run) => server.run('ticks.yaml', { run, input: { count: each, delay: 'PT0.1S' } })));
+  await console.open();
+  await console.listed();
+  const [begun, before] = [Date.now(), await server.metric('windlass_loop_iterations_total')];
+  const list = await typing(page, ['j', 'k'], 15);
+  await console.rows.first().getByRole('link').click();
+  await expect(console.why).not.toBeEmpty();
+  const run = await typing(page, ['[', 'l'], 15);
+  const rate = ((await server.metric('windlass_loop_iterations_total')) - before) / ((Date.now() - begun) / 1000);
+  figure('iterations a second while it was looked at', rate, '/s');
+  await Promise.all(names.map((name) => server.result(name)));
+  const told = (await server.get(`/v1/runs/${names[0]}/history?events=true&limit=10000`)).events.length;
+  figure('events a second while it was looked at', (rate * told) / each, '/s');
+  expect((rate * told) / each).toBeGreaterThanOrEqual(600);
+  figure('key to paint in the list, p95', quantile(list, 0.95), 'ms');
+  figure('key to paint in a run, p95', quantile(run, 0.95), 'ms');
+  figure('key to paint in an empty page, p95', least, 'ms');
+
+  await expect(page.getByTestId('run-status')).toHaveText(/Succeeded/);
+  await page.keyboard.press('l');
+  await expect.poll(async () => (await console.totals()).succeeded).toBe(each);
+  await page.goBack();
+  await expect(page).toHaveURL(/\/ui\/$/);
+  await expect(console.rows.filter({ hasText: 'Succeeded' })).toHaveCount(await console.rows.count());
+  await expect(console.rows.filter({ hasText: `tick ${each}/10,000` })).toHaveCount(await console.rows.count());
+  expect(quantile(list, 0.95)).toBeLessThanOrEqual(budget(100, least, 3));
+  expect(quantile(run, 0.95)).toBeLessThanOrEqual(budget(100, least, 3));
+});

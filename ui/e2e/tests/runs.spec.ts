@@ -1,0 +1,139 @@
+// The list of runs: of any length, steady while runs come, and the same after a reload or Back.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Console } from '../lib/console.js';
+import { budget, figure, quantile } from '../lib/figures.js';
+import { many } from '../lib/many.js';
+import { HERE, type Server } from '../lib/server.js';
+import { expect, test, type Page } from '../lib/test.js';
+
+const RUNS = Number(process.env.E2E_RUNS ?? 100_000);
+
+/** Keeps a workflow under its name. */
+async function keep(server: Server, name: string): Promise<void> {
+  const text = readFileSync(join(HERE, 'workflows', `${name}.yaml`), 'utf8');
+  expect((await server.ask('PUT', `/v1/workflows/${name}`, { text })).status).toBe(201);
+}
+
+/** Turns the wheel, and gives what each frame took and the most rows there were. */
+async function scrolled(page: Page): Promise<{ frames: number[]; rows: number }> {
+  await page.evaluate(() => {
+    const seen = { frames: [] as number[], rows: 0 };
+    let before = performance.now();
+    const frame = (now: number): void => {
+      seen.frames.push(now - before);
+      before = now;
+      seen.rows = Math.max(seen.rows, document.querySelectorAll('[role=grid] [role=row]').length);
+      requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+    Object.assign(window, { seen });
+  });
+  for (let n = 0; n < 120; n += 1) await page.mouse.wheel(0, n % 40 === 39 ? 200_000 : 240);
+  const { frames, rows } = await page.evaluate(() => (window as unknown as { seen: { frames: number[]; rows: number } }).seen);
+  return { frames: frames.slice(2), rows };
+}
+
+test(`5: ${RUNS.toLocaleString('en')} runs: few rows in the page, the last one in reach, no slow frames`, async ({ page, context, serve, world }) => {
+  test.setTimeout(240_000);
+  const server = await serve({ args: ['--max-runs', '200000'] });
+  await keep(server, 'tiny');
+  const begun = Date.now();
+  await many(server, RUNS);
+  figure('runs started a second', RUNS / ((Date.now() - begun) / 1000), '/s');
+
+  const console = new Console(page, server.url);
+  const opened = Date.now();
+  await console.open();
+  await console.listed();
+  figure(`list of ${RUNS} runs usable`, Date.now() - opened, 'ms');
+  await expect(console.grid).toHaveAttribute('aria-rowcount', String(RUNS + 1));
+  await expect(page.getByTestId('total')).toContainText(RUNS.toLocaleString('en-US'));
+  const most = (): Promise<number> => console.rows.count();
+  expect(await most()).toBeLessThanOrEqual(60);
+
+  // Scrolling with the wheel, through rows that are there and rows that must come; and an empty page for comparison.
+  const floor = await context.newPage();
+  world.on('/empty', () => ({ html: '<!doctype html><title>x</title><div style="height:9000000px">x</div>' }));
+  await floor.goto(`${world.url}/empty`);
+  const least = quantile((await scrolled(floor)).frames, 0.95);
+  await floor.close();
+  await page.bringToFront();
+  await console.grid.hover();
+  const { frames, rows } = await scrolled(page);
+  figure('frame while scrolling, p95', quantile(frames, 0.95), 'ms');
+  expect(rows, 'rows in the page, with the head').toBeLessThanOrEqual(61);
+  figure('frame while scrolling an empty page, p95', least, 'ms');
+  expect(quantile(frames, 0.95)).toBeLessThanOrEqual(budget(32, least, 2));
+
+  await console.grid.focus();
+  await page.keyboard.press('End');
+  await expect(console.row('r-000000')).toBeInViewport();
+  expect(await most()).toBeLessThanOrEqual(60);
+  await page.keyboard.press('Home');
+  await expect(console.row('r-000000')).toHaveCount(0);
+
+  // One of them is found by its text.
+  const searched = Date.now();
+  await page.getByRole('searchbox').fill('r-012345');
+  await expect(console.row('r-012345')).toBeVisible();
+  await expect(console.rows).toHaveCount(1);
+  figure(`search in ${RUNS} runs, with 250 ms of waiting for keys`, Date.now() - searched, 'ms');
+});
+
+test('6: new runs announce themselves and do not move the row in focus', async ({ page, serve }) => {
+  const server = await serve();
+  await keep(server, 'tiny');
+  await many(server, 150);
+  const console = new Console(page, server.url);
+  await console.open();
+  await console.listed();
+  await console.grid.focus();
+  for (let n = 0; n < 40; n += 1) await page.keyboard.press('j');
+  const active = console.grid.locator('[role=row].active');
+  const run = await active.getAttribute('data-run');
+  const place = await active.boundingBox();
+  for (let n = 0; n < 30; n += 1) await server.post('/v1/runs', { workflow: 'tiny', run: `new-${n}` });
+  await expect(console.fresh).toHaveText(/30 new runs/);
+  expect(await active.getAttribute('data-run')).toBe(run);
+  expect(await active.boundingBox()).toEqual(place);
+  await expect(console.row('new-0')).toHaveCount(0);
+  // Asked for, they come.
+  await console.fresh.click();
+  await expect(console.row('new-29')).toBeVisible();
+  await expect(console.fresh).toHaveCount(0);
+});
+
+test('7: filters survive a reload and Back', async ({ page, serve, world }) => {
+  const server = await serve();
+  await keep(server, 'tiny');
+  await many(server, 120);
+  for (let n = 0; n < 70; n += 1) await server.run('approval.yaml', { run: `asks-${n}` });
+  world.on('/broken', () => ({ status: 404 }));
+  await server.run('backoff.yaml', { run: 'broken', input: { base: world.url } });
+  await server.result('broken');
+  const console = new Console(page, server.url);
+  await console.open();
+  await console.listed();
+  await expect(console.facet('Succeeded')).toContainText('120');
+  await expect(console.facet('Waiting')).toContainText('70');
+  await console.facet('Failed').click();
+  await expect(console.rows).toHaveCount(1);
+  await console.facet('Failed').click();
+  await console.facet('Waiting').click();
+  await expect(page.getByTestId('total')).toHaveText('70 runs');
+  await expect(page).toHaveURL(/status=Waiting/);
+  await page.reload();
+  await expect(page.getByTestId('total')).toHaveText('70 runs');
+  await expect(console.facet('Waiting')).toHaveAttribute('aria-pressed', 'true');
+  await console.grid.focus();
+  for (let n = 0; n < 50; n += 1) await page.keyboard.press('j');
+  const active = console.grid.locator('[role=row].active');
+  const run = (await active.getAttribute('data-run'))!;
+  await page.keyboard.press('Enter');
+  await expect(page).toHaveURL(new RegExp(`/ui/runs/${run}`));
+  await page.goBack();
+  await expect(page).toHaveURL(/status=Waiting/);
+  await expect(page.getByTestId('total')).toHaveText('70 runs');
+  await expect(console.row(run)).toBeInViewport();
+});

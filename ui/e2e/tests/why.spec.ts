@@ -1,0 +1,82 @@
+// 17: one line says why a run is where it is.
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { Console } from '../lib/console.js';
+import { expect, test } from '../lib/test.js';
+import { Gate } from '../lib/world.js';
+
+test('17: a delay, with the condition and its values', async ({ page, serve, world }) => {
+  world.on('/jobs/', () => ({ body: { status: 'running' } }));
+  const server = await serve();
+  const run = await server.run('poll.yaml', { input: { base: world.url, count: 500, delay: 'PT10M' } });
+  await server.when(run, (status) => status.doing[0]?.waits_for === 'delay');
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}`);
+  await expect(console.why).toContainText(/Waiting (10 min|9 min \d+ s) for the next look at poll/);
+  await expect(console.why).toContainText(/of 500/);
+  await expect(console.why).toContainText(/"running"/);
+  await expect(console.why).toContainText(/done/);
+  await expect(console.why).toContainText(/deadline in (1 h|59 min)/);
+});
+
+test('17: a wait between two attempts, with the error of the last one', async ({ page, serve, world }) => {
+  const server = await serve();
+  const run = await server.run('backoff.yaml', { input: { base: world.url } });
+  await server.when(run, (status) => status.doing[0]?.waits_for === 'retry');
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}`);
+  await expect(console.why).toContainText(/Waiting (1 h|59 min).* before attempt 2 of 4 of call/);
+  await expect(console.why).toContainText(/500/);
+});
+
+test('17: a signal, which the form sends', async ({ page, serve }) => {
+  const server = await serve();
+  const run = await server.run('approval.yaml');
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}`);
+  await expect(console.why).toContainText(/Waiting at wait_for_approval for the signal approved/);
+  await page.getByRole('button', { name: 'Signal' }).click();
+  await page.getByLabel('Payload').fill('{"by": "ann"}');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await expect(console.why).toContainText(/Succeeded/);
+  expect((await server.result(run)).output).toEqual({ who: { by: 'ann' } });
+});
+
+test('17: a pause, by key and by button', async ({ page, serve }) => {
+  const server = await serve();
+  const run = await server.run('approval.yaml');
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}`);
+  await expect(console.why).toContainText(/signal/);
+  await page.keyboard.press('p');
+  await expect(console.why).toContainText(/Paused since .* because somebody asked for it/);
+  await expect(page.getByRole('button', { name: 'Pause' })).toHaveCount(0);
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await expect(console.why).toContainText(/Waiting at wait_for_approval/);
+});
+
+test('17: a disk that takes no more', async ({ page, serve, world }) => {
+  const gate = new Gate();
+  world.on('/jobs/', async (n) => {
+    if (n === 2) await gate.opened;
+    // Each answer is stored, so the store must grow.
+    return { body: { status: n > 20 ? 'done' : 'running', text: randomBytes(100_000).toString('base64') } };
+  });
+  const server = await serve();
+  const run = await server.run('poll.yaml', { input: { base: world.url, count: 500 } });
+  await world.called('/jobs/export', 2);
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}`);
+  await expect(console.why).toContainText(/Running check/);
+  // No file may grow beyond this, as on a full disk.
+  const limit = (bytes: string): void => void execFileSync('prlimit', [`--pid=${server.pid}`, `--fsize=${bytes}:unlimited`]);
+  limit(String(statSync(join(server.dir, 'state/store/db')).size + 300_000));
+  gate.open();
+  await expect(console.state).toContainText(/disk full/i);
+  await expect(console.why).toContainText(/Nothing moves/);
+  limit('unlimited');
+  await expect(console.why).toContainText(/Succeeded/, { timeout: 30_000 });
+  await expect(console.state).toContainText(/connected/i);
+});
