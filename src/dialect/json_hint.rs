@@ -113,7 +113,7 @@ mod tests {
                 "for example runAfter: { check: [Succeeded] }",
                 "for example \"runAfter\": { \"check\": [\"Succeeded\"] }",
             ),
-            ("for example delay: 10s", "for example \"delay\": \"PT10S\""),
+            ("for example delay: 10s", "for example \"delay\": \"10s\""),
             (
                 "for example https://example.org/status, or an expression",
                 "",
