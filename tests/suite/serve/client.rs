@@ -218,6 +218,23 @@ async fn a_client_made_from_the_description_drives_everything() {
     assert_eq!(good("start_run", keyed).await["run"], run);
     let ended = good("get_result", json!({ "run": run, "wait": 60 })).await;
     assert_eq!(ended["output"], 3);
+    let strip = good(
+        "get_strip",
+        json!({ "run": run, "loop": "grow", "buckets": 2 }),
+    )
+    .await;
+    assert_eq!(strip["totals"]["succeeded"], 3, "{strip}");
+    let page = json!({ "run": run, "loop": "grow", "limit": 2, "order": "desc" });
+    let page = good("list_iterations", page).await;
+    assert_eq!(page["iterations"].as_array().unwrap().len(), 2, "{page}");
+    let one = good("get_iteration", json!({ "run": run, "path": "grow#1" })).await;
+    assert_eq!(one["iteration"], 1, "{one}");
+    let two = json!({ "run": run, "from": "grow#0", "to": "grow#2" });
+    good("get_difference", two).await;
+    let loops = good("get_loops", json!({ "run": run })).await;
+    assert_eq!(loops["loops"][0]["path"], "grow", "{loops}");
+    let graph = good("get_graph", json!({ "run": run, "open": "none" })).await;
+    assert!(graph["nodes"].as_array().unwrap().len() > 1, "{graph}");
     let gate = json!({ "body": { "text": GATE, "run": "gate", "labels": { "a": "b" } } });
     good("start_run", gate.clone()).await;
     let (status, _) = api.call("get_result", json!({ "run": "gate" })).await;
@@ -316,6 +333,12 @@ async fn a_client_made_from_the_description_drives_everything() {
         match id.as_str() {
             "signal_run" => parameters["body"] = json!({ "name": "go" }),
             "retry_run" => parameters["body"] = json!({}),
+            "get_strip" | "list_iterations" => parameters["loop"] = json!("grow"),
+            "get_iteration" => parameters["path"] = json!("grow#1"),
+            "get_difference" => {
+                parameters["from"] = json!("grow#1");
+                parameters["to"] = json!("grow#2");
+            }
             _ => {}
         }
         let (status, problem) = api.call(id, parameters).await;
