@@ -5,7 +5,7 @@
 use serde::de::IgnoredAny;
 
 /// What comes from outside may take this much, in bytes.
-pub const MAX_MEMORY: usize = 68 << 20;
+pub const MAX_MEMORY: usize = 62 << 20;
 
 /// What an action gives may take more: 5 MB of records, as a page of an API has them, come to
 /// 170 MB by this measure.
