@@ -107,4 +107,7 @@ test('25: a failure is found by keyboard alone', async ({ page, gallery }) => {
   await page.keyboard.press('ArrowRight');
   await expect(console.tab('Timeline')).toHaveAttribute('aria-selected', 'true');
   await expect(console.panel).toContainText('attempt 2');
+  // Back is the browser's: no view is turned.
+  await page.keyboard.press('Alt+ArrowRight');
+  await expect(console.tab('Timeline')).toHaveAttribute('aria-selected', 'true');
 });
