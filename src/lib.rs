@@ -108,6 +108,8 @@ mod engine;
 mod expression;
 mod hir;
 mod hosted;
+#[cfg(feature = "server")]
+mod language;
 mod machine;
 mod model;
 mod program;
@@ -167,6 +169,10 @@ pub mod internals {
     }
     pub mod hosted {
         pub use crate::hosted::*;
+    }
+    #[cfg(feature = "server")]
+    pub mod language {
+        pub use crate::language::*;
     }
     pub mod machine {
         pub use crate::machine::*;

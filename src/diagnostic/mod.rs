@@ -1,12 +1,14 @@
 //! An author's mistakes: code, message, place, hint. All of them are reported, not the first. This
 //! module never decides what is a mistake.
 
+mod fix;
 mod render;
 mod terminal;
 
+pub use fix::Fix;
 pub use terminal::{TerminalText, drives_terminals, visible};
 
-use crate::source::{Bundle, Mistake, Span};
+use crate::source::{Bundle, Lines, Mistake, Span};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -52,6 +54,12 @@ impl Diagnostic {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The ways to put it right that its hint names; `lines` are those of its file.
+    #[must_use]
+    pub fn fixes(&self, lines: &Lines<'_>) -> Vec<Fix> {
+        fix::fixes(self, lines)
     }
 }
 

@@ -9,11 +9,13 @@ mod bundle;
 mod json;
 mod locate;
 mod mistakes;
+mod position;
 mod spans;
 mod tree;
 mod yaml;
 
 pub use bundle::{Bundle, SourceFile};
+pub use position::{Lines, Position, TextEdit, TextRange, edited};
 pub use tree::{Entry, Kind, Node, Text};
 
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;

@@ -1,10 +1,10 @@
 //! What a workflow's author reads: the effective limits of every loop, and diagnostics as data.
 
-use crate::diagnostic::{Diagnostics, Severity};
+use crate::diagnostic::{Diagnostic, Diagnostics, Fix, Severity};
 use crate::expression::{Template, Value};
 use crate::model::{Delay, OnLimit, Test};
 use crate::program::{Program, ScopeKind};
-use crate::source::Bundle;
+use crate::source::{Bundle, Lines, SourceFile, TextRange};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -102,23 +102,39 @@ pub struct DiagnosticReport {
     pub column: u32,
     /// How many characters are wrong.
     pub length: u32,
+    /// The same place as editors count it.
+    #[serde(default)]
+    pub range: TextRange,
+    /// Ways to put it right, by edits of its file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<Fix>,
 }
 
 /// All diagnostics by place.
 #[must_use]
 pub fn diagnostics(diagnostics: &Diagnostics, bundle: &Bundle) -> Vec<DiagnosticReport> {
-    let report = |one: &crate::diagnostic::Diagnostic| DiagnosticReport {
-        severity: String::from(match one.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        }),
-        code: one.code.to_owned(),
-        message: one.message.clone(),
-        hint: one.hint.clone(),
-        file: bundle.file(one.span.file).map(|file| file.path.clone()),
-        line: one.span.line,
-        column: one.span.column,
-        length: one.span.length,
+    let found = diagnostics.sorted();
+    let files = bundle.files.iter().filter(|_| !found.is_empty());
+    let lines: Vec<_> = files.map(SourceFile::content).map(Lines::new).collect();
+    let report = |one: &Diagnostic| {
+        let lines = lines.get(usize::from(one.span.file));
+        DiagnosticReport {
+            severity: String::from(match one.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+            }),
+            code: one.code.to_owned(),
+            message: one.message.clone(),
+            hint: one.hint.clone(),
+            file: bundle.file(one.span.file).map(|file| file.path.clone()),
+            line: one.span.line,
+            column: one.span.column,
+            length: one.span.length,
+            range: lines.map_or_else(TextRange::default, |lines| {
+                lines.range(lines.of_span(one.span))
+            }),
+            fixes: lines.map(|lines| one.fixes(lines)).unwrap_or_default(),
+        }
     };
-    diagnostics.sorted().into_iter().map(report).collect()
+    found.into_iter().map(report).collect()
 }

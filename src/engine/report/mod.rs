@@ -42,4 +42,4 @@ pub use row::{LoopCell, RunDetail, RunRow, rows};
 pub use source::{PlacesReport, SourceReport, places, source};
 pub use status::{LoopReport, PausedSince, Read, StatusReport, status};
 pub use summary::{Facets, ListFilter, ListReport, RunSummary, list};
-pub use workflow::{WorkflowReport, WorkflowSummary};
+pub use workflow::{InputReport, WorkflowReport, WorkflowSummary, inputs};

@@ -4,6 +4,7 @@ use super::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
 use crate::engine::Workflow;
 use crate::expression::Value;
 use crate::model::{Input, InputKind};
+use crate::program::Program;
 use crate::store::StoredWorkflow;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -93,12 +94,18 @@ impl WorkflowReport {
             dialect: stored.source.dialect.as_str().to_owned(),
             stored_at: stored.stored_at,
             program: program.hash.to_string(),
-            inputs: program.inputs.iter().map(InputReport::new).collect(),
+            inputs: inputs(program),
             loops: loop_limits(program),
             warnings: diagnostics(workflow.warnings(), bundle),
             files: bundle.files.iter().map(FileReport::new).collect(),
         }
     }
+}
+
+/// What a workflow takes.
+#[must_use]
+pub fn inputs(program: &Program) -> Vec<InputReport> {
+    program.inputs.iter().map(InputReport::new).collect()
 }
 
 impl InputReport {

@@ -2,6 +2,7 @@
 //! neither reach the server under a name of its own (DNS rebinding) nor make a user's browser send
 //! requests (CSRF).
 
+use super::language;
 use super::listener::OPEN;
 use super::ui;
 use crate::api::Problem;
@@ -147,7 +148,11 @@ impl Guard {
             return Ok(self.access(headers).unwrap_or(Access::Nothing));
         }
         let access = self.access(headers)?;
-        let looks = matches!(*method, Method::GET | Method::HEAD) || uri.path() == SESSION_PATH;
+        let looks = match *method {
+            Method::GET | Method::HEAD => true,
+            Method::POST => language::only_looks(uri.path()),
+            _ => uri.path() == SESSION_PATH,
+        };
         if access == Access::Full || looks {
             return Ok(access);
         }

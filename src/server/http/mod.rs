@@ -10,6 +10,7 @@ mod graph;
 mod guard;
 mod health;
 mod iterations;
+mod language;
 mod listener;
 mod live;
 mod metrics;
@@ -86,6 +87,7 @@ fn router(app: Arc<App>) -> Router {
         .route_layer(from_fn(listener::operator_only));
     Router::new()
         .merge(local)
+        .merge(language::routes())
         .route("/v1/workflows", get(workflows::list))
         .route("/v1/workflows/{name}", workflow)
         .route("/v1/validate", post(workflows::validate))

@@ -28,6 +28,7 @@ use utoipa::{Modify, OpenApi};
     tags(
         (name = "workflows", description = "Workflows that are kept under a name"),
         (name = "runs", description = "Runs of workflows"),
+        (name = "language", description = "What an editor asks about a text; nothing is kept"),
         (name = "server", description = "The server itself, and all of its runs at once"),
     ),
     modifiers(&Bearer),

@@ -8,7 +8,8 @@ use super::schema::OrWorkflow;
 use super::source::{Envelope, Form, Source, bundle, dialect, unknown};
 use crate::api::{FileText, Problem};
 use crate::engine::report::{
-    DiagnosticReport, LoopLimits, WorkflowReport, WorkflowSummary, diagnostics, loop_limits,
+    DiagnosticReport, InputReport, LoopLimits, WorkflowReport, WorkflowSummary, diagnostics,
+    inputs, loop_limits,
 };
 use crate::engine::{Bundle, EngineError, Graph, LoadError, LoadOptions, graph};
 use axum::extract::State;
@@ -56,7 +57,7 @@ impl Envelope for WorkflowText {
 
 impl WorkflowText {
     /// The workflow of this stem, as it came.
-    fn parts(
+    pub fn parts(
         self,
         stem: &str,
         form: Form,
@@ -83,7 +84,7 @@ pub(super) struct WorkflowList {
 }
 
 /// What is said of a workflow that is only checked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub(super) struct Validation {
     /// Whether it would be taken.
     pub valid: bool,
@@ -91,6 +92,9 @@ pub(super) struct Validation {
     pub diagnostics: Vec<DiagnosticReport>,
     /// What bounds its loops.
     pub loops: Vec<LoopLimits>,
+    /// What it takes, when there is no mistake.
+    #[serde(default)]
+    pub inputs: Vec<InputReport>,
     /// The workflow as a picture, when it was asked for and there is no mistake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub graph: Option<Graph>,
@@ -235,6 +239,7 @@ pub(super) async fn validate(
                 valid: !found.has_errors(),
                 diagnostics: diagnostics(&found, workflow.bundle()),
                 loops: loop_limits(workflow.program()),
+                inputs: inputs(workflow.program()),
                 graph: drawn.transpose().map_err(EngineError::from)?,
             })
         }
@@ -245,6 +250,7 @@ pub(super) async fn validate(
             valid: false,
             diagnostics: diagnostics(&found, &bundle),
             loops: Vec::new(),
+            inputs: Vec::new(),
             graph: None,
         }),
         Err(error) => Err(error.into()),

@@ -1,0 +1,73 @@
+//! Hints that name a replacement, as edits.
+
+use super::Diagnostic;
+use crate::source::{Lines, TextEdit};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use utoipa::ToSchema;
+
+/// A way to put a mistake right.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Fix {
+    /// What it does.
+    pub title: String,
+    /// How the file of the mistake changes.
+    pub edits: Vec<TextEdit>,
+}
+
+/// The ways that a diagnostic's hint names.
+pub(super) fn fixes(one: &Diagnostic, lines: &Lines<'_>) -> Vec<Fix> {
+    let found = || {
+        let content = lines.text();
+        let place = lines.of_span(one.span);
+        let hint = one.hint.as_deref()?;
+        let (wrong, new) = match meant(hint) {
+            Some(meant) => (wrong_word(one, content, &place)?, meant),
+            None => (place, quoted(hint)?),
+        };
+        let old = content.get(wrong.clone()).unwrap_or_default();
+        let title = match old.is_empty() {
+            true => format!("insert `{new}`"),
+            false => format!("change `{old}` to `{new}`"),
+        };
+        let edits = vec![TextEdit {
+            range: lines.range(wrong),
+            new_text: new.to_owned(),
+        }];
+        Some(Fix { title, edits })
+    };
+    found().into_iter().collect()
+}
+
+/// The word of `did you mean …?`.
+fn meant(hint: &str) -> Option<&str> {
+    let (_, rest) = hint.split_once("did you mean `")?;
+    let (meant, rest) = rest.rsplit_once("`?")?;
+    (rest.is_empty() && !meant.contains('`')).then_some(meant)
+}
+
+/// A text that only lacks its quotes.
+fn quoted(hint: &str) -> Option<&str> {
+    let starts = ["quote the whole text: ", "quote it: "];
+    starts
+        .iter()
+        .find_map(|start| hint.strip_prefix(start))
+        .filter(|new| !new.contains('…'))
+}
+
+/// The bytes of the word that is wrong: one that the message names and that stands at the place,
+/// else what stands there without its quotes.
+fn wrong_word(one: &Diagnostic, content: &str, place: &Range<usize>) -> Option<Range<usize>> {
+    let text = content.get(place.clone())?;
+    let named = one.message.split('`').skip(1).step_by(2);
+    for word in named.filter(|word| !word.is_empty()) {
+        if let Some(at) = text.find(word) {
+            let start = place.start + at;
+            return Some(start..start + word.len());
+        }
+    }
+    let inner = text.trim_matches(['"', '\'']);
+    let at = text.find(inner)?;
+    let plain = !inner.is_empty() && !inner.contains(char::is_whitespace);
+    plain.then(|| place.start + at..place.start + at + inner.len())
+}
