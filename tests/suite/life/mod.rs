@@ -6,6 +6,7 @@ mod append;
 mod backup;
 mod clock;
 mod concurrency;
+mod cookbook;
 mod crash;
 mod cut;
 mod dumped;
