@@ -238,7 +238,10 @@ impl Driver {
                 let paused = paused.map(|(_, reason)| Update::Paused(reason.clone()));
                 self.retries.overcome(&run);
                 let iterations = commit.iterations.len() as u64;
-                self.runtime.metrics.step(&commit.history, iterations);
+                let started_at = active.hosted.state().started_at;
+                let name = &active.hosted.program().name;
+                let metrics = &self.runtime.metrics;
+                metrics.step(name, started_at, &commit.history, iterations);
                 self.watchers.step(&run, || Step {
                     history: commit.history,
                     loops: commit.loops,

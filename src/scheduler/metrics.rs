@@ -1,12 +1,34 @@
 //! What the driver counts while it works: atomics that anybody may read at any time. Counting
-//! never waits, allocates, or decides anything.
+//! decides nothing.
 
 use crate::machine::{HistoryEvent, HistoryKind};
+use crate::model::Name;
 use crate::time::Timestamp;
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+
+/// So many workflows have counters of their own. The others count together, as `other`: callers
+/// choose the names, and each one costs memory here and at who collects them.
+const WORKFLOWS: usize = 100;
+
+/// The label of a workflow's name.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct OfWorkflow {
+    workflow: Name,
+}
+
+/// The labels of runs that ended.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct Ended {
+    workflow: Name,
+    status: &'static str,
+}
 
 /// The counters of one driver. A clone counts into the same ones.
 #[derive(Clone, Debug)]
@@ -32,11 +54,15 @@ pub struct Metrics {
     /// Attempts that failed and are followed by another.
     pub retries: Counter,
     /// Iterations of loops that ended.
-    pub iterations: Counter,
+    pub iterations: Family<OfWorkflow, Counter>,
     /// Runs that were started.
-    pub runs_started: Counter,
+    pub runs_started: Family<OfWorkflow, Counter>,
     /// Runs that ended.
-    pub runs_finished: Counter,
+    pub runs_finished: Family<Ended, Counter>,
+    /// How long they took from their start, in seconds.
+    pub run_seconds: Family<OfWorkflow, Histogram>,
+    /// The workflows that have counters of their own.
+    workflows: Arc<Mutex<HashSet<Name>>>,
 }
 
 impl Default for Metrics {
@@ -54,9 +80,14 @@ impl Default for Metrics {
             effects_in_flight: Gauge::default(),
             effects: Counter::default(),
             retries: Counter::default(),
-            iterations: Counter::default(),
-            runs_started: Counter::default(),
-            runs_finished: Counter::default(),
+            iterations: Family::default(),
+            runs_started: Family::default(),
+            runs_finished: Family::default(),
+            // From 100 ms to 29 days.
+            run_seconds: Family::new_with_constructor(|| {
+                Histogram::new(exponential_buckets(0.1, 4.0, 13))
+            }),
+            workflows: Arc::default(),
         }
     }
 }
@@ -88,19 +119,52 @@ impl Metrics {
         outcome
     }
 
-    /// What a durable step tells.
-    pub(super) fn step(&self, history: &[HistoryEvent], iterations: u64) {
+    /// What a durable step of a run tells.
+    pub(super) fn step(
+        &self,
+        workflow: &Name,
+        started_at: Timestamp,
+        history: &[HistoryEvent],
+        iterations: u64,
+    ) {
         if iterations > 0 {
-            self.iterations.inc_by(iterations);
+            let of = self.of(workflow);
+            self.iterations.get_or_create(&of).inc_by(iterations);
         }
         for event in history {
             match event.what {
-                HistoryKind::RetryScheduled { .. } => self.retries.inc(),
-                HistoryKind::RunStarted => self.runs_started.inc(),
-                HistoryKind::RunFinished { .. } => self.runs_finished.inc(),
-                _ => continue,
-            };
+                HistoryKind::RetryScheduled { .. } => {
+                    self.retries.inc();
+                }
+                HistoryKind::RunStarted => {
+                    self.runs_started.get_or_create(&self.of(workflow)).inc();
+                }
+                HistoryKind::RunFinished { status } => {
+                    let of = self.of(workflow);
+                    let took = event.at.since(started_at).as_secs_f64();
+                    self.run_seconds.get_or_create(&of).observe(took);
+                    let (workflow, status) = (of.workflow, status.as_str());
+                    let ended = Ended { workflow, status };
+                    self.runs_finished.get_or_create(&ended).inc();
+                }
+                _ => {}
+            }
         }
+    }
+
+    fn of(&self, workflow: &Name) -> OfWorkflow {
+        let mut known = self
+            .workflows
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let counted =
+            known.contains(workflow) || known.len() < WORKFLOWS && known.insert(workflow.clone());
+        let workflow = if counted {
+            workflow.clone()
+        } else {
+            "other".into()
+        };
+        OfWorkflow { workflow }
     }
 
     /// A timer that fired.

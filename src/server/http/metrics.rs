@@ -65,6 +65,12 @@ impl Metrics {
             "How long after its due time a timer fired",
             of.timer_lag_seconds.clone(),
         );
+        registry.register_with_unit(
+            "run_duration",
+            "How long the runs that ended took from their start",
+            Unit::Seconds,
+            of.run_seconds.clone(),
+        );
         let size = of.group_size.clone();
         registry.register("commit_group_size", "How many steps one commit held", size);
         for (name, help, counter) in [
@@ -80,16 +86,21 @@ impl Metrics {
                 "Attempts that failed and are followed by another",
                 &of.retries,
             ),
+        ] {
+            registry.register(name, help, counter.clone());
+        }
+        for (name, help, by_workflow) in [
             (
                 "loop_iterations",
                 "Iterations of loops that ended",
                 &of.iterations,
             ),
             ("runs_started", "Runs that were started", &of.runs_started),
-            ("runs_finished", "Runs that ended", &of.runs_finished),
         ] {
-            registry.register(name, help, counter.clone());
+            registry.register(name, help, by_workflow.clone());
         }
+        let ended = of.runs_finished.clone();
+        registry.register("runs_finished", "Runs that ended", ended);
         for (name, help, gauge) in [
             ("timers", "Timers that are armed in memory", &of.timers),
             (

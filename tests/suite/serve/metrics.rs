@@ -61,12 +61,19 @@ async fn what_happens_is_counted() {
     );
     assert_eq!(runs("Failed"), 0.0);
     assert_eq!(of("windlass_sleeping_runs"), 1.0);
-    assert_eq!(of("windlass_loop_iterations_total"), 20.0);
+    let sum = |name: &str| -> f64 {
+        let of = seen.iter().filter(|(key, _)| key.starts_with(name));
+        of.map(|(_, value)| value).sum()
+    };
+    assert_eq!(
+        of("windlass_loop_iterations_total{workflow=\"count\"}"),
+        20.0
+    );
     assert_eq!(of("windlass_retries_total"), 2.0);
     assert_eq!(of("windlass_effects_total"), 4.0);
     assert_eq!(of("windlass_effects_in_flight"), 1.0);
-    assert_eq!(of("windlass_runs_started_total"), 4.0);
-    assert_eq!(of("windlass_runs_finished_total"), 2.0);
+    assert_eq!(sum("windlass_runs_started_total{workflow="), 4.0);
+    assert_eq!(sum("windlass_runs_finished_total{workflow="), 2.0);
     assert!(of("windlass_commits_total") >= 24.0);
     let groups = of("windlass_commit_seconds_count");
     assert!(groups > 0.0 && groups <= of("windlass_commits_total"));
@@ -94,6 +101,50 @@ async fn what_happens_is_counted() {
     assert_eq!(seen["windlass_runs{status=\"Cancelled\"}"], 2.0);
     assert_eq!(seen["windlass_effects_in_flight"], 0.0);
     assert_eq!(seen["windlass_sleeping_runs"], 0.0);
+}
+
+/// The names of metrics that a text has.
+fn names(text: &str) -> std::collections::BTreeSet<&str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words.filter(|word| word.starts_with("windlass_")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rules_and_the_dashboard_ask_for_what_there_is() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/monitoring");
+    let rules = format!("{folder}/windlass.rules.yml");
+    let told = std::process::Command::new("promtool")
+        .args(["check", "rules", &rules])
+        .output();
+    let told = told.expect("promtool is in the Debian package prometheus");
+    let out = String::from_utf8_lossy(&told.stdout);
+    assert!(
+        told.status.success() && out.contains("6 rules found"),
+        "{told:?}"
+    );
+
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let counting = server.begin(COUNT, json!({ "to": 2 })).await;
+    server.end(&counting).await;
+    let text = server
+        .ask(Method::GET, "/metrics")
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    let there = names(&text);
+    let dashboard = std::fs::read_to_string(format!("{folder}/windlass.json")).unwrap();
+    let _: Value = serde_json::from_str(&dashboard).unwrap();
+    for wanted in [&dashboard, &std::fs::read_to_string(rules).unwrap()] {
+        let wanted = names(wanted);
+        assert!(wanted.len() > 4, "{wanted:?}");
+        for name in wanted {
+            assert!(there.contains(name), "{name} is none of {there:?}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
