@@ -1,7 +1,16 @@
 // Builds the console into dist/ under names that never change; the server adds `?v=` to those in index.html.
-// app.js is the shell; run.js, the screen of a run, comes when it is needed and imports from app.js.
+// app.js is the shell. The others come when they are needed and import from it: run.js, the screen of a run;
+// edit.js, the screen that edits; editor.js, the text editor in it.
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
+
+/** Where a module goes: what only one screen uses goes to that screen. */
+function chunk(id: string): string | undefined {
+  if (/\/(@codemirror|@lezer|@marijn|crelt|style-mod|w3c-keyname)\/|\/src\/editor\/(code|language)\.ts/.test(id)) return 'editor';
+  if (/\/src\/editor\//.test(id)) return 'edit';
+  if (/\/src\/(run|graph)\/|\/svelte\/src\/.*\/(map|actions)\.js$/.test(id)) return 'run';
+  return undefined;
+}
 
 export default defineConfig({
   base: '/ui/',
@@ -15,8 +24,10 @@ export default defineConfig({
     rollupOptions: {
       output: {
         entryFileNames: 'app.js',
-        chunkFileNames: 'run.js',
+        chunkFileNames: '[name].js',
         assetFileNames: 'app[extname]',
+        onlyExplicitManualChunks: true,
+        manualChunks: chunk,
       },
     },
   },

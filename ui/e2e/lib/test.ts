@@ -1,8 +1,10 @@
 // What every test has: the gallery, servers of its own that end with it, and a watch over what pages do.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test as base, expect, type BrowserContext, type Locator, type Page } from '@playwright/test';
 import type { Gallery } from './gallery.js';
 import { answers } from './gallery.js';
-import { Server, type Options } from './server.js';
+import { HERE, Server, type Options } from './server.js';
 import { World } from './world.js';
 
 export { expect };
@@ -44,6 +46,17 @@ type Fixtures = {
 };
 
 export const test = base.extend<Fixtures>({
+  // While one writes the console: E2E_DIST takes the files of ui/dist in place of those in the program.
+  context: async ({ context }, use) => {
+    if (process.env.E2E_DIST) {
+      await context.route(/\/ui\/[a-z]+\.(js|css)/, async (route) => {
+        const name = new URL(route.request().url()).pathname.slice('/ui/'.length);
+        const response = await route.fetch({ url: route.request().url().replace(name, 'app.js') });
+        await route.fulfill({ response, body: readFileSync(join(HERE, '../dist', name)), contentType: name.endsWith('css') ? 'text/css' : 'text/javascript' });
+      });
+    }
+    await use(context);
+  },
   // eslint-disable-next-line no-empty-pattern
   gallery: async ({}, use) => use(JSON.parse(process.env.E2E_GALLERY!) as Gallery),
   // eslint-disable-next-line no-empty-pattern

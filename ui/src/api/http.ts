@@ -5,6 +5,8 @@ export class Refusal extends Error {
     readonly status: number,
     readonly code: string,
     detail: string,
+    /** All members of the problem. */
+    readonly problem: Record<string, unknown> = {},
   ) {
     super(detail);
   }
@@ -24,14 +26,17 @@ export function onSignedOut(handler: () => void): void {
 }
 
 export interface Ask {
-  method?: 'GET' | 'POST' | 'DELETE';
+  method?: 'GET' | 'POST' | 'PUT' | 'DELETE';
   body?: unknown;
   token?: string;
+  headers?: Record<string, string>;
+  /** Is given the headers of an answer that is no refusal. */
+  answered?: (headers: Headers) => void;
   signal?: AbortSignal;
 }
 
 export async function ask<Answer>(path: string, how: Ask = {}): Promise<Answer> {
-  const headers: Record<string, string> = { Accept: 'application/json' };
+  const headers: Record<string, string> = { Accept: 'application/json', ...how.headers };
   if (how.body !== undefined) headers['Content-Type'] = 'application/json';
   if (how.token !== undefined) headers['Authorization'] = `Bearer ${how.token}`;
   let response: Response;
@@ -49,6 +54,7 @@ export async function ask<Answer>(path: string, how: Ask = {}): Promise<Answer> 
     throw new Unreachable();
   }
   const text = await response.text();
+  if (response.ok) how.answered?.(response.headers);
   if (response.ok) return (text === '' ? undefined : JSON.parse(text)) as Answer;
   if (response.status === 401) signedOut();
   throw refusal(response.status, response.statusText, text);
@@ -58,7 +64,7 @@ function refusal(status: number, title: string, text: string): Refusal {
   try {
     const problem = JSON.parse(text) as { type?: string; title?: string; detail?: string };
     const code = (problem.type ?? '').replace(/^urn:windlass:/, '');
-    return new Refusal(status, code, problem.detail || problem.title || title);
+    return new Refusal(status, code, problem.detail || problem.title || title, problem);
   } catch {
     return new Refusal(status, '', text.slice(0, 300) || title || `status ${status}`);
   }

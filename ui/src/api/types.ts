@@ -263,6 +263,8 @@ export interface GraphEdge {
   label?: string | null;
   kind: string;
   back?: boolean;
+  from_port?: string | null;
+  to_port?: string | null;
   points: [number, number][];
   label_at?: [number, number] | null;
 }

@@ -29,10 +29,10 @@ class Keys {
   /** Does what a key is for. Keys in fields and with modifiers are the browser's. */
   take(event: KeyboardEvent): void {
     if (!settings.keys || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-    const target = event.target as HTMLElement | null;
-    if (target?.closest('input:not([type=checkbox]), textarea, select, [contenteditable], dialog')) return;
+    const target = event.composedPath()[0] as HTMLElement | null;
+    if (target?.closest?.('input:not([type=checkbox]), textarea, select, [contenteditable], dialog')) return;
     // What is in focus has its own meaning of these.
-    const own = target?.closest('button, a, summary, [role=tab], [role=treeitem], [role=slider], [role=button]');
+    const own = target?.closest?.('button, a, summary, [role=tab], [role=treeitem], [role=slider], [role=button]');
     if (own && (event.key === 'Enter' || event.key === ' ' || event.key === 'Escape')) return;
     for (const group of [...this.groups].reverse()) {
       const key = group.keys.find((one) => one.key === event.key);

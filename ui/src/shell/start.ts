@@ -6,6 +6,7 @@ import '../styles/shell.css';
 import '../styles/runs.css';
 import '../styles/run.css';
 import '../styles/graph.css';
+import '../styles/editor.css';
 import App from '../App.svelte';
 import { keys } from './keys.svelte';
 import { session } from './session.svelte';

@@ -1,0 +1,62 @@
+// 24: the editor: the text, its graph and its panel are one.
+import { Editor } from '../lib/editor.js';
+import { figure } from '../lib/figures.js';
+import { expect, test } from '../lib/test.js';
+
+const POLL = `# what this is for
+name: poll
+variables: { status: pending }
+actions:
+  wait:   # the loop
+    type: until
+    condition: "@equals(variables('status'), 'done')"
+    limit: { count: 5, timeout: PT1M }
+    actions:
+      look:
+        type: setVariable
+        name: status
+        value: done
+`;
+
+test('24: a mistake is shown at its line within 500 ms, and the last right graph stays', async ({ page, gallery }) => {
+  const editor = new Editor(page, gallery.url);
+  await editor.open();
+  await editor.write(POLL);
+  await editor.right();
+  await expect(editor.node('wait')).toBeVisible();
+  // A word that is no key, at the end of line 9.
+  await editor.text.focus();
+  await page.keyboard.press('Control+Home');
+  for (let n = 0; n < 7; n += 1) await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('End');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('delai: PT1S');
+  const since = Date.now();
+  await expect(editor.problems.first()).toContainText('delai', { timeout: 2_000 });
+  figure('editor: a mistake is shown after', Date.now() - since, 'ms');
+  expect(Date.now() - since).toBeLessThanOrEqual(500);
+  await expect(editor.problems.first()).toContainText('9');
+  await expect(page.locator('.cm-lintRange-error')).toHaveCount(1);
+  await expect(page.getByTestId('stale')).toBeVisible();
+  await expect(editor.node('wait')).toHaveAttribute('aria-label', /a mistake is here/);
+  // F8 goes there; the fix mends it.
+  await page.keyboard.press('Control+Home');
+  await page.keyboard.press('F8');
+  await page.keyboard.press('Control+.');
+  await editor.right();
+  expect(await editor.whole()).toContain('    delay: PT1S');
+  await expect(page.getByTestId('stale')).toHaveCount(0);
+});
+
+test('24: the cursor and the chosen node are one', async ({ page, gallery }) => {
+  const editor = new Editor(page, gallery.url);
+  await editor.open();
+  await editor.write(POLL);
+  await editor.right();
+  await editor.node('wait/look').click();
+  await expect(page.locator('.cm-activeLine')).toContainText('look:');
+  await editor.text.focus();
+  await page.keyboard.press('Control+Home');
+  for (let n = 0; n < 5; n += 1) await page.keyboard.press('ArrowDown');
+  await expect(editor.node('wait')).toHaveAttribute('aria-selected', 'true');
+});

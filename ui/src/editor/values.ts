@@ -1,0 +1,36 @@
+// Values as a person writes them into a field, and choices as the server names them.
+import type { Json } from '../api/types';
+import type { Choice } from './requests';
+
+/** What a field shows of a value. */
+export function written(value: Json | undefined): string {
+  if (value === null || value === undefined) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** What was written: JSON if it is, else the text as it is. */
+export function read(text: string): Json {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return text;
+  }
+}
+
+/** A number, or the text of an expression that gives one. */
+export function number(text: string): Json {
+  const trimmed = text.trim();
+  return trimmed !== '' && Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
+}
+
+const isNamed = (choice: Choice): choice is { value: Json; label?: string } => choice !== null && typeof choice === 'object' && !Array.isArray(choice) && 'value' in choice;
+
+/** Choices with the text that stands for each, and the value that it stands for. */
+export function options(choices: Choice[] | undefined, now?: Json): { key: string; label: string; value: Json }[] {
+  const all = (choices ?? []).map((choice) => {
+    const value = isNamed(choice) ? choice.value : choice;
+    return { key: JSON.stringify(value), label: (isNamed(choice) ? choice.label : undefined) ?? written(value), value };
+  });
+  if (now === undefined || now === null || all.some((one) => one.key === JSON.stringify(now))) return all;
+  return [...all, { key: JSON.stringify(now), label: `${written(now)} (not known)`, value: now }];
+}
