@@ -1,4 +1,5 @@
 // 24: the editor: the text, its graph and its panel are one.
+import { faults, LOOKS } from '../lib/axe.js';
 import { Editor } from '../lib/editor.js';
 import { figure } from '../lib/figures.js';
 import { expect, test } from '../lib/test.js';
@@ -60,3 +61,46 @@ test('24: the cursor and the chosen node are one', async ({ page, gallery }) => 
   for (let n = 0; n < 5; n += 1) await page.keyboard.press('ArrowDown');
   await expect(editor.node('wait')).toHaveAttribute('aria-selected', 'true');
 });
+
+for (const look of LOOKS) {
+  test.describe(look.name, () => {
+    test.use(look.use);
+    test(`25: axe finds nothing in the editor in ${look.name}`, async ({ page, gallery }) => {
+      const editor = new Editor(page, gallery.url);
+      const found: Record<string, string[]> = {};
+      const narrow = look.name === '320 px wide';
+      const look_at = async (name: string): Promise<void> => {
+        const here = await faults(page);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+        if (narrow && wide > 320) here.push(`the page is ${wide} px wide`);
+        if (here.length > 0) found[name] = here;
+      };
+      await editor.open();
+      await look_at('empty');
+      await editor.write(POLL);
+      await editor.right();
+      await look_at('right');
+      await editor.write(POLL.replace('count: 5', 'cuont: 5'));
+      await expect(editor.problems.first()).toBeVisible();
+      await look_at('wrong');
+      await editor.text.focus();
+      await page.keyboard.press('Control+f');
+      await look_at('search');
+      await page.keyboard.press('Escape');
+      await editor.write(POLL);
+      await editor.right();
+      if (narrow) await page.getByRole('button', { name: 'Graph', exact: true }).click();
+      await editor.node('wait').click({ position: { x: 30, y: 12 } });
+      await look_at('graph');
+      if (narrow) await page.getByRole('button', { name: 'Panel', exact: true }).click();
+      await look_at('panel');
+      for (const name of ['Save', 'Run']) {
+        await page.getByRole('button', { name, exact: true }).click();
+        await expect(editor.dialog).toBeVisible();
+        await look_at(name);
+        await page.keyboard.press('Escape');
+      }
+      expect(found).toEqual({});
+    });
+  });
+}

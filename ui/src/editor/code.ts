@@ -152,6 +152,7 @@ const theme = EditorView.theme({
   '.cm-diagnostic': { whiteSpace: 'pre-wrap' },
   '.cm-diagnosticAction': { backgroundColor: 'var(--accent)', color: 'var(--accent-text)', minHeight: '24px' },
   '.cm-panels': { backgroundColor: 'var(--raised)', color: 'var(--text)' },
+  '.cm-button, .cm-textfield, .cm-panel button': { minHeight: '26px', minWidth: '26px' },
   '.cm-textfield': { backgroundColor: 'var(--card)', color: 'var(--text)', border: '1px solid var(--line-strong)' },
   '.cm-button': { backgroundColor: 'var(--card)', backgroundImage: 'none', color: 'var(--text)', border: '1px solid var(--line-strong)' },
   '.cm-searchMatch': { backgroundColor: 'var(--hold-soft)', outline: '1px solid var(--hold)' },
@@ -173,6 +174,15 @@ function firstFix(view: EditorView, diagnostics: Diagnostic[], fix: Ends['fix'])
   return best !== undefined;
 }
 
+/** What is typed over a selection. Chromium would keep its looks by a `style` attribute, which the policy refuses. */
+const typedOver = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    if (event.inputType !== 'insertText' || event.data === null || view.composing || view.state.selection.main.empty) return false;
+    view.dispatch(view.state.replaceSelection(event.data), { userEvent: 'input.type', scrollIntoView: true });
+    return true;
+  },
+});
+
 /** A text with its past, so that undo goes on where it was left. */
 export function stateOf(text: string, ends: Ends, diagnostics: () => Diagnostic[], readOnly: boolean): EditorState {
   return EditorState.create({
@@ -192,6 +202,7 @@ export function stateOf(text: string, ends: Ends, diagnostics: () => Diagnostic[
       autocompletion({ override: [completions(ends)], icons: false }),
       hovers(ends),
       theme,
+      typedOver,
       keymap.of([
         { key: 'F8', run: nextDiagnostic },
         { key: 'Shift-F8', run: previousDiagnostic },
@@ -201,7 +212,7 @@ export function stateOf(text: string, ends: Ends, diagnostics: () => Diagnostic[
         ...historyKeymap,
         ...defaultKeymap,
       ]),
-      EditorView.contentAttributes.of({ 'aria-label': 'Text of the workflow', spellcheck: 'false' }),
+      EditorView.contentAttributes.of({ 'aria-label': 'Text of the workflow', spellcheck: 'false', tabindex: '0' }),
       EditorView.updateListener.of((update) => {
         for (const transaction of update.transactions) if (transaction.docChanged) ends.changed(transaction);
         const own = update.transactions.some((one) => one.annotation(byScreen) === true);
