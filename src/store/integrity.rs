@@ -112,10 +112,11 @@ impl<K: Kv> Rows<K> {
         for (family, what) in [
             (Family::Program, "a program"),
             (Family::Workflow, "a workflow"),
+            (Family::FormerWorkflow, "a former text of a workflow"),
         ] {
             for row in self.records(prefixed(&[family.byte()])) {
                 let read = row.and_then(|(key, first)| match family {
-                    Family::Program => self
+                    Family::Program | Family::FormerWorkflow => self
                         .value(key.as_ref(), first.as_ref(), codec::decode::<ProgramSource>)
                         .map(drop),
                     _ => self

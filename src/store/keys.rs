@@ -6,6 +6,7 @@
 //! of the database holds a few hundred of them and must stay far below the size from which the
 //! database would put it into a file of its own.
 
+use super::WorkflowVersion;
 use crate::program::ProgramHash;
 use crate::time::Timestamp;
 use std::fmt;
@@ -26,6 +27,8 @@ pub enum Family {
     Program,
     /// A workflow that is kept under a name.
     Workflow,
+    /// What such a workflow was before: one of its former texts.
+    FormerWorkflow,
     /// A run's head.
     Header,
     /// A run's whole state at a revision.
@@ -52,12 +55,13 @@ pub enum Family {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Meta,
         Self::Root,
         Self::Marked,
         Self::Program,
         Self::Workflow,
+        Self::FormerWorkflow,
         Self::Header,
         Self::Snapshot,
         Self::Changes,
@@ -89,6 +93,7 @@ impl Family {
             Self::Marked => b'f',
             Self::Program => b'p',
             Self::Workflow => b'w',
+            Self::FormerWorkflow => b'v',
             Self::Header => b'r',
             Self::Snapshot => b's',
             // The last but its end: heads and the root change with every commit, and a page that held them
@@ -134,6 +139,7 @@ impl Family {
             Self::Marked => "last synced mark",
             Self::Program => "program",
             Self::Workflow => "workflow",
+            Self::FormerWorkflow => "former workflow",
             Self::Header => "header",
             Self::Snapshot => "snapshot",
             Self::Changes => "changes",
@@ -164,6 +170,19 @@ pub fn program(out: &mut Vec<u8>, hash: ProgramHash) {
 pub fn workflow(out: &mut Vec<u8>, name: &str) {
     out.push(Family::Workflow.byte());
     text(out, name.as_bytes());
+}
+
+/// What the keys of all former texts of a workflow begin with.
+pub fn former_workflows(out: &mut Vec<u8>, name: &str) {
+    out.push(Family::FormerWorkflow.byte());
+    text(out, name.as_bytes());
+}
+
+/// The key of a workflow's former text: they sort by when they were stored.
+pub fn former_workflow(out: &mut Vec<u8>, name: &str, version: &WorkflowVersion) {
+    former_workflows(out, name);
+    out.extend_from_slice(&sortable(version.stored_at));
+    out.extend_from_slice(&version.program.0);
 }
 
 /// What all rows of a run in this family begin with; for a header and for kept rows the whole key.
@@ -202,8 +221,16 @@ pub fn due(out: &mut Vec<u8>, at: Timestamp, run: &str) {
 /// Where the timer index has this instant.
 pub fn due_from(out: &mut Vec<u8>, at: Timestamp) {
     out.push(Family::Due.byte());
-    // The flipped sign bit sorts instants before 1970 first.
-    out.extend_from_slice(&(at.0 ^ i64::MIN).to_be_bytes());
+    out.extend_from_slice(&sortable(at));
+}
+
+/// The flipped sign bit sorts instants before 1970 first.
+fn sortable(at: Timestamp) -> [u8; 8] {
+    (at.0 ^ i64::MIN).to_be_bytes()
+}
+
+fn instant(bytes: [u8; 8]) -> Timestamp {
+    Timestamp(i64::from_be_bytes(bytes) ^ i64::MIN)
 }
 
 /// What the runnable index has for a run.
@@ -298,6 +325,8 @@ pub struct Parsed {
     pub number: Option<u64>,
     /// A workflow's name.
     pub workflow: Option<String>,
+    /// Which of a workflow's former texts.
+    pub version: Option<WorkflowVersion>,
     /// When it is due.
     pub due: Option<Timestamp>,
     /// Which piece of the record, 0 for the first.
@@ -315,6 +344,7 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
         run: None,
         number: None,
         workflow: None,
+        version: None,
         due: None,
         piece: 0,
         record: key.len(),
@@ -331,9 +361,20 @@ pub fn parse(key: &[u8]) -> Option<Parsed> {
             parsed.workflow = Some(utf8(&name)?);
             rest
         }
+        Family::FormerWorkflow => {
+            let (name, rest) = take_text(rest)?;
+            parsed.workflow = Some(utf8(&name)?);
+            let (at, rest) = rest.split_first_chunk()?;
+            let (program, rest) = rest.split_first_chunk()?;
+            parsed.version = Some(WorkflowVersion {
+                stored_at: instant(*at),
+                program: ProgramHash(*program),
+            });
+            rest
+        }
         Family::Due => {
             let (at, run) = rest.split_first_chunk()?;
-            parsed.due = Some(Timestamp(i64::from_be_bytes(*at) ^ i64::MIN));
+            parsed.due = Some(instant(*at));
             parsed.run = Some(utf8(run)?);
             return Some(parsed);
         }
@@ -395,6 +436,9 @@ impl fmt::Display for Parsed {
         f.write_str(self.family.word())?;
         if let Some(number) = self.number {
             write!(f, " {number}")?;
+        }
+        if let Some(version) = &self.version {
+            write!(f, " {}", version.stored_at)?;
         }
         if let Some(due) = self.due {
             write!(f, " {due}")?;
@@ -466,10 +510,15 @@ mod tests {
     #[test]
     fn every_key_parses_to_what_it_was_made_of() {
         let run = "r\0\u{1}un";
+        let version = WorkflowVersion {
+            stored_at: Timestamp(7),
+            program: ProgramHash([0; 32]),
+        };
         let all = [
             key(|k| single(k, Family::Meta)),
             key(|k| program(k, ProgramHash([0; 32]))),
             key(|k| workflow(k, run)),
+            key(|k| former_workflow(k, run, &version)),
             key(|k| padding(k, Family::RootPadding, 7)),
             key(|k| padding(k, Family::JournalPadding, 7)),
             key(|k| padding(k, Family::EndPadding, 7)),

@@ -91,6 +91,15 @@ pub struct StoredWorkflow {
     pub schedule: Option<ScheduleState>,
 }
 
+/// A text that a stored workflow had before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WorkflowVersion {
+    /// When it was put there.
+    pub stored_at: Timestamp,
+    /// What it is compiled to.
+    pub program: ProgramHash,
+}
+
 /// Where the schedule of a stored workflow stands.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub struct ScheduleState {
@@ -443,9 +452,30 @@ pub trait Store: Send + Sync + 'static {
 
     /// Keeps a workflow under its name, instead of the one that was there; durable when this
     /// returns. Gives whether there was one.
-    fn put_workflow(&self, workflow: &StoredWorkflow) -> Result<bool, StoreError>;
+    fn put_workflow(&self, workflow: &StoredWorkflow) -> Result<bool, StoreError> {
+        self.replace_workflow(workflow, None, &[])
+    }
 
-    /// Forgets the workflow of a name; runs of it go on. Gives whether there was one.
+    /// The same. In one step with it, `former` becomes one of its former texts, and those of `gone` are
+    /// forgotten.
+    fn replace_workflow(
+        &self,
+        workflow: &StoredWorkflow,
+        former: Option<(&WorkflowVersion, &ProgramSource)>,
+        gone: &[WorkflowVersion],
+    ) -> Result<bool, StoreError>;
+
+    /// The former texts of a workflow, the oldest first.
+    fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError>;
+
+    /// One of them.
+    fn former_workflow(
+        &self,
+        name: &str,
+        version: &WorkflowVersion,
+    ) -> Result<Option<ProgramSource>, StoreError>;
+
+    /// Forgets the workflow of a name and its former texts; runs of it go on. Gives whether there was one.
     fn remove_workflow(&self, name: &str) -> Result<bool, StoreError>;
 
     /// The workflow of a name.

@@ -90,7 +90,7 @@ fn record(family: Family, bytes: &[u8]) -> Result<String, BadRecord> {
         Family::Meta => shown(codec::decode::<Meta>(bytes)),
         Family::Root => shown(codec::decode::<Root>(bytes)),
         Family::Marked => shown(codec::decode::<u64>(bytes)),
-        Family::Program => shown(codec::decode::<ProgramSource>(bytes)),
+        Family::Program | Family::FormerWorkflow => shown(codec::decode::<ProgramSource>(bytes)),
         Family::Workflow => shown(codec::decode::<StoredWorkflow>(bytes)),
         Family::Header => shown(codec::decode::<StoredHeader>(bytes)),
         Family::Snapshot => shown(codec::decode::<RunState>(bytes)),

@@ -316,10 +316,18 @@ impl Rows<Memory> {
             let family = key.first().and_then(|byte| Family::of(*byte));
             let whole = self.value(&key, &first, |_| Ok(()));
             match (family, whole) {
-                (Some(Family::Program | Family::Workflow), Err(error)) => {
+                (
+                    Some(Family::Program | Family::Workflow | Family::FormerWorkflow),
+                    Err(error),
+                ) => {
                     out.issues.note(None, "a program or workflow", &error);
                 }
-                (Some(family @ (Family::Program | Family::Workflow)), Ok(())) => {
+                (
+                    Some(
+                        family @ (Family::Program | Family::Workflow | Family::FormerWorkflow),
+                    ),
+                    Ok(()),
+                ) => {
                     self.copy_record(&key, &first, writer);
                     if family == Family::Workflow {
                         writer.root.add(codec::crc_of(&first));

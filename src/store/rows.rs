@@ -632,8 +632,29 @@ impl<K: Kv> Store for Rows<K> {
         self.make_durable(writer)
     }
 
-    fn put_workflow(&self, workflow: &StoredWorkflow) -> Result<bool, StoreError> {
-        self.put_named(workflow)
+    fn replace_workflow(
+        &self,
+        workflow: &StoredWorkflow,
+        former: Option<(&WorkflowVersion, &ProgramSource)>,
+        gone: &[WorkflowVersion],
+    ) -> Result<bool, StoreError> {
+        self.put_named(workflow, former, gone)
+    }
+
+    fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
+        self.former_of(name)
+    }
+
+    fn former_workflow(
+        &self,
+        name: &str,
+        version: &WorkflowVersion,
+    ) -> Result<Option<ProgramSource>, StoreError> {
+        let _reading = self.reading();
+        self.read(
+            |key| keys::former_workflow(key, name, version),
+            codec::decode,
+        )
     }
 
     fn remove_workflow(&self, name: &str) -> Result<bool, StoreError> {

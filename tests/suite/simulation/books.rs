@@ -361,8 +361,25 @@ impl Store for Disk {
         self.store.sweep()
     }
 
-    fn put_workflow(&self, workflow: &StoredWorkflow) -> Result<bool, StoreError> {
-        self.store.put_workflow(workflow)
+    fn replace_workflow(
+        &self,
+        workflow: &StoredWorkflow,
+        former: Option<(&WorkflowVersion, &ProgramSource)>,
+        gone: &[WorkflowVersion],
+    ) -> Result<bool, StoreError> {
+        self.store.replace_workflow(workflow, former, gone)
+    }
+
+    fn former_workflows(&self, name: &str) -> Result<Vec<WorkflowVersion>, StoreError> {
+        self.store.former_workflows(name)
+    }
+
+    fn former_workflow(
+        &self,
+        name: &str,
+        version: &WorkflowVersion,
+    ) -> Result<Option<ProgramSource>, StoreError> {
+        self.store.former_workflow(name, version)
     }
 
     fn remove_workflow(&self, name: &str) -> Result<bool, StoreError> {
