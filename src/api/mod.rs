@@ -7,6 +7,7 @@ mod socket;
 pub use problem::{MEDIA_TYPE, Problem};
 pub use socket::{NAME as SOCKET_NAME, StateDirectory};
 
+use crate::engine::report::WorkflowSummary;
 use crate::engine::{HandlerTarget, RunStatus, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -72,6 +73,32 @@ pub struct FileText {
     pub path: String,
     /// Its text.
     pub text: String,
+}
+
+/// A workflow that comes along.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkflowText {
+    /// Its text, YAML or JSON.
+    pub text: String,
+    /// What its file is called, for diagnostics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The files that it names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileText>,
+    /// Reads it as this format: `loom`, `azure`, `tea`, `canvas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dialect: Option<String>,
+}
+
+/// A page of workflows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkflowList {
+    /// The workflows, by name.
+    pub workflows: Vec<WorkflowSummary>,
+    /// Where the next page begins, when there may be more.
+    pub next: Option<String>,
 }
 
 /// What a run does, in a word.

@@ -1,6 +1,6 @@
 //! What a client is told when it does not get what it asked for: RFC 9457 problem details.
 
-use crate::engine::report::{DiagnosticReport, diagnostics};
+use crate::engine::report::{CurrentWorkflow, DiagnosticReport, diagnostics};
 use crate::engine::{EngineError, ErrorCode, LoadError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -26,6 +26,9 @@ pub struct Problem {
     /// All mistakes of a workflow that is refused, with line and column.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<DiagnosticReport>,
+    /// What is kept there now, when a workflow was to be put in place of another version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<Box<CurrentWorkflow>>,
 }
 
 impl Problem {
@@ -37,6 +40,7 @@ impl Problem {
             status: code.http_status(),
             detail: detail.into(),
             diagnostics: Vec::new(),
+            current: None,
         }
     }
 
@@ -84,6 +88,10 @@ impl From<EngineError> for Problem {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Load(error) => error.into(),
+            EngineError::WorkflowChanged { ref current, .. } => Self {
+                current: current.clone(),
+                ..Self::new(error.code(), error.to_string())
+            },
             error => Self::new(error.code(), error.to_string()),
         }
     }

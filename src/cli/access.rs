@@ -5,7 +5,7 @@ use super::args::Global;
 use super::exit::Failure;
 use super::inputs;
 use crate::client::{Client, ClientError};
-use crate::engine::{Engine, EngineError, Inspector, StoreError};
+use crate::engine::{Engine, EngineBuilder, EngineError, Inspector, StoreError};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -109,6 +109,27 @@ pub async fn command<T>(
     ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
     carry_out: impl AsyncFn(&Engine) -> Result<T, EngineError>,
 ) -> Result<T, Failure> {
+    command_in(global, ask, carry_out, |builder, state| {
+        builder.open_existing(state)
+    })
+    .await
+}
+
+/// The same, where a store is made when there is none.
+pub async fn command_or_create<T>(
+    global: &Global,
+    ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
+    carry_out: impl AsyncFn(&Engine) -> Result<T, EngineError>,
+) -> Result<T, Failure> {
+    command_in(global, ask, carry_out, |builder, state| builder.open(state)).await
+}
+
+async fn command_in<T>(
+    global: &Global,
+    ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
+    carry_out: impl AsyncFn(&Engine) -> Result<T, EngineError>,
+    store: impl Fn(EngineBuilder, &Path) -> Result<Engine, EngineError>,
+) -> Result<T, Failure> {
     let key = inputs::state_key(global)?;
     let open = || {
         let builder = Engine::builder().commands_only();
@@ -116,7 +137,7 @@ pub async fn command<T>(
             Some(key) => builder.state_key(key.clone()),
             None => builder,
         };
-        builder.open_existing(&global.state)
+        store(builder, &global.state)
     };
     let here = async |engine: &Engine| {
         let outcome = carry_out(engine).await;

@@ -39,6 +39,8 @@ impl Command {
             | Self::Eval(_)
             | Self::Schema(_)
             | Self::Completions(_)
+            | Self::Workflow(_)
+            | Self::Schedule(_)
             | Self::Man(_) => None,
         }
     }

@@ -27,6 +27,7 @@ mod quick;
 mod resume;
 mod retry;
 mod run;
+mod schedule;
 mod schema;
 mod serve;
 mod session;
@@ -35,6 +36,7 @@ mod status;
 mod ui;
 mod validate;
 mod watch;
+mod workflow;
 mod yaml;
 
 use crate::engine::{Timestamp, now, visible};
@@ -136,6 +138,8 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Prune(args) => block_on(&mut alone(), prune::prune(global, screen, args)),
         Command::Backup(args) => block_on(&mut alone(), backup::backup(global, args)),
         Command::Restore(args) => block_on(&mut alone(), backup::restore(global, args)),
+        Command::Workflow(args) => block_on(&mut alone(), workflow::run(global, screen, args)),
+        Command::Schedule(args) => block_on(&mut alone(), schedule::run(global, screen, args)),
         Command::Validate(args) => validate::validate(global, screen, args),
         Command::Compile(args) => compile::compile(global, screen, args),
         Command::Eval(args) => eval::eval(screen, args),

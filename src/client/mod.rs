@@ -9,18 +9,18 @@ pub use notices::Notices;
 
 use crate::api::{
     BackupTo, LocalStart, Owner, Problem, PruneRuns, Resumed, RetryRun, RunState, SOCKET_NAME,
-    Signal, StartRun, StateDirectory, Ticket,
+    Signal, StartRun, StateDirectory, Ticket, WorkflowList, WorkflowText,
 };
 use crate::engine::report::{
     DumpFilter, DumpReport, HistoryFilter, HistoryReport, ListFilter, ListReport, RunSummary,
-    StatusReport,
+    ScheduleReport, StatusReport, VersionsReport, WorkflowReport, WorkflowSummary,
 };
-use crate::engine::{BackedUp, PruneFilter, Pruned, RunStatus, Value, format_duration};
+use crate::engine::{BackedUp, PruneFilter, Pruned, PutIf, RunStatus, Value, format_duration};
 use error::chain;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use reqwest::redirect::Policy;
-use reqwest::{ClientBuilder, Method, RequestBuilder, Response, Url};
+use reqwest::{ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -324,6 +324,70 @@ impl Client {
         self.post("/v1/backup", &BackupTo { dir }).await
     }
 
+    /// The workflows that are kept.
+    pub async fn workflows(&self) -> Result<Vec<WorkflowSummary>, ClientError> {
+        let mut workflows = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let mut query = vec![("limit", PAGE.to_string())];
+            query.extend(after.take().map(|name| ("after", name)));
+            let page: WorkflowList = self.get("/v1/workflows", &query).await?;
+            workflows.extend(page.workflows);
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(workflows),
+            }
+        }
+    }
+
+    /// A workflow that is kept, as it is now or in a version.
+    pub async fn workflow(
+        &self,
+        name: &str,
+        version: Option<&str>,
+    ) -> Result<WorkflowReport, ClientError> {
+        let query: Vec<_> = version
+            .map(|version| ("version", version))
+            .into_iter()
+            .collect();
+        self.get(&of_workflow(name, ""), &query).await
+    }
+
+    /// The versions of a workflow that is kept.
+    pub async fn workflow_versions(&self, name: &str) -> Result<VersionsReport, ClientError> {
+        self.get(&of_workflow(name, "/versions"), &()).await
+    }
+
+    /// When its runs start by themselves.
+    pub async fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, ClientError> {
+        self.get(&of_workflow(name, "/schedule"), &()).await
+    }
+
+    /// Keeps a workflow under a name; gives what it is, and whether there was one before.
+    pub async fn put_workflow(
+        &self,
+        name: &str,
+        text: &WorkflowText,
+        condition: &PutIf,
+    ) -> Result<(WorkflowReport, bool), ClientError> {
+        let request = self.request(Method::PUT, &of_workflow(name, ""));
+        let request = match condition {
+            PutIf::Always => request,
+            PutIf::Absent => request.header(IF_NONE_MATCH, "*"),
+            PutIf::Version(version) => request.header(IF_MATCH, format!("\"{version}\"")),
+        };
+        let request = self.timed(with_body(request, text)?);
+        let response = self.send(request).await?;
+        let replaced = response.status() == StatusCode::OK;
+        Ok((read(response).await?, replaced))
+    }
+
+    /// Forgets a workflow that is kept.
+    pub async fn remove_workflow(&self, name: &str) -> Result<(), ClientError> {
+        let request = self.timed(self.request(Method::DELETE, &of_workflow(name, "")));
+        self.send(request).await.map(drop)
+    }
+
     /// A ticket for the console, from the owner.
     pub async fn ticket(&self) -> Result<Ticket, ClientError> {
         let request = self.timed(self.request(Method::POST, "/v1/tickets"));
@@ -380,10 +444,7 @@ impl Client {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
-        let foreign = |error: serde_json::Error| ClientError::Foreign(error.to_string());
-        let body = serde_json::to_vec(body).map_err(foreign)?;
-        let request = self.request(Method::POST, path).body(body);
-        let request = request.header(CONTENT_TYPE, "application/json");
+        let request = with_body(self.request(Method::POST, path), body)?;
         read(self.send(self.timed(request)).await?).await
     }
 
@@ -432,6 +493,19 @@ fn is_here(url: &Url) -> bool {
 async fn read<T: DeserializeOwned>(response: Response) -> Result<T, ClientError> {
     let text = response.bytes().await.map_err(|_| ClientError::Lost)?;
     serde_json::from_slice(&text).map_err(|error| ClientError::Foreign(error.to_string()))
+}
+
+fn with_body(
+    request: RequestBuilder,
+    body: &impl Serialize,
+) -> Result<RequestBuilder, ClientError> {
+    let foreign = |error: serde_json::Error| ClientError::Foreign(error.to_string());
+    let body = serde_json::to_vec(body).map_err(foreign)?;
+    Ok(request.body(body).header(CONTENT_TYPE, "application/json"))
+}
+
+fn of_workflow(name: &str, what: &str) -> String {
+    format!("/v1/workflows/{}{what}", utf8_percent_encode(name, PATH))
 }
 
 fn of_run(run: &str, what: &str) -> String {

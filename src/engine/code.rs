@@ -40,6 +40,8 @@ codes! {
     UnknownRun = ("unknown-run", 404, 2, "There is no such run");
     /// There is no such workflow.
     UnknownWorkflow = ("unknown-workflow", 404, 2, "There is no such workflow");
+    /// Another workflow is kept under the name than the one that was to be replaced.
+    WorkflowChanged = ("workflow-changed", 412, 2, "The workflow is another one by now");
     /// There is no store in the directory.
     NoStore = ("no-store", 404, 2, "There is no store");
     /// There is a store already where one was to be put.

@@ -1,6 +1,7 @@
 //! What can go wrong with a use case, as the caller sees it.
 
 use super::ErrorCode;
+use super::report::CurrentWorkflow;
 use crate::diagnostic::{Diagnostics, did_you_mean};
 use crate::program::NoNode;
 use crate::scheduler::ScheduleError;
@@ -77,6 +78,36 @@ pub enum EngineError {
     /// A place in a list that is none.
     #[error("`{0}` is no place in a list: take `next` of a page")]
     NoPage(String),
+    /// A name that no workflow is kept under.
+    #[error("there is no workflow `{name}`{}", behind(hint))]
+    NoWorkflow {
+        /// The name.
+        name: crate::model::Name,
+        /// What was meant.
+        hint: Option<String>,
+    },
+    /// A version that a kept workflow never had, or that is not kept any more.
+    #[error(
+        "the workflow `{name}` has no version `{version}`; a version is a hash of its list, or the first six \
+         digits of it or more"
+    )]
+    NoVersion {
+        /// The workflow.
+        name: crate::model::Name,
+        /// What was asked for.
+        version: String,
+    },
+    /// Another workflow is kept under the name than the one that was to be replaced.
+    #[error(
+        "{}: put it again when what changed is part of it", 
+        of_current(name, current.as_deref())
+    )]
+    WorkflowChanged {
+        /// The name.
+        name: crate::model::Name,
+        /// What is kept there now.
+        current: Option<Box<CurrentWorkflow>>,
+    },
     /// A signal that nothing in a run's workflow waits for.
     #[error(
         "run {run} waits for no signal `{name}`; its workflow waits for {}{}",
@@ -121,7 +152,9 @@ impl EngineError {
             Self::NoPlace { .. } => ErrorCode::NoPlace,
             Self::NoSignal { .. } => ErrorCode::NoSignal,
             Self::NoLoop { .. } | Self::NoNode(_) | Self::NoPage(_) => ErrorCode::BadRequest,
-            Self::NoIteration { .. } => ErrorCode::NotFound,
+            Self::NoIteration { .. } | Self::NoVersion { .. } => ErrorCode::NotFound,
+            Self::NoWorkflow { .. } => ErrorCode::UnknownWorkflow,
+            Self::WorkflowChanged { .. } => ErrorCode::WorkflowChanged,
             Self::Load(error) => error.code(),
             Self::NoStore(_) => ErrorCode::NoStore,
             Self::StoreExists(_) => ErrorCode::StoreExists,
@@ -187,8 +220,19 @@ fn with_inside(error: &NoNode) -> String {
 
 /// What a name was meant to be, to be put behind a sentence.
 fn meant(name: &str, known: &[String]) -> String {
-    let hint = did_you_mean(name, known);
+    behind(&did_you_mean(name, known))
+}
+
+fn behind(hint: &Option<String>) -> String {
+    let hint = hint.as_ref();
     hint.map(|hint| format!("; {hint}")).unwrap_or_default()
+}
+
+fn of_current(name: &str, current: Option<&CurrentWorkflow>) -> String {
+    match current {
+        Some(current) => format!("the workflow `{name}` is {} by now", current.version),
+        None => format!("there is no workflow `{name}` any more"),
+    }
 }
 
 /// The first of several names.

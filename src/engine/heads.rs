@@ -6,6 +6,7 @@ use super::EngineError;
 use super::runs::Inspect;
 use crate::machine::RunStatus;
 use crate::model::Name;
+use crate::program::ProgramHash;
 use crate::store::{Placement, QUARANTINE_LABEL, RunHeader};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,6 +25,8 @@ pub struct Head {
     pub id: Name,
     /// Its workflow.
     pub workflow: Name,
+    /// The number that stands for its program.
+    program: u32,
     /// What it is doing.
     pub status: RunStatus,
     /// When it was started.
@@ -61,6 +64,8 @@ pub struct Heads {
     gone: BTreeMap<u64, Name>,
     /// Each name once.
     workflows: HashSet<Name>,
+    /// Numbers that stand for programs.
+    programs: HashMap<ProgramHash, u32>,
 }
 
 impl Heads {
@@ -78,6 +83,24 @@ impl Heads {
     #[must_use]
     pub fn get(&self, run: &str) -> Option<&Head> {
         self.of.get(run).map(|head| &**head)
+    }
+
+    /// How many runs of each of these programs do what.
+    #[must_use]
+    pub fn counts(&self, programs: &[ProgramHash]) -> Vec<BTreeMap<RunStatus, u64>> {
+        let mut counts = vec![BTreeMap::new(); programs.len()];
+        let number = |program| self.programs.get(program);
+        let places = programs.iter().enumerate();
+        let places: HashMap<u32, usize> = places
+            .filter_map(|(place, program)| Some((*number(program)?, place)))
+            .collect();
+        for head in self.all() {
+            let count = places.get(&head.program).and_then(|at| counts.get_mut(*at));
+            if let Some(count) = count {
+                *count.entry(head.status).or_default() += 1;
+            }
+        }
+        counts
     }
 
     /// The number of the last change that was seen.
@@ -127,9 +150,12 @@ impl Heads {
                 header.workflow.clone()
             }
         };
+        let next = u32::try_from(self.programs.len()).unwrap_or(u32::MAX);
+        let program = *self.programs.entry(header.program).or_insert(next);
         let head = Arc::new(Head {
             id: header.id.clone(),
             workflow,
+            program,
             status: header.status,
             started_at: header.started_at,
             updated_at: header.updated_at,

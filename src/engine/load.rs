@@ -659,7 +659,7 @@ fn caps(source: &ProgramSource) -> program::Caps {
 }
 
 /// SHA-256 over everything that decides what a program is.
-fn hash(source: &ProgramSource) -> ProgramHash {
+pub(super) fn hash(source: &ProgramSource) -> ProgramHash {
     let count = source.max_count.to_be_bytes();
     let timeout = source.max_timeout_ms.to_be_bytes();
     let origin = source.origin.bytes();

@@ -31,6 +31,7 @@ pub use heads::{Head, Heads};
 pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
 pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, load_text, read_file};
+pub use named::PutIf;
 pub use prune::{PruneFilter, Pruned};
 pub use run::{Run, RunFailure};
 pub use runs::{Inspect, Runs};

@@ -9,7 +9,7 @@ use crate::program::ProgramHash;
 use crate::scheduler::{Scheduler, Start, Watcher};
 use crate::store::{
     CommitRecord, ConsistentRun, Journal, LoopIterations, MemoryStore, Place, ProgramSource,
-    RunHeader, Store, StoreError, StoredRun, StoredWorkflow, Wake,
+    RunHeader, Store, StoreError, StoredRun, StoredWorkflow, Wake, WorkflowVersion,
 };
 use crate::time::Timestamp;
 use futures_util::future::BoxFuture;
@@ -82,6 +82,16 @@ pub trait Inspect: Send + Sync + 'static {
 
     /// Workflows that are kept under a name, in the order of their names, after `after`.
     fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>>;
+
+    /// The workflow of a name.
+    fn stored_workflow(&self, name: &str) -> Read<Option<StoredWorkflow>>;
+
+    /// Its former texts, the oldest first.
+    fn former_workflows(&self, name: &str) -> Read<Vec<WorkflowVersion>>;
+
+    /// One of them.
+    fn former_workflow(&self, name: &str, version: &WorkflowVersion)
+    -> Read<Option<ProgramSource>>;
 
     /// A run's history after a sequence number.
     fn history(&self, run: &str, after: u64, limit: usize) -> Read<Vec<(u64, HistoryEvent)>>;
@@ -279,6 +289,22 @@ impl Inspect for Stored {
 
     fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>> {
         self.durable(|store| store.workflows(after, limit))
+    }
+
+    fn stored_workflow(&self, name: &str) -> Read<Option<StoredWorkflow>> {
+        self.durable(|store| store.workflow(name))
+    }
+
+    fn former_workflows(&self, name: &str) -> Read<Vec<WorkflowVersion>> {
+        self.durable(|store| store.former_workflows(name))
+    }
+
+    fn former_workflow(
+        &self,
+        name: &str,
+        version: &WorkflowVersion,
+    ) -> Read<Option<ProgramSource>> {
+        self.durable(|store| store.former_workflow(name, version))
     }
 
     fn history(&self, run: &str, after: u64, limit: usize) -> Read<Vec<(u64, HistoryEvent)>> {

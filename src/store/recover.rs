@@ -316,16 +316,11 @@ impl Rows<Memory> {
             let family = key.first().and_then(|byte| Family::of(*byte));
             let whole = self.value(&key, &first, |_| Ok(()));
             match (family, whole) {
-                (
-                    Some(Family::Program | Family::Workflow | Family::FormerWorkflow),
-                    Err(error),
-                ) => {
+                (Some(Family::Program | Family::Workflow | Family::FormerWorkflow), Err(error)) => {
                     out.issues.note(None, "a program or workflow", &error);
                 }
                 (
-                    Some(
-                        family @ (Family::Program | Family::Workflow | Family::FormerWorkflow),
-                    ),
+                    Some(family @ (Family::Program | Family::Workflow | Family::FormerWorkflow)),
                     Ok(()),
                 ) => {
                     self.copy_record(&key, &first, writer);

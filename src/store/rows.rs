@@ -10,7 +10,7 @@ use super::kv::{Kv, KvError, prefixed};
 use super::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
     MemoryStore, Place, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
-    StoredWorkflow,
+    StoredWorkflow, WorkflowVersion,
 };
 use crate::expression::{Sealer, Sealing};
 use crate::machine::{HistoryEvent, IterationRow, LoopState};

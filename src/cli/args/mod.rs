@@ -7,6 +7,7 @@ mod runs;
 mod serve;
 mod store;
 mod times;
+mod workflows;
 
 pub use files::*;
 pub use quick::*;
@@ -15,6 +16,7 @@ pub use runs::*;
 pub use serve::*;
 pub use store::*;
 pub use times::*;
+pub use workflows::*;
 
 use super::output::{Colour, Format};
 use super::policy::EnvArgs;
@@ -136,6 +138,10 @@ pub enum Command {
     Backup(BackupArgs),
     /// Makes a store of a copy
     Restore(RestoreArgs),
+    /// Keeps workflows under names, lists and shows them, and tells their versions
+    Workflow(WorkflowArgs),
+    /// Tells when kept workflows start by themselves
+    Schedule(ScheduleArgs),
     /// Checks workflows and shows the limits of their loops
     Validate(ValidateArgs),
     /// Shows a workflow's state machine

@@ -13,6 +13,7 @@ mod limits;
 mod limits_hit;
 mod outcome;
 mod row;
+mod schedule;
 mod schema;
 mod source;
 mod status;
@@ -39,7 +40,11 @@ pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
 pub use limits_hit::LimitReached;
 pub use outcome::{ErrorReport, OutcomeReport, PauseReport};
 pub use row::{LoopCell, RunDetail, RunRow, rows};
+pub use schedule::ScheduleReport;
 pub use source::{PlacesReport, SourceReport, places, source};
 pub use status::{LoopReport, PausedSince, Read, StatusReport, status};
 pub use summary::{Facets, ListFilter, ListReport, RunSummary, list};
-pub use workflow::{InputReport, WorkflowReport, WorkflowSummary, inputs};
+pub use workflow::{
+    CurrentWorkflow, FileReport, InputReport, VersionReport, VersionsReport, WorkflowReport,
+    WorkflowSummary, inputs,
+};

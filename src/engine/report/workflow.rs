@@ -3,11 +3,13 @@
 use super::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
 use crate::engine::Workflow;
 use crate::expression::Value;
+use crate::machine::RunStatus;
 use crate::model::{Input, InputKind};
 use crate::program::Program;
 use crate::store::StoredWorkflow;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// One workflow in a list.
@@ -58,6 +60,36 @@ pub struct WorkflowReport {
     pub warnings: Vec<DiagnosticReport>,
     /// Its files: the workflow first, then those that it names.
     pub files: Vec<FileReport>,
+}
+
+/// The versions of a kept workflow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VersionsReport {
+    /// The newest first: the one that is kept now, and at least the 50 before it.
+    pub versions: Vec<VersionReport>,
+}
+
+/// A version of a kept workflow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VersionReport {
+    /// What it is compiled from, as a hash.
+    pub version: String,
+    /// When it was put there.
+    pub stored_at: Timestamp,
+    /// Whether it is the one that is started now.
+    pub current: bool,
+    /// How many of its runs do what.
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub runs: BTreeMap<RunStatus, u64>,
+}
+
+/// What is kept under a name now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CurrentWorkflow {
+    /// What it is compiled from, as a hash.
+    pub version: String,
+    /// The text of its file.
+    pub text: String,
 }
 
 /// An input that a workflow declares.

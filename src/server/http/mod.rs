@@ -90,6 +90,8 @@ fn router(app: Arc<App>) -> Router {
         .merge(language::routes())
         .route("/v1/workflows", get(workflows::list))
         .route("/v1/workflows/{name}", workflow)
+        .route("/v1/workflows/{name}/versions", get(workflows::versions))
+        .route("/v1/workflows/{name}/schedule", get(workflows::schedule))
         .route("/v1/validate", post(workflows::validate))
         .route("/v1/runs", get(runs::list).post(runs::start))
         .route("/v1/runs/bulk", post(bulk::bulk))

@@ -15,7 +15,7 @@ use utoipa::{Modify, OpenApi};
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     paths(
-        workflows::list, workflows::put, workflows::get, workflows::remove, workflows::validate,
+        workflows::list, workflows::put, workflows::get, workflows::remove, workflows::versions, workflows::schedule, workflows::validate,
         runs::list, runs::start, runs::status, runs::result, runs::history, runs::source, runs::places, runs::dump,
         graph::graph,
         iterations::loops, iterations::strip, iterations::list, iterations::one, iterations::difference,

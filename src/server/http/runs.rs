@@ -5,7 +5,7 @@ use super::app::{App, blocking};
 use super::body::{Asked, Json, Named, Optional, page};
 use super::listener::Caller;
 use super::schema::OrWorkflow;
-use super::source::{Envelope, Form, Source, bundle, dialect, unknown};
+use super::source::{Envelope, Form, Source, bundle, dialect};
 use crate::api::{LocalStart, Problem, RetryRun, RunState, Signal, StartRun};
 use crate::engine::report::source as source_report;
 use crate::engine::report::{
@@ -177,7 +177,7 @@ async fn workflow(
             let (engine, asked) = (Arc::clone(&app.engine), name.clone());
             let found = blocking(move || {
                 let found = engine.workflow(&asked)?;
-                found.ok_or_else(|| unknown(&engine, &asked))
+                found.ok_or_else(|| engine.inspector().no_workflow(&asked).into())
             });
             return found.await;
         }

@@ -3,7 +3,7 @@
 use super::body::{essence, is_json, read, unreadable, values};
 use super::listener::Caller;
 use crate::api::{FileText, Problem};
-use crate::engine::{Bundle, Dialect, Engine, ErrorCode, SourceFile, dialect_of};
+use crate::engine::{Bundle, Dialect, ErrorCode, SourceFile, dialect_of};
 use axum::extract::{FromRequest, Request};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
@@ -119,12 +119,4 @@ pub(super) fn dialect(word: Option<&str>) -> Result<Option<Dialect>, Problem> {
             Err(Problem::new(ErrorCode::BadRequest, detail))
         }
     }
-}
-
-/// The problem of a name without a workflow. Blocks.
-pub(super) fn unknown(engine: &Engine, name: &str) -> Problem {
-    let hint = engine.meant_workflow(name).ok().flatten();
-    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-    let detail = format!("there is no workflow `{name}`{hint}");
-    Problem::new(ErrorCode::UnknownWorkflow, detail)
 }

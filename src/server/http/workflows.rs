@@ -5,15 +5,15 @@ use super::body::{Asked, Named, page};
 use super::graph::view;
 use super::listener::Caller;
 use super::schema::OrWorkflow;
-use super::source::{Envelope, Form, Source, bundle, dialect, unknown};
-use crate::api::{FileText, Problem};
+use super::source::{Envelope, Form, Source, bundle, dialect};
+use crate::api::{Problem, WorkflowList, WorkflowText};
 use crate::engine::report::{
-    DiagnosticReport, InputReport, LoopLimits, WorkflowReport, WorkflowSummary, diagnostics,
-    inputs, loop_limits,
+    DiagnosticReport, InputReport, LoopLimits, ScheduleReport, VersionsReport, WorkflowReport,
+    diagnostics, inputs, loop_limits,
 };
-use crate::engine::{Bundle, EngineError, Graph, LoadError, LoadOptions, graph};
+use crate::engine::{Bundle, EngineError, ErrorCode, Graph, LoadError, LoadOptions, PutIf, graph};
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -25,23 +25,6 @@ type WorkflowBody = OrWorkflow<WorkflowText>;
 /// The size of a page of workflows: the default, and the most.
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 1_000;
-
-/// A workflow that comes along.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct WorkflowText {
-    /// Its text, YAML or JSON.
-    pub text: String,
-    /// What its file is called, for diagnostics.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// The files that it names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<FileText>,
-    /// Reads it as this format: `loom`, `azure`, `tea`, `canvas`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dialect: Option<String>,
-}
 
 impl Envelope for WorkflowText {
     const MEMBERS: &'static [&'static str] = &["text", "file", "files", "dialect"];
@@ -55,32 +38,21 @@ impl Envelope for WorkflowText {
     }
 }
 
-impl WorkflowText {
-    /// The workflow of this stem, as it came.
-    pub fn parts(
-        self,
-        stem: &str,
-        form: Form,
-        caller: Caller,
-    ) -> Result<(Bundle, LoadOptions), Problem> {
-        let options = LoadOptions {
-            dialect: dialect(self.dialect.as_deref())?,
-            origin: caller.origin(),
-            ..LoadOptions::default()
-        };
-        let file = self.file.unwrap_or_else(|| form.file(stem));
-        let bundle = bundle(file, self.text, &self.files);
-        Ok((bundle, options))
-    }
-}
-
-/// A page of workflows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub(super) struct WorkflowList {
-    /// The workflows, by name.
-    pub workflows: Vec<WorkflowSummary>,
-    /// Where the next page begins, when there may be more.
-    pub next: Option<String>,
+/// The workflow of this stem, as it came.
+pub(super) fn parts(
+    text: WorkflowText,
+    stem: &str,
+    form: Form,
+    caller: Caller,
+) -> Result<(Bundle, LoadOptions), Problem> {
+    let options = LoadOptions {
+        dialect: dialect(text.dialect.as_deref())?,
+        origin: caller.origin(),
+        ..LoadOptions::default()
+    };
+    let file = text.file.unwrap_or_else(|| form.file(stem));
+    let bundle = bundle(file, text.text, &text.files);
+    Ok((bundle, options))
 }
 
 /// What is said of a workflow that is only checked.
@@ -116,26 +88,32 @@ pub(super) struct ValidateQuery {
 }
 
 /// Keeps a workflow under a name, in place of the one that was there. Runs that were started go
-/// on with what they were started with. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
+/// on with what they were started with, and that one is kept as a former version. The body is the workflow as it is, YAML or JSON, or JSON with its text in it.
 #[utoipa::path(put, path = "/v1/workflows/{name}", operation_id = "put_workflow", tag = "workflows",
-    params(("name" = String, Path, description = "Its name: letters, digits and -_.")),
+    params(
+        ("name" = String, Path, description = "Its name: letters, digits and -_."),
+        ("If-Match" = Option<String>, Header, description = "Only when this version is kept there now, as `ETag` says it"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: only when none is kept there"),
+    ),
     request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
     responses(
         (status = 201, description = "It is kept", body = WorkflowReport),
         (status = 200, description = "It is kept in place of another one", body = WorkflowReport),
-        (status = "4XX", description = "422: it is refused, with all of its mistakes", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "422: it is refused, with all of its mistakes; 412: another version is kept there, which is in `current`", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     caller: Caller,
     Named(name): Named,
+    headers: HeaderMap,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<Response, Problem> {
     app.takes_work(caller)?;
-    let (bundle, options) = text.parts(&name, form, caller)?;
+    let condition = condition(&headers)?;
+    let (bundle, options) = parts(text, &name, form, caller)?;
     let location = format!("/v1/workflows/{name}");
     let engine = Arc::clone(&app.engine);
-    let put = blocking(move || Ok(engine.put_workflow(&name, bundle, &options)?));
+    let put = blocking(move || Ok(engine.put_workflow_if(&name, bundle, &options, &condition)?));
     let (report, replaced) = put.await?;
     let status = if replaced {
         StatusCode::OK
@@ -143,7 +121,35 @@ pub(super) async fn put(
         StatusCode::CREATED
     };
     let headers = [(header::LOCATION, location)];
-    Ok((status, headers, axum::Json(report)).into_response())
+    let headers = (headers, version_headers(&report));
+    Ok((status, headers.0, headers.1, axum::Json(report)).into_response())
+}
+
+/// What a request says of the version that it replaces.
+fn condition(headers: &HeaderMap) -> Result<PutIf, Problem> {
+    let given = |name| {
+        headers
+            .get(name)
+            .map(|value| value.to_str().unwrap_or_default())
+    };
+    let refused = |detail: &str| Err(Problem::new(ErrorCode::BadRequest, detail));
+    match (given(header::IF_MATCH), given(header::IF_NONE_MATCH)) {
+        (None, None) => Ok(PutIf::Always),
+        (None, Some("*")) => Ok(PutIf::Absent),
+        (None, Some(_)) => refused("If-None-Match is `*`: only when nothing is kept there"),
+        (Some(tag), None) => match tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')) {
+            Some(version) => Ok(PutIf::Version(version.to_owned())),
+            None => refused("If-Match is one version in quotes, as the header `ETag` has it"),
+        },
+        (Some(_), Some(_)) => refused("give either If-Match or If-None-Match"),
+    }
+}
+
+/// What says which version an answer has. It is not kept: the next one may be another.
+fn version_headers(report: &WorkflowReport) -> [(HeaderName, String); 2] {
+    let tag = format!("\"{}\"", report.program);
+    let fresh = String::from("no-store");
+    [(header::ETAG, tag), (header::CACHE_CONTROL, fresh)]
 }
 
 /// Which workflows are listed.
@@ -178,25 +184,62 @@ pub(super) async fn list(
     Ok(axum::Json(WorkflowList { workflows, next }))
 }
 
-/// A workflow with its text, what it takes and what bounds its loops.
-#[utoipa::path(get, path = "/v1/workflows/{name}", operation_id = "get_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+/// Which version of a workflow.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct VersionQuery {
+    /// A former version, instead of what is kept now: its hash, or the first six digits of it or more.
+    version: Option<String>,
+}
+
+/// A workflow with its text, what it takes and what bounds its loops. The header `ETag` has its version.
+#[utoipa::path(get, path = "/v1/workflows/{name}", operation_id = "get_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name"), VersionQuery),
     responses(
-        (status = 200, description = "The workflow", body = WorkflowReport),
-        (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The workflow", body = WorkflowReport, headers(("ETag" = String, description = "Its version"))),
+        (status = 404, description = "There is no such workflow, or no such version", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn get(
     State(app): State<Arc<App>>,
     Named(name): Named,
-) -> Result<axum::Json<WorkflowReport>, Problem> {
-    let engine = Arc::clone(&app.engine);
-    let found = blocking(move || {
-        let found = engine.describe_workflow(&name)?;
-        found.ok_or_else(|| unknown(&engine, &name))
-    });
+    Asked(query): Asked<VersionQuery>,
+) -> Result<Response, Problem> {
+    let version = query.version;
+    let found = app.inspect(move |store| store.describe_workflow(&name, version.as_deref()));
+    let report = found.await?;
+    Ok((version_headers(&report), axum::Json(report)).into_response())
+}
+
+/// The versions of a workflow, the newest first, and how many of its runs do what. A run is pinned to the
+/// version that it was started with.
+#[utoipa::path(get, path = "/v1/workflows/{name}/versions", operation_id = "get_workflow_versions", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+    responses(
+        (status = 200, description = "Its versions", body = VersionsReport),
+        (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn versions(
+    State(app): State<Arc<App>>,
+    Named(name): Named,
+) -> Result<axum::Json<VersionsReport>, Problem> {
+    let found = app.inspect(move |store| store.workflow_versions(&name));
     Ok(axum::Json(found.await?))
 }
 
-/// Forgets a workflow. Its runs go on.
+/// When runs of a workflow start by themselves.
+#[utoipa::path(get, path = "/v1/workflows/{name}/schedule", operation_id = "get_workflow_schedule", tag = "workflows", params(("name" = String, Path, description = "Its name")),
+    responses(
+        (status = 200, description = "Its schedule, with the next five times", body = ScheduleReport),
+        (status = 404, description = "There is no such workflow", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn schedule(
+    State(app): State<Arc<App>>,
+    Named(name): Named,
+) -> Result<axum::Json<ScheduleReport>, Problem> {
+    let found = app.inspect(move |store| store.workflow_schedule(&name));
+    Ok(axum::Json(found.await?))
+}
+
+/// Forgets a workflow and its former versions. Its runs go on.
 #[utoipa::path(delete, path = "/v1/workflows/{name}", operation_id = "remove_workflow", tag = "workflows", params(("name" = String, Path, description = "Its name")),
     responses(
         (status = 204, description = "It is forgotten"),
@@ -209,7 +252,7 @@ pub(super) async fn remove(
     let engine = Arc::clone(&app.engine);
     let removed = blocking(move || match engine.remove_workflow(&name)? {
         true => Ok(StatusCode::NO_CONTENT),
-        false => Err(unknown(&engine, &name)),
+        false => Err(engine.inspector().no_workflow(&name).into()),
     });
     removed.await
 }
@@ -227,7 +270,7 @@ pub(super) async fn validate(
     Asked(query): Asked<ValidateQuery>,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<axum::Json<Validation>, Problem> {
-    let (bundle, options) = text.parts("workflow", form, caller)?;
+    let (bundle, options) = parts(text, "workflow", form, caller)?;
     let engine = Arc::clone(&app.engine);
     let checked = blocking(move || match engine.load_bundle(bundle, &options) {
         Ok(workflow) => {

@@ -205,6 +205,14 @@ async fn a_client_made_from_the_description_drives_everything() {
     let bare = json!({ "name": "bare", "body": { "actions": { "a": { "type": "compose", "inputs": 1 } } } });
     good("put_workflow", bare).await;
     good("get_workflow", json!({ "name": "count" })).await;
+    let versions = good("get_workflow_versions", json!({ "name": "count" })).await;
+    let version = &versions["versions"][0]["version"];
+    good(
+        "get_workflow",
+        json!({ "name": "count", "version": version }),
+    )
+    .await;
+    good("get_workflow_schedule", json!({ "name": "count" })).await;
     let page = good("list_workflows", json!({ "limit": 1 })).await;
     good(
         "list_workflows",

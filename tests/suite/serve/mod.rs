@@ -19,6 +19,7 @@ mod security;
 mod soak;
 mod socket;
 mod systemd;
+mod versions;
 
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ use windlass::internals::program::ProgramHash;
 use windlass::internals::store::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
     MemoryStore, Place, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
-    StoredWorkflow,
+    StoredWorkflow, WorkflowVersion,
 };
 use windlass::internals::time::Timestamp;
 

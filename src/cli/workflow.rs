@@ -1,0 +1,279 @@
+//! `windlass workflow`: workflows that are kept under a name, with or without a process that owns the
+//! store.
+
+use super::access::{command, command_or_create, inspect};
+use super::args::{
+    DeleteArgs, Global, HandlerArgs, LoadArgs, Output, PutArgs, STATE, ShowArgs, VersionsArgs,
+    WorkflowArgs, WorkflowCommand,
+};
+use super::exit::{Exit, Failure};
+use super::output::{self, Format, Screen, counted};
+use super::{format, inputs};
+use crate::api::{FileText, WorkflowText};
+use crate::engine::report::{VersionReport, WorkflowReport, WorkflowSummary};
+use crate::engine::{self, Bundle, EngineError, PutIf};
+use serde::Serialize;
+use similar::TextDiff;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+pub async fn run(global: &Global, screen: Screen, args: &WorkflowArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        WorkflowCommand::Put(args) => put(global, screen, args).await,
+        WorkflowCommand::List(args) => list(global, args).await,
+        WorkflowCommand::Show(args) => show(global, args).await,
+        WorkflowCommand::Delete(args) => delete(global, args).await,
+        WorkflowCommand::History(args) => history(global, args).await,
+    }
+}
+
+async fn put(global: &Global, screen: Screen, args: &PutArgs) -> Result<Exit, Failure> {
+    let mut options = inputs::options(global, &args.load, &HandlerArgs::default())?;
+    // Its runs are started by a server, not from this folder.
+    options.folder = None;
+    let (bundle, dialect) = read(&args.file, &args.load, &options)?;
+    let condition = match (&args.if_version, args.new) {
+        (Some(version), _) => PutIf::Version(version.clone()),
+        (None, true) => PutIf::Absent,
+        (None, false) => PutIf::Always,
+    };
+    let text = text_of(&bundle, dialect);
+    let name = &args.name;
+    let put = command_or_create(
+        global,
+        async |client| client.put_workflow(name, &text, &condition).await,
+        async |engine| engine.put_workflow_if(name, bundle.clone(), &options, &condition),
+    );
+    let (report, replaced) = put.await?;
+    report.warnings.iter().for_each(|warning| {
+        let place = format!("line {}: {}", warning.line, warning.message);
+        screen.warn(&place);
+    });
+    match args.output.output {
+        Format::Table => {
+            let how = if replaced {
+                "kept in its place"
+            } else {
+                "kept"
+            };
+            output::print(format!("{name}  {}  {how}", short(&report.program)))?;
+        }
+        format => output::document(format, &report)?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// A workflow's file with all that it names. A mistake is told before anybody is asked.
+fn read(
+    path: &Path,
+    load: &LoadArgs,
+    options: &engine::LoadOptions,
+) -> Result<(Bundle, Option<String>), Failure> {
+    let workflow = engine::load(path, options)?;
+    Ok((workflow.bundle().clone(), load.dialect.clone()))
+}
+
+fn text_of(bundle: &Bundle, dialect: Option<String>) -> WorkflowText {
+    let mut files = bundle.files.iter();
+    let file = files.next();
+    let base = |path: &str| {
+        let name = Path::new(path).file_name().and_then(|name| name.to_str());
+        name.unwrap_or(path).to_owned()
+    };
+    WorkflowText {
+        text: file.map(|file| file.text.clone()).unwrap_or_default(),
+        file: file.map(|file| base(&file.path)),
+        files: files
+            .map(|file| FileText {
+                path: file.path.clone(),
+                text: file.text.clone(),
+            })
+            .collect(),
+        dialect,
+    }
+}
+
+/// The workflows that are kept. A store that nobody has made yet keeps none.
+pub(super) async fn kept(global: &Global) -> Result<Vec<WorkflowSummary>, Failure> {
+    let all = inspect(
+        global,
+        async |client| client.workflows().await,
+        |store| store.workflows(None, usize::MAX),
+    );
+    match all.await {
+        Err(Failure::Engine(EngineError::NoStore(path))) if path == Path::new(STATE) => {
+            Ok(Vec::new())
+        }
+        other => other,
+    }
+}
+
+async fn list(global: &Global, args: &Output) -> Result<Exit, Failure> {
+    let all = kept(global).await?;
+    match args.output {
+        Format::Table if all.is_empty() => output::print("no workflows")?,
+        Format::Table => {
+            let rows = all.iter().map(|one| {
+                let stored = format::date(one.stored_at);
+                vec![
+                    one.name.clone(),
+                    one.dialect.clone(),
+                    one.file.clone(),
+                    stored,
+                ]
+            });
+            output::print(output::table(&["NAME", "FORMAT", "FILE", "STORED"], rows))?;
+        }
+        format => output::list(format, &all)?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+async fn report(
+    global: &Global,
+    name: &str,
+    version: Option<&str>,
+) -> Result<WorkflowReport, Failure> {
+    inspect(
+        global,
+        async |client| client.workflow(name, version).await,
+        |store| store.describe_workflow(name, version),
+    )
+    .await
+}
+
+async fn show(global: &Global, args: &ShowArgs) -> Result<Exit, Failure> {
+    let report = report(global, &args.name, args.version.as_deref()).await?;
+    match args.output.output {
+        Format::Table => {
+            let several = report.files.len() > 1;
+            for file in &report.files {
+                if several {
+                    output::print(format!("# {}", file.path))?;
+                }
+                output::print(file.text.as_str())?;
+            }
+        }
+        format => output::document(format, &report)?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+async fn delete(global: &Global, args: &DeleteArgs) -> Result<Exit, Failure> {
+    let name = &args.name;
+    let removed = command(
+        global,
+        async |client| client.remove_workflow(name).await,
+        async |engine| match engine.remove_workflow(name)? {
+            true => Ok(()),
+            false => Err(engine.inspector().no_workflow(name)),
+        },
+    );
+    removed.await?;
+    output::print(format!("{name}  forgotten"))?;
+    Ok(Exit::Succeeded)
+}
+
+/// A version, with what it changed.
+#[derive(Serialize)]
+struct Entry {
+    #[serde(flatten)]
+    version: VersionReport,
+    /// From the version before it, as a unified diff; none of the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff: Option<String>,
+}
+
+async fn history(global: &Global, args: &VersionsArgs) -> Result<Exit, Failure> {
+    let name = &args.name;
+    let versions = inspect(
+        global,
+        async |client| client.workflow_versions(name).await,
+        |store| store.workflow_versions(name),
+    );
+    let versions = versions.await?.versions;
+    let mut entries: Vec<Entry> = Vec::with_capacity(versions.len());
+    let mut later: Option<WorkflowReport> = None;
+    for version in versions {
+        if args.diff {
+            let this = report(global, name, Some(&version.version)).await?;
+            let last = entries.last_mut();
+            if let (Some(later), Some(entry)) = (&later, last) {
+                entry.diff = Some(difference(&this, later));
+            }
+            later = Some(this);
+        }
+        let diff = None;
+        entries.push(Entry { version, diff });
+    }
+    match args.output.output {
+        Format::Table if args.diff => {
+            for entry in &entries {
+                let line = cells(&entry.version).join("  ");
+                output::print(line.trim_end().to_owned())?;
+                output::print(entry.diff.clone().unwrap_or_default())?;
+            }
+        }
+        Format::Table => {
+            let rows = entries.iter().map(|entry| cells(&entry.version));
+            output::print(output::table(&["VERSION", "STORED", "", "RUNS"], rows))?;
+        }
+        format => output::list(format, &entries)?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+fn cells(version: &VersionReport) -> Vec<String> {
+    let runs = version.runs.iter();
+    let runs: Vec<String> = runs
+        .map(|(status, count)| format!("{count} {}", status.as_str()))
+        .collect();
+    let all: u64 = version.runs.values().sum();
+    let runs = match all {
+        0 => String::new(),
+        all => format!("{} ({})", counted(all, "run"), runs.join(", ")),
+    };
+    let current = if version.current { "current" } else { "" };
+    let stored = format::date(version.stored_at);
+    vec![short(&version.version), stored, current.to_owned(), runs]
+}
+
+/// The first digits of a hash: enough to name a version.
+fn short(version: &str) -> String {
+    const DIGITS: usize = 12;
+    let digits = version.strip_prefix("sha256:").unwrap_or(version);
+    digits.chars().take(DIGITS).collect()
+}
+
+/// What changed from one version to the next, in each of its files.
+fn difference(from: &WorkflowReport, to: &WorkflowReport) -> String {
+    let named = |report: &WorkflowReport, path: &str| {
+        // The first file is the workflow, whatever it is called.
+        let mut files = report.files.iter().enumerate();
+        let found = files.find(|(index, file)| path_of(*index, file) == path);
+        found.map(|(_, file)| file.text.clone()).unwrap_or_default()
+    };
+    let paths = |report: &WorkflowReport| {
+        let files = report.files.iter().enumerate();
+        files
+            .map(|(index, file)| path_of(index, file))
+            .collect::<BTreeSet<_>>()
+    };
+    let mut out = String::new();
+    for path in &paths(from) | &paths(to) {
+        let (old, new) = (named(from, &path), named(to, &path));
+        let (before, after) = (short(&from.program), short(&to.program));
+        let diff = TextDiff::from_lines(&old, &new);
+        let mut diff = diff.unified_diff();
+        let diff = diff.header(&format!("{path} {before}"), &format!("{path} {after}"));
+        out.push_str(&diff.to_string());
+    }
+    out
+}
+
+fn path_of(index: usize, file: &engine::report::FileReport) -> String {
+    match index {
+        0 => String::from("workflow"),
+        _ => file.path.clone(),
+    }
+}
