@@ -1,6 +1,8 @@
 // The pictures of docs/console.md.
+import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Console } from '../lib/console.js';
+import { Editor } from '../lib/editor.js';
 import { fails, PAGES, range } from '../lib/gallery.js';
 import { HERE } from '../lib/server.js';
 import { expect, test, type Page } from '../lib/test.js';
@@ -9,7 +11,7 @@ import { Gate } from '../lib/world.js';
 async function picture(page: Page, name: string): Promise<void> {
   await expect(page.getByTestId('server-state')).toHaveText('Connected');
   await page.evaluate(() => document.fonts.ready);
-  await page.screenshot({ path: join(resolve(HERE, '../../docs/console'), `${name}.png`), animations: 'disabled' });
+  await page.screenshot({ path: join(resolve(HERE, '../../docs/console'), `${name}.png`), animations: 'disabled', caret: 'initial' });
 }
 
 for (const colorScheme of ['light', 'dark'] as const) {
@@ -42,6 +44,17 @@ for (const colorScheme of ['light', 'dark'] as const) {
       await expect(console.action('fetch')).toContainText('2 attempts');
       await page.locator('summary', { hasText: 'of failure' }).click();
       await picture(page, `pages-${colorScheme}`);
+    });
+
+    test('the review loop of a canvas in the editor', async ({ page, gallery }) => {
+      await page.setViewportSize({ width: 1280, height: 800 });
+      const editor = new Editor(page, gallery.url);
+      await editor.open();
+      await editor.write(readFileSync(join(HERE, '../../examples/canvas/code-review.yaml'), 'utf8'));
+      await editor.right();
+      await editor.node('review-loop').click({ position: { x: 40, y: 14 } });
+      await expect(editor.field('maxIterations')).toBeVisible();
+      await picture(page, `editor-${colorScheme}`);
     });
 
     test('a nested loop drilled three levels', async ({ page, gallery }) => {

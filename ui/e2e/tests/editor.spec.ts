@@ -62,6 +62,47 @@ test('24: the cursor and the chosen node are one', async ({ page, gallery }) => 
   await expect(editor.node('wait')).toHaveAttribute('aria-selected', 'true');
 });
 
+test('24: what somebody else kept meanwhile is shown beside, and merged by hand', async ({ page, serve }) => {
+  const server = await serve();
+  const put = (text: string, headers = {}): Promise<unknown> => server.ask('PUT', '/v1/workflows/poll', { text }, headers);
+  await put(POLL);
+  const editor = new Editor(page, server.url);
+  await editor.open('?workflow=poll');
+  await editor.right();
+  expect(await editor.whole()).toBe(POLL);
+  await editor.write(POLL.replace('# what this is for', '# mine'));
+  await editor.right();
+  // Who leaves loses nothing.
+  await page.getByRole('link', { name: 'Runs', exact: true }).click();
+  await expect(editor.text).toHaveCount(0);
+  await page.goBack();
+  await expect(editor.text).toBeVisible();
+  expect(await editor.whole()).toContain('# mine');
+  await put(POLL.replace('PT1M', 'PT2M'));
+  await editor.text.focus();
+  await page.keyboard.press('Control+s');
+  await editor.dialog.getByRole('button', { name: 'Save' }).click();
+  await expect(page.getByTestId('conflict')).toContainText('# what this is for');
+  const parts = page.getByTestId('differs');
+  await expect(parts).toHaveCount(2);
+  await expect(parts.nth(1)).toContainText('PT2M');
+  expect((await server.get('/v1/workflows/poll')).files[0].text).toBe(POLL.replace('PT1M', 'PT2M'));
+  await parts.nth(1).getByRole('radio', { name: 'Theirs' }).check();
+  expect(await faults(page)).toEqual([]);
+  await editor.button('Save this').click();
+  await expect(editor.dialog).toHaveCount(0);
+  const merged = POLL.replace('PT1M', 'PT2M').replace('# what this is for', '# mine');
+  expect((await server.get('/v1/workflows/poll')).files[0].text).toBe(merged);
+  expect(await editor.whole()).toBe(merged);
+  // A change after that is kept without a question.
+  await editor.write(merged.replace('# mine', '# ours'));
+  await editor.right();
+  await page.keyboard.press('Control+s');
+  await editor.dialog.getByRole('button', { name: 'Save' }).click();
+  await expect(editor.dialog).toHaveCount(0);
+  expect((await server.get('/v1/workflows/poll')).files[0].text).toContain('# ours');
+});
+
 for (const look of LOOKS) {
   test.describe(look.name, () => {
     test.use(look.use);

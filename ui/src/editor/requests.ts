@@ -183,7 +183,7 @@ export async function kept(name: string): Promise<{ workflow: Kept; version: str
 /** Keeps a text in place of the version that is known, or as a new workflow; gives the version that it has now. */
 export async function keep(name: string, source: Source, known: string | undefined): Promise<string | undefined> {
   let version: string | undefined;
-  const headers: Record<string, string> = known === undefined ? { 'If-None-Match': '*' } : { 'If-Match': known };
+  const headers: Record<string, string> = known === undefined ? { 'If-None-Match': '*' } : { 'If-Match': `"${known.replaceAll('"', '')}"` };
   await ask(`/workflows/${encodeURIComponent(name)}`, { method: 'PUT', body: source, headers, answered: (sent) => (version = sent.get('etag') ?? undefined) });
   return version ?? (await kept(name)).version;
 }
