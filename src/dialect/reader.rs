@@ -592,10 +592,21 @@ impl<'n> Fields<'n> {
     /// Whether a key is a slip of this one, which is then reported as such and not as missing too.
     /// A definition's slips are warnings, so that what is missing has to be told.
     pub fn has_slip_of(&self, key: &'static str) -> bool {
-        let slip = |entry: &'n Entry| {
+        self.slip_of(key).is_some()
+    }
+
+    fn slip_of(&self, key: &'static str) -> Option<&'n Entry> {
+        let slip = |entry: &&'n Entry| {
             nearest(&entry.key, [key]).is_some() || self.meant(&entry.key, &[key]).is_some()
         };
-        !self.any_case && self.rest().any(slip)
+        self.rest().find(slip).filter(|_| !self.any_case)
+    }
+
+    /// Reports a slip of this key alone: without the key, nobody knows what else may be there.
+    pub fn finish_without(self, reader: &mut Reader<'_>, key: &'static str) {
+        if let Some(entry) = self.slip_of(key) {
+            self.report(reader, entry);
+        }
     }
 
     /// The key that another format's word stands for. Definitions have only their own.
@@ -624,11 +635,14 @@ impl<'n> Fields<'n> {
     /// author's own. In a definition each is a warning: Azure has keys that mean nothing here. In
     /// the other formats a slip of a known one is an error and anything else a warning.
     pub fn finish(self, reader: &mut Reader<'_>) {
-        let loom = reader.syntax == Syntax::Loom;
         for entry in self.rest() {
-            if loom && entry.key.starts_with("x-") {
-                continue;
-            }
+            self.report(reader, entry);
+        }
+    }
+
+    fn report(&self, reader: &mut Reader<'_>, entry: &Entry) {
+        let loom = reader.syntax == Syntax::Loom;
+        if !(loom && entry.key.starts_with("x-")) {
             let what = format!("{} has no key `{}`", self.what, entry.key);
             let meant = self.meant(&entry.key, &self.asked);
             let near = meant.or_else(|| nearest(&entry.key, self.asked.iter().copied()));

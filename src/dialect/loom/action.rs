@@ -110,6 +110,7 @@ impl Loom<'_> {
             placed.after = Some(self.run_after(after));
         }
         let Some((text, entry)) = kind else {
+            fields.finish_without(self, "type");
             return placed;
         };
         let Some(label) = self.label(text, entry, node) else {
