@@ -63,6 +63,9 @@ pub struct LocalStart {
     /// What relative paths of its actions are from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
+    /// Whether the workflow is somebody else's: it may do what one that comes over TCP may.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub guest: bool,
 }
 
 /// A further file of a workflow.

@@ -23,6 +23,8 @@ impl Command {
             Self::Retry(args) => Some(&mut args.run),
             Self::Resume(args) => args.run.as_mut(),
             Self::Dump(args) => args.run.as_mut(),
+            #[cfg(feature = "mcp")]
+            Self::Mcp(_) => None,
             Self::Run(_)
             | Self::Poll(_)
             | Self::Try(_)

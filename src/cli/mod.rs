@@ -19,6 +19,8 @@ mod list;
 mod log;
 mod logs;
 mod man;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod output;
 mod policy;
 mod progress;
@@ -123,6 +125,8 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
             block_on(&mut workers(), serve::serve(global, screen, args))
         }
         Command::Resume(args) => block_on(&mut workers(), resume::resume(global, screen, args)),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => block_on(&mut workers(), mcp::mcp(global, screen, args)),
         Command::Ui(args) => block_on(&mut alone(), ui::ui(global, screen, args)),
         Command::List(args) => block_on(&mut alone(), list::run(global, screen, args)),
         Command::Status(args) => block_on(&mut alone(), status::run(global, screen, args)),

@@ -85,8 +85,8 @@ impl Setup {
         }
     }
 
-    /// The process that is asked instead of this one.
-    async fn client(&self) -> Result<Client, ClientError> {
+    /// Whoever is asked: a server, or the owner over its socket, which may be this process.
+    pub async fn client(&self) -> Result<Client, ClientError> {
         match &self.server {
             Some(server) => Ok(server.clone()),
             None => Client::on(&self.state).await?.ok_or(ClientError::Lost),
@@ -326,6 +326,7 @@ impl Session {
                 max_timeout_ms: options.max_timeout.map(millis),
                 handlers: options.handlers.clone(),
                 folder: options.folder.clone(),
+                guest: false,
             }),
         }
     }

@@ -6,6 +6,7 @@ mod notices;
 
 pub use error::ClientError;
 pub use notices::Notices;
+pub use reqwest::Method;
 
 use crate::api::{
     BackupTo, LocalStart, Owner, Problem, PruneRuns, Resumed, RetryRun, RunState, SOCKET_NAME,
@@ -20,7 +21,7 @@ use error::chain;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use reqwest::redirect::Policy;
-use reqwest::{ClientBuilder, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::{ClientBuilder, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -404,6 +405,27 @@ impl Client {
         // An owner that is stopped may go on: who follows it waits.
         let silence = self.owner.is_none();
         Ok(Notices::new(self.send(request).await?, silence))
+    }
+
+    /// Any request of the API: its answer as JSON.
+    ///
+    /// # Errors
+    /// [`ClientError`], as all others.
+    pub async fn json(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(&'static str, String)],
+        body: Option<&serde_json::Value>,
+    ) -> Result<serde_json::Value, ClientError> {
+        let request = self.request(method, path).query(query);
+        let request = match body {
+            Some(body) => request
+                .header(CONTENT_TYPE, "application/json")
+                .body(body.to_string()),
+            None => request,
+        };
+        read(self.send(self.timed(request)).await?).await
     }
 
     /// How many an answer may have.

@@ -66,7 +66,7 @@ fn the_code_names_only_pages_that_exist() {
     for path in files(&root.join("src")) {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         for word in text.split(|sign: char| !sign.is_alphanumeric() && !"/._-".contains(sign)) {
-            let page = word.trim_end_matches('.');
+            let page = word.trim_end_matches('.').trim_start_matches('/');
             if page.ends_with(".md") && !root.join(page).is_file() {
                 missing += &format!("{}: {page}\n", path.display());
             }

@@ -110,6 +110,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// Shows where the console is, and opens it in a browser
     Ui(UiArgs),
+    /// Lets an agent start, watch and signal runs: the Model Context Protocol on standard input and output
+    #[cfg(feature = "mcp")]
+    Mcp(McpArgs),
     /// Goes on with one run, or with every unfinished run of the store
     Resume(ResumeArgs),
     /// Lists runs, newest first

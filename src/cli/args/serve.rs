@@ -120,6 +120,18 @@ pub struct ServeArgs {
     pub handlers: HandlerArgs,
 }
 
+/// `windlass mcp`.
+#[cfg(feature = "mcp")]
+#[derive(Debug, Args)]
+pub struct McpArgs {
+    #[command(flatten)]
+    pub untrusted: UntrustedArgs,
+    #[command(flatten)]
+    pub env: EnvArgs,
+    #[command(flatten)]
+    pub handlers: HandlerArgs,
+}
+
 /// `windlass ui`.
 #[derive(Debug, Args)]
 pub struct UiArgs {

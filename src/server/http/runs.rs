@@ -16,8 +16,8 @@ use crate::engine::report::{PlacesReport, SourceReport, places as places_report}
 use crate::engine::report::{dump as dump_report, history as history_report};
 use crate::engine::report::{list as list_report, status as status_report};
 use crate::engine::{
-    ErrorCode, LoadOptions, RunStatus, StartOptions, Started, Timestamp, Workflow, new_id, now,
-    own_labels,
+    ErrorCode, LoadOptions, Origin, RunStatus, StartOptions, Started, Timestamp, Workflow, new_id,
+    now, own_labels,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -192,10 +192,14 @@ async fn workflow(
         max_timeout_ms,
         handlers,
         folder,
+        guest,
     } = start.local.clone().unwrap_or_default();
     let options = LoadOptions {
         dialect: dialect(start.dialect.as_deref())?,
-        origin: caller.origin(),
+        origin: match guest {
+            true => Origin::Guest,
+            false => caller.origin(),
+        },
         max_count,
         max_timeout: max_timeout_ms.map(Duration::from_millis),
         handlers,

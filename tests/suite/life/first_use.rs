@@ -19,6 +19,10 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.0.path().join(name);
         fs::write(&path, bytes).unwrap();

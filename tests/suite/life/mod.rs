@@ -22,6 +22,7 @@ mod lacking;
 mod limits;
 mod lua;
 mod many;
+mod mcp;
 mod outage;
 mod policy;
 mod private;

@@ -1,0 +1,418 @@
+//! The tools that an agent has. Each is one request of the HTTP API.
+
+use crate::api::StartRun;
+use crate::client::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value as Json, json};
+
+/// What an argument is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Number,
+    Object,
+    Any,
+}
+
+/// An argument: its name, what it is, whether it has to be there, and what is told of it.
+type Argument = (&'static str, Kind, bool, &'static str);
+
+const RUN: Argument = ("run", Kind::Text, true, "the run's id");
+const LOOP: Argument = (
+    "loop",
+    Kind::Text,
+    true,
+    "the loop's path: `poll`, or `outer#2/inner` for the inner loop in iteration 2 of `outer`",
+);
+const TEXT: Argument = (
+    "text",
+    Kind::Text,
+    true,
+    "the workflow, YAML or JSON; workflow_reference tells how one is written",
+);
+const FORMAT: Argument = (
+    "dialect",
+    Kind::Text,
+    false,
+    "loom, azure, tea or canvas; without it the file's shape decides",
+);
+const STATUS: Argument = (
+    "status",
+    Kind::Text,
+    false,
+    "Running, Waiting, Paused, Succeeded, Failed, TimedOut, Cancelled; several with commas",
+);
+const LIMIT: Argument = ("limit", Kind::Number, false, "so many at most (20)");
+
+/// A tool: its name, what it does, whether it only looks, and its arguments.
+type Described = (&'static str, &'static str, bool, &'static [Argument]);
+
+const TOOLS: &[Described] = &[
+    (
+        "workflow_reference",
+        "How a workflow file is written: every type of action, loops, retries, expressions. Read it before you write one.",
+        true,
+        &[("format", Kind::Text, false, "loom (default), tea or canvas")],
+    ),
+    (
+        "validate_workflow",
+        "Checks a workflow and starts nothing. Gives every mistake with its line and a hint.",
+        true,
+        &[TEXT, FORMAT],
+    ),
+    (
+        "start_run",
+        "Starts a durable run of a workflow: of its text, or of one that the server keeps under a name. Gives the run's id at once. The same id a second time is refused, so an id of your own makes a start safe to repeat.",
+        false,
+        &[
+            (
+                "text",
+                Kind::Text,
+                false,
+                "the workflow, YAML or JSON; or else `workflow`",
+            ),
+            ("workflow", Kind::Text, false, "the name of a kept workflow"),
+            FORMAT,
+            ("id", Kind::Text, false, "an id for the run"),
+            ("inputs", Kind::Object, false, "its inputs by name"),
+            (
+                "labels",
+                Kind::Object,
+                false,
+                "texts that mark the run, by name",
+            ),
+        ],
+    ),
+    (
+        "list_runs",
+        "Lists runs, newest first, with what each does, waits for or failed with.",
+        true,
+        &[
+            STATUS,
+            ("workflow", Kind::Text, false, "only runs of this workflow"),
+            (
+                "label",
+                Kind::Text,
+                false,
+                "only runs with this label: NAME=TEXT",
+            ),
+            (
+                "contains",
+                Kind::Text,
+                false,
+                "only runs with this text in their id, workflow or labels",
+            ),
+            LIMIT,
+        ],
+    ),
+    (
+        "get_run",
+        "Why a run is where it is: its loops with iteration and condition, what it waits for, its error or output.",
+        true,
+        &[RUN],
+    ),
+    (
+        "wait_for_run",
+        "Waits for a run's end, and gives its result. Ask again when it has not ended.",
+        true,
+        &[
+            RUN,
+            ("seconds", Kind::Number, false, "how long, 60 at most (30)"),
+        ],
+    ),
+    (
+        "list_loops",
+        "The loops of a run, each with its path and how many iterations it made.",
+        true,
+        &[RUN],
+    ),
+    (
+        "list_iterations",
+        "The iterations of a loop: status, condition, duration, error and result.",
+        true,
+        &[
+            RUN,
+            LOOP,
+            STATUS,
+            ("from", Kind::Number, false, "the first one, from 0"),
+            (
+                "contains",
+                Kind::Text,
+                false,
+                "only those with this text in their result or error",
+            ),
+            LIMIT,
+        ],
+    ),
+    (
+        "get_iteration",
+        "One iteration whole: inputs, outputs, variables, attempts.",
+        true,
+        &[
+            RUN,
+            (
+                "path",
+                Kind::Text,
+                true,
+                "the iteration's path: `poll#14` is the fifteenth of `poll`",
+            ),
+        ],
+    ),
+    (
+        "get_history",
+        "What happened to a run, event by event.",
+        true,
+        &[
+            RUN,
+            LIMIT,
+            (
+                "after",
+                Kind::Number,
+                false,
+                "only events after this number",
+            ),
+        ],
+    ),
+    (
+        "signal_run",
+        "Sends a signal that the run waits for, or will.",
+        false,
+        &[
+            RUN,
+            ("name", Kind::Text, true, "the signal's name"),
+            ("payload", Kind::Any, false, "what it carries"),
+        ],
+    ),
+    (
+        "pause_run",
+        "Pauses a run: what is in flight may end, nothing new starts.",
+        false,
+        &[RUN],
+    ),
+    (
+        "resume_run",
+        "Goes on with a run that is paused.",
+        false,
+        &[RUN],
+    ),
+    (
+        "cancel_run",
+        "Ends a run as cancelled. This cannot be undone.",
+        false,
+        &[RUN],
+    ),
+    (
+        "retry_run",
+        "Starts a run that ended badly once more, as a new run.",
+        false,
+        &[
+            RUN,
+            (
+                "from",
+                Kind::Text,
+                false,
+                "where it goes on: `failed`, `fetch`, `poll#14`; without it from the beginning",
+            ),
+        ],
+    ),
+];
+
+/// The reference pages, by format.
+const PAGES: [(&str, &str); 3] = [
+    (
+        "loom",
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/loom.md")),
+    ),
+    (
+        "tea",
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/tea.md")),
+    ),
+    (
+        "canvas",
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/canvas.md")),
+    ),
+];
+
+/// What comes of a call before anybody is asked.
+pub enum Call {
+    /// This is asked of the store's owner.
+    Ask(Request),
+    /// The answer is at hand.
+    Page(&'static str),
+}
+
+/// A request of the HTTP API.
+pub struct Request {
+    pub method: Method,
+    pub path: String,
+    pub query: Vec<(&'static str, String)>,
+    pub body: Option<Json>,
+}
+
+/// All tools, as an agent is told of them.
+pub fn described() -> Vec<Tool> {
+    let tools = TOOLS.iter();
+    let tools = tools.map(|&(name, about, looks, arguments)| {
+        let hints = ToolAnnotations::new().read_only(looks);
+        let hints = hints.destructive(name == "cancel_run");
+        Tool::new(name, about, schema(arguments)).with_annotations(hints)
+    });
+    tools.collect()
+}
+
+fn schema(arguments: &[Argument]) -> JsonObject {
+    let property = |&(name, kind, _, about): &Argument| {
+        let described = match kind {
+            Kind::Text => json!({ "type": "string", "description": about }),
+            Kind::Number => json!({ "type": "integer", "minimum": 0, "description": about }),
+            Kind::Object => json!({ "type": "object", "description": about }),
+            Kind::Any => json!({ "description": about }),
+        };
+        (name.to_owned(), described)
+    };
+    let needed = arguments.iter().filter(|(_, _, needed, _)| *needed);
+    let needed: Vec<&str> = needed.map(|(name, ..)| *name).collect();
+    let properties: JsonObject = arguments.iter().map(property).collect();
+    JsonObject::from_iter([
+        ("type".to_owned(), json!("object")),
+        ("properties".to_owned(), Json::Object(properties)),
+        ("required".to_owned(), json!(needed)),
+        ("additionalProperties".to_owned(), json!(false)),
+    ])
+}
+
+/// What a call asks for.
+///
+/// # Errors
+/// In words that the agent can act on: no such tool, an argument that is unknown, missing or of another type.
+pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
+    let tool = TOOLS.iter().find(|tool| tool.0 == name);
+    let &(name, _, _, arguments) = tool.ok_or_else(|| format!("there is no tool `{name}`"))?;
+    check(arguments, &given)?;
+    let text = |name: &str| given.get(name).and_then(Json::as_str).map(str::to_owned);
+    let number = |name: &str| given.get(name).and_then(Json::as_u64);
+    let limit = || ("limit", number("limit").unwrap_or(20).to_string());
+    let run = utf8_percent_encode(&text("run").unwrap_or_default(), NON_ALPHANUMERIC).to_string();
+    let with = |fields: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
+        let given = fields.iter();
+        let given = given.filter_map(|&(query, argument)| Some((query, text(argument)?)));
+        given.chain([limit()]).collect()
+    };
+    let from = || number("from").map(|from| ("from", from.to_string()));
+    let get = |path: String, query| Request {
+        method: Method::GET,
+        path,
+        query,
+        body: None,
+    };
+    let of_run = |what: &str, query| get(format!("/v1/runs/{run}{what}"), query);
+    let post = |path: String, body| Request {
+        method: Method::POST,
+        path,
+        query: Vec::new(),
+        body,
+    };
+    let command = |what: &str, body| post(format!("/v1/runs/{run}/{what}"), body);
+    let request = match name {
+        "workflow_reference" => return page(text("format").as_deref()),
+        "validate_workflow" => post("/v1/validate".to_owned(), Some(Json::Object(given))),
+        "start_run" => post("/v1/runs".to_owned(), Some(start(given)?)),
+        "list_runs" => {
+            let fields = [
+                ("status", "status"),
+                ("workflow", "workflow"),
+                ("label", "label"),
+                ("text", "contains"),
+            ];
+            let mut query = with(&fields);
+            query.push(("detail", "true".to_owned()));
+            get("/v1/runs".to_owned(), query)
+        }
+        "get_run" => of_run("", Vec::new()),
+        "wait_for_run" => {
+            let seconds = number("seconds").unwrap_or(30).min(60);
+            of_run("/result", vec![("wait", seconds.to_string())])
+        }
+        "list_loops" => of_run("/loops", Vec::new()),
+        "list_iterations" => {
+            let mut query = with(&[("loop", "loop"), ("status", "status"), ("text", "contains")]);
+            query.extend(from());
+            of_run("/iterations", query)
+        }
+        "get_iteration" => {
+            let path = text("path").map(|path| ("path", path));
+            of_run("/iteration", path.into_iter().collect())
+        }
+        "get_history" => {
+            let after = number("after").map(|after| ("after", after.to_string()));
+            of_run("/history", after.into_iter().chain([limit()]).collect())
+        }
+        "signal_run" => {
+            let payload = given.get("payload").cloned().unwrap_or_default();
+            command(
+                "signal",
+                Some(json!({ "name": text("name"), "payload": payload })),
+            )
+        }
+        "pause_run" => command("pause", None),
+        "resume_run" => command("resume", None),
+        "cancel_run" => command("cancel", None),
+        "retry_run" => command("retry", text("from").map(|from| json!({ "from": from }))),
+        other => return Err(format!("the tool `{other}` is not made yet: this is a bug")),
+    };
+    Ok(Call::Ask(request))
+}
+
+fn check(arguments: &[Argument], given: &JsonObject) -> Result<(), String> {
+    let names: Vec<&str> = arguments.iter().map(|(name, ..)| *name).collect();
+    for name in given.keys() {
+        if !names.contains(&name.as_str()) {
+            return Err(format!(
+                "there is no argument `{name}`; there are: {}",
+                names.join(", ")
+            ));
+        }
+    }
+    for &(name, kind, needed, about) in arguments {
+        let value = given.get(name).filter(|value| !value.is_null());
+        let fits = match (value, kind) {
+            (None, _) => !needed,
+            (Some(value), Kind::Text) => value.is_string(),
+            (Some(value), Kind::Number) => value.is_u64(),
+            (Some(value), Kind::Object) => value.is_object(),
+            (Some(_), Kind::Any) => true,
+        };
+        if !fits {
+            let wanted = match kind {
+                Kind::Text => "a text",
+                Kind::Number => "a whole number",
+                Kind::Object => "an object",
+                Kind::Any => "a value",
+            };
+            return Err(format!("`{name}` has to be {wanted}: {about}"));
+        }
+    }
+    Ok(())
+}
+
+fn page(format: Option<&str>) -> Result<Call, String> {
+    let format = format.unwrap_or("loom");
+    let page = PAGES.iter().find(|(name, _)| *name == format);
+    let page = page.ok_or_else(|| format!("no format `{format}`: loom, tea or canvas"))?;
+    Ok(Call::Page(page.1))
+}
+
+/// The body of a start. An agent's workflow is a guest's, whoever started this process.
+fn start(mut given: JsonObject) -> Result<Json, String> {
+    for (argument, member) in [("id", "run"), ("inputs", "input")] {
+        if let Some(value) = given.remove(argument) {
+            given.insert(member.to_owned(), value);
+        }
+    }
+    given.retain(|_, value| !value.is_null());
+    let body = Json::Object(given);
+    let checked: Result<StartRun, _> = serde_json::from_value(body.clone());
+    checked.map_err(|error| error.to_string())?;
+    Ok(body)
+}
