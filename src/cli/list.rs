@@ -19,7 +19,7 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
             .iter()
             .map(|word| status(word))
             .collect::<Result<_, _>>()?,
-        workflow: args.workflow.clone(),
+        workflows: args.workflow.clone(),
         labels: inputs::labels(&args.label)?,
         limit: args.limit.limit(),
         text: args.text.clone(),

@@ -254,6 +254,9 @@ fn doing_text(doing: &CurrentActivity, now: Timestamp) -> String {
     }
     match (doing.waits_for.as_str(), doing.since) {
         ("retry", _) => parts.push(format!("next attempt {due}")),
+        ("call", None) if doing.queued => {
+            parts.push(String::from("waits to start: as many calls run as may"));
+        }
         ("call", Some(since)) => parts.push(format!("for {}", format::duration(now.since(since)))),
         _ => {}
     }

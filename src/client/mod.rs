@@ -178,7 +178,10 @@ impl Client {
                     "label",
                     Some(labels.join(",")).filter(|text| !text.is_empty()),
                 ),
-                ("workflow", filter.workflow.clone()),
+                (
+                    "workflow",
+                    Some(filter.workflows.join(",")).filter(|text| !text.is_empty()),
+                ),
                 ("prefix", filter.prefix.clone()),
                 ("text", filter.text.clone()),
                 ("since", filter.since.map(|at| at.to_string())),

@@ -38,11 +38,19 @@ pub struct Head {
     /// What it was marked with.
     pub labels: BTreeMap<String, String>,
     revision: u64,
+    /// The number of what waits there.
+    queued: u64,
     /// The number of its last change that was seen; 0: it was there before.
     pub number: u64,
 }
 
 impl Head {
+    /// Its revision, and the number of what waits there.
+    #[must_use]
+    pub fn state(&self) -> (u64, u64) {
+        (self.revision, self.queued)
+    }
+
     /// Whether nothing moves it any more before somebody asks.
     #[must_use]
     pub fn is_parked(&self) -> bool {
@@ -118,12 +126,13 @@ impl Heads {
     }
 
     /// Takes in what a run's header says now, if that is new; none: it went.
-    fn take(&mut self, run: &Name, header: Option<&RunHeader>, seen: bool) {
+    fn take(&mut self, run: &Name, header: Option<&RunHeader>, queued: u64, seen: bool) {
         let known = self.of.get(run);
         let same = match (known, header) {
             (None, None) => true,
             (Some(known), Some(header)) => {
-                known.revision == header.revision && known.labels == header.labels
+                (known.revision, known.queued) == (header.revision, queued)
+                    && known.labels == header.labels
             }
             _ => false,
         };
@@ -162,6 +171,7 @@ impl Heads {
             sleeps: matches!(header.placement, Placement::Due(_)),
             labels: header.labels.clone(),
             revision: header.revision,
+            queued,
             number,
         });
         if seen {
@@ -215,7 +225,7 @@ impl Index {
             let headers = runs.headers(page)?;
             self.change(|heads| {
                 for (run, header) in page.iter().zip(&headers) {
-                    heads.take(run, header.as_ref(), true);
+                    heads.take(run, header.as_ref(), runs.queued(run).number, true);
                 }
             });
         }
@@ -235,7 +245,8 @@ impl Index {
             self.change(|heads| {
                 for header in &page {
                     missing.remove(&header.id);
-                    heads.take(&header.id, Some(header), !first);
+                    let queued = runs.queued(&header.id).number;
+                    heads.take(&header.id, Some(header), queued, !first);
                 }
             });
             match page.last() {
@@ -243,7 +254,11 @@ impl Index {
                 _ => break,
             }
         }
-        self.change(|heads| missing.iter().for_each(|run| heads.take(run, None, true)));
+        self.change(|heads| {
+            missing
+                .iter()
+                .for_each(|run| heads.take(run, None, 0, true))
+        });
         Ok(())
     }
 

@@ -19,8 +19,11 @@ const MANY_PROGRAMS: usize = 256;
 /// Of so many runs it is remembered what lists tell of them.
 const MANY_DETAILS: usize = 4_096;
 
-/// Details of runs, each with the revision that it was made of.
-type Details = HashMap<Name, (u64, Arc<RunDetail>)>;
+/// What a detail is made of: the revision of its run, and the number of what waits there.
+pub(super) type MadeOf = (u64, u64);
+
+/// Details of runs, each with what it was made of.
+type Details = HashMap<Name, (MadeOf, Arc<RunDetail>)>;
 
 /// Reads runs, and compiles their programs to name what they do. It never changes one.
 #[derive(Clone)]
@@ -65,7 +68,7 @@ impl Inspector {
 
     /// Of a store that no engine owns.
     pub(super) fn unowned(store: Arc<dyn Store>) -> Self {
-        Self::new(Arc::new(Stored::new(store, false)))
+        Self::new(Arc::new(Stored::new(store, None)))
     }
 
     /// What is known of all runs, as they are now. The first time they are all read, later on those
@@ -77,20 +80,22 @@ impl Inspector {
         self.index.read(&*self.runs, read)
     }
 
-    /// What a list tells of a run beside its head: made once for each state of the run.
+    /// What a list tells of a run beside its head: made once for each state of the run, from what was made
+    /// last.
     pub(super) fn detail(
         &self,
         run: &Name,
-        revision: u64,
-        make: impl FnOnce() -> Result<(u64, RunDetail), EngineError>,
+        now: MadeOf,
+        make: impl FnOnce(Option<&RunDetail>) -> Result<(MadeOf, RunDetail), EngineError>,
     ) -> Result<Arc<RunDetail>, EngineError> {
         let details = || self.details.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, detail)) = details().get(run)
-            && *of == revision
+        let known = details().get(run).cloned();
+        if let Some((of, detail)) = &known
+            && *of == now
         {
             return Ok(Arc::clone(detail));
         }
-        let (of, detail) = make()?;
+        let (of, detail) = make(known.as_ref().map(|(_, detail)| &**detail))?;
         let detail = Arc::new(detail);
         let mut details = details();
         if details.len() >= MANY_DETAILS {

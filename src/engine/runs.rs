@@ -3,10 +3,10 @@
 //! may keep them elsewhere.
 
 use super::{EngineError, PruneFilter, Pruned, prune};
-use crate::machine::{Event, HistoryEvent, IterationRow, LoopState, RunStatus};
-use crate::model::Name;
+use crate::machine::{Change, Event, HistoryEvent, IterationRow, LoopState, RunStatus};
+use crate::model::{Name, Status};
 use crate::program::ProgramHash;
-use crate::scheduler::{Scheduler, Start, Watcher};
+use crate::scheduler::{Queue, Queued, Scheduler, Start, Watcher};
 use crate::store::{
     CommitRecord, ConsistentRun, Journal, LoopIterations, MemoryStore, Place, ProgramSource,
     RunHeader, Store, StoreError, StoredRun, StoredWorkflow, Wake, WorkflowVersion,
@@ -14,6 +14,7 @@ use crate::store::{
 use crate::time::Timestamp;
 use futures_util::future::BoxFuture;
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 type Read<T> = Result<T, EngineError>;
@@ -53,6 +54,9 @@ pub trait Inspect: Send + Sync + 'static {
     /// known. For one asker.
     fn changed_runs(&self) -> Option<Vec<Name>>;
 
+    /// Which calls of a run wait until they may start, as the limits on calls have it.
+    fn queued(&self, run: &str) -> Queued;
+
     /// From now on this is called when the first run changes after it was asked.
     fn on_change(&self, wake: Wake);
 
@@ -65,6 +69,15 @@ pub trait Inspect: Send + Sync + 'static {
     /// The last `limit` iterations of a run, or of one of its loops.
     fn iterations(&self, run: &str, path: Option<&str>, limit: usize) -> Read<Vec<IterationRow>>;
 
+    /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it.
+    fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Read<Vec<(u64, Status)>>;
+
     /// What is kept of the iterations of one loop.
     fn iterations_of(&self, run: &str, path: &str) -> Read<LoopIterations>;
 
@@ -72,13 +85,18 @@ pub trait Inspect: Send + Sync + 'static {
     fn whole_rows(&self, run: &str, path: &str, wanted: &[(u64, Place)])
     -> Read<Vec<IterationRow>>;
 
-    /// The commits of a run since `since`, up to the one with the number `last`.
+    /// The commits of a run since `since`, up to the one with the number `last`, that tell of something
+    /// wanted.
     fn commits_between(
         &self,
         run: &str,
         since: Timestamp,
         last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
     ) -> Read<Vec<CommitRecord>>;
+
+    /// The changes of the `limit` commits up to the one with the number `last`, the newest first.
+    fn changes_back(&self, run: &str, last: u64, limit: usize) -> Read<Vec<(u64, Vec<Change>)>>;
 
     /// Workflows that are kept under a name, in the order of their names, after `after`.
     fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>>;
@@ -132,7 +150,8 @@ impl Drop for Together {
 /// Runs as they lie in a store.
 pub(super) struct Stored {
     store: Arc<dyn Store>,
-    owned: bool,
+    /// What the owner of the store has not started yet; none: no process owns it.
+    queue: Option<Queue>,
     snapshot: Mutex<Option<Snapshot>>,
 }
 
@@ -145,10 +164,10 @@ struct Snapshot {
 }
 
 impl Stored {
-    pub fn new(store: Arc<dyn Store>, owned: bool) -> Self {
+    pub fn new(store: Arc<dyn Store>, queue: Option<Queue>) -> Self {
         Self {
             store,
-            owned,
+            queue,
             snapshot: Mutex::default(),
         }
     }
@@ -193,7 +212,7 @@ impl Stored {
 
 impl Inspect for Stored {
     fn is_owned(&self) -> bool {
-        self.owned
+        self.queue.is_some()
     }
 
     fn takes_writes(&self) -> Read<()> {
@@ -246,10 +265,21 @@ impl Inspect for Stored {
     }
 
     fn changed_runs(&self) -> Option<Vec<Name>> {
-        self.store.changed_runs()
+        let queue = self.queue.as_ref().map(Queue::changed);
+        let mut changed = self.store.changed_runs()?;
+        changed.extend(queue.unwrap_or_else(|| Some(Vec::new()))?);
+        Some(changed)
+    }
+
+    fn queued(&self, run: &str) -> Queued {
+        let queued = self.queue.as_ref().map(|queue| queue.of(run));
+        queued.unwrap_or_default()
     }
 
     fn on_change(&self, wake: Wake) {
+        if let Some(queue) = &self.queue {
+            queue.on_change(Arc::clone(&wake));
+        }
         self.store.on_change(wake);
     }
 
@@ -263,6 +293,16 @@ impl Inspect for Stored {
 
     fn iterations(&self, run: &str, path: Option<&str>, limit: usize) -> Read<Vec<IterationRow>> {
         self.durable(|store| store.iterations(run, path, limit))
+    }
+
+    fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Read<Vec<(u64, Status)>> {
+        self.durable(|store| store.last_statuses(run, path, wanted.clone(), commits))
     }
 
     fn iterations_of(&self, run: &str, path: &str) -> Read<LoopIterations> {
@@ -283,8 +323,13 @@ impl Inspect for Stored {
         run: &str,
         since: Timestamp,
         last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
     ) -> Read<Vec<CommitRecord>> {
-        self.durable(|store| store.commits_between(run, since, last))
+        self.durable(|store| store.commits_between(run, since, last, wanted))
+    }
+
+    fn changes_back(&self, run: &str, last: u64, limit: usize) -> Read<Vec<(u64, Vec<Change>)>> {
+        self.durable(|store| store.changes_back(run, last, limit))
     }
 
     fn stored_workflows(&self, after: Option<&str>, limit: usize) -> Read<Vec<StoredWorkflow>> {
@@ -322,7 +367,10 @@ pub(super) struct Local {
 
 impl Local {
     pub fn new(scheduler: Scheduler, store: Arc<dyn Store>) -> Self {
-        let stored = Arc::new(Stored::new(Arc::clone(&store), true));
+        let stored = Arc::new(Stored::new(
+            Arc::clone(&store),
+            Some(scheduler.queue().clone()),
+        ));
         Self {
             scheduler,
             store,

@@ -50,7 +50,7 @@ pub use env::{environment, innermost_iteration};
 pub(crate) use event::sealed;
 pub use event::{Durable, Effect, Event, HistoryEvent, HistoryKind, IterationRow, Transition};
 pub use path::printable;
-pub use recall::{Fork, forks, variables_at};
+pub use recall::{Earlier, Fork, Outer, forks, outer_records, variables_at};
 pub use record::{ActionRecord, LoopEnd, Output, Records};
 pub use rewind::{Rewound, Target, Visited, rewind, visited};
 pub use state::{

@@ -3,11 +3,14 @@
 use super::Message;
 use super::limiter::Limiter;
 use super::metrics::Metrics;
+use super::queue::Queue;
 use crate::action::Registry;
 use crate::expression::Value;
 use crate::machine::EffectId;
 use crate::model::{Fault, Name, Request};
+use futures_util::FutureExt;
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::mpsc::Sender;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -16,6 +19,7 @@ use tokio::task::AbortHandle;
 pub(super) struct EffectRuntime {
     pub handle: Handle,
     pub limiter: Limiter,
+    pub queue: Queue,
     pub metrics: Metrics,
     /// Where they report.
     pub messages: Sender<Message>,
@@ -66,9 +70,18 @@ impl Tasks {
         let (run, workflow) = (of.run.clone(), of.workflow.clone());
         let registry = of.registry.clone().again(of.replayed);
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
-        let metrics = on.metrics.clone();
+        let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
         let task = on.handle.spawn(async move {
-            let permit = limiter.acquire(&workflow, registry.host(&request)).await;
+            let mut turn = pin!(limiter.acquire(&workflow, registry.host(&request)));
+            let (permit, _waited) = match turn.as_mut().now_or_never() {
+                Some(permit) => (permit, None),
+                None => {
+                    let waiting = queue.wait(&run, id);
+                    let permit = turn.await;
+                    waiting.begins();
+                    (permit, Some(waiting))
+                }
+            };
             let in_flight = metrics.effect();
             let result = registry.execute(&request).await;
             drop((permit, in_flight));

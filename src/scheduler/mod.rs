@@ -24,6 +24,7 @@ mod manual;
 #[cfg_attr(not(feature = "server"), path = "metrics_off.rs")]
 mod metrics;
 mod outage;
+mod queue;
 mod recovery;
 mod timers;
 mod watch;
@@ -33,6 +34,7 @@ pub use limiter::Limits;
 #[cfg(feature = "internals")]
 pub use manual::{Answer, ManualDriver};
 pub use metrics::Metrics;
+pub use queue::{Queue, Queued};
 pub use watch::{Update, Updates, Watcher, watch};
 
 use effects::EffectRuntime;
@@ -189,6 +191,7 @@ enum Message {
 pub struct Scheduler {
     messages: Sender<Message>,
     metrics: Metrics,
+    queue: Queue,
     /// Commands that wait for their answer, and how many may.
     pending: AtomicUsize,
     max_pending: usize,
@@ -210,11 +213,12 @@ impl Scheduler {
         commands_only: bool,
     ) -> std::io::Result<Self> {
         let (messages, inbox) = std::sync::mpsc::channel();
-        let metrics = Metrics::default();
+        let (metrics, queue) = (Metrics::default(), Queue::default());
         let runtime = EffectRuntime {
             handle: tasks,
             limiter: Limiter::new(limits),
             metrics: metrics.clone(),
+            queue: queue.clone(),
             messages: messages.clone(),
         };
         let driver = driver::Driver::new(store, loader, runtime, inbox, limits, commands_only);
@@ -224,6 +228,7 @@ impl Scheduler {
         Ok(Self {
             messages,
             metrics,
+            queue,
             pending: AtomicUsize::new(0),
             max_pending: limits.pending,
             thread: Mutex::new(Some(thread)),
@@ -234,6 +239,12 @@ impl Scheduler {
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
+    }
+
+    /// Which effects wait for a permit.
+    #[must_use]
+    pub fn queue(&self) -> &Queue {
+        &self.queue
     }
 
     /// Starts a run; on return its first step is durable.

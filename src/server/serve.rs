@@ -27,6 +27,9 @@ const FLUSH_TIME: Duration = Duration::from_secs(1);
 /// Schedules are checked at least this often, because somebody may set the clock.
 const LOOK: Duration = Duration::from_secs(30);
 
+/// How often it is looked which runs changed, should nobody ask.
+const FOLLOW: Duration = Duration::from_secs(30);
+
 /// The time between two prunings.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
@@ -164,7 +167,7 @@ async fn run(
     let (connections, idle_timeout) = (options.connections, options.idle_timeout);
     let mut api = tokio::spawn(serve_tcp(tcp, tls, connections, idle_timeout, app));
     let watchdog = tokio::spawn(watchdog(Arc::clone(engine)));
-    let (mut pruning, mut schedules) = (None, None);
+    let (mut pruning, mut schedules, mut lists) = (None, None, None);
     let outcome = async {
         let mut stop = pin!(stop());
         tokio::select! {
@@ -176,6 +179,7 @@ async fn run(
         notify(NotifyState::Ready);
         ready(&url);
         schedules = Some(tokio::spawn(fire(Arc::clone(engine))));
+        lists = Some(tokio::spawn(follow_runs(Arc::clone(engine))));
         pruning = options.prune.map(|filter| {
             let engine = Arc::clone(engine);
             tokio::spawn(prune(engine, filter))
@@ -213,7 +217,8 @@ async fn run(
     }
     api.abort();
     watchdog.abort();
-    pruning.iter().chain(&schedules).for_each(JoinHandle::abort);
+    let tasks = pruning.iter().chain(&schedules).chain(&lists);
+    tasks.for_each(JoinHandle::abort);
     socket.close();
     outcome
 }
@@ -302,6 +307,16 @@ async fn fire(engine: Arc<Engine>) {
             () = tokio::time::sleep(wait) => {}
             () = engine.schedules_changed() => {}
         }
+    }
+}
+
+/// Reads the heads of all runs, and then those that changed, before anybody asks for a list.
+async fn follow_runs(engine: Arc<Engine>) {
+    loop {
+        let runs = engine.inspector().clone();
+        // What cannot be read is told to those who ask.
+        let _ = tokio::task::spawn_blocking(move || runs.heads(|_| ())).await;
+        tokio::time::sleep(FOLLOW).await;
     }
 }
 

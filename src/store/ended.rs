@@ -6,7 +6,7 @@ use super::cells::{Cells, Told, is_failure};
 use super::codec::{self, BadRecord};
 use super::commit::Entry;
 use super::compress;
-use super::iterations::{EndedIteration, enclosing_iterations, told_of};
+use super::iterations::{enclosing_iterations, told_of};
 use super::journal::Line;
 use super::keys::{self, Family, LoopPath};
 use super::kv::{Kv, prefixed};
@@ -313,20 +313,24 @@ impl<K: Kv> Rows<K> {
 
     // ── reading ─────────────────────────────────────────────────────────────────────────────────
 
-    /// The cells of a loop's iterations, in the order in which they ended.
+    /// The rows with cells of a loop's iterations, as they are stored, in the order in which those ended.
+    /// What is damaged is as if it were forgotten: an integrity check tells of it.
     pub(super) fn kept_cells(
         &self,
         run: &str,
         chunks: &Chunks,
         path: &str,
-        mut take: impl FnMut(EndedIteration),
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
         let of = LoopPath::new(path);
+        let mut found = Vec::new();
         for chunk in chunks.of(&of).filter(|chunk| chunk.kind == Kind::Cells) {
-            let read = |bytes: &[u8]| Cells::decode(bytes)?.of(path, &mut take);
-            self.chunk(run, chunk, read)?;
+            let read = |bytes: &[u8]| {
+                Cells::decode(bytes)?.check()?;
+                Ok(bytes.to_vec())
+            };
+            found.extend(undamaged(self.chunk(run, chunk, read))?);
         }
-        Ok(())
+        Ok(found)
     }
 
     /// The whole rows of a loop that have these numbers, as far as they are kept.
@@ -345,7 +349,8 @@ impl<K: Kv> Rows<K> {
             if chunk.kind == Kind::Cells || !any {
                 continue;
             }
-            let rows = self.chunk(run, chunk, whole_rows)?.into_iter();
+            let rows = undamaged(self.chunk(run, chunk, whole_rows))?;
+            let rows = rows.unwrap_or_default().into_iter();
             found.extend(rows.filter(|row| row.path == path && wanted.contains(&row.iteration)));
         }
         Ok(found)
@@ -400,6 +405,15 @@ impl<K: Kv> Rows<K> {
             return Err(wrong());
         }
         self.read(key, decode)?.ok_or_else(wrong)
+    }
+}
+
+/// None where the bytes are not those that were written.
+fn undamaged<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(StoreError::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

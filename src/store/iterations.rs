@@ -6,6 +6,7 @@ use super::cells::{Told, is_failure};
 use super::journal::{self, Line, Order};
 use super::keys::{self, Family};
 use super::kv::Kv;
+use super::loop_iterations::LoopIterations;
 use super::rows::Rows;
 use crate::machine::{Change, HistoryEvent, HistoryKind, IterationRow, LoopState};
 use crate::model::Status;
@@ -13,15 +14,6 @@ use crate::time::Timestamp;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// What is kept of the iterations of a loop, or of the items of a foreach.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct LoopIterations {
-    /// The loop as it is now, or as it ended; none of a foreach.
-    pub state: Option<LoopState>,
-    /// The iterations that ended, in the order of their numbers.
-    pub ended: Vec<EndedIteration>,
-}
 
 /// An iteration that ended, without what it gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +48,7 @@ pub enum Place {
 /// What one commit did, and what it has to tell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitRecord {
-    /// What changed; nothing where the commit brought a snapshot.
+    /// What changed; nothing where an earlier version stored a snapshot with it.
     pub changes: Vec<Change>,
     /// What the history tells.
     pub history: Vec<HistoryEvent>,
@@ -70,11 +62,11 @@ impl<K: Kv> Rows<K> {
         path: &str,
     ) -> Result<LoopIterations, StoreError> {
         let header = self.known(run)?;
-        let mut found = Gathered::new(path);
         let retained = self.retained_rows(run, &header.bounds)?;
+        let mut found = Gathered::new(path);
         found.loops(retained.loops);
         found.rows(retained.iterations, Place::Retained);
-        self.kept_cells(run, &retained.ended, path, |one| found.ended.push(one))?;
+        let before = std::mem::take(&mut found.ended);
         let begun = retained.ended.begun(path);
         found
             .begun
@@ -92,7 +84,14 @@ impl<K: Kv> Rows<K> {
                 ControlFlow::Continue(())
             },
         )?;
-        Ok(found.all())
+        let cells = self.kept_cells(run, &retained.ended, path)?;
+        Ok(LoopIterations::new(
+            path,
+            found.state,
+            before,
+            cells,
+            found.ended,
+        ))
     }
 
     /// The whole rows of these iterations of a loop, as far as they are where they were found.
@@ -128,12 +127,14 @@ impl<K: Kv> Rows<K> {
         Ok(found)
     }
 
-    /// The commits up to `last` that were made since `since` and are still there, the oldest first.
+    /// The commits up to `last` that were made since `since`, tell of something that is wanted, and are
+    /// still there; the oldest first.
     pub(super) fn read_commits(
         &self,
         run: &str,
         since: Timestamp,
         last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
     ) -> Result<Vec<CommitRecord>, StoreError> {
         let header = self.known(run)?;
         let newest = header.header.revision;
@@ -142,19 +143,51 @@ impl<K: Kv> Rows<K> {
             last.map_or(newest, |last| last.min(newest)),
         );
         let mut found = Vec::new();
-        let read = |bytes: &[u8]| Ok((Line::decode(bytes)?, journal::changes(bytes)?.1));
-        self.walk(run, all, Order::NewestFirst, read, |_, (line, changes)| {
-            let before = line.history.iter().any(|event| event.at < since);
-            found.push(CommitRecord {
-                changes,
-                history: line.history,
-            });
-            match before {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+        let read = |bytes: &[u8]| {
+            let line = Line::decode(bytes)?;
+            let changes = match line.history.iter().any(wanted) {
+                true => Some(journal::changes(bytes)?.1),
+                false => None,
+            };
+            Ok((line.history, changes))
+        };
+        self.walk(
+            run,
+            all,
+            Order::NewestFirst,
+            read,
+            |_, (history, changes)| {
+                let before = history.iter().any(|event| event.at < since);
+                found.extend(changes.map(|changes| CommitRecord { changes, history }));
+                match before {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            },
+        )?;
+        found.reverse();
+        Ok(found)
+    }
+
+    /// The changes of the `limit` commits up to `last`, with their numbers, as far as they are still
+    /// there; the newest first.
+    pub(super) fn read_back(
+        &self,
+        run: &str,
+        last: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<Change>)>, StoreError> {
+        let header = self.known(run)?;
+        let all = (header.bounds.first, last.min(header.header.revision));
+        let mut found = Vec::new();
+        let read = |bytes: &[u8]| Ok(journal::changes(bytes)?.1);
+        self.walk(run, all, Order::NewestFirst, read, |number, changes| {
+            found.push((number, changes));
+            match found.len() < limit {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
             }
         })?;
-        found.reverse();
         Ok(found)
     }
 }
@@ -215,22 +248,6 @@ impl<'a> Gathered<'a> {
             if let Some(error) = error {
                 begun.error = Some(error.to_owned());
             }
-        }
-    }
-
-    fn all(mut self) -> LoopIterations {
-        // A loop in a step that is tried again is entered again under the same path.
-        if let Some(state) = &self.state {
-            self.ended
-                .retain(|ended| ended.started_at >= state.started_at);
-        }
-        // What was told last of an iteration counts.
-        self.ended.reverse();
-        self.ended.sort_by_key(|one| one.iteration);
-        self.ended.dedup_by_key(|one| one.iteration);
-        LoopIterations {
-            state: self.state,
-            ended: self.ended,
         }
     }
 }

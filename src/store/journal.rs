@@ -12,9 +12,10 @@ use super::kv::Kv;
 use super::rows::{Rows, corrupt};
 use super::{Commit, RunHeader, StoreError};
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
+use crate::model::Status;
 use bincode::error::EncodeError;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Range};
 
 /// What one commit has to tell.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,11 +93,9 @@ pub fn encode(out: &mut Vec<u8>, commit: &Commit, events: u64) -> Result<u64, En
     }
     codec::encode_all(&mut told, &commit.iterations)?;
     codec::encode_all(&mut told, &commit.history)?;
-    // A snapshot has what was changed.
-    let none = commit.snapshot.is_some();
-    let all = if none { &[] } else { commit.changes.as_slice() };
+    // A snapshot has them too, but not what was before them: reports go back over it.
     let mut changes = Vec::new();
-    codec::encode_all(&mut changes, all)?;
+    codec::encode_all(&mut changes, &commit.changes)?;
     write(out, events, &told, &changes)
 }
 
@@ -393,6 +392,32 @@ impl<K: Kv> Rows<K> {
             let _ = take(self.retained_rows(run, &header.bounds)?.iterations);
         }
         found.reverse();
+        Ok(found)
+    }
+
+    /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it; the
+    /// newest first.
+    pub(super) fn statuses_back(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Result<Vec<(u64, Status)>, StoreError> {
+        let header = self.known(run)?;
+        let last = header.header.revision;
+        let first = last.saturating_sub(commits).saturating_add(1);
+        let all = (first.max(header.bounds.first), last);
+        let mut found = Vec::new();
+        self.walk(run, all, Order::NewestFirst, Line::decode, |_, line| {
+            let own = line.iterations.iter().rev().filter(|row| row.path == path);
+            let own = own.map(|row| (row.iteration, row.status));
+            found.extend(own.filter(|(number, _)| wanted.contains(number)));
+            match found.len() as u64 >= wanted.end.saturating_sub(wanted.start) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        })?;
         Ok(found)
     }
 

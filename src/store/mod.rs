@@ -17,6 +17,7 @@ mod iterations;
 mod journal;
 mod keys;
 mod kv;
+mod loop_iterations;
 mod memory;
 mod migrate;
 mod named;
@@ -30,10 +31,11 @@ mod state_key;
 mod write_batch;
 
 pub use copy::{compact, restore};
-pub use feed::Wake;
+pub use feed::{Feed, Wake};
 pub use integrity::{IntegrityReport, Issue};
-pub use iterations::{CommitRecord, EndedIteration, LoopIterations, Place, iteration_of};
+pub use iterations::{CommitRecord, EndedIteration, Place, iteration_of};
 pub use keys::MAX_RUN_ID;
+pub use loop_iterations::LoopIterations;
 pub use memory::MemoryStore;
 pub use raw::RawRow;
 #[cfg(feature = "internals")]
@@ -48,12 +50,13 @@ pub use state_key::StateKey;
 
 use crate::expression::Sealer;
 use crate::machine::{Bug, Change, HistoryEvent, IterationRow, LoopState, RunState, RunStatus};
-use crate::model::{Dialect, Name, Origin};
+use crate::model::{Dialect, Name, Origin, Status};
 use crate::program::ProgramHash;
 use crate::source::Bundle;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -419,6 +422,16 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<IterationRow>, StoreError>;
 
+    /// How the iterations of a loop with these numbers ended, as far as the last `commits` tell it; the
+    /// newest first.
+    fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Result<Vec<(u64, Status)>, StoreError>;
+
     /// What is kept of the iterations of one loop, or of the items of one foreach.
     fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError>;
 
@@ -430,14 +443,24 @@ pub trait Store: Send + Sync + 'static {
         wanted: &[(u64, Place)],
     ) -> Result<Vec<IterationRow>, StoreError>;
 
-    /// The commits of a run that were made since `since`, up to the one with the number `last`, as
-    /// far as they are kept; the oldest first.
+    /// The commits of a run that were made since `since`, up to the one with the number `last`, and
+    /// tell of something that is wanted, as far as they are kept; the oldest first.
     fn commits_between(
         &self,
         run: &str,
         since: Timestamp,
         last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
     ) -> Result<Vec<CommitRecord>, StoreError>;
+
+    /// The changes of the `limit` commits up to the one with the number `last`, with their numbers, as
+    /// far as they are kept; the newest first.
+    fn changes_back(
+        &self,
+        run: &str,
+        last: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<Change>)>, StoreError>;
 
     /// A run's history after sequence number `after`, with sequence numbers from 1, in order.
     fn history(

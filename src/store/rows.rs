@@ -13,14 +13,14 @@ use super::{
     StoredWorkflow, WorkflowVersion,
 };
 use crate::expression::{Sealer, Sealing};
-use crate::machine::{HistoryEvent, IterationRow, LoopState};
-use crate::model::Name;
+use crate::machine::{Change, HistoryEvent, IterationRow, LoopState};
+use crate::model::{Name, Status};
 use crate::program::ProgramHash;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
 use durable::MAX_UNSYNCED;
 use std::io;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
@@ -588,6 +588,17 @@ impl<K: Kv> Store for Rows<K> {
         self.iteration_rows(run, path, limit)
     }
 
+    fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Result<Vec<(u64, Status)>, StoreError> {
+        let _reading = self.reading();
+        self.statuses_back(run, path, wanted, commits)
+    }
+
     fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
         let _reading = self.reading();
         self.gather_iterations(run, path)
@@ -608,9 +619,20 @@ impl<K: Kv> Store for Rows<K> {
         run: &str,
         since: Timestamp,
         last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
     ) -> Result<Vec<CommitRecord>, StoreError> {
         let _reading = self.reading();
-        self.read_commits(run, since, last)
+        self.read_commits(run, since, last, wanted)
+    }
+
+    fn changes_back(
+        &self,
+        run: &str,
+        last: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<Change>)>, StoreError> {
+        let _reading = self.reading();
+        self.read_back(run, last, limit)
     }
 
     fn history(

@@ -16,8 +16,13 @@ pub struct ListArgs {
     )]
     pub status: Vec<String>,
     /// Only runs of this workflow
-    #[arg(long, env = "WINDLASS_WORKFLOW", value_name = "NAME")]
-    pub workflow: Option<String>,
+    #[arg(
+        long,
+        env = "WINDLASS_WORKFLOW",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    pub workflow: Vec<String>,
     /// Only runs with this label: NAME=TEXT
     #[arg(long, env = "WINDLASS_LABEL", value_name = "NAME=TEXT")]
     pub label: Vec<String>,

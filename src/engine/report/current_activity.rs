@@ -2,12 +2,17 @@
 
 use super::view::{RunView, shown};
 use crate::expression::Value;
-use crate::machine::{BranchState, CursorId, FrameKind, TimerPurpose, Wait};
+use crate::machine::{
+    BranchState, CursorId, Fork, FrameKind, TimerPurpose, Wait, innermost_iteration,
+};
 use crate::model::Fault;
 use crate::program::ScopeKind;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+/// So many items of a foreach are listed.
+const MANY_LANES: usize = 200;
 
 /// Branches that run side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -23,6 +28,26 @@ pub struct ForkReport {
     pub running: u64,
     /// How many there are.
     pub total: u64,
+    /// Of a foreach: its path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Of a foreach: the items that are under way, 200 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<LaneReport>,
+}
+
+/// An item of a foreach that is under way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LaneReport {
+    /// The item's index, from 0.
+    pub item: u64,
+    /// Its path: `each#3`. What is done in it has this path, or a longer one, in `inside`.
+    pub path: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// Which attempt of its step runs or is waited for, from 1, where it is retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
 }
 
 /// What a run waits for at one place.
@@ -31,6 +56,9 @@ pub struct CurrentActivity {
     /// The path of the innermost loop around it.
     #[serde(rename = "loop")]
     pub loop_path: Option<String>,
+    /// The iteration or item that it is directly in: `outer#2/each#7`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<String>,
     /// The action.
     pub action: String,
     /// What people call it, where that is not the name.
@@ -40,8 +68,11 @@ pub struct CurrentActivity {
     pub kind: Option<String>,
     /// `call`, `retry`, `delay`, `sleep`, `signal`, `limit`, or `next` when it goes on at once.
     pub waits_for: String,
-    /// Since when a call is in flight.
+    /// Since when a call is in flight; none while it waits until it may start.
     pub since: Option<Timestamp>,
+    /// Whether a call waits until it may start: as many are in flight as may be (`--max-effects`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub queued: bool,
     /// When a delay, a sleep or a wait for the next attempt is over.
     pub due_at: Option<Timestamp>,
     /// The method of an HTTP call.
@@ -86,13 +117,15 @@ impl LastError {
     }
 }
 
-pub(super) fn forks(view: &RunView) -> Vec<ForkReport> {
-    let frames = view
-        .state()
-        .cursors
-        .values()
-        .flat_map(|cursor| &cursor.frames);
-    let reports = frames.filter_map(|frame| {
+/// `doing` is what [`doing`] gave.
+pub(super) fn forks(view: &RunView, doing: &[CurrentActivity]) -> Vec<ForkReport> {
+    let program = view.program.as_deref();
+    let each = program.map(|program| crate::machine::forks(program, view.state()));
+    let each: Vec<Fork<'_>> = each.into_iter().flatten().collect();
+    let cursors = view.state().cursors.iter();
+    let frames = cursors.flat_map(|(id, cursor)| cursor.frames.iter().map(move |one| (*id, one)));
+    let reports = frames.filter_map(|(cursor, frame)| {
+        let each = each.iter().find(|fork| fork.cursor == cursor);
         let FrameKind::Fork(fork) = &frame.kind else {
             return None;
         };
@@ -110,9 +143,26 @@ pub(super) fn forks(view: &RunView) -> Vec<ForkReport> {
             ended: count(|branch| matches!(branch, BranchState::Ended(_))),
             running: count(|branch| matches!(branch, BranchState::Running(_))),
             total: fork.branches.len() as u64,
+            path: each.map(Fork::path),
+            lanes: each.map(|fork| lanes(fork, doing)).unwrap_or_default(),
         })
     });
     reports.collect()
+}
+
+fn lanes(fork: &Fork<'_>, doing: &[CurrentActivity]) -> Vec<LaneReport> {
+    let path = fork.path();
+    let lane = |(item, since): (u32, Timestamp)| {
+        let path = format!("{path}#{item}");
+        let own = |one: &&CurrentActivity| one.inside.as_ref() == Some(&path);
+        LaneReport {
+            item: u64::from(item),
+            since,
+            attempt: doing.iter().find(own).and_then(|one| one.attempt),
+            path,
+        }
+    };
+    fork.lanes().take(MANY_LANES).map(lane).collect()
 }
 
 pub(super) fn doing(view: &RunView) -> Vec<CurrentActivity> {
@@ -136,13 +186,17 @@ fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
         FrameKind::Loop(state) => Some(state.path.clone()),
         _ => None,
     });
+    let program = view.program.as_deref();
+    let inside = program.and_then(|program| innermost_iteration(program, view.state(), id));
     Some(CurrentActivity {
         loop_path: around,
+        inside: inside.map(|(path, number)| format!("{path}#{number}")),
         action: state.map_or_else(|| cursor.at.to_string(), |state| state.name.to_string()),
         title: action.and_then(|action| Some(action.title.as_ref()?.to_string())),
         kind: action.map(|action| action.label.to_string()),
         waits_for: String::from("next"),
         since: None,
+        queued: false,
         due_at: None,
         method: None,
         uri: None,
@@ -191,20 +245,26 @@ fn waits(
             CurrentActivity {
                 waits_for: word(waits_for),
                 due_at: Some(timer.due_at),
+                attempt: place.attempt.map(|attempt| match timer.purpose {
+                    TimerPurpose::Retry => attempt.saturating_add(1),
+                    _ => attempt,
+                }),
                 action,
                 kind,
                 ..place
             }
         }
-        Wait::Effect(effect) => {
-            let effect = view.state().effects.get(effect)?;
+        Wait::Effect(id) => {
+            let began = view.queued.began(*id);
+            let effect = view.state().effects.get(id)?;
             let request = &effect.request;
             let text = |key: &str| request.inputs.get(key).map(shown).as_ref().map(plain);
             let http = &*request.executor == "http";
             CurrentActivity {
                 waits_for: word("call"),
                 action: request.action.to_string(),
-                since: Some(effect.requested_at),
+                since: began.unwrap_or(Some(effect.requested_at)),
+                queued: began == Some(None),
                 key: Some(request.key.clone()),
                 method: http.then(|| text("method").unwrap_or_else(|| word("GET"))),
                 uri: http.then(|| text("uri")).flatten(),

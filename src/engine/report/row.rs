@@ -4,8 +4,9 @@ use super::current_activity::doing;
 use super::outcome::ErrorReport;
 use super::view::RunView;
 use super::{CurrentActivity, PauseReport, PausedSince, RunSummary};
+use crate::engine::inspect::MadeOf;
 use crate::engine::{EngineError, Inspector};
-use crate::machine::{IterationRow, LoopState, RunStatus};
+use crate::machine::{LoopState, RunStatus};
 use crate::model::{Name, Status};
 use crate::store::RunHeader;
 use crate::time::Timestamp;
@@ -15,6 +16,9 @@ use utoipa::ToSchema;
 
 /// Of so many iterations it is told how they ended.
 const RECENT: usize = 24;
+
+/// They are looked for in so many commits at most: in an outer loop an iteration takes many.
+const FAR: u64 = 512;
 
 /// One run in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -66,6 +70,9 @@ pub struct LoopCell {
     /// How the last ones ended, a letter each, at most 24: `s`ucceeded, `f`ailed, `t`imed out,
     /// `c`ancelled, s`k`ipped.
     pub recent: String,
+    /// When it was entered.
+    #[serde(skip)]
+    started_at: Option<Timestamp>,
 }
 
 impl RunRow {
@@ -83,7 +90,10 @@ impl RunRow {
 
     /// The same with what it is at.
     pub(super) fn whole(inspector: &Inspector, header: &RunHeader) -> Self {
-        let made = inspector.detail(&header.id, header.revision, || detail(inspector, header));
+        let queued = inspector.queued(&header.id).number;
+        let made = inspector.detail(&header.id, (header.revision, queued), |before| {
+            detail(inspector, header, before)
+        });
         // What cannot be read is told by `status`.
         let detail = made.map_or_else(|_| RunDetail::default(), Arc::unwrap_or_clone);
         let mut summary = RunSummary::new(header);
@@ -104,7 +114,12 @@ pub fn rows(inspector: &Inspector, runs: &[Name]) -> Result<Vec<RunRow>, EngineE
     })
 }
 
-fn detail(inspector: &Inspector, header: &RunHeader) -> Result<(u64, RunDetail), EngineError> {
+/// `before` is what was told of the run last.
+fn detail(
+    inspector: &Inspector,
+    header: &RunHeader,
+    before: Option<&RunDetail>,
+) -> Result<(MadeOf, RunDetail), EngineError> {
     let view = RunView::brief(inspector, inspector.load(&header.id)?);
     let state = view.state();
     let outermost = state
@@ -114,8 +129,9 @@ fn detail(inspector: &Inspector, header: &RunHeader) -> Result<(u64, RunDetail),
         Some((_, scope, state)) => Some((view.scope_name(scope), state.row())),
         None => last_loop(inspector.loops(&header.id)?),
     };
+    let before = before.and_then(|before| before.outermost.as_ref());
     let cell = cell
-        .map(|(name, state)| LoopCell::new(inspector, &header.id, name, &state))
+        .map(|(name, state)| LoopCell::new(inspector, &header.id, name, &state, before))
         .transpose()?;
     let pause = state.paused.as_ref().map(|(since, reason)| PausedSince {
         since: *since,
@@ -132,7 +148,7 @@ fn detail(inspector: &Inspector, header: &RunHeader) -> Result<(u64, RunDetail),
         error: outcome.and_then(|outcome| ErrorReport::of(outcome, None)),
         next_due_at: state.next_due_at(),
     };
-    Ok((view.stored.header.revision, detail))
+    Ok(((view.stored.header.revision, view.queued.number), detail))
 }
 
 /// Of the loops that no other is around, the one that began last.
@@ -148,9 +164,27 @@ impl LoopCell {
         run: &str,
         name: String,
         state: &LoopState,
+        before: Option<&Self>,
     ) -> Result<Self, EngineError> {
         let running = u64::from(state.iteration_started_at.is_some());
-        let rows = inspector.iterations(run, Some(&state.path), RECENT)?;
+        let same = |before: &&Self| {
+            (before.path.as_str(), before.started_at) == (&state.path, Some(state.started_at))
+                && before.iterations_completed <= state.iteration
+        };
+        let before = before.filter(same);
+        let known = before.map_or(0, |before| before.iterations_completed);
+        let first = known.max(state.iteration.saturating_sub(RECENT as u64));
+        let mut recent = String::new();
+        if first == known {
+            recent.extend(before.map(|before| before.recent.as_str()));
+        }
+        if first < state.iteration {
+            let wanted = first..state.iteration;
+            let last = inspector.last_statuses(run, &state.path, wanted, FAR)?;
+            recent.extend(last.iter().rev().map(|(_, status)| letter(*status)));
+        }
+        // Each letter is a byte.
+        recent.drain(..recent.len().saturating_sub(RECENT));
         Ok(Self {
             path: state.path.clone(),
             name,
@@ -158,13 +192,14 @@ impl LoopCell {
             iteration: state.iteration.saturating_add(running),
             iterations_completed: state.iteration,
             max_iterations: state.max_iterations,
-            recent: rows.iter().map(letter).collect(),
+            recent,
+            started_at: Some(state.started_at),
         })
     }
 }
 
-fn letter(row: &IterationRow) -> char {
-    match row.status {
+fn letter(status: Status) -> char {
+    match status {
         Status::Succeeded => 's',
         Status::Failed => 'f',
         Status::TimedOut => 't',

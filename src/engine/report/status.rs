@@ -170,6 +170,7 @@ fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport,
             ))
         }
     };
+    let doing = doing(&view);
     Ok(StatusReport {
         at,
         run: header.id.to_string(),
@@ -194,8 +195,8 @@ fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport,
         outcome,
         next_due_at: state.next_due_at(),
         loops: loops(inspector, &view, at)?,
-        forks: forks(&view),
-        doing: doing(&view),
+        forks: forks(&view, &doing),
+        doing,
     })
 }
 

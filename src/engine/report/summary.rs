@@ -63,8 +63,8 @@ pub struct ListFilter {
     /// Only those whose ids begin so.
     #[serde(default)]
     pub prefix: Option<String>,
-    /// Only those of this workflow.
-    pub workflow: Option<String>,
+    /// Only those of one of these workflows; none: of any.
+    pub workflows: Vec<String>,
     /// Only those with all of these labels.
     pub labels: BTreeMap<String, String>,
     /// Only those with this in their id, their workflow or a label, in whatever case.
@@ -109,8 +109,8 @@ impl ListFilter {
     }
 
     fn takes_workflow(&self, header: &Head) -> bool {
-        let workflow = self.workflow.as_deref();
-        workflow.is_none_or(|name| *name == *header.workflow)
+        let is = |name: &String| **name == *header.workflow;
+        self.workflows.is_empty() || self.workflows.iter().any(is)
     }
 }
 

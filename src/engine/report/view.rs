@@ -5,6 +5,7 @@ use crate::engine::{EngineError, Inspector};
 use crate::expression::{Value, replace_secret_marks};
 use crate::machine::{Cursor, CursorId, Frame, RunState};
 use crate::program::{Action, ActionId, Program, Scope, ScopeId, State, StateId};
+use crate::scheduler::Queued;
 use crate::source::Bundle;
 use crate::store::{ProgramSource, StoredRun};
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use std::sync::Arc;
 /// What a report is made from.
 pub(super) struct RunView {
     pub stored: StoredRun,
+    /// Which of its calls wait until they may start.
+    pub queued: Queued,
     /// None where it cannot be read: a report then has no names.
     pub source: Option<ProgramSource>,
     /// None where this version cannot compile it.
@@ -30,6 +33,7 @@ impl RunView {
             .as_ref()
             .and_then(|source| inspector.program(hash, source).ok());
         Self {
+            queued: inspector.queued(&stored.header.id),
             stored,
             source,
             program,
@@ -40,6 +44,7 @@ impl RunView {
     pub fn brief(inspector: &Inspector, stored: StoredRun) -> Self {
         Self {
             source: None,
+            queued: inspector.queued(&stored.header.id),
             program: inspector.program_of(stored.header.program),
             stored,
         }

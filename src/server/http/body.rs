@@ -8,7 +8,9 @@ use axum::extract::{ConnectInfo, FromRequest, FromRequestParts, Path, Query, Req
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use futures_util::StreamExt;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The largest body, in bytes.
@@ -85,6 +87,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
         Query::<T>::try_from_uri(&parts.uri)
             .map(|Query(value)| Self(value))
             .map_err(|error| Problem::new(ErrorCode::BadRequest, error.body_text()))
+    }
+}
+
+/// A parameter that is on or off: `true` or `1`, `false` or `0`.
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    match &*Cow::<str>::deserialize(deserializer)? {
+        "true" | "1" => Ok(true),
+        "false" | "0" => Ok(false),
+        other => Err(D::Error::custom(format!(
+            "`{other}` is neither true nor false"
+        ))),
     }
 }
 

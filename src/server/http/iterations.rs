@@ -149,14 +149,14 @@ pub(super) async fn list(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct IterationQuery {
-    /// The iteration: `poll#14`, `outer#2/inner#7`.
-    path: String,
+    /// The iteration: `poll#14`, `outer#2/inner#7`. Without it, what the run did outside of its loops.
+    path: Option<String>,
     /// Only this value of it, all of it: a JSON pointer such as `/result`, `/variables/rows` or
     /// `/actions/0/outputs`.
     pointer: Option<String>,
 }
 
-/// One iteration: what its actions were given and gave, attempt by attempt, and the variables at its
+/// One iteration, or what a run did outside of its loops: what the actions were given and gave, attempt by attempt, and the variables at its
 /// end. With `pointer`, the answer is the value at that place.
 #[utoipa::path(get, path = "/v1/runs/{run}/iteration", operation_id = "get_iteration", tag = "runs", params(("run" = String, Path, description = "The run"), IterationQuery),
     responses(
@@ -168,7 +168,7 @@ pub(super) async fn one(
     Named(run): Named,
     Asked(query): Asked<IterationQuery>,
 ) -> Result<Response, Problem> {
-    let path = query.path;
+    let path = query.path.unwrap_or_default();
     let Some(pointer) = query.pointer else {
         let report = app.inspect(move |store| iteration_report(store, &run, &path));
         return Ok(axum::Json(report.await?).into_response());

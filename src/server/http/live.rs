@@ -47,6 +47,9 @@ const OVERLAP: Duration = Duration::from_secs(10);
 /// The statuses of so many runs are kept for further streams.
 const MANY_STATUSES: usize = 256;
 
+/// And the rows of so many.
+const MANY_ROWS: usize = 4_096;
+
 /// Which runs, and how often.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -102,6 +105,7 @@ pub(super) async fn live(
     if !(0.1..=MAX_HZ).contains(&hz) {
         return Err(bad(format!("`max_hz` is a number from 0.1 to {MAX_HZ}")));
     }
+    let every = Duration::from_secs_f64(1.0 / hz);
     let (all, runs) = named(query.runs.as_deref());
     if runs.len() > MANY_RUNS {
         return Err(bad(format!("`runs` has {MANY_RUNS} ids at most")));
@@ -134,8 +138,8 @@ pub(super) async fn live(
                 .is_some_and(|mark| mark.server == app.live.started_at),
             outage: None,
         },
-        place: Some(Place::new(&app.live, all, runs, known)),
-        every: Duration::from_secs_f64(1.0 / hz),
+        place: Some(Place::new(&app.live, all, runs, known, every)),
+        every,
         next: Instant::now(),
         ready: VecDeque::new(),
         greeted: false,
@@ -154,12 +158,25 @@ fn named(runs: Option<&str>) -> (bool, BTreeSet<Name>) {
     (!all.is_empty(), names.into_iter().map(Name::from).collect())
 }
 
+/// A revision of a run, and the number of what waits in it.
+type MadeOf = (u64, u64);
+
 /// What all streams share.
 pub(super) struct Live {
     /// Numbers of changes are those of this process.
     started_at: Timestamp,
-    /// The last status of each run that was told, by its revision, as text.
-    statuses: Mutex<HashMap<String, (u64, Arc<str>)>>,
+    /// The last status of each run that was told, as text, with the revision and the number of what
+    /// waits that it is of.
+    statuses: Mutex<HashMap<String, (MadeOf, Arc<str>)>>,
+    /// The last row of each run that was told.
+    rows: Mutex<HashMap<Name, Shared>>,
+}
+
+/// A row that several streams tell.
+struct Shared {
+    of: MadeOf,
+    made_at: Instant,
+    row: RunRow,
 }
 
 impl Live {
@@ -167,15 +184,66 @@ impl Live {
         Self {
             started_at: now(),
             statuses: Mutex::default(),
+            rows: Mutex::default(),
         }
+    }
+
+    /// The rows of these runs that are there. One that was made less than `lasts` ago is told again, so
+    /// that many streams cost a busy run no more than one; gives also those that are newer by now.
+    fn rows(
+        &self,
+        runs: &Inspector,
+        page: &[Name],
+        lasts: Duration,
+    ) -> Result<(Vec<RunRow>, Vec<Name>), Problem> {
+        // Streams that come meanwhile wait, and find them made.
+        let mut shared = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.len() >= MANY_ROWS {
+            shared.clear();
+        }
+        let now = Instant::now();
+        let is_young = |one: &Shared| now.duration_since(one.made_at) < lasts;
+        let old = page
+            .iter()
+            .filter(|run| !shared.get(*run).is_some_and(is_young));
+        let old: Vec<Name> = old.cloned().collect();
+        for run in &old {
+            shared.remove(run);
+        }
+        let queued: HashMap<&Name, u64> = { old.iter() }
+            .map(|run| (run, runs.queued(run).number))
+            .collect();
+        for row in rows(runs, &old)? {
+            let run = Name::from(row.summary.run.as_str());
+            let of = (row.summary.commit, queued.get(&run).copied().unwrap_or(0));
+            let made_at = now;
+            shared.insert(run, Shared { of, made_at, row });
+        }
+        let states: Vec<Option<MadeOf>> = runs.heads(|heads| {
+            page.iter()
+                .map(|run| Some(heads.get(run)?.state()))
+                .collect()
+        })?;
+        let (mut told, mut newer) = (Vec::new(), Vec::new());
+        for (run, state) in page.iter().zip(states) {
+            let (Some(one), Some(state)) = (shared.get(run), state) else {
+                continue;
+            };
+            if state.0 > one.of.0 || state.1 != one.of.1 {
+                newer.push(run.clone());
+            }
+            told.push(one.row.clone());
+        }
+        Ok((told, newer))
     }
 
     /// The status of a run as text: made once for each of its revisions.
     fn status(&self, runs: &Inspector, row: &RunRow) -> Result<Arc<str>, Problem> {
         let statuses = || self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
         let run = &row.summary.run;
+        let queued = runs.queued(run).number;
         if let Some((of, text)) = statuses().get(run)
-            && *of == row.summary.commit
+            && *of == (row.summary.commit, queued)
         {
             return Ok(Arc::clone(text));
         }
@@ -185,7 +253,7 @@ impl Live {
         if statuses.len() >= MANY_STATUSES {
             statuses.clear();
         }
-        statuses.insert(run.clone(), (report.commit, Arc::clone(&text)));
+        statuses.insert(run.clone(), ((report.commit, queued), Arc::clone(&text)));
         Ok(text)
     }
 }
@@ -239,6 +307,10 @@ struct Place {
     /// Runs that are to be told, and what is known when they all are.
     pending: VecDeque<Name>,
     then: Mark,
+    /// Runs of which something older was told than what is known.
+    again: BTreeSet<Name>,
+    /// A row is told for so long.
+    lasts: Duration,
 }
 
 /// What is told at a time.
@@ -254,7 +326,13 @@ struct Told {
 }
 
 impl Place {
-    fn new(live: &Live, all: bool, runs: BTreeSet<Name>, known: Option<Mark>) -> Self {
+    fn new(
+        live: &Live,
+        all: bool,
+        runs: BTreeSet<Name>,
+        known: Option<Mark>,
+        every: Duration,
+    ) -> Self {
         let server = live.started_at;
         let untold = match known {
             Some(mark) if mark.server == server => Untold::After(mark.number),
@@ -272,6 +350,8 @@ impl Place {
                 number: 0,
                 at: Timestamp(0),
             },
+            again: BTreeSet::new(),
+            lasts: every / 2,
         }
     }
 
@@ -280,7 +360,12 @@ impl Place {
         if self.pending.is_empty() {
             let at = now();
             let (pending, number) = runs.heads(|heads| (self.changed(heads), heads.number()))?;
+            let mut again = std::mem::take(&mut self.again);
+            for run in &pending {
+                again.remove(run);
+            }
             self.pending = pending;
+            self.pending.extend(again);
             self.then = Mark {
                 server: self.server,
                 number,
@@ -289,7 +374,8 @@ impl Place {
             self.untold = Untold::After(number);
         }
         let page: Vec<Name> = self.pending.iter().take(ROWS).cloned().collect();
-        let rows = rows(runs, &page)?;
+        let (rows, newer) = live.rows(runs, &page, self.lasts)?;
+        self.again.extend(newer);
         let there: BTreeSet<&str> = rows.iter().map(|row| row.summary.run.as_str()).collect();
         let gone = page.iter().filter(|run| !there.contains(&***run));
         let gone = gone.map(ToString::to_string).collect();
@@ -304,7 +390,8 @@ impl Place {
             rows: if self.all { rows } else { Vec::new() },
             statuses,
             gone,
-            mark: self.pending.is_empty().then_some(self.then),
+            // Who comes back with the mark is told what changed after it.
+            mark: (self.pending.is_empty() && self.again.is_empty()).then_some(self.then),
             outage: runs.takes_writes().err().map(|error| error.to_string()),
         })
     }
@@ -391,7 +478,7 @@ impl Telling {
         let rest = self
             .place
             .as_ref()
-            .is_none_or(|place| place.pending.is_empty());
+            .is_none_or(|place| place.pending.is_empty() && place.again.is_empty());
         if self.greeted && rest {
             // An error means that the engine is gone; then the server stops.
             let _ = tokio::time::timeout(LOOK, self.changes.changed()).await;

@@ -2,7 +2,7 @@
 //! command line prints too.
 
 use super::app::{App, blocking};
-use super::body::{Asked, Json, Named, Optional, page};
+use super::body::{Asked, Json, Named, Optional, flag, page};
 use super::listener::Caller;
 use super::schema::OrWorkflow;
 use super::source::{Envelope, Form, Source, bundle, dialect};
@@ -227,7 +227,7 @@ pub(super) struct ListQuery {
     /// Only runs that do this; several with commas between them: Running, Waiting, Paused,
     /// Succeeded, Failed, TimedOut, Cancelled.
     status: Option<String>,
-    /// Only runs of this workflow.
+    /// Only runs of this workflow; several with commas between them.
     workflow: Option<String>,
     /// Only runs whose ids begin so.
     prefix: Option<String>,
@@ -242,10 +242,10 @@ pub(super) struct ListQuery {
     /// Only these runs; several with commas between them, 200 at most.
     runs: Option<String>,
     /// Whether the runs are counted by status and by workflow too.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     facets: bool,
     /// Whether it is told what each run is at: its loop, what it waits for, why it failed.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     detail: bool,
     /// So many of the newest are left out.
     #[serde(default)]
@@ -277,8 +277,11 @@ pub(super) async fn list(
         parts.map(str::to_owned).collect()
     };
     let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
+    let mut workflows = words(&query.workflow);
+    // A name may have a comma.
+    workflows.extend(query.workflow.clone().filter(|text| text.contains(',')));
     let mut filter = ListFilter {
-        workflow: query.workflow.clone(),
+        workflows,
         prefix: query.prefix.clone(),
         limit: Some(page(query.limit, PAGE, MAX_PAGE, caller)?),
         after: query.after.clone(),

@@ -1,7 +1,7 @@
 //! Workflows over HTTP: storing them under a name, inspecting and checking them.
 
 use super::app::{App, blocking};
-use super::body::{Asked, Named, page};
+use super::body::{Asked, Named, flag, page};
 use super::graph::view;
 use super::listener::Caller;
 use super::schema::OrWorkflow;
@@ -78,7 +78,7 @@ pub(super) struct Validation {
 #[into_params(parameter_in = Query)]
 pub(super) struct ValidateQuery {
     /// Whether its graph is given too.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "flag")]
     graph: bool,
     /// Which scopes of the graph are drawn with their inside: `all`, `none`, or ids or paths of
     /// nodes with commas between them.

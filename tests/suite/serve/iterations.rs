@@ -306,6 +306,17 @@ async fn whole(server: &Server) {
     let pointer = "/v1/runs/r/iteration?path=Poll%233607&pointer=/result/Ask/body/n";
     assert_eq!(get(server, pointer).await, 3607);
 
+    // Snapshots were made meanwhile; the variables are those of then.
+    for n in [MANY - 700, MANY - 20] {
+        let one = get(server, &format!("/v1/runs/r/iteration?path=Poll%23{n}")).await;
+        assert_eq!(
+            (&one["kept"], &one["variables"]["n"]),
+            (&json!("whole"), &json!(n)),
+            "{one}"
+        );
+    }
+    outermost(server).await;
+
     let (from, to) = (MANY - 3, MANY - 2);
     let path = format!("/v1/runs/r/difference?from=Poll%23{from}&to=Poll%23{to}");
     let difference = get(server, &path).await;
@@ -325,12 +336,29 @@ async fn whole(server: &Server) {
     assert!(difference["unchanged"].as_u64().unwrap() > 3);
 }
 
+/// What the run did outside of its loop.
+async fn outermost(server: &Server) {
+    let one = get(server, "/v1/runs/r/iteration").await;
+    assert_eq!(
+        (&one["path"], &one["status"]),
+        (&json!(""), &json!("Succeeded"))
+    );
+    assert_eq!(one["variables"]["n"], MANY - 1);
+    let actions = one["actions"].as_array().unwrap().iter();
+    let names: Vec<&str> = actions.map(|one| one["path"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Init", "Poll"], "{one}");
+    assert_eq!(one["actions"][1]["outputs"]["iterations"], MANY);
+    let pointer = "/v1/runs/r/iteration?pointer=/actions/1/outputs/reason";
+    assert_eq!(get(server, pointer).await, "condition");
+}
+
 async fn refused(server: &Server) {
     for (path, status) in [
         ("/v1/runs/r/strip?loop=Nope", 400),
         ("/v1/runs/none/strip?loop=Poll", 404),
         ("/v1/runs/r/iteration?path=Poll%239999", 404),
         ("/v1/runs/r/iteration?path=Poll", 404),
+        ("/v1/runs/r/iteration?pointer=/result/nope", 404),
         (
             "/v1/runs/r/iteration?path=Poll%233999&pointer=/result/nope",
             404,

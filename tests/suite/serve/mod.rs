@@ -9,6 +9,7 @@ mod formats;
 pub mod fuzz;
 mod graph;
 mod iterations;
+mod kept;
 mod life;
 mod listener;
 mod lists;
@@ -20,6 +21,7 @@ mod soak;
 mod socket;
 mod systemd;
 mod versions;
+mod waits;
 
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::{Value, json};

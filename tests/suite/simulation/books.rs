@@ -3,13 +3,14 @@
 
 use crate::machine::trace::{self, Trace};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
 use windlass::internals::expression::Sealer;
 use windlass::internals::machine::{
     Change, EffectId, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState,
 };
-use windlass::internals::model::{Name, Request};
+use windlass::internals::model::{Name, Request, Status};
 use windlass::internals::program::ProgramHash;
 use windlass::internals::store::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
@@ -322,6 +323,16 @@ impl Store for Disk {
         self.store.iterations(run, path, limit)
     }
 
+    fn last_statuses(
+        &self,
+        run: &str,
+        path: &str,
+        wanted: Range<u64>,
+        commits: u64,
+    ) -> Result<Vec<(u64, Status)>, StoreError> {
+        self.store.last_statuses(run, path, wanted, commits)
+    }
+
     fn iterations_of(&self, run: &str, path: &str) -> Result<LoopIterations, StoreError> {
         self.store.iterations_of(run, path)
     }
@@ -340,8 +351,18 @@ impl Store for Disk {
         run: &str,
         since: Timestamp,
         last: Option<u64>,
+        wanted: &dyn Fn(&HistoryEvent) -> bool,
     ) -> Result<Vec<CommitRecord>, StoreError> {
-        self.store.commits_between(run, since, last)
+        self.store.commits_between(run, since, last, wanted)
+    }
+
+    fn changes_back(
+        &self,
+        run: &str,
+        last: u64,
+        limit: usize,
+    ) -> Result<Vec<(u64, Vec<Change>)>, StoreError> {
+        self.store.changes_back(run, last, limit)
     }
 
     fn history(

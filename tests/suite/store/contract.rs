@@ -14,8 +14,8 @@ use windlass::internals::model::{Dialect, Origin, Status};
 use windlass::internals::program::ProgramHash;
 use windlass::internals::source::{Bundle, SourceFile};
 use windlass::internals::store::{
-    Commit, MemoryStore, Placement, ProgramSource, Retention, RunHeader, SledOptions, SledStore,
-    Store, StoreError, StoredWorkflow,
+    Commit, EndedIteration, MemoryStore, Placement, ProgramSource, Retention, RunHeader,
+    SledOptions, SledStore, Store, StoreError, StoredWorkflow,
 };
 use windlass::internals::time::Timestamp;
 
@@ -681,7 +681,7 @@ fn every_iteration_leaves_a_few_bytes(bench: &Bench) {
         commit.snapshot = (revision % 6 == 5).then(|| RunState::new("a".into(), hash(1)));
         ok(store, commit);
     }
-    let found = store.iterations_of("a", "loop").unwrap().ended;
+    let found = all_of(store, "loop");
     assert_eq!(found.len(), 10_000);
     for (n, one) in (0..).zip(&found) {
         let row = ended(n);
@@ -710,7 +710,22 @@ fn every_iteration_leaves_a_few_bytes(bench: &Bench) {
     assert!(whole.len() < 2_000, "{}", whole.len());
     store.delete("a").unwrap();
     ok(store, commit("a", 0));
-    assert_eq!(store.iterations_of("a", "loop").unwrap().ended, []);
+    assert_eq!(all_of(store, "loop"), []);
+}
+
+fn all_of(store: &dyn Store, path: &str) -> Vec<EndedIteration> {
+    let found = store.iterations_of("a", path).unwrap();
+    let back = found.blocks(0, u64::MAX, true).flatten();
+    let mut back: Vec<EndedIteration> = back.collect();
+    let all: Vec<EndedIteration> = found.blocks(0, u64::MAX, false).flatten().collect();
+    back.sort_by_key(|one| one.iteration);
+    assert_eq!(all, back, "in both directions");
+    assert_eq!(found.last(), all.last().map(|one| one.iteration));
+    for at in [all.len() / 2, all.len().saturating_sub(1)] {
+        let one = all.get(at).cloned();
+        assert_eq!(one.as_ref().and_then(|one| found.one(one.iteration)), one);
+    }
+    all
 }
 
 fn nested_loops_do_not_pile_up(bench: &Bench) {
@@ -737,7 +752,7 @@ fn nested_loops_do_not_pile_up(bench: &Bench) {
     assert!(paths.contains(&"outer#99/inner") && paths.contains(&"outer#97/inner"));
     for outer in 0..100 {
         let path = format!("outer#{outer}/inner");
-        let ended = store.iterations_of("a", &path).unwrap().ended;
+        let ended = all_of(store, &path);
         let numbers: Vec<u64> = ended.iter().map(|one| one.iteration).collect();
         assert_eq!(numbers, [0, 1, 2], "{path}");
     }

@@ -3,7 +3,8 @@
 use super::last_name;
 use crate::engine::report::view::RunView;
 use crate::engine::{EngineError, Inspector};
-use crate::machine::forks;
+use crate::machine::{HistoryEvent, HistoryKind, LoopEnd, forks};
+use crate::model::Status;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -11,6 +12,9 @@ use utoipa::ToSchema;
 
 /// So many are listed.
 const MOST: usize = 1_000;
+
+/// What is said of a foreach that is over.
+const ENDED: &str = "ended";
 
 /// The loops of a run of which something is kept, the newest first; 1,000 at most.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -39,8 +43,8 @@ pub struct LoopSummary {
     /// How many may run; the number of items of a foreach while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u64>,
-    /// `running`, how it ended (`condition`, `break`, `count`, `timeout`, `failed`, `cancelled` or
-    /// `repeat`), or of a foreach `ended`.
+    /// `running`, or how it ended: `condition`, `break`, `count`, `timeout`, `failed`, `cancelled` or
+    /// `repeat`; of a foreach `ended` when it succeeded.
     pub status: String,
     /// When it was entered.
     pub started_at: Timestamp,
@@ -82,7 +86,7 @@ pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineErro
                 kind: action.map(|one| one.label.to_string()).unwrap_or_default(),
                 iterations: 0,
                 max_iterations: None,
-                status: String::from("ended"),
+                status: ENDED.to_owned(),
                 started_at: row.started_at,
                 ended_at: None,
                 path: path.clone(),
@@ -102,6 +106,12 @@ pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineErro
             one.max_iterations = Some(fork.state.branches.len() as u64);
         }
     }
+    if found.values().any(|one| one.status == ENDED) {
+        let history = inspector.history(run, 0, usize::MAX)?;
+        history
+            .iter()
+            .for_each(|(_, event)| how_it_ended(&mut found, event));
+    }
     let mut loops: Vec<LoopSummary> = found.into_values().collect();
     for one in loops.iter_mut().filter(|one| one.status == "running") {
         one.ended_at = None;
@@ -112,4 +122,33 @@ pub fn loops(inspector: &Inspector, run: &str) -> Result<LoopsReport, EngineErro
         run: view.stored.header.id.to_string(),
         loops,
     })
+}
+
+/// That a foreach did not succeed is told by an event, after its last item ended.
+fn how_it_ended(found: &mut BTreeMap<String, LoopSummary>, event: &HistoryEvent) {
+    let HistoryKind::ActionEnded {
+        node_name,
+        status,
+        path,
+        iteration,
+        ..
+    } = &event.what
+    else {
+        return;
+    };
+    let path = match (path, iteration) {
+        (Some(path), Some(iteration)) => format!("{path}#{iteration}/{node_name}"),
+        _ => node_name.to_string(),
+    };
+    let ended = found.get_mut(&path).filter(|one| one.status == ENDED);
+    let Some(one) = ended.filter(|one| one.ended_at.is_none_or(|at| at <= event.at)) else {
+        return;
+    };
+    let end = match status {
+        Status::Succeeded | Status::Skipped => return,
+        Status::Failed => LoopEnd::Failed,
+        Status::TimedOut => LoopEnd::Timeout,
+        Status::Cancelled => LoopEnd::Cancelled,
+    };
+    one.status = end.as_str().to_owned();
 }

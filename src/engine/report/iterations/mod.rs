@@ -1,19 +1,23 @@
 //! The iterations of one loop, or the items of one foreach: how they ended at a glance, page by page,
 //! one of them whole, and what differs between two. All numbers are those of paths: from 0.
 
+mod acted;
 mod difference;
 mod list;
+mod outermost;
 mod page;
 mod strip;
+mod variables;
+mod waits;
 mod whole;
 
+pub use acted::{ActionReport, AttemptReport};
 pub use difference::{DifferenceReport, difference};
 pub use list::{LoopSummary, LoopsReport, loops};
 pub use page::{IterationEntry, IterationsFilter, IterationsReport, iterations};
 pub use strip::{FailureCount, StripCell, StripFilter, StripReport, Totals, strip};
-pub use whole::{
-    ActionReport, AttemptReport, IterationReport, WaitReport, iteration, iteration_value,
-};
+pub use waits::WaitReport;
+pub use whole::{IterationReport, iteration, iteration_value};
 
 use super::view::{RunView, shown};
 use crate::engine::{EngineError, Inspector};
@@ -21,6 +25,7 @@ use crate::expression::Value;
 use crate::machine::{IterationRow, forks};
 use crate::program::{Program, ScopeKind};
 use crate::store::{EndedIteration, LoopIterations, Place, RunHeader};
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -53,6 +58,8 @@ struct LoopView {
     running: bool,
     /// How many have ended, and those that are not kept any more.
     count: u64,
+    /// Of a foreach: the items that are under way, and since when.
+    lanes: Vec<(u64, Timestamp)>,
     of: LoopIterations,
     program: Option<Arc<Program>>,
 }
@@ -69,7 +76,7 @@ impl LoopView {
             let scope = scopes.rev().find(|scope| *scope.name == *name)?;
             program.action(scope.action?)
         });
-        if of.state.is_none() && of.ended.is_empty() && action.is_none() {
+        if of.state.is_none() && of.last().is_none() && action.is_none() {
             return Err(no_loop(inspector, &header, path, program.as_deref()));
         }
         let state = of.state.as_ref();
@@ -78,10 +85,7 @@ impl LoopView {
         });
         let kind = state.map(|state| &state.kind);
         let kind = kind.or_else(|| action.map(|action| &action.label));
-        let last = of
-            .ended
-            .last()
-            .map_or(0, |last| last.iteration.saturating_add(1));
+        let last = of.last().map_or(0, |last| last.saturating_add(1));
         let mut view = Self {
             title: title.map(|title| title.to_string()),
             kind: kind.map(ToString::to_string).unwrap_or_default(),
@@ -91,6 +95,7 @@ impl LoopView {
             count: state.map_or(0, |state| state.iteration).max(last),
             header,
             path: path.to_owned(),
+            lanes: Vec::new(),
             of,
             program,
         };
@@ -111,36 +116,32 @@ impl LoopView {
         if let Some(fork) = named.find(|fork| fork.path() == self.path) {
             self.max_iterations = Some(fork.state.branches.len() as u64);
             self.running = fork.state.running > 0;
+            let lanes = fork.lanes().map(|(item, since)| (u64::from(item), since));
+            self.lanes = lanes.collect();
         }
         Ok(())
     }
 
-    /// The part of what is kept that is from `from` on and before `to`, and where that ends.
-    fn between(&self, from: Option<u64>, to: Option<u64>) -> (u64, u64, &[EndedIteration]) {
+    /// The first of the iterations that are asked for, and the one behind the last.
+    fn between(&self, from: Option<u64>, to: Option<u64>) -> (u64, u64) {
         let to = to.unwrap_or(self.count).min(self.count);
-        let from = from.unwrap_or(0).min(to);
-        let ended = &self.of.ended;
-        let place = |number| ended.partition_point(|one| one.iteration < number);
-        let part = ended.get(place(from)..place(to));
-        (from, to, part.unwrap_or_default())
-    }
-
-    fn one(&self, iteration: u64) -> Option<&EndedIteration> {
-        let ended = &self.of.ended;
-        let place = ended.binary_search_by_key(&iteration, |one| one.iteration);
-        ended.get(place.ok()?)
+        (from.unwrap_or(0).min(to), to)
     }
 
     /// The whole rows of these iterations, as far as they are kept.
     fn rows(
         &self,
         inspector: &Inspector,
-        places: &[(u64, Place)],
+        wanted: &[&EndedIteration],
     ) -> Result<Vec<IterationRow>, EngineError> {
-        let mut rows = inspector.whole_rows(&self.header.id, &self.path, places)?;
+        let places = wanted.iter().map(|one| (one.iteration, one.row));
+        let places: Vec<(u64, Place)> = places.collect();
+        let mut rows = inspector.whole_rows(&self.header.id, &self.path, &places)?;
         // A loop that was entered again has another iteration of that number.
-        let began = |number| self.one(number).map(|one| one.started_at);
-        rows.retain(|row| began(row.iteration) == Some(row.started_at));
+        let is_of = |one: &EndedIteration, row: &IterationRow| {
+            (one.iteration, one.started_at) == (row.iteration, row.started_at)
+        };
+        rows.retain(|row| wanted.iter().any(|one| is_of(one, row)));
         Ok(rows)
     }
 
@@ -154,6 +155,19 @@ impl LoopView {
 
 fn is_loop(kind: &ScopeKind) -> bool {
     matches!(kind, ScopeKind::Loop(_) | ScopeKind::ForEach { .. })
+}
+
+/// Whether an action is in no loop and no foreach.
+fn is_outside(program: &Program, action: &str) -> bool {
+    let id = program.find_action(action);
+    let mut next = id.and_then(|id| program.action(id)).map(|one| one.scope);
+    while let Some(scope) = next.and_then(|id| program.scope(id)) {
+        if is_loop(&scope.kind) {
+            return false;
+        }
+        next = scope.parent;
+    }
+    true
 }
 
 /// That a run has no such loop, and which it has.

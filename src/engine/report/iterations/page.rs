@@ -6,7 +6,7 @@ use crate::engine::{EngineError, Inspector};
 use crate::expression::Value;
 use crate::machine::IterationRow;
 use crate::model::Status;
-use crate::store::{EndedIteration, Place};
+use crate::store::EndedIteration;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use utoipa::ToSchema;
@@ -78,34 +78,38 @@ pub fn iterations(
     filter: &IterationsFilter,
 ) -> Result<IterationsReport, EngineError> {
     let view = LoopView::load(inspector, run, &filter.path)?;
-    let (_, _, ended) = view.between(filter.from, filter.to);
+    let (from, to) = view.between(filter.from, filter.to);
     let wanted =
-        |one: &&EndedIteration| filter.status.is_empty() || filter.status.contains(&one.status);
-    let mut left: Vec<&EndedIteration> = ended.iter().filter(wanted).collect();
-    if filter.newest_first {
-        left.reverse();
-    }
+        |one: &EndedIteration| filter.status.is_empty() || filter.status.contains(&one.status);
     let by_value = filter.changed.is_some() || filter.text.is_some();
-    let mut page = Vec::new();
-    let mut next = None;
-    for part in left.chunks(if by_value {
+    let most = if by_value {
         READ
     } else {
         filter.limit.saturating_add(1)
-    }) {
-        let rows = Rows::read(inspector, &view, part, filter.changed.is_some())?;
-        for one in part {
-            if !rows.has(one, filter) {
-                continue;
-            }
-            if page.len() == filter.limit {
-                next = Some(one.iteration.saturating_add(u64::from(filter.newest_first)));
-                break;
-            }
-            page.push(rows.entry(&view, one));
+    };
+    let mut page = Vec::new();
+    let mut next = None;
+    'blocks: for block in view.of.blocks(from, to, filter.newest_first) {
+        let mut left: Vec<Asked> = (0..)
+            .zip(&block)
+            .filter(|(_, one)| wanted(one))
+            .map(|(at, one)| Asked::new(&view, filter, &block, at, one))
+            .collect();
+        if filter.newest_first {
+            left.reverse();
         }
-        if next.is_some() {
-            break;
+        for part in left.chunks(most) {
+            let rows = Rows::read(inspector, &view, part)?;
+            for Asked { one, .. } in part {
+                if !rows.has(one, filter) {
+                    continue;
+                }
+                if page.len() == filter.limit {
+                    next = Some(one.iteration.saturating_add(u64::from(filter.newest_first)));
+                    break 'blocks;
+                }
+                page.push(rows.entry(&view, one));
+            }
         }
     }
     Ok(IterationsReport {
@@ -116,26 +120,46 @@ pub fn iterations(
     })
 }
 
+/// An iteration, and the one before it where the two are compared.
+struct Asked {
+    one: EndedIteration,
+    earlier: Option<EndedIteration>,
+}
+
+impl Asked {
+    /// The iteration at this place of a block.
+    fn new(
+        view: &LoopView,
+        filter: &IterationsFilter,
+        block: &[EndedIteration],
+        at: usize,
+        one: &EndedIteration,
+    ) -> Self {
+        let number = one.iteration.checked_sub(1);
+        let number = number.filter(|_| filter.changed.is_some());
+        let before = |number| match at.checked_sub(1).and_then(|at| block.get(at)) {
+            Some(before) if before.iteration == number => Some(before.clone()),
+            _ => view.of.one(number),
+        };
+        Self {
+            one: one.clone(),
+            earlier: number.and_then(before),
+        }
+    }
+}
+
 /// What iterations gave.
 struct Rows(HashMap<u64, Value>);
 
 impl Rows {
-    fn read(
-        inspector: &Inspector,
-        view: &LoopView,
-        part: &[&EndedIteration],
-        with_earlier: bool,
-    ) -> Result<Self, EngineError> {
-        let mut places: Vec<(u64, Place)> = Vec::with_capacity(part.len());
-        for one in part {
-            places.push((one.iteration, one.row));
-            let earlier = one.iteration.checked_sub(1).filter(|_| with_earlier);
-            let earlier = earlier.and_then(|earlier| view.one(earlier));
-            places.extend(earlier.map(|one| (one.iteration, one.row)));
-        }
-        places.sort_by_key(|(iteration, _)| *iteration);
-        places.dedup();
-        let rows = view.rows(inspector, &places)?;
+    fn read(inspector: &Inspector, view: &LoopView, part: &[Asked]) -> Result<Self, EngineError> {
+        let wanted = part
+            .iter()
+            .flat_map(|asked| asked.earlier.iter().chain([&asked.one]));
+        let mut wanted: Vec<&EndedIteration> = wanted.collect();
+        wanted.sort_by_key(|one| one.iteration);
+        wanted.dedup_by_key(|one| one.iteration);
+        let rows = view.rows(inspector, &wanted)?;
         Ok(Self(
             rows.into_iter()
                 .map(|row| (row.iteration, row.result))

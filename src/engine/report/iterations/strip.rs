@@ -15,6 +15,9 @@ const MAX_FAILED: usize = 1_000;
 /// So many failures are told apart by their messages.
 const MAX_MESSAGES: usize = 20;
 
+/// So many kinds of messages are counted.
+const MAX_KINDS: usize = 4_096;
+
 /// The largest number of cells.
 pub const MAX_CELLS: u64 = 10_000;
 
@@ -136,31 +139,21 @@ pub fn strip(
     filter: &StripFilter,
 ) -> Result<StripReport, EngineError> {
     let view = LoopView::load(inspector, run, &filter.path)?;
-    let (from, to, ended) = view.between(filter.from, filter.to);
+    let (from, to) = view.between(filter.from, filter.to);
     let width = (to - from)
         .div_ceil(filter.buckets.clamp(1, MAX_CELLS))
         .max(1);
-    let mut cells = Vec::new();
-    let mut rest = ended;
-    let mut at = from;
-    while at < to {
-        let end = at.saturating_add(width).min(to);
-        let (here, after) = rest.split_at(rest.partition_point(|one| one.iteration < end));
-        cells.push(StripCell::new(at, end, here));
-        (rest, at) = (after, end);
+    let mut told = Told::new(from, to, width);
+    for block in view.of.blocks(from, to, false) {
+        block.iter().for_each(|one| told.add(one));
     }
-    let failures = || ended.iter().filter(|one| is_failure(one.status));
-    let failed: Vec<u64> = failures()
-        .map(|one| one.iteration)
-        .take(MAX_FAILED)
-        .collect();
     Ok(StripReport {
         run: view.header.id.to_string(),
         exact: width == 1,
-        forgotten: (to - from).saturating_sub(ended.len() as u64),
-        totals: Totals::of(ended),
-        failed_more: failures().nth(failed.len()).is_some(),
-        messages: messages(failures()),
+        forgotten: (to - from).saturating_sub(told.all.count),
+        totals: told.all.totals,
+        failed_more: told.failed_more,
+        messages: told.messages(),
         loop_path: view.path,
         title: view.title,
         kind: view.kind,
@@ -169,13 +162,9 @@ pub fn strip(
         running: view.running,
         from,
         to,
-        cells,
-        failed,
+        cells: told.cells.into_iter().map(Bucket::cell).collect(),
+        failed: told.failed,
     })
-}
-
-fn is_failure(status: Status) -> bool {
-    matches!(status, Status::Failed | Status::TimedOut)
 }
 
 pub(super) fn duration_ms(one: &EndedIteration) -> u64 {
@@ -183,36 +172,123 @@ pub(super) fn duration_ms(one: &EndedIteration) -> u64 {
     u64::try_from(duration).unwrap_or(u64::MAX)
 }
 
-impl Totals {
-    fn of(ended: &[EndedIteration]) -> Self {
-        let mut totals = Self::default();
-        for one in ended {
-            *match one.status {
-                Status::Succeeded => &mut totals.succeeded,
-                Status::Failed => &mut totals.failed,
-                Status::TimedOut => &mut totals.timed_out,
-                Status::Cancelled => &mut totals.cancelled,
-                Status::Skipped => &mut totals.skipped,
-            } += 1;
-            totals.retried += u64::from(one.attempts > 1);
+/// What is counted of the iterations of a cell.
+#[derive(Clone, Default)]
+struct Bucket {
+    from: u64,
+    to: u64,
+    totals: Totals,
+    count: u64,
+    sum_ms: u64,
+    shortest_and_longest_ms: Option<(u64, u64)>,
+    condition: Option<bool>,
+}
+
+impl Bucket {
+    fn add(&mut self, one: &EndedIteration) {
+        *match one.status {
+            Status::Succeeded => &mut self.totals.succeeded,
+            Status::Failed => &mut self.totals.failed,
+            Status::TimedOut => &mut self.totals.timed_out,
+            Status::Cancelled => &mut self.totals.cancelled,
+            Status::Skipped => &mut self.totals.skipped,
+        } += 1;
+        self.totals.retried += u64::from(one.attempts > 1);
+        let took = duration_ms(one);
+        let (shortest, longest) = self.shortest_and_longest_ms.unwrap_or((took, took));
+        self.shortest_and_longest_ms = Some((shortest.min(took), longest.max(took)));
+        self.sum_ms = self.sum_ms.saturating_add(took);
+        self.count += 1;
+        self.condition = one.condition.filter(|_| self.to - self.from == 1);
+    }
+
+    fn cell(self) -> StripCell {
+        let (min_ms, max_ms) = self.shortest_and_longest_ms.unzip();
+        StripCell {
+            from: self.from,
+            to: self.to,
+            totals: self.totals,
+            min_ms,
+            mean_ms: self.sum_ms.checked_div(self.count),
+            max_ms,
+            condition: self.condition,
         }
-        totals
     }
 }
 
-impl StripCell {
-    fn new(from: u64, to: u64, ended: &[EndedIteration]) -> Self {
-        let sum: u64 = ended.iter().map(duration_ms).fold(0, u64::saturating_add);
-        let single = ended.first().filter(|_| to - from == 1);
+/// What a strip tells of the iterations that were added: no more memory for a million of them.
+struct Told {
+    from: u64,
+    width: u64,
+    all: Bucket,
+    cells: Vec<Bucket>,
+    failed: Vec<u64>,
+    failed_more: bool,
+    counts: HashMap<String, FailureCount>,
+}
+
+impl Told {
+    fn new(from: u64, to: u64, width: u64) -> Self {
+        let starts = (0..(to - from).div_ceil(width)).map(|cell| from + cell * width);
+        let bucket = |from: u64| Bucket {
+            from,
+            to: from.saturating_add(width).min(to),
+            ..Bucket::default()
+        };
         Self {
             from,
-            to,
-            totals: Totals::of(ended),
-            min_ms: ended.iter().map(duration_ms).min(),
-            mean_ms: sum.checked_div(ended.len() as u64),
-            max_ms: ended.iter().map(duration_ms).max(),
-            condition: single.and_then(|one| one.condition),
+            width,
+            all: Bucket::default(),
+            cells: starts.map(bucket).collect(),
+            failed: Vec::new(),
+            failed_more: false,
+            counts: HashMap::new(),
         }
+    }
+
+    fn add(&mut self, one: &EndedIteration) {
+        self.all.add(one);
+        let cell = one.iteration.saturating_sub(self.from) / self.width;
+        let cell = usize::try_from(cell).ok();
+        if let Some(cell) = cell.and_then(|cell| self.cells.get_mut(cell)) {
+            cell.add(one);
+        }
+        if !matches!(one.status, Status::Failed | Status::TimedOut) {
+            return;
+        }
+        match self.failed.len() < MAX_FAILED {
+            true => self.failed.push(one.iteration),
+            false => self.failed_more = true,
+        }
+        if let Some(message) = one.error.as_deref() {
+            self.count(without_numbers(message), one.iteration);
+        }
+    }
+
+    fn count(&mut self, message: String, iteration: u64) {
+        if self.counts.len() >= MAX_KINDS && !self.counts.contains_key(&message) {
+            return;
+        }
+        let count = self
+            .counts
+            .entry(message)
+            .or_insert_with_key(|message| FailureCount {
+                message: message.clone(),
+                count: 0,
+                first: iteration,
+                last: iteration,
+            });
+        count.count += 1;
+        count.last = iteration;
+    }
+
+    /// The most frequent first.
+    fn messages(&mut self) -> Vec<FailureCount> {
+        let counts = std::mem::take(&mut self.counts);
+        let mut counts: Vec<FailureCount> = counts.into_values().collect();
+        counts.sort_by_key(|one| (u64::MAX - one.count, one.first));
+        counts.truncate(MAX_MESSAGES);
+        counts
     }
 }
 
@@ -227,25 +303,4 @@ fn without_numbers(message: &str) -> String {
         }
     }
     alike
-}
-
-fn messages<'a>(failures: impl Iterator<Item = &'a EndedIteration>) -> Vec<FailureCount> {
-    let mut counts: HashMap<String, FailureCount> = HashMap::new();
-    for (message, one) in failures.filter_map(|one| Some((one.error.as_deref()?, one))) {
-        let alike = without_numbers(message);
-        let count = counts
-            .entry(alike)
-            .or_insert_with_key(|alike| FailureCount {
-                message: alike.clone(),
-                count: 0,
-                first: one.iteration,
-                last: one.iteration,
-            });
-        count.count += 1;
-        count.last = one.iteration;
-    }
-    let mut counts: Vec<FailureCount> = counts.into_values().collect();
-    counts.sort_by_key(|one| (u64::MAX - one.count, one.first));
-    counts.truncate(MAX_MESSAGES);
-    counts
 }
