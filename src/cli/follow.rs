@@ -238,6 +238,13 @@ impl Following<'_> {
         for limit in &outcome.limits {
             screen.warn(&limit.text());
         }
+        for items in &outcome.failed_items {
+            screen.warn(&items.message);
+            screen.say(format!(
+                "  see {}",
+                self.command("retry --failed-items", run)
+            ));
+        }
         if outcome.error.is_none() && screen.verbose > 0 {
             screen.say(screen.tint("1;32", "Succeeded").and(format!(" {run}")));
         }

@@ -7,7 +7,7 @@ use super::inputs;
 use super::output::Screen;
 use super::session::Session;
 use super::status::report;
-use crate::engine::new_id;
+use crate::engine::{FAILED_ITEMS, new_id};
 
 pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<Exit, Failure> {
     let old = report(global, &args.run).await?;
@@ -15,7 +15,10 @@ pub async fn retry(global: &Global, screen: Screen, args: &RetryArgs) -> Result<
         Some(id) => inputs::run_id(id)?,
         None => new_id(&old.workflow),
     };
-    let from = args.from.as_deref();
+    let from = match args.failed_items {
+        true => Some(FAILED_ITEMS),
+        false => args.from.as_deref(),
+    };
     let begin = async |session: &mut Session, _: &View| {
         session.retry(&args.run, &id, from).await?;
         let place = from.map(|from| format!(" from {from}")).unwrap_or_default();

@@ -138,6 +138,9 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
             for limit in &outcome.limits {
                 let _ = writeln!(out, "limit     {}", limit.text());
             }
+            for items in &outcome.failed_items {
+                let _ = writeln!(out, "items     {}", items.message);
+            }
         }
         Some(error) => {
             let code = error

@@ -1,20 +1,23 @@
 //! Steps to states and scopes. Everything is lowered from its end: the state that follows is
 //! known before the step that leads to it. `number` puts the states in reading order afterwards.
 
+mod ending;
+
 use super::names::Names;
 use crate::diagnostic::Diagnostic;
 use crate::expression::{Binding, Condition, Template, Value};
 use crate::hir::{self, Block, Edge, Graph, Loop, Outputs, Step, StepKind, Workflow};
 use crate::model::{Name, Status};
 use crate::program::{
-    ActionId, Assignment, Call, DagNode, Keep, LoopSpec, Op, Retry, Scope, ScopeId, ScopeKind,
-    State, StateId,
+    ActionId, Assignment, Call, DagNode, Ending, Keep, LoopSpec, Op, Retry, Scope, ScopeId,
+    ScopeKind, State, StateId,
 };
 use crate::source::Span;
 use std::collections::HashMap;
 
 pub(super) struct Lowered {
     pub entry: StateId,
+    pub ending: Option<Ending>,
     pub states: Vec<State>,
     pub scopes: Vec<Scope>,
     /// The actions directly inside each scope that has any.
@@ -40,13 +43,17 @@ pub(super) fn lower(workflow: &Workflow, names: &Names) -> Result<Lowered, Vec<D
         Outputs::Template(template) => vec![template.clone()],
         Outputs::Actions | Outputs::State => Vec::new(),
     };
-    let last = to.at_success(root, end, outputs, workflow.span);
-    let entry = to.block(&workflow.body, &workflow.name, workflow.span, root, last);
+    let silent = workflow.on_failure.is_empty() && workflow.on_finish.is_empty();
+    let (entry, ending) = match silent {
+        true => (to.whole(root, end, outputs), None),
+        false => to.ending(root, end, outputs),
+    };
     to.begin(root, entry, end);
     to.adopt(root, &[&workflow.body]);
     if to.mistakes.is_empty() {
         Ok(Lowered {
             entry,
+            ending,
             states: to.states,
             scopes: to.scopes,
             children: to.children,
@@ -284,7 +291,24 @@ impl Lowerer<'_> {
     }
 
     fn step(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
-        let next = self.jumps(step, scope, next);
+        let after = self.jumps(step, scope, next);
+        let Some(handler) = &step.catch else {
+            return self.bounded(step, scope, after);
+        };
+        let handle = match handler.is_empty() {
+            true => next,
+            false => self.apart(handler, step, scope, next, ScopeKind::Block),
+        };
+        let kind = ScopeKind::Try {
+            retry: None,
+            catch: Some((Name::from(""), handle)),
+        };
+        self.wrapped(step, scope, after, kind, |to, inside, leave| {
+            to.bounded(step, inside, leave)
+        })
+    }
+
+    fn bounded(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
         let Some(after) = &step.timeout else {
             return self.retried(step, scope, next);
         };
@@ -447,7 +471,7 @@ impl Lowerer<'_> {
                     each.kind = ScopeKind::ForEach {
                         items: spec.items.clone(),
                         concurrency: spec.concurrency.max(1),
-                        survives_failure: spec.survives_failure,
+                        on_error: spec.on_error,
                         branch,
                     };
                 }

@@ -28,6 +28,7 @@ pub fn compile(
         format: workflow.dialect.as_str(),
         rules: workflow.rules,
         entry: lowered.entry,
+        ending: lowered.ending,
         states: lowered.states,
         scopes: lowered.scopes,
         by_name: Program::sorted_by_name(&actions),

@@ -59,7 +59,9 @@ pub(super) fn declare(workflow: &Workflow) -> Result<Names, Vec<Diagnostic>> {
         ids: HashMap::new(),
     };
     let mut mistakes = Vec::new();
-    block(&mut names, &mut mistakes, &workflow.body);
+    for all in workflow.blocks() {
+        block(&mut names, &mut mistakes, all);
+    }
     if mistakes.is_empty() {
         Ok(names)
     } else {
@@ -99,8 +101,7 @@ fn step(names: &mut Names, mistakes: &mut Vec<Diagnostic>, step: &Step) {
         span: step.span,
     });
     names.inner.push(0..0);
-    step.kind
-        .blocks()
+    step.blocks()
         .into_iter()
         .for_each(|inner| block(names, mistakes, inner));
     let end = u32::try_from(names.actions.len()).unwrap_or(u32::MAX);

@@ -17,6 +17,10 @@ pub(super) fn renumber(program: &mut Program) {
     let states: Vec<State> = states.map(|state| renamed(state, &new)).collect();
     program.states = states;
     program.entry = new(program.entry);
+    if let Some(ending) = &mut program.ending {
+        ending.failed = new(ending.failed);
+        ending.ended = new(ending.ended);
+    }
     for scope in &mut program.scopes {
         scope.body = new(scope.body);
         scope.exit = new(scope.exit);

@@ -22,7 +22,8 @@ pub(super) fn check(workflow: &Workflow, diagnostics: &mut Diagnostics) {
     if let Outputs::Template(template) = &workflow.outputs {
         check.kept(template, workflow.span, "the outputs of the workflow");
     }
-    check.block(&workflow.body);
+    let blocks = workflow.blocks().into_iter();
+    blocks.for_each(|block| check.block(block));
 }
 
 struct Check<'a> {
@@ -78,7 +79,7 @@ impl Check<'_> {
             | StepKind::Catch { .. }
             | StepKind::Nothing => {}
         }
-        let inner = step.kind.blocks();
+        let inner = step.blocks();
         inner.into_iter().for_each(|block| self.block(block));
     }
 

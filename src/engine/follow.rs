@@ -7,7 +7,6 @@ use crate::machine::{
     HistoryEvent, HistoryKind, LoopState, Outcome, PendingEffect, RunState, RunStatus,
     innermost_iteration,
 };
-use crate::model::Status;
 use crate::program::Program;
 use crate::scheduler::Update;
 use crate::source::Bundle;
@@ -266,13 +265,8 @@ impl Follower {
     fn finished(&mut self, outcome: &Outcome) -> Result<(), EngineError> {
         let bundle = self.bundle();
         let loops = self.inspector.loops(self.handle.id())?;
-        // Only of a run that did not succeed something is told of its variables.
-        let run = match outcome.status {
-            Status::Succeeded | Status::Skipped => None,
-            _ => self.inspector.load(self.handle.id()).ok(),
-        };
-        let variables = run.map(|run| run.state.variables).unwrap_or_default();
-        let outcome = OutcomeReport::new(outcome, bundle.as_ref(), &loops, &variables);
+        let run = self.inspector.load(self.handle.id())?.state;
+        let outcome = OutcomeReport::new(outcome, bundle.as_ref(), &loops, &run);
         self.last(Notice::Finished { outcome })
     }
 

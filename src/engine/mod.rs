@@ -33,6 +33,7 @@ pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, load_text, read_file};
 pub use named::PutIf;
 pub use prune::{PruneFilter, Pruned};
+pub use retry::FAILED_ITEMS;
 pub use run::{Run, RunFailure};
 pub use runs::{Inspect, Runs};
 pub use stubs::{

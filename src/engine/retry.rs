@@ -20,11 +20,15 @@ pub const RETRY_FROM_LABEL: &str = "windlass.retry_from";
 /// Stands for the action that a run failed at.
 pub const FAILED: &str = "failed";
 
+/// Stands for the items that failed of the last foreach that had such.
+pub const FAILED_ITEMS: &str = "failed-items";
+
 impl Engine {
     /// Starts a run that failed, timed out or was cancelled once more, under an id of the caller's
     /// or a new one. `from` is an action, an iteration, or the end of a path to one, as in the
     /// idempotency keys (`poll#14/fetch`); the last time that the run came there is meant.
-    /// [`FAILED`] is the action that it failed at. Without it the new run begins at its beginning.
+    /// [`FAILED`] is the action that it failed at; [`FAILED_ITEMS`], also of a run that succeeded, are
+    /// the items of its last foreach that failed. Without it the new run begins at its beginning.
     ///
     /// # Errors
     /// [`EngineError::NotRetried`] for one that has not ended or has succeeded,
@@ -37,10 +41,12 @@ impl Engine {
         id: Option<String>,
     ) -> Result<Started, EngineError> {
         let header = self.inspector().header(run)?;
-        if !matches!(
+        let with_items = from == Some(FAILED_ITEMS) && header.status == RunStatus::Succeeded;
+        let ended_badly = matches!(
             header.status,
             RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled
-        ) {
+        );
+        if !ended_badly && !with_items {
             return Err(EngineError::NotRetried {
                 run: header.id,
                 status: header.status,
@@ -119,6 +125,8 @@ impl Engine {
         let place = if from == FAILED && !named {
             let outcome = self.inspector().load(run)?.state.outcome;
             failed_at(outcome).ok_or_else(|| nowhere(String::from("it failed at no action")))?
+        } else if from == FAILED_ITEMS && !named {
+            Target::FailedItems
         } else {
             Target::Path(from.to_owned())
         };
@@ -130,7 +138,10 @@ impl Engine {
             Rewound::State(state) => Ok(Some(state)),
             Rewound::Beginning => Ok(None),
             Rewound::Nowhere => {
-                let never = || never(header.snapshot);
+                let never = || match place {
+                    Target::FailedItems => String::from("no item of a foreach failed in it"),
+                    _ => never(header.snapshot),
+                };
                 Err(nowhere(misspelt(program, &place).unwrap_or_else(never)))
             }
         }

@@ -4,7 +4,8 @@
 use crate::expression::{Condition, Reference, Template, Value, environment_secret};
 use crate::model::{
     AssignOp, Backoff, Delay, Dialect, HANDLER_NAMES, Handler, Input, InputKind, Link, Name,
-    OnLimit, Pages, Places, Recurrence, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
+    OnError, OnLimit, Pages, Places, Recurrence, RetryOn, Rules, Schedule, Secured, Status, Take,
+    Test,
 };
 use crate::source::Span;
 
@@ -33,6 +34,10 @@ pub struct Workflow {
     pub schedule: Option<Schedule>,
     /// What is done.
     pub body: Block,
+    /// What is done when the body failed, and what whenever the body has ended; either may be empty.
+    /// Both read the variable [`FAILURE`], and neither changes how the run ends.
+    pub on_failure: Block,
+    pub on_finish: Block,
     /// A call that is made before the run ends as succeeded, and that makes it fail when it fails.
     pub at_success: Option<Call>,
     /// What the run gives.
@@ -153,6 +158,12 @@ impl HandlerUse<'_> {
 }
 
 impl Workflow {
+    /// All that it does: its body and what is done at its end.
+    #[must_use]
+    pub fn blocks(&self) -> [&Block; 3] {
+        [&self.body, &self.on_failure, &self.on_finish]
+    }
+
     /// The handlers that its steps call, in the order of the file.
     #[must_use]
     pub fn handler_uses(&self) -> Vec<HandlerUse<'_>> {
@@ -173,13 +184,14 @@ impl Workflow {
     #[must_use]
     pub fn calls(&self) -> Vec<(&Step, &Call)> {
         let mut found = Vec::new();
-        let mut open: Vec<&Step> = self.body.steps().collect();
+        let blocks = self.blocks().into_iter();
+        let mut open: Vec<&Step> = blocks.flat_map(Block::steps).collect();
         open.reverse();
         while let Some(step) = open.pop() {
             if let StepKind::Call(call) = &step.kind {
                 found.push((step, call));
             }
-            let blocks = step.kind.blocks().into_iter();
+            let blocks = step.blocks().into_iter();
             let mut inner: Vec<&Step> = blocks.flat_map(Block::steps).collect();
             inner.reverse();
             open.extend(inner);
@@ -193,6 +205,16 @@ fn others(call: &Call) -> Vec<String> {
     let names = source.get(HANDLER_NAMES).and_then(Value::as_array);
     let names = names.into_iter().flatten().filter_map(Value::as_str);
     names.map(str::to_owned).collect()
+}
+
+impl Step {
+    /// The blocks directly inside this step, what it does about its failure among them.
+    #[must_use]
+    pub fn blocks(&self) -> Vec<&Block> {
+        let mut blocks = self.kind.blocks();
+        blocks.extend(&self.catch);
+        blocks
+    }
 }
 
 impl StepKind {
@@ -227,6 +249,12 @@ impl StepKind {
 }
 
 impl Block {
+    /// Whether it has no step.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps().next().is_none()
+    }
+
     /// The steps directly in this block.
     pub fn steps(&self) -> Box<dyn Iterator<Item = &Step> + '_> {
         match self {
@@ -308,6 +336,9 @@ pub struct Step {
     pub retry: Option<RetryPolicy>,
     /// Cuts the step, all its attempts included, with a fault of kind `timeout`.
     pub timeout: Option<Template>,
+    /// What is done when it failed for good, its retries and its timeout behind it. The failure
+    /// counts as handled then; its record keeps it.
+    pub catch: Option<Block>,
     /// After the step: ends the innermost loop around it.
     pub break_when: Option<Condition>,
     /// After the step: goes on with the next iteration of the innermost loop around it.
@@ -487,8 +518,8 @@ pub struct ForEach {
     pub items: Template,
     /// How many at a time, from 1.
     pub concurrency: u32,
-    /// Azure: the remaining items still run when one failed. Loom: no new ones start.
-    pub survives_failure: bool,
+    /// What an item that fails does to the others.
+    pub on_error: OnError,
     /// The body.
     pub body: Block,
 }

@@ -9,9 +9,10 @@ use super::movement::narrow;
 use super::record::Output;
 use super::retry::{self, Raised};
 use super::state::{CursorId, DeadlineState, FrameKind, RunError, TimerPurpose, TryState, Wait};
-use crate::expression::Value;
-use crate::model::{Fault, Name, Status, fault_kind};
-use crate::program::{Retry, Scope, ScopeKind};
+use crate::expression::{Object, Value};
+use crate::model::{FAILURE, Fault, Name, Status, fault_kind};
+use crate::program::{Retry, Scope, ScopeId, ScopeKind};
+use std::sync::Arc;
 use std::time::Duration;
 
 impl<'a> Stepper<'a> {
@@ -59,7 +60,10 @@ impl<'a> Stepper<'a> {
                     }
                     if let Some((variable, to)) = catch {
                         if !variable.is_empty() {
-                            let value = error_value(&error);
+                            let value = match self.is_body(frame.scope) {
+                                true => failure_value(&error, error.fault.status()),
+                                false => error_value(&error, true),
+                            };
                             let change = VariableChange::Set(variable.clone(), value);
                             self.change_variable(cursor, change)?;
                         }
@@ -96,6 +100,41 @@ impl<'a> Stepper<'a> {
             self.pop(cursor, depth)?;
             raised = Raised::Through;
         }
+    }
+
+    /// Whether a scope is the body of a workflow that does something at its end.
+    fn is_body(&self, scope: ScopeId) -> bool {
+        let ending = self.program.ending.as_ref();
+        ending.is_some_and(|ending| ending.body == scope)
+    }
+
+    /// The workflow ends its run. From its body it first does what is to be done then, and true is
+    /// given.
+    pub fn end_body(
+        &mut self,
+        cursor: CursorId,
+        status: Status,
+        error: Option<&RunError>,
+    ) -> Sure<bool> {
+        let Some(ending) = self.program.ending else {
+            return Ok(false);
+        };
+        let here = self.state_of(cursor)?.scope;
+        if !self.program.ancestry(here).any(|(id, _)| id == ending.body) {
+            return Ok(false);
+        }
+        self.go(
+            cursor,
+            match status {
+                Status::Failed => ending.failed,
+                _ => ending.ended,
+            },
+        )?;
+        if let Some(error) = error {
+            let change = VariableChange::Set(Name::from(FAILURE), failure_value(error, status));
+            self.change_variable(self.run.root()?.0, change)?;
+        }
+        Ok(true)
     }
 
     /// The cursor raises its fault later: after the pause, or in the next transition.
@@ -179,13 +218,63 @@ pub(super) fn fault_value(fault: &Fault) -> Value {
     ])
 }
 
-fn error_value(error: &RunError) -> Value {
+/// What went wrong, and where: `{kind, code, message, action}`, and what the action gave all the same.
+pub(super) fn error_value(error: &RunError, with_output: bool) -> Value {
     let name = |name: &Option<Name>| Value::from(name.as_deref());
-    Value::from_pairs([
+    let mut pairs = vec![
         ("kind", Value::from(&*error.fault.kind)),
         ("code", name(&error.fault.code)),
         ("message", Value::from(error.fault.message.as_str())),
         ("action", name(&error.action)),
-        ("output", error.fault.output.clone().unwrap_or_default()),
-    ])
+    ];
+    if with_output {
+        let output = error.fault.output.clone().unwrap_or_default();
+        pairs.push(("output", output));
+    }
+    Value::from_pairs(pairs)
+}
+
+/// How the body of a workflow ended, for what is done then and for the run's own end.
+pub(super) fn failure_value(error: &RunError, status: Status) -> Value {
+    let iteration = error.iteration.as_ref();
+    let (file, line) = error.place.unzip();
+    let more = Value::from_pairs([
+        ("status", Value::from(status.as_str())),
+        (
+            "loop",
+            Value::from(iteration.map(|(path, _)| path.as_str())),
+        ),
+        (
+            "iteration",
+            Value::from(iteration.and_then(|(_, at)| i64::try_from(*at).ok())),
+        ),
+        ("file", Value::from(file.map(i64::from))),
+        ("line", Value::from(line)),
+    ]);
+    let mut all = match error_value(error, false) {
+        Value::Object(all) => Arc::unwrap_or_clone(all),
+        _ => Object::new(),
+    };
+    if let Value::Object(more) = more {
+        all.extend(Arc::unwrap_or_clone(more));
+    }
+    Value::object(all)
+}
+
+/// The same read back.
+pub(super) fn failure_of(value: &Value) -> Option<(Status, RunError)> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let number = |key: &str| value.get(key).and_then(Value::as_int);
+    let mut fault = Fault::new(&text("kind")?, text("message")?);
+    fault.code = text("code").map(Name::from);
+    let iteration = number("iteration").and_then(|at| u64::try_from(at).ok());
+    let file = number("file").and_then(|file| u16::try_from(file).ok());
+    let line = number("line").and_then(|line| u32::try_from(line).ok());
+    let error = RunError {
+        fault,
+        action: text("action").map(Name::from),
+        iteration: text("loop").zip(iteration),
+        place: file.zip(line),
+    };
+    Some((Status::parse(&text("status")?)?, error))
 }

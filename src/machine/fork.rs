@@ -1,8 +1,8 @@
 //! Foreach, parallel and DAGs: one frame with branches, each a cursor of its own. A branch may be
 //! isolated, with variables of its own: then its fork gets nothing of it but its result.
 //!
-//! A branch that fails never cancels the others: a foreach starts no new ones (unless it survives
-//! failure, as Azure's does), the rest of a DAG is skipped or not as its `runAfter` says, and the
+//! A branch that fails never cancels the others: a foreach starts no new ones (unless its `on_error`
+//! says so), the rest of a DAG is skipped or not as its `runAfter` says, and the
 //! fork fails when all that run have ended.
 
 use super::advance::Stepper;
@@ -10,6 +10,7 @@ use super::bug::{Bug, Done, Sure};
 use super::change::Change;
 use super::evaluate::Faulty;
 use super::event::IterationRow;
+use super::fault::error_value;
 use super::movement::{ended, narrow};
 use super::record::{Output, Reading, Records};
 use super::retry::Raised;
@@ -18,8 +19,9 @@ use super::state::{
     Wait,
 };
 use crate::expression::Value;
-use crate::model::{Fault, Name, Status, fault_kind};
-use crate::program::{DagNode, Scope, ScopeId, ScopeKind};
+use crate::model::{Fault, Name, OnError, Status, fault_kind};
+use crate::program::{DagNode, Scope, ScopeId, ScopeKind, StateId};
+use crate::time::Timestamp;
 
 /// As many items as a foreach takes (Azure's limit is the same).
 const MAX_ITEMS: usize = 100_000;
@@ -111,22 +113,11 @@ impl<'a> Stepper<'a> {
                 variables: Value::Null,
             }),
         };
-        let frame = Frame {
-            scope: branch,
-            kind,
-            entered_at: self.now,
+        let cursor = Cursor {
+            owns_records: own != Own::Nothing,
+            ..branch_cursor(parent, branch, scope.body, kind, self.now)
         };
-        self.emit(Change::CursorSpawned(
-            id,
-            Cursor {
-                at: scope.body,
-                parent: Some(parent),
-                wait: Wait::Ready,
-                frames: vec![frame],
-                records: Records::new(),
-                owns_records: own != Own::Nothing,
-            },
-        ))?;
+        self.emit(Change::CursorSpawned(id, cursor))?;
         self.emit(Change::BranchStarted {
             cursor: parent,
             depth: narrow(depth),
@@ -161,7 +152,7 @@ impl<'a> Stepper<'a> {
                 }
             }
             ScopeKind::ForEach {
-                survives_failure: false,
+                on_error: OnError::Stop,
                 ..
             } => {
                 let (cursor, depth) = (parent, narrow(self.top(parent)?.0));
@@ -342,6 +333,10 @@ impl<'a> Stepper<'a> {
         let fork = self.fork(cursor)?;
         let error = match &scope.kind {
             ScopeKind::Dag { nodes } => self.dag_failure(fork, nodes),
+            ScopeKind::ForEach {
+                on_error: OnError::Continue,
+                ..
+            } => None,
             _ => fork.first_failure(),
         };
         self.close_fork(cursor, scope, error)
@@ -378,6 +373,13 @@ impl<'a> Stepper<'a> {
         let own = match (&scope.kind, mapping) {
             // Its branches took their records with them.
             (ScopeKind::Parallel { isolated: true, .. }, _) => self.results(cursor, scope)?,
+            (
+                ScopeKind::ForEach {
+                    on_error: OnError::Continue,
+                    ..
+                },
+                _,
+            ) => self.results_and_failed(cursor, scope)?,
             (_, None) => return Ok(Ok(None)),
             (ScopeKind::ForEach { .. }, Some(_)) => self.results(cursor, scope)?,
             (ScopeKind::Parallel { branches, .. }, Some(_)) => {
@@ -389,6 +391,52 @@ impl<'a> Stepper<'a> {
             Some(template) => self.map_output(cursor, template, &own).map(Some),
             None => Ok(Some(own)),
         })
+    }
+
+    /// The results of all items that ended, null for one that failed, and what failed.
+    fn results_and_failed(&self, cursor: CursorId, scope: &'a Scope) -> Sure<Value> {
+        let fork = self.fork(cursor)?;
+        let (mut results, mut failed) = (Vec::new(), Vec::new());
+        for (index, branch) in (0..).zip(&fork.branches) {
+            let BranchState::Ended(outcome) = branch else {
+                continue;
+            };
+            let Some(error) = &outcome.error else {
+                results.push(
+                    self.reading(cursor, &outcome.records)
+                        .actions(&scope.children),
+                );
+                continue;
+            };
+            results.push(Value::Null);
+            failed.push(Value::from_pairs([
+                ("index", Value::from(i64::from(index))),
+                ("item", fork.item(index)),
+                ("error", error_value(error, false)),
+            ]));
+        }
+        Ok(Value::from_pairs([
+            ("results", Value::array(results)),
+            ("failed", Value::array(failed)),
+        ]))
+    }
+
+    /// What the record of a foreach says that succeeded although items of it failed.
+    fn failed_items(&self, cursor: CursorId, scope: &Scope) -> Sure<Option<Fault>> {
+        let fork = self.fork(cursor)?;
+        let failed = fork.branches.iter().filter_map(|branch| match branch {
+            BranchState::Ended(outcome) => outcome.error.as_ref(),
+            BranchState::Pending | BranchState::Running(_) => None,
+        });
+        let count = failed.count();
+        let first = fork.first_failure();
+        Ok(first.map(|first| {
+            let (name, all) = (&scope.name, fork.branches.len());
+            let why = first.fault.message;
+            let message =
+                format!("{count} of {all} items of `{name}` failed, the first with: {why}");
+            Fault::new(fault_kind::ITEMS, message).code(count)
+        }))
     }
 
     /// The results of the branches that ended and had records of their own, in order.
@@ -420,7 +468,11 @@ impl<'a> Stepper<'a> {
         let entered_at = self.run.frame(cursor, depth)?.entered_at;
         let error = error.map(|error| error.fault.without_output());
         match &scope.kind {
-            ScopeKind::ForEach { .. } => {
+            ScopeKind::ForEach { on_error, .. } => {
+                let error = match (on_error, error) {
+                    (OnError::Continue, None) => self.failed_items(cursor, scope)?,
+                    (_, error) => error,
+                };
                 self.emit(Change::ForEachRecorded {
                     cursor,
                     depth: narrow(depth),
@@ -474,6 +526,28 @@ impl<'a> Stepper<'a> {
     }
 }
 
+/// A cursor at the beginning of a branch, with records of its own.
+pub(super) fn branch_cursor(
+    parent: CursorId,
+    branch: ScopeId,
+    at: StateId,
+    kind: FrameKind,
+    now: Timestamp,
+) -> Cursor {
+    Cursor {
+        at,
+        parent: Some(parent),
+        wait: Wait::Ready,
+        frames: vec![Frame {
+            scope: branch,
+            kind,
+            entered_at: now,
+        }],
+        records: Records::new(),
+        owns_records: true,
+    }
+}
+
 impl ForkState {
     fn is_pending(&self, index: u32) -> bool {
         self.branches.get(index as usize) == Some(&BranchState::Pending)
@@ -494,12 +568,17 @@ impl ForkState {
         })
     }
 
-    fn next_item(&self, concurrency: u32) -> Option<u32> {
-        let more = (self.started as usize) < self.branches.len();
-        (more && !self.closed && self.running < concurrency).then_some(self.started)
+    pub(super) fn next_item(&self, concurrency: u32) -> Option<u32> {
+        if self.closed || self.running >= concurrency {
+            return None;
+        }
+        // In a run that goes on with the items that failed, those between have ended.
+        let mut rest = (self.started..).zip(self.branches.iter().skip(self.started as usize));
+        let next = rest.find(|(_, branch)| **branch == BranchState::Pending);
+        next.map(|(index, _)| index)
     }
 
-    fn item(&self, index: u32) -> Value {
+    pub(super) fn item(&self, index: u32) -> Value {
         let items = self.items.as_array();
         let item = items.and_then(|items| items.get(index as usize));
         item.cloned().unwrap_or_default()

@@ -7,8 +7,13 @@
 use super::bug::Bug;
 use super::change::Change;
 use super::env::View;
-use super::state::{CursorId, FrameKind, PauseReason, PendingEffect, RunState, Wait};
-use crate::model::Name;
+use super::fork::branch_cursor;
+use super::movement::narrow;
+use super::state::{
+    BranchState, CursorId, ForkState, FrameKind, ItemState, PauseReason, PendingEffect, RunState,
+    Wait,
+};
+use crate::model::{Name, Status};
 use crate::program::{Action, Program, ScopeKind};
 use crate::time::Timestamp;
 use std::collections::{HashSet, VecDeque};
@@ -20,6 +25,8 @@ pub enum Target {
     Path(String),
     /// The action that the run failed at, and the iteration around it.
     Action(Name, Option<(String, u64)>),
+    /// The end of the last foreach of which items failed: those begin once more.
+    FailedItems,
 }
 
 /// What a target is in a journal.
@@ -62,6 +69,9 @@ pub fn rewind(
     undo_call(&mut state, found.cursor);
     stand_still(&mut state, then, now)?;
     begin_anew(program, &mut state, found.cursor, now);
+    if *target == Target::FailedItems {
+        begin_failed_items(program, &mut state, found.cursor, now)?;
+    }
     rename(&mut state, id);
     state.started_at = now;
     Ok(Rewound::State(Box::new(state)))
@@ -168,6 +178,16 @@ impl Looking<'_> {
                     is_beginning: fresh,
                 });
             }
+            if let Change::ForEachRecorded { cursor, .. } = change
+                && *self.target == Target::FailedItems
+                && fork_of(&mut state, *cursor).is_some_and(|fork| fork.branches.iter().any(failed))
+            {
+                found = Some(Found {
+                    changes: index,
+                    cursor: *cursor,
+                    is_beginning: false,
+                });
+            }
             state.apply(change)?;
             fresh &= matches!(
                 change,
@@ -221,6 +241,7 @@ impl Looking<'_> {
             Target::Action(name, iteration) => {
                 action.name == *name && view.innermost_iteration() == *iteration
             }
+            Target::FailedItems => false,
         }
     }
 
@@ -228,7 +249,7 @@ impl Looking<'_> {
     fn is_iteration(&self, run: &RunState, cursor: CursorId) -> bool {
         match self.target {
             Target::Path(path) => ends_with(&View::of(self.program, run, cursor).path(), path),
-            Target::Action(..) => false,
+            Target::Action(..) | Target::FailedItems => false,
         }
     }
 }
@@ -311,6 +332,63 @@ fn begin_anew(program: &Program, run: &mut RunState, cursor: CursorId, now: Time
             _ => break,
         }
     }
+}
+
+/// The items of a foreach that failed are as if they had not begun, and the first of them begin.
+fn begin_failed_items(
+    program: &Program,
+    run: &mut RunState,
+    parent: CursorId,
+    now: Timestamp,
+) -> Result<(), Bug> {
+    let bug = || Bug::new(String::from("no foreach ended here"));
+    let frames = &run.cursor(parent)?.frames;
+    let depth = frames.len().saturating_sub(1);
+    let scope = frames.last().and_then(|frame| program.scope(frame.scope));
+    let Some(ScopeKind::ForEach {
+        branch,
+        concurrency,
+        ..
+    }) = scope.map(|scope| &scope.kind)
+    else {
+        return Err(bug());
+    };
+    let body = program.scope(*branch).ok_or_else(bug)?.body;
+    let fork = fork_of(run, parent).ok_or_else(bug)?;
+    fork.closed = false;
+    fork.started = 0;
+    for one in fork.branches.iter_mut().filter(|one| failed(one)) {
+        *one = BranchState::Pending;
+    }
+    while let Some(index) = fork_of(run, parent).and_then(|fork| fork.next_item(*concurrency)) {
+        let item = fork_of(run, parent).map(|fork| fork.item(index));
+        let item = ItemState {
+            index,
+            item: item.unwrap_or_default(),
+        };
+        let id = CursorId(run.next_id);
+        let cursor = branch_cursor(parent, *branch, body, FrameKind::Branch(item), now);
+        run.apply(&Change::CursorSpawned(id, cursor))?;
+        run.apply(&Change::BranchStarted {
+            cursor: parent,
+            depth: narrow(depth),
+            index,
+            branch: id,
+        })?;
+    }
+    Ok(())
+}
+
+/// The fork that a cursor waits in.
+fn fork_of(run: &mut RunState, cursor: CursorId) -> Option<&mut ForkState> {
+    match &mut run.cursors.get_mut(&cursor)?.frames.last_mut()?.kind {
+        FrameKind::Fork(fork) => Some(fork),
+        _ => None,
+    }
+}
+
+fn failed(branch: &BranchState) -> bool {
+    matches!(branch, BranchState::Ended(outcome) if outcome.status != Status::Succeeded)
 }
 
 /// What is in flight is another run's from now on: it is done anew, under other keys.

@@ -6,6 +6,7 @@ use super::change::Change;
 use super::env::View;
 use super::evaluate::{Faulty, computed, millis, text};
 use super::event::{Effect, HistoryKind};
+use super::fault::failure_of;
 use super::record::Output;
 use super::retry::Raised;
 use super::state::{
@@ -13,7 +14,7 @@ use super::state::{
     TimerPurpose, TryState, Wait,
 };
 use crate::expression::{Template, Value};
-use crate::model::{Fault, Name, OWN_KEYS, Place, Request, Status, fault_kind};
+use crate::model::{FAILURE, Fault, Name, OWN_KEYS, Place, Request, Status, fault_kind};
 use crate::program::{ActionId, Call, Op, Outputs, Retry, Scope, ScopeId, ScopeKind, State};
 
 impl<'a> Stepper<'a> {
@@ -112,7 +113,7 @@ impl<'a> Stepper<'a> {
                 self.done(cursor, state, Output::Value(value))?;
             }
             Op::Terminate { status, error } => self.terminate(cursor, state, *status, error)?,
-            Op::Succeed => self.succeed(cursor, false)?,
+            Op::Succeed => self.conclude(cursor)?,
         }
         Ok(())
     }
@@ -297,6 +298,22 @@ impl<'a> Stepper<'a> {
 
     // ── ends ────────────────────────────────────────────────────────────────────────────────
 
+    /// The end of the root. Where something was done at the end, a variable tells how the body ended.
+    fn conclude(&mut self, cursor: CursorId) -> Sure {
+        if self.program.ending.is_none() {
+            return self.succeed(cursor, false);
+        }
+        let failure = self
+            .run
+            .variables
+            .get(FAILURE)
+            .map(|value| value.clone().revealed());
+        match failure.and_then(|failure| failure_of(&failure)) {
+            Some((status, error)) => self.finish(status, Value::Null, Some(error)),
+            None => self.succeed(cursor, true),
+        }
+    }
+
     /// The run has done what it should; it ends well if what it gives can be computed. No action
     /// did that, so nothing in the workflow retries or catches it.
     fn succeed(&mut self, cursor: CursorId, missing_as_null: bool) -> Sure {
@@ -372,7 +389,10 @@ impl<'a> Stepper<'a> {
             self.record(cursor, action, Status::Succeeded, output, None, self.now)?;
         }
         if status == Status::Succeeded {
-            return Ok(self.succeed(cursor, true)?);
+            if !self.end_body(cursor, status, None)? {
+                self.succeed(cursor, true)?;
+            }
+            return Ok(());
         }
         let message = detail.get("message").map_or_else(
             || format!("`{}` ended the run as {}", state.name, status.as_str()),
@@ -381,6 +401,9 @@ impl<'a> Stepper<'a> {
         let mut fault = Fault::new(fault_kind::TERMINATED, message);
         fault.code = detail.get("code").map(|code| Name::from(text(code)));
         let error = self.located(cursor, fault)?;
+        if self.end_body(cursor, status, Some(&error))? {
+            return Ok(());
+        }
         Ok(self.finish(status, Value::Null, Some(error))?)
     }
 }

@@ -302,6 +302,20 @@ pub enum Test {
     AfterAsNext,
 }
 
+/// The variable that tells what a workflow does at its end how its body failed; null when it did not.
+pub const FAILURE: &str = "failure";
+
+/// What an item of a foreach that fails does to the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnError {
+    /// No further item starts; the foreach fails.
+    Stop,
+    /// All run; the foreach fails then (Azure).
+    Finish,
+    /// All run; the foreach succeeds and gives `{results, failed}`.
+    Continue,
+}
+
 /// What a loop does at a limit; the outcome and the reason are always recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLimit {

@@ -105,6 +105,8 @@ pub mod fault_kind {
     pub const TIMEOUT: &str = "timeout";
     /// A loop's count or another budget is spent.
     pub const LIMIT: &str = "limit";
+    /// Items of a foreach failed that goes on all the same.
+    pub const ITEMS: &str = "items";
     /// A loop over pages came to a page that it had been at.
     pub const REPEAT: &str = "repeat";
     /// An expression failed.

@@ -17,8 +17,8 @@ pub use verify::verify;
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Delay, Handler, Input, InputKind, Link, Name, OnLimit, Pages, Places,
-    RetryOn, Rules, Schedule, Secured, Status, Take, Test,
+    AssignOp, Backoff, Delay, Handler, Input, InputKind, Link, Name, OnError, OnLimit, Pages,
+    Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
 };
 use crate::source::Span;
 use std::cmp::Ordering;
@@ -39,6 +39,8 @@ pub struct Program {
     pub rules: Rules,
     /// Where a run begins.
     pub entry: StateId,
+    /// What is done when the body has ended, where there is such a thing.
+    pub ending: Option<Ending>,
     /// All states, by id.
     pub states: Vec<State>,
     /// All scopes, by id; the root is 0.
@@ -75,6 +77,17 @@ pub struct Program {
     pub secure: bool,
     /// The operator's caps on what a loop may ask for; they also hold for computed limits.
     pub caps: Caps,
+}
+
+/// What is done when the body of a workflow has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The body.
+    pub body: ScopeId,
+    /// Where it goes on when the body failed.
+    pub failed: StateId,
+    /// Where it goes on when it did not.
+    pub ended: StateId,
 }
 
 /// The most a loop may ask for (docs/loom.md).
@@ -262,8 +275,8 @@ pub enum ScopeKind {
         items: Template,
         /// How many at a time.
         concurrency: u32,
-        /// Whether the rest still starts when one failed.
-        survives_failure: bool,
+        /// What an item that fails does to the others.
+        on_error: OnError,
         /// The branch scope.
         branch: ScopeId,
     },

@@ -83,6 +83,10 @@ pub struct RetryArgs {
     /// failed, the action that it failed at; without this from its beginning
     #[arg(long, env = "WINDLASS_FROM", value_name = "PLACE")]
     pub from: Option<String>,
+    /// Goes on with the items that failed of its last foreach that had such, also of a run that
+    /// succeeded
+    #[arg(long, conflicts_with = "from", env = "WINDLASS_FAILED_ITEMS")]
+    pub failed_items: bool,
     /// The new run's id instead of one made from the workflow's name
     #[arg(long, env = "WINDLASS_ID", value_name = "ID")]
     pub id: Option<String>,

@@ -8,7 +8,7 @@ use super::tree::{LoopNode, Mapping, Node, Origin, Place, Test, When};
 use crate::dialect::builder::{expression, looped};
 use crate::expression::{Binding, Condition, Template, Value};
 use crate::hir::{Block, ForEach, Keep, Loop, StepKind};
-use crate::model::{Delay, LinkKind, Name, OnLimit, Take};
+use crate::model::{Delay, LinkKind, Name, OnError, OnLimit, Take};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 impl Lowerer<'_> {
@@ -49,7 +49,7 @@ impl Lowerer<'_> {
             let each = ForEach {
                 items: Template::binding(Binding::Checked(checks, items)),
                 concurrency: *concurrency,
-                survives_failure: false,
+                on_error: OnError::Stop,
                 body,
             };
             return Built {

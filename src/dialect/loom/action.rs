@@ -4,11 +4,11 @@ use super::Loom;
 use super::act::{Act, Body, Placed, member};
 use super::nested::as_nested;
 use crate::diagnostic::{did_you_mean, nearest};
-use crate::dialect::builder::step;
-use crate::dialect::reader::constant;
+use crate::dialect::builder::{nothing, step};
+use crate::dialect::reader::{Fields, constant};
 use crate::dialect::synonyms::action_type;
-use crate::expression::{Condition, Template};
-use crate::hir::{Secure, StepKind};
+use crate::expression::{Condition, Template, Value};
+use crate::hir::{Block, Secure, StepKind};
 use crate::model::{Name, Secured};
 use crate::source::{Entry, Node, Span};
 use std::borrow::Cow;
@@ -141,8 +141,11 @@ impl Loom<'_> {
             self.known_options(fields.get("operationOptions"));
             self.secure_data(configuration, &name);
             self.pagination(configuration);
-        } else if let Some(entry) = fields.some(self, "secure") {
-            self.secures(entry, &name);
+        } else {
+            if let Some(entry) = fields.some(self, "secure") {
+                self.secures(entry, &name);
+            }
+            placed.step.catch = self.catch(&mut fields, &name);
         }
         let mut act = Act { fields, name, span };
         let body = self.body(&mut act, label);
@@ -285,6 +288,29 @@ impl Loom<'_> {
             let what = "`paginationPolicy` is not supported: the action gives the first page only";
             let hint = "put it into an Until that goes on with the link to the next page";
             self.warning("not-supported", policy.key_span, what, hint);
+        }
+    }
+
+    /// What is done about a failure: `catch`, or nothing with `continue_on_error`.
+    fn catch(&mut self, fields: &mut Fields<'_>, name: &Name) -> Option<Block> {
+        let goes_on = fields.some(self, "continue_on_error");
+        if let Some(entry) = fields.some(self, "catch") {
+            if let Some(goes_on) = goes_on {
+                let what = "with `catch` the failure is handled, so the run goes on anyway";
+                let hint = "remove `continue_on_error`, or `catch`";
+                self.error("conflict", goes_on.key_span, what, hint);
+            }
+            return Some(self.action_or_actions(entry, &format!("{name}.catch")));
+        }
+        let entry = goes_on?;
+        match constant(&entry.value) {
+            Value::Bool(true) => Some(nothing()),
+            Value::Bool(false) => None,
+            _ => {
+                let hint = "for example continue_on_error: true";
+                self.wrong_type(&entry.value, "`continue_on_error`", "true or false", hint);
+                None
+            }
         }
     }
 

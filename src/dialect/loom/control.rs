@@ -6,7 +6,7 @@ use crate::dialect::builder::nothing;
 use crate::dialect::reader::constant;
 use crate::expression::{Template, Value};
 use crate::hir::{Block, ForEach, StepKind};
-use crate::model::Name;
+use crate::model::{Name, OnError};
 use crate::source::{Entry, Kind};
 
 /// The most iterations or branches of a foreach that run at one time.
@@ -199,6 +199,7 @@ impl Loom<'_> {
                 self.template(&entry.value)
             });
         let concurrency = self.concurrency(act);
+        let on_error = self.on_error(act);
         self.foreach_depth += 1;
         let body = self.body_actions(act);
         self.foreach_depth -= 1;
@@ -207,7 +208,7 @@ impl Loom<'_> {
             StepKind::ForEach(Box::new(ForEach {
                 items,
                 concurrency,
-                survives_failure: self.azure(),
+                on_error,
                 body,
             }))
         });
@@ -215,6 +216,20 @@ impl Loom<'_> {
             timeout,
             ..kind.into()
         }
+    }
+
+    fn on_error(&mut self, act: &mut Act<'_>) -> OnError {
+        if self.azure() {
+            return OnError::Finish;
+        }
+        let known = [("fail", OnError::Stop), ("continue", OnError::Continue)];
+        let entry = act.fields.some(self, "on_error");
+        let given = entry.and_then(|entry| {
+            self.choice(entry, &known, |word| {
+                format!("`{word}` is nothing a foreach can do when an item fails")
+            })
+        });
+        given.unwrap_or(OnError::Stop)
     }
 
     /// Loom: one at a time unless `concurrency` says more. Azure: 20, nested ones one at a time.

@@ -18,8 +18,12 @@ const RESTLESS: [&str; 5] = [
 impl Loom<'_> {
     pub(super) fn lint(&mut self, workflow: &Workflow) {
         let mut everywhere = BTreeMap::new();
-        assigned(&workflow.body, &mut everywhere);
-        self.lint_block(&workflow.body, &everywhere);
+        for block in workflow.blocks() {
+            assigned(block, &mut everywhere);
+        }
+        for block in workflow.blocks() {
+            self.lint_block(block, &everywhere);
+        }
     }
 
     fn lint_block(&mut self, block: &Block, everywhere: &BTreeMap<String, usize>) {
@@ -32,7 +36,7 @@ impl Loom<'_> {
             if let StepKind::Loop(spec) = &step.kind {
                 self.lint_loop(step, spec, everywhere);
             }
-            for inner in step.kind.blocks() {
+            for inner in step.blocks() {
                 self.lint_block(inner, everywhere);
             }
         }
@@ -201,7 +205,7 @@ fn assigned(block: &Block, found: &mut BTreeMap<String, usize>) {
         for assignment in assignments {
             *found.entry(assignment.variable.to_lowercase()).or_default() += 1;
         }
-        for inner in step.kind.blocks() {
+        for inner in step.blocks() {
             assigned(inner, found);
         }
     }
@@ -210,7 +214,7 @@ fn assigned(block: &Block, found: &mut BTreeMap<String, usize>) {
 fn step_names(block: &Block, found: &mut BTreeSet<String>) {
     for step in block.steps() {
         found.insert(step.name.to_lowercase());
-        for inner in step.kind.blocks() {
+        for inner in step.blocks() {
             step_names(inner, found);
         }
     }
@@ -220,13 +224,13 @@ fn step_names(block: &Block, found: &mut BTreeSet<String>) {
 fn breaks(block: &Block) -> bool {
     block.steps().any(|step| {
         let ends = matches!(step.kind, StepKind::Terminate { .. });
-        ends || step.break_when.is_some() || step.kind.blocks().into_iter().any(breaks)
+        ends || step.break_when.is_some() || step.blocks().into_iter().any(breaks)
     })
 }
 
 fn waits(block: &Block) -> bool {
     block.steps().any(|step| {
         let wait = matches!(step.kind, StepKind::Wait(_) | StepKind::AwaitSignal(_));
-        wait || step.kind.blocks().into_iter().any(waits)
+        wait || step.blocks().into_iter().any(waits)
     })
 }

@@ -5,9 +5,9 @@ use super::Loom;
 use super::settings::Settings;
 use crate::dialect::builder;
 use crate::dialect::reader::{Fields, constant};
-use crate::expression::{Template, Value};
-use crate::hir::{Outputs, Step, Workflow};
-use crate::model::{Input, InputKind, Name, Place};
+use crate::expression::{Syntax, Template, Value};
+use crate::hir::{Block, Outputs, Step, StepKind, Workflow};
+use crate::model::{FAILURE, Input, InputKind, Name, Place};
 use crate::source::{Entry, Kind, Node};
 
 const KINDS: [(&str, InputKind); 11] = [
@@ -107,6 +107,7 @@ impl Loom<'_> {
                 fields.need(self, "actions", node.span, hint);
             }
         }
+        self.endings(fields, workflow);
         if let Some(entry) = fields.some(self, "outputs") {
             if definition {
                 return self.definition_outputs(entry, workflow);
@@ -114,6 +115,60 @@ impl Loom<'_> {
             workflow.outputs = Outputs::Template(self.template(&entry.value));
             workflow.places.outputs = places(entry);
         }
+    }
+
+    /// What is done at the end, which reads the variable [`FAILURE`].
+    fn endings(&mut self, fields: &mut Fields<'_>, workflow: &mut Workflow) {
+        let mut first = None;
+        for key in ["on_failure", "on_finish"] {
+            let Some(entry) = fields.some(self, key) else {
+                continue;
+            };
+            first = first.or(Some(entry.key_span));
+            let block = match entry.value.as_str() {
+                Some(_) => self.webhook(entry),
+                None => self.action_or_actions(entry, key),
+            };
+            match key {
+                "on_failure" => workflow.on_failure = block,
+                _ => workflow.on_finish = block,
+            }
+        }
+        let Some(span) = first else { return };
+        let mut known = workflow.variables.iter().map(|(name, _)| name);
+        if known.any(|name| name.eq_ignore_ascii_case(FAILURE))
+            || self
+                .made
+                .iter()
+                .any(|name| name.eq_ignore_ascii_case(FAILURE))
+        {
+            let what = format!("the variable `{FAILURE}` says how the run failed");
+            let hint = "give your own variable of that name another one";
+            self.error("conflict", span, what, hint);
+        }
+        let none = Template::constant(Value::Null);
+        workflow.variables.push((Name::from(FAILURE), none));
+    }
+
+    /// An address alone: it gets a POST that says which run it is and how it failed.
+    fn webhook(&mut self, entry: &Entry) -> Block {
+        let told = |text: &str| {
+            Template::parse(text, Syntax::Loom).unwrap_or_else(|_| builder::text(text))
+        };
+        let body = builder::object([
+            ("workflow", told("@workflow().name")),
+            ("run", told("@workflow().run.name")),
+            ("failure", told("@variables('failure')")),
+        ]);
+        let inputs = builder::object([
+            ("method", builder::text("POST")),
+            ("uri", self.template(&entry.value)),
+            ("body", body),
+        ]);
+        let name = Name::from(entry.key.as_str());
+        self.declare(&name, entry.key_span);
+        let call = StepKind::Call(builder::call("http", inputs));
+        builder::only(builder::step(name, "http", call, entry.key_span))
     }
 
     fn workflow_inputs(&mut self, entry: &Entry) -> Vec<Input> {

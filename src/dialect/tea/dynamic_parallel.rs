@@ -12,7 +12,7 @@ use crate::dialect::builder::{expression, object, only, text};
 use crate::dialect::reader::Fields;
 use crate::expression::{Binding, Condition, Syntax, Template, Value};
 use crate::hir::{Assignment, ForEach, Step, StepKind};
-use crate::model::Name;
+use crate::model::{Name, OnError};
 use crate::source::{Entry, Kind};
 
 /// As many items at a time as TEA has threads, when nothing is said.
@@ -107,7 +107,7 @@ impl<'n> Tea<'_, 'n> {
         let spec = ForEach {
             items: with_result(&items, jinja(LISTED)),
             concurrency,
-            survives_failure: false,
+            on_error: OnError::Stop,
             body: only(body),
         };
         let each = Step {

@@ -3,7 +3,7 @@
 use super::LimitReached;
 use crate::dialect::replacements;
 use crate::expression::Value;
-use crate::machine::{LoopEnd, LoopState, Outcome, PauseReason, RunError};
+use crate::machine::{LoopEnd, LoopState, Outcome, PauseReason, RunError, RunState};
 use crate::model::{Status, fault_kind};
 use crate::source::Bundle;
 use crate::time::Timestamp;
@@ -22,11 +22,44 @@ pub struct OutcomeReport {
     /// The loops of a run that succeeded that ended at a limit all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitReached>,
+    /// The foreaches of a run that succeeded of which items failed (`on_error: continue`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_items: Vec<FailedItems>,
     /// The files that it was to replace and did not, because it did not succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreplaced: Vec<Unreplaced>,
     /// When.
     pub at: Timestamp,
+}
+
+/// A foreach that succeeded although items of it failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailedItems {
+    /// How many failed.
+    pub failed: u64,
+    /// Of how many, of which foreach, and why the first did.
+    pub message: String,
+}
+
+impl FailedItems {
+    fn of(run: &RunState) -> Vec<Self> {
+        let root = run.cursors.values().filter(|one| one.parent.is_none());
+        let records = root.flat_map(|root| root.records.values());
+        let errors = records.filter_map(|record| {
+            let succeeded = record.status == Status::Succeeded;
+            record.error.as_ref().filter(|_| succeeded)
+        });
+        let failed = errors.filter(|error| *error.kind == *fault_kind::ITEMS);
+        let all = failed.map(|error| Self {
+            failed: error
+                .code
+                .as_ref()
+                .and_then(|code| code.parse().ok())
+                .unwrap_or(0),
+            message: error.message.clone(),
+        });
+        all.collect()
+    }
 }
 
 /// A file that a run was to replace: it is as it was.
@@ -90,25 +123,26 @@ pub struct PauseReport {
 
 impl OutcomeReport {
     /// An outcome with its places looked up in what the run was compiled from, and the limits that
-    /// its loops reached; `variables` are those that it ended with.
+    /// its loops reached; `run` is what it ended as.
     #[must_use]
     pub fn new(
         outcome: &Outcome,
         bundle: Option<&Bundle>,
         loops: &[LoopState],
-        variables: &Value,
+        run: &RunState,
     ) -> Self {
         let error = ErrorReport::of(outcome, bundle);
         // One that failed has told of the limit that it failed at.
-        let (limits, unreplaced) = match &error {
-            None => (LimitReached::of(loops), Vec::new()),
-            Some(_) => (Vec::new(), Unreplaced::of(variables)),
+        let (limits, failed_items, unreplaced) = match &error {
+            None => (LimitReached::of(loops), FailedItems::of(run), Vec::new()),
+            Some(_) => (Vec::new(), Vec::new(), Unreplaced::of(&run.variables)),
         };
         Self {
             status: outcome.status,
             output: outcome.output.clone(),
             error,
             limits,
+            failed_items,
             unreplaced,
             at: outcome.at,
         }

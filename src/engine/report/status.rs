@@ -162,12 +162,7 @@ fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport,
         None => None,
         Some(outcome) => {
             let loops = inspector.loops(run)?;
-            Some(OutcomeReport::new(
-                outcome,
-                view.bundle(),
-                &loops,
-                &state.variables,
-            ))
+            Some(OutcomeReport::new(outcome, view.bundle(), &loops, state))
         }
     };
     let doing = doing(&view);

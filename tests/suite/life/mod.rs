@@ -14,6 +14,7 @@ mod egress;
 mod environment;
 mod everyday;
 mod exact;
+mod failing;
 mod files;
 mod first_use;
 mod folder;

@@ -11,7 +11,8 @@ use windlass::internals::hir::{
     RetryPolicy, Step, StepKind, Wait, Workflow,
 };
 use windlass::internals::model::{
-    AssignOp, Backoff, Delay, Dialect, Jitter, Name, OnLimit, OnRepeat, Pages, Status, Take, Test,
+    AssignOp, Backoff, Delay, Dialect, Jitter, Name, OnError, OnLimit, OnRepeat, Pages, Status,
+    Take, Test,
 };
 use windlass::internals::source::Span;
 
@@ -388,7 +389,12 @@ impl Author {
         StepKind::ForEach(Box::new(ForEach {
             items: template(items),
             concurrency: self.random.random_range(1..4),
-            survives_failure: self.chance(3),
+            on_error: self.one_of(&[
+                OnError::Stop,
+                OnError::Stop,
+                OnError::Finish,
+                OnError::Continue,
+            ]),
             body: self.block(place.loop_body()),
         }))
     }

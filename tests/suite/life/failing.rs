@@ -1,0 +1,315 @@
+//! What a workflow does about failures: it catches them, goes on without what failed, tells somebody at
+//! its end, and takes the items that failed up again.
+
+use crate::life::first_use::Folder;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_failure_is_caught_after_the_retries_and_counts_as_handled() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "w.yaml",
+        r#"
+actions:
+  flaky:
+    type: shell
+    run: "echo try >> tries; echo bad >&2; exit 3"
+    retry: { type: fixed, interval: 10ms, count: 2 }
+    catch:
+      actions:
+        note: { type: compose, inputs: "@actions('flaky').error" }
+        told: { type: compose, inputs: "@outputs('note').code" }
+  slow: { type: scope, timeout: 100ms, continue_on_error: true, actions: { nap: { type: wait, inputs: 1m } } }
+  soft: { type: shell, run: "exit 4", continue_on_error: true }
+  fine: { type: shell, run: "true", catch: { type: compose, inputs: never } }
+outputs:
+  told: "@outputs('told')"
+  kind: "@outputs('note').kind"
+  slow: "@actions('slow').status"
+  soft: "@actions('soft').status"
+"#,
+    );
+    let ran = folder.run(&["run", text(&file)]).left(0, &[]);
+    let out: Value = serde_json::from_str(&ran.out).unwrap();
+    let wanted = json!({ "told": "3", "kind": "shell", "slow": "TimedOut", "soft": "Failed" });
+    assert_eq!(out, wanted);
+    assert_eq!(folder.lines("tries"), 3);
+}
+
+#[test]
+fn a_handled_failure_is_a_success_for_what_comes_after_it_also_in_a_graph_and_a_loop() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "w.yaml",
+        r#"
+variables: { n: 0, caught: 0 }
+actions:
+  soft: { type: shell, run: "exit 4", continue_on_error: true }
+  after: { type: compose, inputs: 1, runAfter: { soft: [Succeeded] } }
+  each:
+    type: until
+    runAfter: { after: [Succeeded] }
+    condition: variables.n == 3
+    actions:
+      next: { type: incrementVariable, name: n }
+      bad:
+        type: shell
+        run: "exit 1"
+        break_when: "@equals(1, 1)"
+        catch: { type: incrementVariable, name: caught }
+outputs: { caught: "@variables('caught')" }
+"#,
+    );
+    let ran = folder.run(&["run", text(&file)]).left(0, &[]);
+    let out: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(out, json!({ "caught": 3 }));
+    folder
+        .run(&["compile", text(&file), "-o", "mermaid"])
+        .left(0, &[]);
+}
+
+const ENDS: &str = r#"
+inputs: { code: { type: integer } }
+actions:
+  work: { type: shell, run: "exit $CODE", env: { CODE: "@{inputs('code')}" } }
+on_failure:
+  type: shell
+  run: 'echo "$WHY" >> failed; touch telling; while [ -e hold ]; do sleep 0.05; done'
+  env: { WHY: "@variables('failure')" }
+on_finish: { type: shell, run: "echo done >> finished; exit 9" }
+outputs: { code: "@outputs('work').exitCode" }
+"#;
+
+#[test]
+fn the_end_of_a_run_is_told_also_through_a_kill_and_stays_what_it_was() {
+    let folder = Folder::new();
+    let file = folder.file("w.yaml", ENDS);
+    let file = text(&file);
+    let good = folder.run(&["run", file, "-i", "code=0"]).left(0, &[]);
+    assert_eq!(good.out.trim(), r#"{"code":0}"#);
+    assert_eq!((folder.lines("failed"), folder.lines("finished")), (0, 1));
+    folder.file("hold", "");
+    let mut child = folder.start(&["run", file, "-i", "code=5", "--id", "bad"]);
+    folder.wait_for(|names| names.iter().any(|name| name == "telling"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    std::fs::remove_file(Path::new(file).with_file_name("hold")).unwrap();
+    let bad = folder.run(&["resume", "bad"]).left(1, &["exit code 5"]);
+    let out: Value = serde_json::from_str(&bad.out).unwrap();
+    assert_eq!(out["error"]["action"], "work");
+    assert_eq!(out["error"]["code"], "5");
+    assert_eq!(out["error"]["line"], 4);
+    assert_eq!((folder.lines("failed"), folder.lines("finished")), (2, 2));
+    let told = folder.read("failed");
+    let told: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    assert_eq!(told["status"], "Failed");
+    assert_eq!(told["action"], "work");
+}
+
+/// A poll that gave up leaves with the code of its limit, although its alert went out.
+#[test]
+fn an_alert_does_not_hide_a_limit() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "w.yaml",
+        r#"
+actions:
+  poll:
+    type: until
+    condition: "@equals(1, 2)"
+    limit: { count: 2 }
+    actions: { look: { type: compose, inputs: "@utcNow()" } }
+on_failure: { type: shell, run: "echo \"$KIND\" >> alert", env: { KIND: "@{variables('failure').kind}" } }
+"#,
+    );
+    folder.run(&["run", text(&file)]).left(4, &["poll"]);
+    assert_eq!(folder.read("alert"), "limit\n");
+}
+
+#[test]
+fn a_run_that_ends_itself_tells_its_end_too() {
+    let folder = Folder::new();
+    let workflow = |status: &str| {
+        format!(
+            r#"
+actions:
+  both:
+    type: parallel
+    branches:
+      long: {{ type: wait, inputs: 1h }}
+      ends: {{ type: terminate, inputs: {{ runStatus: {status}, runError: {{ code: "7", message: enough }} }} }}
+on_failure: {{ type: shell, run: "echo f >> told" }}
+on_finish: {{ type: shell, run: "echo e >> told" }}
+outputs: {{ n: 1 }}
+"#
+        )
+    };
+    for (status, code, lines) in [("Failed", 1, 2), ("Cancelled", 6, 3), ("Succeeded", 0, 4)] {
+        let file = folder.file("w.yaml", workflow(status));
+        folder.run(&["run", text(&file)]).left(code, &[]);
+        assert_eq!(folder.lines("told"), lines, "{status}");
+    }
+}
+
+#[test]
+fn one_line_tells_a_webhook() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let heard = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap());
+        let (mut line, mut length) = (String::new(), 0);
+        while lines.read_line(&mut line).unwrap() > 2 {
+            let lower = line.to_lowercase();
+            if let Some(number) = lower.strip_prefix("content-length:") {
+                length = number.trim().parse().unwrap();
+            }
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        lines.read_exact(&mut body).unwrap();
+        let answer = "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n";
+        stream.write_all(answer.as_bytes()).unwrap();
+        serde_json::from_slice::<Value>(&body).unwrap()
+    });
+    let folder = Folder::new();
+    let text_of = format!(
+        "name: nightly\nactions: {{ work: {{ type: shell, run: 'exit 5' }} }}\non_failure: http://{address}/hook\n"
+    );
+    let file = folder.file("w.yaml", text_of);
+    folder.run(&["run", text(&file), "--id", "r"]).left(1, &[]);
+    let body = heard.join().unwrap();
+    assert_eq!(
+        (&body["workflow"], &body["run"]),
+        (&json!("nightly"), &json!("r"))
+    );
+    assert_eq!(body["failure"]["code"], "5");
+}
+
+const EACH: &str = r#"
+actions:
+  each:
+    type: foreach
+    foreach: "@createArray(1, 2, 3, 4, 5)"
+    on_error: continue
+    concurrency: 2
+    actions:
+      work:
+        type: shell
+        run: "echo $N >> ran; test -e mended || [ $N != 2 -a $N != 4 ] || exit $N; echo $N"
+        env: { N: "@{item()}" }
+  sum: { type: compose, inputs: "@length(outputs('each').failed)" }
+outputs:
+  failed: "@outputs('each').failed"
+  results: "@outputs('each').results"
+"#;
+
+#[test]
+fn a_foreach_goes_on_without_what_failed_and_takes_that_up_again() {
+    let folder = Folder::new();
+    let file = folder.file("w.yaml", EACH);
+    let ran = folder.run(&["run", text(&file), "--id", "r"]);
+    let ran = ran.left(
+        0,
+        &["2 of 5 items of `each` failed", "retry --failed-items r"],
+    );
+    let out: Value = serde_json::from_str(&ran.out).unwrap();
+    let failed = out["failed"].as_array().unwrap();
+    let indexes: Vec<&Value> = failed.iter().map(|one| &one["index"]).collect();
+    assert_eq!(indexes, [&json!(1), &json!(3)]);
+    assert_eq!(failed[1]["item"], 4);
+    assert_eq!(failed[1]["error"]["code"], "4");
+    assert_eq!(out["results"][1], Value::Null);
+    assert_eq!(out["results"][4]["work"]["body"], 5);
+    let status = folder.run(&["status", "r"]).left(0, &[]);
+    assert!(
+        status.out.contains("2 of 5 items of `each` failed"),
+        "{status:?}"
+    );
+    let status = folder.run(&["status", "r", "-o", "json"]).left(0, &[]);
+    let status: Value = serde_json::from_str(&status.out).unwrap();
+    assert_eq!(status["outcome"]["failed_items"][0]["failed"], 2);
+    folder.file("mended", "");
+    let again = folder.run(&["retry", "r", "--failed-items"]).left(0, &[]);
+    let out: Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!(out["failed"], json!([]));
+    let bodies = out["results"].as_array().unwrap().iter();
+    let bodies: Vec<&Value> = bodies.map(|one| &one["work"]["body"]).collect();
+    assert_eq!(
+        bodies,
+        [&json!(1), &json!(2), &json!(3), &json!(4), &json!(5)]
+    );
+    let mut lines: Vec<String> = folder.read("ran").lines().map(str::to_owned).collect();
+    let mut again = lines.split_off(5);
+    again.sort();
+    assert_eq!(again, ["2", "4"]);
+    let none = folder.run(&["retry", "r", "--failed-items", "--id", "x"]);
+    none.left(0, &[]);
+    let none = folder.run(&["retry", "x", "--failed-items"]);
+    none.left(2, &["no item of a foreach failed"]);
+}
+
+#[test]
+fn the_items_that_failed_are_taken_up_again_through_a_kill_and_of_a_run_that_failed() {
+    let folder = Folder::new();
+    let file = folder.file("w.yaml", EACH.replace("on_error: continue", "on_error: fail").replace(
+        "outputs:\n  failed: \"@outputs('each').failed\"\n  results: \"@outputs('each').results\"",
+        "outputs: { all: \"@outputs('each')\" }",
+    ).replace("@length(outputs('each').failed)", "@length(outputs('each'))"));
+    folder.run(&["run", text(&file), "--id", "r"]).left(1, &[]);
+    folder.file("mended", "");
+    let mut child = folder.start(&["retry", "r", "--failed-items", "--id", "again"]);
+    folder.wait_for(|_| folder.lines("ran") >= 5);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let resumed = folder.run(&["resume", "again"]);
+    assert!(matches!(resumed.code, Some(0 | 2)), "{resumed:?}");
+    let status = folder.run(&["status", "again", "-o", "json"]).left(0, &[]);
+    let status: Value = serde_json::from_str(&status.out).unwrap();
+    assert_eq!(
+        status["outcome"]["output"]["all"].as_array().unwrap().len(),
+        5
+    );
+}
+
+#[test]
+fn mistakes_in_what_is_done_about_failures_are_told() {
+    let folder = Folder::new();
+    for (workflow, said) in [
+        (
+            "actions: { a: { type: compose, inputs: 1, catch: { type: compose, inputs: 2 }, continue_on_error: true } }",
+            "conflict",
+        ),
+        (
+            "actions: { a: { type: compose, inputs: 1, continue_on_error: 3 } }",
+            "true or false",
+        ),
+        (
+            "actions: { a: { type: foreach, foreach: [1], on_error: explode, actions: { b: { type: compose, inputs: 1 } } } }",
+            "explode",
+        ),
+        (
+            "variables: { failure: 1 }\nactions: { a: { type: compose, inputs: 1 } }\non_finish: { type: compose, inputs: 2 }",
+            "failure",
+        ),
+        (
+            "actions: { a: { type: compose, inputs: 1 } }\non_finish: { type: compose, inputs: \"@outputs('nope')\" }",
+            "nope",
+        ),
+    ] {
+        let file = folder.file("w.yaml", workflow);
+        let told = folder.run(&["validate", text(&file)]);
+        assert_eq!(told.code, Some(3), "{told:?}");
+        assert!(
+            told.err.contains(said) || told.out.contains(said),
+            "{told:?}"
+        );
+    }
+}
