@@ -11,6 +11,7 @@ mod data;
 mod env;
 mod error;
 mod exact;
+mod functions;
 mod jinja;
 mod memory_estimate;
 mod reads;
@@ -31,6 +32,7 @@ pub use data::TableFormat;
 pub use env::{ActionView, Env, Lookup, Mode};
 pub use error::{EvalError, ParseError};
 pub use exact::inexact_json;
+pub use functions::{Function, JinjaKind, jinja_functions, wdl_arities, wdl_functions};
 pub(crate) use jinja::{is_full, python_quoted, sharing};
 pub use memory_estimate::{
     MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory, over_memory_json,

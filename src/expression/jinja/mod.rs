@@ -9,12 +9,14 @@ mod names;
 mod object;
 mod operators;
 mod python;
+mod reference;
 mod rewrite;
 mod session;
 mod shared;
 mod text;
 
 pub(crate) use self::python::quoted as python_quoted;
+pub(crate) use self::reference::{JINJA_NAMES, JinjaName};
 pub(crate) use self::shared::{is_full, sharing};
 
 use self::engine::{ENGINE, SOURCE_NAME};

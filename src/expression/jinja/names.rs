@@ -3,7 +3,9 @@
 
 use super::engine::ENGINE;
 pub(super) use super::free_variables::{ENVIRONMENT, GLOBALS};
+use super::reference::names_of;
 use crate::diagnostic::did_you_mean;
+use crate::expression::JinjaKind;
 use minijinja::ErrorKind;
 use minijinja::machinery::ast::{CallArg, Expr, Filter, Stmt};
 use std::ops::Range;
@@ -59,16 +61,6 @@ pub(super) fn is_environment_call(expr: &Expr<'_>) -> bool {
     matches!(&call.expr, Expr::GetAttr(method) if is_environment(&method.expr))
 }
 
-/// For hints only: whether a filter exists, the engine says.
-const FILTERS: &str = "abs attr batch bool capitalize center chain count d default dictsort e escape \
-    filesizeformat first float format fromjson groupby indent int items join json last length lines \
-    list lower map max min pluralize pprint reject rejectattr replace reverse round safe select \
-    selectattr sha256 slice sort split string striptags sum title tojson trim truncate unique upper \
-    urlencode wordcount zip";
-const TESTS: &str = "boolean defined divisibleby endingwith eq equalto escaped even false filter float \
-    ge gt in integer iterable le lower lt mapping ne none number odd safe sameas sequence \
-    startingwith string true undefined upper";
-
 #[derive(Debug)]
 pub(super) struct UnknownName {
     pub message: String,
@@ -87,12 +79,16 @@ pub(super) fn check(expr: &Expr<'_>, assigned: &[String]) -> Option<UnknownName>
         Expr::Filter(filter) => {
             let outcome = ENGINE.empty_state().apply_filter(filter.name, &[]);
             let unknown = outcome.is_err_and(|error| error.kind() == ErrorKind::UnknownFilter);
-            ("filter", unknown.then_some(filter.name)?, FILTERS)
+            (
+                "filter",
+                unknown.then_some(filter.name)?,
+                Some(JinjaKind::Filter),
+            )
         }
         Expr::Test(test) => {
             let outcome = ENGINE.empty_state().perform_test(test.name, &[]);
             let unknown = outcome.is_err_and(|error| error.kind() == ErrorKind::UnknownTest);
-            ("test", unknown.then_some(test.name)?, TESTS)
+            ("test", unknown.then_some(test.name)?, Some(JinjaKind::Test))
         }
         Expr::Call(call) => {
             let Expr::Var(var) = &call.expr else {
@@ -102,11 +98,12 @@ pub(super) fn check(expr: &Expr<'_>, assigned: &[String]) -> Option<UnknownName>
             if engines || assigned.iter().any(|name| name == var.id) {
                 return None;
             }
-            ("function", var.id, "")
+            ("function", var.id, None)
         }
         _ => return None,
     };
-    let mut hint = did_you_mean(name, known.split_whitespace());
+    // For hints only: whether a filter exists, the engine says.
+    let mut hint = known.and_then(|kind| did_you_mean(name, names_of(kind)));
     if what == "function" {
         let wdl = crate::expression::wdl::functions::find(name);
         hint = match wdl {

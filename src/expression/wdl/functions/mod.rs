@@ -181,6 +181,12 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         .map(|function| function.name)
 }
 
+/// All names, and how many arguments they take.
+pub(crate) fn arities() -> impl Iterator<Item = (&'static str, usize, usize)> {
+    let functions = TABLES.iter().copied().flatten();
+    functions.map(|function| (function.name, function.min, function.max))
+}
+
 /// The evaluated arguments of one call, and what to say when one is wrong.
 pub(crate) struct Args {
     pub function: &'static Function,
