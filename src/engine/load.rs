@@ -70,6 +70,21 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Workflow, LoadError> {
         .load_file(path, options.dialect)
 }
 
+/// Reads a workflow from texts without an engine. The files it names are read from a folder as far as
+/// they are not among the texts.
+///
+/// # Errors
+/// [`LoadError::Refused`] with all of its mistakes.
+pub fn load_bundle(
+    bundle: Bundle,
+    folder: Option<&Path>,
+    options: &LoadOptions,
+) -> Result<Workflow, LoadError> {
+    Workflows::bare()
+        .with(options)
+        .load_bundle(bundle, folder, options.dialect)
+}
+
 /// Reads a Loom workflow that was made here; `path` is its name.
 ///
 /// # Errors

@@ -30,7 +30,7 @@ pub use follow::{Began, Follower, Notice};
 pub use heads::{Head, Heads};
 pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
 pub use inspect::Inspector;
-pub use load::{LoadOptions, Workflow, load, load_text, read_file};
+pub use load::{LoadOptions, Workflow, load, load_bundle, load_text, read_file};
 pub use named::PutIf;
 pub use prune::{PruneFilter, Pruned};
 pub use retry::FAILED_ITEMS;
@@ -42,7 +42,7 @@ pub use stubs::{
 };
 
 pub use crate::action::{ActivityContext, ActivityError, Registry, SecretSources};
-pub use crate::diagnostic::{Diagnostics, TerminalText, drives_terminals, visible};
+pub use crate::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, visible};
 pub use crate::dialect::json_schema;
 /// Which format a workflow has, as far as that is to be seen.
 pub use crate::dialect::of as dialect_of;

@@ -1,4 +1,51 @@
 //! What an editor asks about the text of a workflow: pure functions of the text, which also answer
 //! while it is wrong. Places are those of the Language Server Protocol.
+//!
+//! `sketch` reads any text into a tree, `names` finds what can be named, `schema` which keys and values
+//! may stand where, `cursor` what is being typed in an expression.
+
+mod complete;
+mod cursor;
+mod hover;
+mod names;
+mod past;
+mod schema;
+mod sketch;
+mod symbols;
 
 pub use crate::source::{Lines, Position, TextEdit, TextRange, edited};
+pub use complete::{Completion, CompletionItem, CompletionKind, complete};
+pub use hover::{Hover, hover};
+pub use past::{Past, past};
+pub use symbols::{Symbol, symbols};
+
+use crate::engine::{Bundle, Dialect, dialect_of};
+use sketch::{Kind, Part};
+
+/// Stands in a text where something is being typed. No file has this character.
+const MARK: char = '\u{e000}';
+
+/// The format of a text, also while it is wrong.
+fn dialect(bundle: &Bundle, said: Option<Dialect>, root: &Part, text: &str) -> Dialect {
+    if let Some(found) = said.or_else(|| {
+        let named = root.word("dialect", text)?;
+        Dialect::parse(named)
+    }) {
+        return found;
+    }
+    if let Some(found) = dialect_of(bundle, None) {
+        return found;
+    }
+    let azure = ["definition", "triggers", "resources"];
+    if let Some(nodes) = root.get("nodes") {
+        let data = |node: &Part| node.get("id").is_some() || node.get("data").is_some();
+        return match nodes.kind {
+            Kind::List(ref nodes) if nodes.iter().any(data) => Dialect::Canvas,
+            _ => Dialect::Tea,
+        };
+    }
+    match azure.iter().any(|key| root.get(key).is_some()) {
+        true => Dialect::Azure,
+        false => Dialect::Loom,
+    }
+}

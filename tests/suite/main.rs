@@ -20,6 +20,7 @@ mod expression;
 mod fuzz;
 mod graph;
 mod hosted;
+mod language;
 mod life;
 mod loom;
 mod machine;

@@ -33,8 +33,8 @@ pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
 pub use iterations::{
     ActionReport, AttemptReport, DifferenceReport, FailureCount, IterationEntry, IterationReport,
     IterationsFilter, IterationsReport, LoopSummary, LoopsReport, StripCell, StripFilter,
-    StripReport, Totals, WaitReport, difference, iteration, iteration_value, iterations, loops,
-    strip,
+    StripReport, Totals, WaitReport, difference, iteration, iteration_value, iteration_values,
+    iterations, loops, strip,
 };
 pub use limits::{DiagnosticReport, LoopLimits, diagnostics, loop_limits};
 pub use limits_hit::LimitReached;
@@ -44,6 +44,7 @@ pub use schedule::ScheduleReport;
 pub use source::{PlacesReport, SourceReport, places, source};
 pub use status::{LoopReport, PausedSince, Read, StatusReport, status};
 pub use summary::{Facets, ListFilter, ListReport, RunSummary, list};
+pub use view::shown as masked;
 pub use workflow::{
     CurrentWorkflow, FileReport, InputReport, VersionReport, VersionsReport, WorkflowReport,
     WorkflowSummary, inputs,

@@ -107,6 +107,7 @@ impl RunView {
 
 /// What a report shows of a value. The one place through which values of a run go on their way
 /// out: the marks of secrets are masked here.
-pub(super) fn shown(value: &Value) -> Value {
+#[must_use]
+pub fn shown(value: &Value) -> Value {
     replace_secret_marks(value, &mut |_| Some(MASK.to_owned()))
 }

@@ -1,8 +1,20 @@
 //! An editor's requests over HTTP. They change nothing, and the body carries the text.
 
-use super::app::App;
+use super::app::{App, blocking};
+use super::body::Json;
+use super::listener::Caller;
+use super::source::{Source, bundle, dialect};
+use super::workflows::{WorkflowBody, parts};
+use crate::api::{FileText, Problem, WorkflowText};
+use crate::engine::{Bundle, Dialect, ErrorCode, Open, View, graph};
+use crate::language::{Completion, Hover, Position, Symbol};
+use crate::language::{complete as completion, hover as told, past, symbols as symbols_of};
 use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use utoipa::ToSchema;
 
 /// What only looks although it is a POST: a caller who may only look may ask it.
 pub(super) fn only_looks(path: &str) -> bool {
@@ -11,4 +23,119 @@ pub(super) fn only_looks(path: &str) -> bool {
 
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
+        .route("/v1/language/complete", post(complete))
+        .route("/v1/language/hover", post(hover))
+        .route("/v1/language/symbols", post(symbols))
+}
+
+/// A place of a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TextPlace {
+    /// The text of a workflow, YAML or JSON; it may be wrong.
+    text: String,
+    /// What its file is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    /// The files that it names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<FileText>,
+    /// Reads it as this format: `loom`, `azure`, `tea`, `canvas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dialect: Option<String>,
+    /// The place.
+    at: Position,
+    /// A run whose values are shown. Only for hovers, with `iteration`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+    /// One of its iterations: `outer#2/inner#7`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    iteration: Option<String>,
+}
+
+impl TextPlace {
+    fn bundle(&mut self) -> Result<(Bundle, Option<Dialect>), Problem> {
+        let file = self
+            .file
+            .take()
+            .unwrap_or_else(|| String::from("workflow.yaml"));
+        let text = std::mem::take(&mut self.text);
+        let dialect = dialect(self.dialect.as_deref())?;
+        Ok((bundle(file, text, &self.files), dialect))
+    }
+}
+
+/// The actions and nodes of a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(super) struct Symbols {
+    /// Those at the top; the others are in them.
+    symbols: Vec<Symbol>,
+}
+
+/// What may stand at a place of a text: keys, values, and names, functions and members in expressions.
+#[utoipa::path(post, path = "/v1/language/complete", operation_id = "complete", tag = "language",
+    request_body = TextPlace,
+    responses(
+        (status = 200, description = "What may stand there", body = Completion),
+        (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn complete(Json(mut place): Json<TextPlace>) -> Result<axum::Json<Completion>, Problem> {
+    let (bundle, dialect) = place.bundle()?;
+    let found = blocking(move || Ok(completion(&bundle, dialect, place.at)));
+    Ok(axum::Json(found.await?))
+}
+
+/// What there is to say of a place of a text; of an expression also its value in an iteration of a run.
+#[utoipa::path(post, path = "/v1/language/hover", operation_id = "hover", tag = "language",
+    request_body = TextPlace,
+    responses(
+        (status = 200, description = "What there is to say; null for nothing", body = Option<Hover>),
+        (status = 404, description = "There is no such run or iteration", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn hover(
+    State(app): State<Arc<App>>,
+    Json(mut place): Json<TextPlace>,
+) -> Result<axum::Json<Option<Hover>>, Problem> {
+    let (bundle, dialect) = place.bundle()?;
+    let past = match (place.run, place.iteration) {
+        (Some(run), Some(iteration)) => {
+            let past = app.inspect(move |store| past(store, &run, &iteration));
+            Some(past.await?)
+        }
+        (None, None) => None,
+        _ => {
+            let detail = "`run` and `iteration` go together";
+            return Err(Problem::new(ErrorCode::BadRequest, detail));
+        }
+    };
+    let found = blocking(move || Ok(told(&bundle, dialect, place.at, past.as_ref())));
+    Ok(axum::Json(found.await?))
+}
+
+/// The actions and nodes of a text, one within the other. The body is that of `validate`.
+#[utoipa::path(post, path = "/v1/language/symbols", operation_id = "symbols", tag = "language",
+    request_body(content((WorkflowBody = "application/json"), (String = "application/yaml"), (String = "text/plain"))),
+    responses(
+        (status = 200, description = "What is in the text", body = Symbols),
+        (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn symbols(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Source(text, form): Source<WorkflowText>,
+) -> Result<axum::Json<Symbols>, Problem> {
+    let (bundle, options) = parts(text, "workflow", form, caller)?;
+    let engine = Arc::clone(&app.engine);
+    let found = blocking(move || {
+        let workflow = engine.load_bundle(bundle.clone(), &options).ok();
+        let view = View {
+            open: Open::All,
+            root: None,
+        };
+        let drawn = workflow.and_then(|workflow| graph(workflow.program(), &view).ok());
+        let symbols = symbols_of(&bundle, options.dialect, drawn.as_ref());
+        Ok(Symbols { symbols })
+    });
+    Ok(axum::Json(found.await?))
 }

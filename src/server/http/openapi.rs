@@ -1,7 +1,9 @@
 //! The description of the API, made from the code that serves it. `docs/openapi.json` is the same
 //! text, and a test holds the two together.
 
-use super::{bulk, events, graph, health, iterations, live, runs, session, store, workflows};
+use super::{
+    bulk, events, graph, health, iterations, language, live, runs, session, store, workflows,
+};
 use axum::Json;
 use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -18,6 +20,7 @@ use utoipa::{Modify, OpenApi};
         workflows::list, workflows::put, workflows::get, workflows::remove, workflows::versions, workflows::schedule, workflows::validate,
         runs::list, runs::start, runs::status, runs::result, runs::history, runs::source, runs::places, runs::dump,
         graph::graph,
+        language::complete, language::hover, language::symbols,
         iterations::loops, iterations::strip, iterations::list, iterations::one, iterations::difference,
         events::events, live::live,
         runs::pause, runs::resume, runs::cancel, runs::signal, runs::retry, bulk::bulk,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
 /// The body of a request that brings a workflow.
-type WorkflowBody = OrWorkflow<WorkflowText>;
+pub(super) type WorkflowBody = OrWorkflow<WorkflowText>;
 
 /// The size of a page of workflows: the default, and the most.
 const PAGE: usize = 100;

@@ -243,6 +243,16 @@ async fn a_client_made_from_the_description_drives_everything() {
     assert_eq!(loops["loops"][0]["path"], "grow", "{loops}");
     let graph = good("get_graph", json!({ "run": run, "open": "none" })).await;
     assert!(graph["nodes"].as_array().unwrap().len() > 1, "{graph}");
+    let at = json!({ "line": 8, "character": 20 });
+    let place = json!({ "body": { "text": COUNT, "at": at } });
+    good("complete", place.clone()).await;
+    let mut past = place.clone();
+    past["body"]["run"] = run.clone();
+    past["body"]["iteration"] = json!("grow#1");
+    good("hover", past).await;
+    good("hover", place).await;
+    let found = good("symbols", json!({ "body": { "text": COUNT } })).await;
+    assert_eq!(found["symbols"][0]["path"], "grow", "{found}");
     let gate = json!({ "body": { "text": GATE, "run": "gate", "labels": { "a": "b" } } });
     good("start_run", gate.clone()).await;
     let (status, _) = api.call("get_result", json!({ "run": "gate" })).await;

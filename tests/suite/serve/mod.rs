@@ -10,6 +10,7 @@ pub mod fuzz;
 mod graph;
 mod iterations;
 mod kept;
+mod language;
 mod life;
 mod listener;
 mod lists;

@@ -22,6 +22,17 @@ pub enum Progress {
     Ended(Status),
 }
 
+impl Progress {
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Ended(status) => status.as_str(),
+        }
+    }
+}
+
 /// An action of an iteration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ActionReport {

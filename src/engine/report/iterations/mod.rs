@@ -17,7 +17,7 @@ pub use list::{LoopSummary, LoopsReport, loops};
 pub use page::{IterationEntry, IterationsFilter, IterationsReport, iterations};
 pub use strip::{FailureCount, StripCell, StripFilter, StripReport, Totals, strip};
 pub use waits::WaitReport;
-pub use whole::{IterationReport, iteration, iteration_value};
+pub use whole::{IterationReport, iteration, iteration_value, iteration_values};
 
 use super::view::{RunView, shown};
 use crate::engine::{EngineError, Inspector};

@@ -87,6 +87,25 @@ pub fn iteration(
     Ok(report)
 }
 
+/// One iteration with all of its values, however long they are.
+///
+/// # Errors
+/// As [`iteration`].
+pub fn iteration_values(
+    inspector: &Inspector,
+    run: &str,
+    path: &str,
+) -> Result<IterationReport, EngineError> {
+    let mut report = whole(inspector, run, path)?;
+    let actions = report.actions.iter_mut();
+    let actions = actions.flat_map(|action| [&mut action.inputs, &mut action.outputs]);
+    let values = actions.chain([&mut report.result, &mut report.variables]);
+    for value in values.flatten() {
+        *value = shown(value);
+    }
+    Ok(report)
+}
+
 /// A value of an iteration, all of it; none when there is none at this place.
 ///
 /// # Errors

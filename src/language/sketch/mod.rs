@@ -1,0 +1,173 @@
+//! A tolerant reading of YAML and JSON: every text has a tree, however wrong it is. It goes by
+//! indentation and brackets, and keeps places, not values. The real readers say what is a mistake.
+
+mod flow;
+mod reader;
+
+pub(super) use reader::read;
+
+use std::ops::Range;
+
+/// A part of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Part {
+    /// Its bytes, quotes and brackets included.
+    pub range: Range<usize>,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    Nothing,
+    Text(Scalar),
+    Map(Vec<Member>),
+    List(Vec<Part>),
+}
+
+/// A text, number or word.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Scalar {
+    /// The bytes between its quotes.
+    pub inner: Range<usize>,
+    pub style: Style,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    Plain,
+    Single,
+    Double,
+    Block,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Member {
+    pub name: String,
+    /// The bytes of the name, without quotes.
+    pub key: Range<usize>,
+    pub quoted: bool,
+    /// Whether a colon follows: a word without one is still being typed.
+    pub complete: bool,
+    pub value: Part,
+}
+
+impl Part {
+    fn nothing(at: usize) -> Self {
+        Self {
+            range: at..at,
+            kind: Kind::Nothing,
+        }
+    }
+
+    pub fn members(&self) -> &[Member] {
+        match &self.kind {
+            Kind::Map(members) => members,
+            _ => &[],
+        }
+    }
+
+    pub fn items(&self) -> &[Part] {
+        match &self.kind {
+            Kind::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    pub fn get(&self, key: &str) -> Option<&Part> {
+        let mut members = self.members().iter();
+        members
+            .find(|member| member.name == key)
+            .map(|member| &member.value)
+    }
+
+    /// The same without regard to case.
+    pub fn get_any_case(&self, key: &str) -> Option<&Part> {
+        let mut members = self.members().iter();
+        let found = members.find(|member| member.name.eq_ignore_ascii_case(key));
+        found.map(|member| &member.value)
+    }
+
+    /// A scalar as it is written, without quotes.
+    pub fn text<'t>(&self, text: &'t str) -> Option<&'t str> {
+        match &self.kind {
+            Kind::Text(scalar) => text.get(scalar.inner.clone()),
+            _ => None,
+        }
+    }
+
+    /// The text of a member.
+    pub fn word<'t>(&self, key: &str, text: &'t str) -> Option<&'t str> {
+        self.get(key)?.text(text).map(str::trim)
+    }
+}
+
+/// A step into the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// Where a byte is in the tree.
+pub(super) struct Spot<'p> {
+    /// The steps from the root, and the part before each.
+    pub path: Vec<(&'p Part, Step)>,
+    pub at: At<'p>,
+}
+
+pub(super) enum At<'p> {
+    /// In the name of a member of the last part of the path.
+    Key(&'p Member),
+    Value(&'p Part),
+}
+
+impl Spot<'_> {
+    /// The names on the way, from outside.
+    pub fn keys(&self) -> Vec<&str> {
+        let keys = self.path.iter().filter_map(|(_, step)| match step {
+            Step::Key(key) => Some(&**key),
+            Step::Index(_) => None,
+        });
+        keys.collect()
+    }
+}
+
+/// The innermost part at a byte; of one between parts, what is around it.
+pub(super) fn spot(root: &Part, at: usize) -> Spot<'_> {
+    let mut path = Vec::new();
+    let mut part = root;
+    loop {
+        let covers = |range: &Range<usize>| range.start <= at && at <= range.end;
+        match &part.kind {
+            Kind::Map(members) => {
+                if let Some(member) = members.iter().find(|member| covers(&member.key)) {
+                    path.push((part, Step::Key(member.name.clone())));
+                    let at = At::Key(member);
+                    return Spot { path, at };
+                }
+                // What begins where another one ends is nearer.
+                let mut found = members.iter().rev();
+                match found.find(|member| covers(&member.value.range)) {
+                    Some(member) => {
+                        path.push((part, Step::Key(member.name.clone())));
+                        part = &member.value;
+                    }
+                    None => break,
+                }
+            }
+            Kind::List(items) => {
+                let mut found = items.iter().enumerate().rev();
+                match found.find(|(_, item)| covers(&item.range)) {
+                    Some((index, item)) => {
+                        path.push((part, Step::Index(index)));
+                        part = item;
+                    }
+                    None => break,
+                }
+            }
+            Kind::Text(_) | Kind::Nothing => break,
+        }
+    }
+    let at = At::Value(part);
+    Spot { path, at }
+}
