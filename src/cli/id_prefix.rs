@@ -37,6 +37,7 @@ impl Command {
             | Self::Backup(_)
             | Self::Restore(_)
             | Self::Validate(_)
+            | Self::Lsp(_)
             | Self::Compile(_)
             | Self::Eval(_)
             | Self::Schema(_)

@@ -18,6 +18,7 @@ mod inputs;
 mod list;
 mod log;
 mod logs;
+mod lsp;
 mod man;
 #[cfg(feature = "mcp")]
 mod mcp;
@@ -148,6 +149,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Compile(args) => compile::compile(global, screen, args),
         Command::Eval(args) => eval::eval(screen, args),
         Command::Schema(args) => schema::schema(args),
+        Command::Lsp(args) => lsp::lsp(args),
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(

@@ -26,6 +26,14 @@ pub struct ValidateArgs {
     pub output: Output,
 }
 
+/// `windlass lsp`.
+#[derive(Debug, Args)]
+pub struct LspArgs {
+    /// Speaks over standard input and output, as it does anyway: some editors say it
+    #[arg(long, env = "WINDLASS_STDIO", hide = true, value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub stdio: bool,
+}
+
 /// `windlass compile`.
 #[derive(Debug, Args)]
 pub struct CompileArgs {

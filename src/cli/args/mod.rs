@@ -153,6 +153,8 @@ pub enum Command {
     Eval(EvalArgs),
     /// Prints the JSON Schema of a format, for editors
     Schema(SchemaArgs),
+    /// The language server: mistakes, completions and hovers in an editor
+    Lsp(LspArgs),
     /// Prints the completion script of a shell
     Completions(CompletionsArgs),
     /// Prints the manual page, or writes one for each command
