@@ -68,6 +68,8 @@ codes! {
     MediaType = ("media-type", 415, 2, "The body has another type");
     /// The workflow has mistakes.
     RefusedWorkflow = ("refused-workflow", 422, 3, "The workflow is refused");
+    /// The text cannot be edited so.
+    RefusedEdit = ("refused-edit", 422, 3, "The text cannot be edited so");
     /// The input is not what the workflow declares.
     RefusedInput = ("refused-input", 422, 2, "The input is refused");
     /// There is as much to do as the operator allows: later there may be room.

@@ -37,7 +37,7 @@ pub use retry::FAILED_ITEMS;
 pub use run::{Run, RunFailure};
 pub use runs::{Inspect, Runs};
 pub use stubs::{
-    INPUT as STUB_INPUT, PARAMETERS as STUB_PARAMETERS, SETTINGS as STUB_SETTINGS, stubs,
+    INPUT as STUB_INPUT, PARAMETERS as STUB_PARAMETERS, SETTINGS as STUB_SETTINGS, stubs, stubs_of,
     with_values, workflows_of,
 };
 

@@ -5,7 +5,7 @@ use super::load::{Workflows, hash};
 use super::report::{
     CurrentWorkflow, ScheduleReport, VersionReport, VersionsReport, WorkflowReport, WorkflowSummary,
 };
-use super::{Bundle, Engine, EngineError, Inspector, LoadOptions, Workflow, now};
+use super::{Bundle, Dialect, Engine, EngineError, Inspector, LoadOptions, Origin, Workflow, now};
 use crate::diagnostic::did_you_mean;
 use crate::model::Name;
 use crate::program::ProgramHash;
@@ -136,6 +136,17 @@ impl Engine {
         let too_many = others.len().saturating_sub(most);
         gone.extend(others.into_iter().take(too_many));
         Ok(((now.program != program).then_some(now), gone))
+    }
+
+    /// The most iterations that a loop of a workflow may ask for.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn max_iterations(&self, dialect: Dialect, origin: Origin) -> u64 {
+        let options = LoadOptions {
+            origin,
+            ..LoadOptions::default()
+        };
+        self.workflows.with(&options).caps.count(dialect)
     }
 
     /// Forgets the workflow of a name; its runs go on. False when there is none. Blocks.

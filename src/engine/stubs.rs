@@ -48,7 +48,14 @@ pub fn workflows_of(path: &Path, options: &LoadOptions) -> Result<Vec<String>, L
 /// [`LoadError::Unreadable`].
 pub fn stubs(path: &Path, options: &LoadOptions) -> Result<Object, LoadError> {
     let workflows = Workflows::bare().with(options);
-    let (mut bundle, _) = workflows.gathered_file(path, options.dialect)?;
+    let (bundle, _) = workflows.gathered_file(path, options.dialect)?;
+    Ok(stubs_of(bundle, options))
+}
+
+/// The same of a workflow whose files are there.
+#[must_use]
+pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
+    let workflows = Workflows::bare().with(options);
     let mut all = Wanted::default();
     for _ in 0..MAX_ROUNDS {
         let wanted = dialect::wanted(&bundle, options.dialect, &workflows.caps);
@@ -71,7 +78,7 @@ pub fn stubs(path: &Path, options: &LoadOptions) -> Result<Object, LoadError> {
     let caps = dialect::Caps::unlimited();
     let (workflow, _) = dialect::read(&bundle, options.dialect, &caps);
     let (Some(workflow), (Some(file), _)) = (workflow, source::parse(&bundle, 0)) else {
-        return Ok(stubs);
+        return stubs;
     };
     let shapes = Shapes::of(&file);
     if let Some(body) = shapes
@@ -81,7 +88,7 @@ pub fn stubs(path: &Path, options: &LoadOptions) -> Result<Object, LoadError> {
         stubs.insert(Name::from(INPUT), body);
     }
     stubs.extend(answers(&workflow, &shapes));
-    Ok(stubs)
+    stubs
 }
 
 fn add(bundle: &mut Bundle, value: Value) {

@@ -6,6 +6,7 @@
 
 mod complete;
 mod cursor;
+mod edit;
 mod hover;
 mod names;
 mod past;
@@ -15,6 +16,10 @@ mod symbols;
 
 pub use crate::source::{Lines, Position, TextEdit, TextRange, edited};
 pub use complete::{Completion, CompletionItem, CompletionKind, complete};
+pub use edit::{
+    Choice, Column, Edit, Edited, Field, FieldKind, NodeType, Panel, Parts, Section, Where, edit,
+    panel, types,
+};
 pub use hover::{Hover, hover};
 pub use past::{Past, past};
 pub use symbols::{Symbol, symbols};

@@ -7,6 +7,7 @@
 
 mod bundle;
 mod json;
+mod layout;
 mod locate;
 mod mistakes;
 mod position;
@@ -15,8 +16,9 @@ mod tree;
 mod yaml;
 
 pub use bundle::{Bundle, SourceFile};
+pub use layout::{Form, Written, WrittenEntry, layout};
 pub use position::{Lines, Position, TextEdit, TextRange, edited};
-pub use tree::{Entry, Kind, Node, Text};
+pub use tree::{Entry, Kind, Node, Style, Text};
 
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 pub const MAX_DEPTH: usize = 128;
@@ -105,19 +107,36 @@ pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
             .hint("a workflow has `actions`, a bare action a `type`");
         return (None, vec![mistake]);
     }
-    let only_json = std::path::Path::new(&source.path)
-        .extension()
-        .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let only_json = named_json(&source.path);
     if only_json {
         return json::parse(content, file);
     }
-    if content.trim_start().starts_with(['{', '[']) {
-        let parsed = json::parse(content, file);
-        // What is only nearly JSON may be YAML without a mistake.
-        let exact = parsed.1.iter().all(|mistake| mistake.code != "syntax");
-        if parsed.0.is_some() && exact {
-            return parsed;
-        }
+    if let Some(parsed) = json_if_exact(content, file) {
+        return parsed;
     }
     yaml::parse(content, file)
+}
+
+fn named_json(path: &str) -> bool {
+    let extension = std::path::Path::new(path).extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+}
+
+/// What a text is as JSON; none when that is not exact: what is only nearly JSON may be YAML without a
+/// mistake.
+fn json_if_exact(content: &str, file: u16) -> Option<Parsed> {
+    if !content.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let parsed = json::parse(content, file);
+    let exact = parsed.1.iter().all(|mistake| mistake.code != "syntax");
+    (parsed.0.is_some() && exact).then_some(parsed)
+}
+
+/// Whether a file is read as JSON.
+#[must_use]
+pub fn is_json(bundle: &Bundle, file: u16) -> bool {
+    bundle.file(file).is_some_and(|source| {
+        named_json(&source.path) || json_if_exact(source.content(), file).is_some()
+    })
 }

@@ -39,8 +39,9 @@ pub struct Text {
     pub(super) start: usize,
 }
 
+/// How a text is quoted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub enum Style {
     /// Without quotes.
     Plain,
     /// `'…'`

@@ -5,6 +5,7 @@ mod app;
 mod body;
 mod bulk;
 mod concurrency;
+mod edits;
 mod events;
 mod graph;
 mod guard;
@@ -88,6 +89,7 @@ fn router(app: Arc<App>) -> Router {
     Router::new()
         .merge(local)
         .merge(language::routes())
+        .merge(edits::routes())
         .route("/v1/workflows", get(workflows::list))
         .route("/v1/workflows/{name}", workflow)
         .route("/v1/workflows/{name}/versions", get(workflows::versions))

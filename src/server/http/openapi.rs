@@ -2,7 +2,7 @@
 //! text, and a test holds the two together.
 
 use super::{
-    bulk, events, graph, health, iterations, language, live, runs, session, store, workflows,
+    bulk, edits, events, graph, health, iterations, language, live, runs, session, store, workflows,
 };
 use axum::Json;
 use utoipa::openapi::OpenApi as Document;
@@ -26,6 +26,7 @@ use utoipa::{Modify, OpenApi};
         runs::pause, runs::resume, runs::cancel, runs::signal, runs::retry, bulk::bulk,
         session::me, session::begin, session::end,
         store::resume, store::dump, store::prune,
+        edits::panel, edits::edit, edits::types, edits::stubs, edits::schedule,
         health::healthz, health::readyz, health::metrics,
     ),
     tags(

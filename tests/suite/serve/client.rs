@@ -320,6 +320,23 @@ async fn a_client_made_from_the_description_drives_everything() {
     )
     .await;
     good("remove_workflow", json!({ "name": "bare" })).await;
+
+    // What an editor asks.
+    let text = json!({ "text": COUNT });
+    good(
+        "get_panel",
+        json!({ "body": { "text": COUNT, "node": "grow" } }),
+    )
+    .await;
+    let edits = json!([{ "op": "set", "node": "grow", "field": "count", "value": 5 }]);
+    good(
+        "edit_text",
+        json!({ "body": { "text": COUNT, "edits": edits } }),
+    )
+    .await;
+    good("get_types", json!({ "body": { "dialect": "loom" } })).await;
+    good("get_stubs", json!({ "body": text })).await;
+    good("get_schedule", json!({ "body": text })).await;
     for id in ["get_me", "begin_session", "end_session"] {
         good(id, json!({})).await;
     }

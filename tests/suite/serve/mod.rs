@@ -4,6 +4,7 @@ mod api;
 mod client;
 mod commands;
 mod console;
+mod editing;
 mod events;
 mod formats;
 pub mod fuzz;
