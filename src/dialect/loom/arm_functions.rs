@@ -3,6 +3,7 @@
 
 use crate::expression::{Context, Object, Subject, Value};
 use crate::model::sha256_of_parts;
+use crate::time::parse_duration;
 use std::sync::Arc;
 
 /// The key of an object that stands for something that only a deployment knows: each of its members
@@ -10,6 +11,10 @@ use std::sync::Arc;
 const STAND_IN: &str = "$standIn";
 
 const ZEROS: &str = "00000000-0000-0000-0000-000000000000";
+
+/// The time of every deployment, and how a moment is written.
+const NOW: &str = "2000-01-01T00:00:00Z";
+const SECONDS: &str = "yyyy-MM-ddTHH:mm:ssZ";
 
 /// The functions that WDL has, too, with the same meaning.
 const SHARED: [&str; 46] = [
@@ -74,7 +79,7 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     let text = |index: usize| arguments.get(index).map(as_text).unwrap_or_default();
     Ok(match lower.as_str() {
         "concat" => concat(&arguments),
-        "format" => Value::text(format(&arguments)),
+        "format" => Value::text(format(&arguments)?),
         "resourceid"
         | "subscriptionresourceid"
         | "tenantresourceid"
@@ -111,9 +116,38 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         "uniquestring" => Value::text(unique(&arguments)),
         "guid" => Value::text(guid(&arguments)),
         "newguid" => Value::text(ZEROS),
-        "utcnow" => Value::text("2000-01-01T00:00:00Z"),
+        "utcnow" => {
+            let form = arguments.first().map_or("yyyyMMddTHHmmssZ".into(), as_text);
+            formatted("formatDateTime", Value::text(NOW), &form)?
+        }
+        "datetimeadd" => date_time_add(&arguments)?,
+        "datetimefromepoch" => {
+            let seconds = arguments.first().cloned().unwrap_or_default();
+            let epoch = Value::text("1970-01-01T00:00:00Z");
+            let moment = shared("addSeconds", vec![epoch, seconds])?;
+            formatted("formatDateTime", moment, SECONDS)?
+        }
+        "union" if arguments.iter().all(|value| value.as_object().is_some()) => {
+            let merged = arguments.into_iter().reduce(merged);
+            merged.unwrap_or_default()
+        }
+        "contains"
+            if arguments
+                .first()
+                .is_some_and(|value| value.as_object().is_some()) =>
+        {
+            let (map, key) = (arguments.first().and_then(Value::as_object), text(1));
+            let same = |own: &Arc<str>| own.eq_ignore_ascii_case(&key);
+            Value::Bool(map.is_some_and(|map| map.keys().any(same)))
+        }
         "uri" => Value::text(joined_uri(&text(0), &text(1))),
         "base64tojson" => shared("json", vec![shared("base64ToString", arguments)?])?,
+        "createobject" if arguments.len() % 2 == 1 => {
+            let given = arguments.len();
+            return Err(format!(
+                "`{name}` takes keys and values in turn, and has {given} arguments"
+            ));
+        }
         "createobject" => {
             let pairs = arguments.chunks(2).filter_map(|pair| match pair {
                 [key, value] => Some((Arc::from(as_text(key)), value.clone())),
@@ -127,7 +161,9 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
             let pair = |(key, value): (&Arc<str>, &Value)| {
                 Value::from_pairs([("key", Value::text(&**key)), ("value", value.clone())])
             };
-            Value::array(map.into_iter().flatten().map(pair).collect())
+            let mut pairs: Vec<_> = map.into_iter().flatten().collect();
+            pairs.sort_by_key(|(key, _)| (*key).clone());
+            Value::array(pairs.into_iter().map(pair).collect())
         }
         "objectkeys" => {
             let map = arguments.first().and_then(Value::as_object);
@@ -141,7 +177,7 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         "false" => Value::Bool(false),
         "null" => Value::Null,
         "pickzones" => Value::array(vec![Value::text("1")]),
-        "reference" | "providers" | "datetimeadd" | "datetimefromepoch" => stand_in(name),
+        "reference" | "providers" => stand_in(name),
         list if list.starts_with("list") => stand_in(name),
         shared_name if SHARED.contains(&shared_name) || MORE_SHARED.contains(&shared_name) => {
             shared(&lower, arguments)?
@@ -259,8 +295,8 @@ fn concat(arguments: &[Value]) -> Value {
     Value::text(arguments.iter().map(as_text).collect::<String>())
 }
 
-/// `{0}`, `{1:N}` and `{{` in the first argument.
-fn format(arguments: &[Value]) -> String {
+/// `{0}`, `{1,8:N2}` and `{{` in the first argument.
+fn format(arguments: &[Value]) -> Result<String, String> {
     let template = arguments.first().map(as_text).unwrap_or_default();
     let mut out = String::new();
     let mut rest = template.as_str();
@@ -273,20 +309,85 @@ fn format(arguments: &[Value]) -> String {
             out.push_str(brace);
             rest = doubled;
         } else if let Some((place, after)) = after.split_once('}').filter(|_| brace == "{") {
-            let index = place.split([':', ',']).next().unwrap_or_default().trim();
-            let value = index
-                .parse::<usize>()
-                .ok()
-                .and_then(|index| arguments.get(index + 1));
-            out.push_str(&value.map(as_text).unwrap_or_default());
+            out.push_str(&placed(place, arguments)?);
             rest = after;
         } else {
-            out.push_str(brace);
-            rest = after;
+            return Err(format!("`format` has a single `{brace}`: write it twice"));
         }
     }
     out.push_str(rest);
-    out
+    Ok(out)
+}
+
+/// What is put in place of `INDEX[,WIDTH][:FORM]`.
+fn placed(place: &str, arguments: &[Value]) -> Result<String, String> {
+    let (place, form) = place
+        .split_once(':')
+        .map_or((place, ""), |(place, form)| (place, form));
+    let (index, width) = place.split_once(',').unwrap_or((place, "0"));
+    let index = index.trim().parse::<usize>();
+    let value = index.ok().and_then(|index| arguments.get(index + 1));
+    let value = value.ok_or_else(|| format!("`format` has no argument for `{{{place}}}`"))?;
+    let width = width.trim().parse::<i16>();
+    let width = width.map_err(|_| format!("`format`: `{place}` has no width"))?;
+    let text = match value {
+        _ if form.is_empty() => as_text(value),
+        Value::Int(_) | Value::Float(_) => {
+            as_text(&formatted("formatNumber", value.clone(), form)?)
+        }
+        other => as_text(other),
+    };
+    let missing = usize::from(width.unsigned_abs()).saturating_sub(text.chars().count());
+    let spaces = " ".repeat(missing);
+    Ok(if width < 0 {
+        text + &spaces
+    } else {
+        spaces + &text
+    })
+}
+
+/// A value in a form of .NET.
+fn formatted(function: &str, value: Value, form: &str) -> Result<Value, String> {
+    shared(function, vec![value, Value::text(form)])
+}
+
+/// `dateTimeAdd(base, duration, format)`. Years and months have no fixed length: what they give is
+/// not known here.
+fn date_time_add(arguments: &[Value]) -> Result<Value, String> {
+    let text = |index: usize| arguments.get(index).map(as_text).unwrap_or_default();
+    let duration = text(1);
+    let (sign, length) = match duration.strip_prefix('-') {
+        Some(length) => (-1, length),
+        None => (1, duration.as_str()),
+    };
+    let Ok(length) = parse_duration(length) else {
+        return Ok(stand_in("dateTimeAdd"));
+    };
+    let seconds = i64::try_from(length.as_secs()).unwrap_or(i64::MAX);
+    let base = arguments.first().cloned().unwrap_or_default();
+    let moment = shared("addSeconds", vec![base, Value::Int(sign * seconds)])?;
+    let form = text(2);
+    formatted(
+        "formatDateTime",
+        moment,
+        if form.is_empty() { SECONDS } else { &form },
+    )
+}
+
+/// Two objects as one: the later one wins, and objects within them become one, too.
+fn merged(first: Value, later: Value) -> Value {
+    let (Value::Object(first), Value::Object(later)) = (&first, &later) else {
+        return later;
+    };
+    let mut all = first.as_ref().clone();
+    for (key, value) in later.iter() {
+        let value = match all.get(key) {
+            Some(own) => merged(own.clone(), value.clone()),
+            None => value.clone(),
+        };
+        all.insert(key.clone(), value);
+    }
+    Value::object(all)
 }
 
 /// `Type/sub` and names to `Type/name/sub/name`.

@@ -103,6 +103,53 @@ async fn a_template_is_computed_as_a_deployment_would() {
 }
 
 #[tokio::test]
+async fn deployment_functions_give_what_the_reference_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let values = json!({
+        "format": "[format('{0:N2}|{1,4}|{2,-3}|{{}}', 1234.5, 'ab', 7)]",
+        "later": "[dateTimeAdd('2020-01-30T00:00:00Z', 'P3DT1H')]",
+        "earlier": "[dateTimeAdd('2020-01-30T00:00:00Z', '-PT1H', 'yyyy-MM-dd HH')]",
+        "epoch": "[dateTimeFromEpoch(86400)]",
+        "now": "[utcNow('yyyy')]",
+        "union": "[union(createObject('a', createObject('b', 1)), createObject('a', createObject('c', 2)))]",
+        "items": "[items(createObject('z', 1, 'a', 2))]",
+        "contains": "[contains(createObject('Key', 1), 'key')]"
+    });
+    let path = file(
+        dir.path(),
+        "t.json",
+        &template(&json!([workflow("w", &values)])),
+    );
+    assert_eq!(
+        out(dir.path(), &path, &[]).await["all"],
+        json!({
+            "format": "1,234.50|  ab|7  |{}",
+            "later": "2020-02-02T01:00:00Z",
+            "earlier": "2020-01-29 23",
+            "epoch": "1970-01-02T00:00:00Z",
+            "now": "2000",
+            "union": { "a": { "b": 1, "c": 2 } },
+            "items": [{ "key": "a", "value": 2 }, { "key": "z", "value": 1 }],
+            "contains": true
+        })
+    );
+    for (wrong, told) in [
+        ("[format('{1}', 'a')]", "`format` has no argument for `{1}`"),
+        ("[createObject('a')]", "takes keys and values in turn"),
+    ] {
+        let resources = json!([workflow("w", &json!({ "x": wrong }))]);
+        let path = file(dir.path(), "wrong.json", &template(&resources));
+        let refused = windlass(strings(&["validate", &path])).await;
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(
+            (refused.status.code(), said.contains(told)),
+            (Some(3), true),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn one_of_several_workflows_is_chosen_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let nested = json!({
