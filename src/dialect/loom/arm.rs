@@ -4,6 +4,7 @@
 use super::Loom;
 use super::arm_expression::{Expr, inside, parse};
 use super::arm_functions::{call, member, placeholder, settled};
+use super::arm_names::{Frame, Slot, null};
 use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::constant;
 use crate::expression::{Object, Value};
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 /// How deep templates, variables and functions may refer to each other.
 const MAX_STEPS: usize = 48;
 /// How many copies of a resource are looked at.
-const MAX_COPIES: i64 = 64;
+const MAX_COPIES: i64 = 800;
 /// How much text the expressions of a template may make, in bytes.
 const MAX_TEXT: usize = 16 << 20;
 
@@ -35,6 +36,7 @@ impl Loom<'_> {
         given: &[&Node],
         chosen: Option<&str>,
     ) -> Option<Node> {
+        self.check_given(node, given);
         let mut template = Deployment {
             loom: self,
             frames: Vec::new(),
@@ -89,107 +91,6 @@ impl Loom<'_> {
                 None
             }
         }
-    }
-}
-
-/// The names of one template.
-struct Frame {
-    parameters: BTreeMap<String, Slot>,
-    variables: BTreeMap<String, Slot>,
-    /// The functions that it declares, by `namespace.name`.
-    functions: BTreeMap<String, Node>,
-}
-
-#[derive(Clone)]
-enum Slot {
-    /// As it is written.
-    Written(Node),
-    /// Being computed: to ask for it again would never end.
-    Open,
-    Known(Node),
-    /// A parameter without a value: how it is declared.
-    Missing(Node, Span),
-}
-
-impl Frame {
-    fn of(template: &Node, given: &[&Node]) -> Self {
-        let entries = |key: &str| {
-            let node = template.get_any_case(key);
-            node.and_then(Node::entries).unwrap_or_default()
-        };
-        let parameters = entries("parameters").iter().map(|entry| {
-            let own = given.iter().find_map(|given| {
-                let given = given.get_any_case("parameters").unwrap_or(given);
-                given.get_any_case(&entry.key)?.get_any_case("value")
-            });
-            let slot = match (own, entry.value.get_any_case("defaultValue")) {
-                (Some(own), _) => Slot::Known(own.clone()),
-                (None, Some(default)) => Slot::Written(default.clone()),
-                (None, None) if is_nullable(&entry.value) => Slot::Known(null(entry.key_span)),
-                (None, None) => Slot::Missing(entry.value.clone(), entry.key_span),
-            };
-            (entry.key.to_lowercase(), slot)
-        });
-        let mut variables: BTreeMap<String, Slot> = BTreeMap::new();
-        for entry in entries("variables") {
-            match (entry.key.as_str(), &entry.value.kind) {
-                ("copy", Kind::Array(copies)) => {
-                    for copy in copies {
-                        if let Some(name) = copy.get_any_case("name").and_then(Node::as_str) {
-                            variables.insert(name.to_lowercase(), Slot::Written(copied(copy)));
-                        }
-                    }
-                }
-                _ => {
-                    variables.insert(entry.key.to_lowercase(), Slot::Written(entry.value.clone()));
-                }
-            }
-        }
-        let mut functions = BTreeMap::new();
-        if let Some(Kind::Array(spaces)) = template.get_any_case("functions").map(|node| &node.kind)
-        {
-            for space in spaces {
-                let name = space.get_any_case("namespace").and_then(Node::as_str);
-                let members = space.get_any_case("members").and_then(Node::entries);
-                for member in members.unwrap_or_default() {
-                    let name = format!("{}.{}", name.unwrap_or_default(), member.key);
-                    functions.insert(name.to_lowercase(), member.value.clone());
-                }
-            }
-        }
-        Self {
-            parameters: parameters.collect(),
-            variables,
-            functions,
-        }
-    }
-}
-
-/// A copy loop of a variable as a map that only the loop reads.
-fn copied(copy: &Node) -> Node {
-    let entry = Entry {
-        key: String::from("copy"),
-        key_span: copy.span,
-        value: Node {
-            span: copy.span,
-            kind: Kind::Array(vec![copy.clone()]),
-        },
-    };
-    Node {
-        span: copy.span,
-        kind: Kind::Object(vec![entry]),
-    }
-}
-
-fn is_nullable(declared: &Node) -> bool {
-    let nullable = declared.get_any_case("nullable").map(|node| &node.kind);
-    matches!(nullable, Some(Kind::Bool(true)))
-}
-
-fn null(span: Span) -> Node {
-    Node {
-        span,
-        kind: Kind::Null,
     }
 }
 
@@ -303,11 +204,7 @@ impl Deployment<'_, '_> {
     }
 
     fn copies_of(&mut self, resource: &Node, copy: &Node, found: &mut Vec<Candidate>) {
-        let count = copy.get_any_case("count").map(|count| self.deployed(count));
-        let count = match count.map(|count| count.kind) {
-            Some(Kind::Int(count)) => count.clamp(0, MAX_COPIES),
-            _ => 1,
-        };
+        let count = self.count_of(copy);
         let name = copy.get_any_case("name").and_then(Node::as_str);
         for index in 0..count {
             self.copies
@@ -315,6 +212,23 @@ impl Deployment<'_, '_> {
             let candidate = self.candidate(resource);
             found.push(candidate);
             self.copies.pop();
+        }
+    }
+
+    /// How often a copy loop is done. A deployment takes no other count either.
+    fn count_of(&mut self, copy: &Node) -> i64 {
+        let count = copy.get_any_case("count").map(|count| self.deployed(count));
+        match count.as_ref().map(|count| &count.kind) {
+            Some(Kind::Int(count)) if (0..=MAX_COPIES).contains(count) => *count,
+            // Why a parameter has no value is reported.
+            Some(Kind::Null) => 0,
+            _ => {
+                let what = "the `count` of a copy loop is no whole number from 0 to 800";
+                let span = count.map_or(copy.span, |count| count.span);
+                let hint = "a deployment would refuse it, too";
+                self.loom.error("arm-copy", span, what, hint);
+                0
+            }
         }
     }
 
@@ -326,7 +240,18 @@ impl Deployment<'_, '_> {
         self.lenient += 1;
         let condition = self.deployed(condition);
         self.lenient -= 1;
-        matches!(condition.kind, Kind::Bool(false))
+        match &condition.kind {
+            Kind::Bool(deployed) => !deployed,
+            // What only a deployment knows may be true.
+            Kind::String(text) if inside(&text.text).is_some() => false,
+            Kind::Null => false,
+            _ => {
+                let what = "the `condition` of a resource is neither true nor false";
+                let hint = "a deployment would refuse it, too";
+                self.loom.error("arm-condition", condition.span, what, hint);
+                false
+            }
+        }
     }
 
     /// The resource with its expressions replaced. Its name may stay unknown.
@@ -458,11 +383,7 @@ impl Deployment<'_, '_> {
 
     /// What a copy loop makes.
     fn looped(&mut self, copy: &Node) -> Node {
-        let count = copy.get_any_case("count").map(|count| self.deployed(count));
-        let count = match count.map(|count| count.kind) {
-            Some(Kind::Int(count)) => count.clamp(0, 800),
-            _ => 0,
-        };
+        let count = self.count_of(copy);
         let name = copy.get_any_case("name").and_then(Node::as_str);
         let input = copy.get_any_case("input");
         let mut items = Vec::new();

@@ -11,6 +11,7 @@ mod append;
 mod arm;
 mod arm_expression;
 mod arm_functions;
+mod arm_names;
 mod azure;
 mod block;
 mod connector;

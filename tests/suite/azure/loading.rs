@@ -133,6 +133,34 @@ async fn deployment_functions_give_what_the_reference_says() {
             "contains": true
         })
     );
+    let copied = |count: &Value| {
+        let mut copied = workflow("[concat('w', string(copyIndex()))]", &json!({}));
+        copied["copy"] = json!({ "name": "w", "count": count });
+        json!([copied])
+    };
+    for count in [json!(-1), json!("3"), json!(801), json!(1.5)] {
+        let path = file(dir.path(), "copy.json", &template(&copied(&count)));
+        let refused = windlass(strings(&["validate", &path])).await;
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(
+            said.contains("no whole number from 0 to 800"),
+            "{count}: {said}"
+        );
+    }
+    let whole = template(&json!([workflow("w", &json!({}))]));
+    let path = file(dir.path(), "whole.json", &whole);
+    for (given, told) in [
+        (json!({ "nam": { "value": "x" } }), "did you mean `name`?"),
+        (
+            json!({ "count": { "value": "2" } }),
+            "the parameter `count` takes int",
+        ),
+    ] {
+        let given = file(dir.path(), "given.json", &json!({ "parameters": given }));
+        let refused = windlass(strings(&["validate", &path, "--parameters", &given])).await;
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains(told), "{said}");
+    }
     for (wrong, told) in [
         ("[format('{1}', 'a')]", "`format` has no argument for `{1}`"),
         ("[createObject('a')]", "takes keys and values in turn"),
