@@ -57,6 +57,24 @@ test('17: a pause, by key and by button', async ({ page, serve }) => {
   await expect(console.why).toContainText(/Waiting at wait_for_approval/);
 });
 
+test('17: the limit on calls', async ({ page, serve, world }) => {
+  const gate = new Gate();
+  world.on('/jobs/', async () => {
+    await gate.opened;
+    return { body: { status: 'done' } };
+  });
+  const server = await serve({ args: ['--max-effects', '1'] });
+  const first = await server.run('poll.yaml', { input: { base: world.url } });
+  await world.called('/jobs/export', 1);
+  const second = await server.run('poll.yaml', { input: { base: world.url, job: 'second' } });
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${second}`);
+  await expect(console.why).toContainText(/Waiting at check until the limit on calls lets it start/);
+  gate.open();
+  await expect(console.why).toContainText(/Succeeded/);
+  await server.result(first);
+});
+
 test('17: a disk that takes no more', async ({ page, serve, world }) => {
   const gate = new Gate();
   world.on('/jobs/', async (n) => {

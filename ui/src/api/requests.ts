@@ -69,12 +69,13 @@ export const iterations = (id: string, loop: string, filter: IterationFilter, si
   return ask<IterationPage>(`${run(id)}/iterations${query({ loop, ...rest })}${change}`, { signal });
 };
 
+/** One iteration whole; without a path, what the run did outside of its loops. */
 export const iteration = (id: string, path: string, signal?: AbortSignal) =>
-  ask<Iteration>(`${run(id)}/iteration${query({ path })}`, { signal });
+  ask<Iteration>(`${run(id)}/iteration${query({ path: path || undefined })}`, { signal });
 
 /** Where a value that is too large to be shown is downloaded from. */
 export const wholeValue = (id: string, path: string, pointer: string): string =>
-  `/v1${run(id)}/iteration${query({ path, pointer })}`;
+  `/v1${run(id)}/iteration${query({ path: path || undefined, pointer })}`;
 
 export const difference = (id: string, from: string, to: string, signal?: AbortSignal) =>
   ask<Difference>(`${run(id)}/difference${query({ from, to })}`, { signal });

@@ -22,6 +22,10 @@ export interface LastError {
 }
 
 export interface CurrentActivity {
+  /** The iteration or item that it is directly in. */
+  inside?: string | null;
+  /** It waits for a place among the calls. */
+  queued?: boolean;
   action: string;
   title?: string | null;
   type?: string | null;
@@ -97,6 +101,14 @@ export interface LoopReport {
   condition?: ConditionReport | null;
 }
 
+/** An item of a foreach that is under way, from 0. */
+export interface Lane {
+  item: number;
+  path: string;
+  since: string;
+  attempt?: number | null;
+}
+
 export interface StatusReport {
   at: string;
   run: string;
@@ -111,7 +123,11 @@ export interface StatusReport {
   file?: string | null;
   labels: Record<string, string>;
   loops: LoopReport[];
-  forks: { name: string; type: string; ended: number; running: number; total: number }[];
+  forks: {
+    name: string; type: string; ended: number; running: number; total: number;
+    /** Of a foreach: its path, and the items under way. */
+    path?: string; lanes?: Lane[];
+  }[];
   doing: CurrentActivity[];
   outage?: string | null;
   pause?: { reason: string; limit?: string | null; loop?: string | null; since: string } | null;

@@ -36,19 +36,11 @@ function stepState(model: RunModel, node: GraphNode, place: string): NodeState {
   const rows = ownActions(iteration).filter((row) => row.action === name || row.action === node.name);
   const doing = underWay(model, node, place);
   if (doing) return { status: doing, attempts: Math.max(...rows.map((row) => row.attempts.length), 1) };
-  if (place === '') return outside(model, [node.name, name]);
   const row = rows.find((one) => one.status === 'Failed') ?? rows.at(-1);
   if (row) return { status: row.status, attempts: row.attempts.length };
   if (!iteration) return { absent: 'yet' };
   if (iteration.kept !== 'whole') return { absent: 'unknown' };
   return { absent: ended(iteration.status) || iteration.ended_at ? 'not' : 'yet' };
-}
-
-/** Of steps outside of loops it is known which ones the run came to, and at which one it failed. */
-function outside(model: RunModel, names: string[]): NodeState {
-  const error = model.status?.outcome?.error;
-  if (error?.action && !error.loop && names.includes(error.action)) return { status: model.status?.outcome?.status };
-  return names.some((name) => model.reached.has(name)) ? { status: 'Succeeded' } : { absent: 'unknown' };
 }
 
 /** Whether a step runs right now in the iteration that is shown. */

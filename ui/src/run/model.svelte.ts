@@ -2,7 +2,7 @@
 import { SvelteMap } from 'svelte/reactivity';
 import { messageOf, Refusal } from '../api/http';
 import * as requests from '../api/requests';
-import type { ActionRow, Graph, GraphNode, Iteration, LoopEntry, LoopReport, StatusReport, Strip } from '../api/types';
+import type { ActionRow, Graph, GraphNode, Iteration, Lane, LoopEntry, LoopReport, StatusReport, Strip } from '../api/types';
 import { live } from '../live/live.svelte';
 import { route } from '../shell/route.svelte';
 import { ended } from '../words/status';
@@ -10,8 +10,6 @@ import { iterationPath, join, parse, plain, type Step } from './paths';
 
 /** So many cells a strip has. */
 export const CELLS = 400;
-/** What the run came to outside of loops is asked for again after so long. */
-const REACHED = 3_000;
 
 export class RunModel {
   status = $state.raw<StatusReport>();
@@ -21,10 +19,8 @@ export class RunModel {
   error = $state('');
   gone = $state(false);
   strips = new SvelteMap<string, Strip>();
+  /** By path; what the run did outside of its loops has none. */
   iterations = new SvelteMap<string, Iteration>();
-  /** The actions outside of loops that the run came to. */
-  reached = $state.raw(new Set<string>());
-  private reachedAt = 0;
   private wanted = new Set<string>();
   private asking = new Set<string>();
   private refused = new Set<string>();
@@ -117,6 +113,11 @@ export class RunModel {
     return latest;
   }
 
+  /** The items of a foreach that are under way. */
+  lanes(loop: string): Lane[] {
+    return this.status?.forks.find((fork) => fork.path === loop)?.lanes ?? [];
+  }
+
   most(loop: string): number | undefined {
     return this.reports.get(loop)?.max_iterations ?? this.strips.get(loop)?.max_iterations ?? this.entries.get(loop)?.max_iterations ?? undefined;
   }
@@ -188,10 +189,6 @@ export class RunModel {
   private async askLoops(): Promise<void> {
     try {
       this.loops = (await requests.loops(this.id)).loops;
-      if (Date.now() - this.reachedAt < REACHED && !this.done) return;
-      this.reachedAt = Date.now();
-      const places = (await requests.places(this.id)).places.map((place) => place.path);
-      this.reached = new Set(places.filter((path) => !/[#/]/.test(path)));
     } catch {
       // Asked again when the run moves.
     }

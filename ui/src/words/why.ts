@@ -94,9 +94,7 @@ function activity(doing: CurrentActivity, now: number): Part[] {
   const last: Part[] = error
     ? [` (the last one failed: ${cut(line(`${error.code ?? error.kind} ${error.message}`), 120)})`]
     : [];
-  // While it waits for the next attempt, the one that failed is told of.
-  const waiting = doing.waits_for === 'retry' ? 1 : 0;
-  const attempt = doing.attempt && doing.max_attempts ? `attempt ${doing.attempt + waiting} of ${doing.max_attempts}` : '';
+  const attempt = doing.attempt && doing.max_attempts ? `attempt ${doing.attempt} of ${doing.max_attempts}` : '';
   switch (doing.waits_for) {
     case 'delay':
       return [strong(`Waiting ${due}`.trim()), ' for the next look at ', code(doing.loop ?? doing.action)];
@@ -162,7 +160,7 @@ export function waits(row: RunRow, now: number): string {
     case 'sleep':
       return `${name}: ${due}`;
     case 'retry':
-      return `${name}: attempt ${(doing.attempt ?? 1) + 1} in ${due}`;
+      return `${name}: attempt ${doing.attempt ?? 1} in ${due}`;
     case 'signal':
       return `signal ${line(doing.signal ?? '')}`;
     case 'limit':
