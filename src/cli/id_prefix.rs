@@ -17,6 +17,7 @@ impl Command {
         match self {
             Self::Status(args) => Some(&mut args.run),
             Self::History(args) => Some(&mut args.run),
+            Self::Export(args) => Some(&mut args.run),
             Self::Logs(args) => Some(&mut args.run),
             Self::Pause(args) | Self::Cancel(args) => Some(&mut args.run),
             Self::Signal(args) => Some(&mut args.run),

@@ -10,6 +10,7 @@ mod doctor;
 mod dump;
 mod eval;
 mod exit;
+mod export;
 mod follow;
 mod format;
 mod history;
@@ -132,6 +133,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::List(args) => block_on(&mut alone(), list::run(global, screen, args)),
         Command::Status(args) => block_on(&mut alone(), status::run(global, screen, args)),
         Command::History(args) => block_on(&mut alone(), history::run(global, screen, args)),
+        Command::Export(args) => block_on(&mut alone(), export::run(global, args)),
         Command::Logs(args) => block_on(&mut alone(), logs::logs(global, screen, args)),
         Command::Man(args) => man::man(args),
         Command::Dump(args) => block_on(&mut alone(), dump::run(global, screen, args)),

@@ -13,8 +13,8 @@ use crate::api::{
     Signal, StartRun, StateDirectory, Ticket, WorkflowList, WorkflowText,
 };
 use crate::engine::report::{
-    DumpFilter, DumpReport, HistoryFilter, HistoryReport, ListFilter, ListReport, RunSummary,
-    ScheduleReport, StatusReport, VersionsReport, WorkflowReport, WorkflowSummary,
+    DumpFilter, DumpReport, ExportReport, HistoryFilter, HistoryReport, ListFilter, ListReport,
+    RunSummary, ScheduleReport, StatusReport, VersionsReport, WorkflowReport, WorkflowSummary,
 };
 use crate::engine::{BackedUp, PruneFilter, Pruned, PutIf, RunStatus, Value, format_duration};
 use error::chain;
@@ -205,6 +205,11 @@ impl Client {
     /// Why a run is where it is.
     pub async fn status(&self, run: &str) -> Result<StatusReport, ClientError> {
         self.get(&of_run(run, ""), &()).await
+    }
+
+    /// A run in one document.
+    pub async fn export(&self, run: &str) -> Result<ExportReport, ClientError> {
+        self.get(&of_run(run, "/export"), &()).await
     }
 
     /// What a run did.

@@ -52,7 +52,7 @@ pub use crate::expression::{
 };
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use crate::model::{Answer, Dialect, HandlerTarget, Name, Origin, Policy, Status, sha256};
-pub use crate::program::{Detail, Graph, Node, Open, View, dot, graph, mermaid, svg};
+pub use crate::program::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
 pub use crate::scheduler::{Limits, Metrics, ScheduleError, now};
 pub use crate::source::{Bundle, SourceFile};
 pub use crate::store::{QUARANTINE_LABEL, StateKey, StoreError};

@@ -10,7 +10,8 @@ mod verify;
 
 pub use crate::model::{Outputs, Sleep};
 pub use graph::{
-    Detail, Edge, Graph, NoNode, Node, NodeLimits, Open, Port, View, dot, graph, mermaid, svg,
+    Detail, Edge, Graph, NoNode, Node, NodeLimits, Open, Port, View, dot, graph, mermaid, picture,
+    svg,
 };
 pub use ids::{ActionId, ProgramHash, ScopeId, StateId};
 pub use verify::verify;

@@ -121,6 +121,8 @@ pub enum Command {
     Status(StatusArgs),
     /// Shows the iterations and events of a run
     History(HistoryArgs),
+    /// Writes a run as one HTML file, to be kept or sent on
+    Export(ExportArgs),
     /// Tells what happened to a run, a line each
     Logs(LogsArgs),
     /// Shows the checkpoints as they lie in the store

@@ -167,3 +167,29 @@ fn some(text: &str) -> Result<Amount, String> {
         other => other,
     }
 }
+
+/// `windlass export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// The run
+    pub run: String,
+    /// How it is written
+    #[arg(
+        short,
+        long,
+        env = "WINDLASS_EXPORT",
+        value_name = "FORMAT",
+        default_value = "html",
+        value_enum
+    )]
+    pub output: ExportFormat,
+}
+
+/// How a run is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportFormat {
+    /// One page without a script, light or dark as the reader's screen is.
+    Html,
+    /// The same as JSON.
+    Json,
+}

@@ -5,6 +5,7 @@ mod change;
 mod counts;
 mod current_activity;
 mod dump;
+mod export;
 mod graph;
 mod health;
 mod history;
@@ -27,6 +28,7 @@ pub use dump::{
     CursorDump, DumpFilter, DumpReport, FrameKindDump, RecordDump, RunDump, StateDump, Unreadable,
     WaitDump, dump,
 };
+pub use export::{ExportReport, LoopExport, export};
 pub use graph::graph;
 pub use health::{RawReport, RepairReport, StoreReport};
 pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};

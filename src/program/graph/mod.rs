@@ -17,7 +17,7 @@ mod wires;
 pub use dot::dot;
 pub use mermaid::mermaid;
 pub use picture::{Edge, Graph, NoNode, Node, NodeLimits, Open, Port, View, graph};
-pub use svg::svg;
+pub use svg::{picture, svg};
 
 use super::{ScopeId, StateId};
 use crate::model::Name;

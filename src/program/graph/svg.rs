@@ -33,6 +33,12 @@ text{fill:var(--ink)}.s{fill:var(--soft);font-size:11px}.t{font-weight:600}\
 pub fn svg(program: &Program, detail: Detail) -> String {
     let inside = tree::drawing(program).whole().close(detail);
     let (graph, _) = layout(&inside, None);
+    picture(&graph, &program.name)
+}
+
+/// The same of a graph that has its places.
+#[must_use]
+pub fn picture(graph: &Graph, name: &str) -> String {
     let mut out = String::new();
     let (width, height) = (graph.width, graph.height);
     let _ = writeln!(
@@ -40,9 +46,9 @@ pub fn svg(program: &Program, detail: Detail) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" role=\"img\">"
     );
-    let _ = writeln!(out, "<title>{}</title>", escaped(&program.name));
+    let _ = writeln!(out, "<title>{}</title>", escaped(name));
     let _ = writeln!(out, "<style>{STYLE}</style>");
-    draw(&graph, &mut out);
+    draw(graph, &mut out);
     out.push_str("</svg>\n");
     out
 }

@@ -5,14 +5,14 @@ use super::body::{Asked, Named, page};
 use super::listener::Caller;
 use crate::api::Problem;
 use crate::engine::report::{
-    DifferenceReport, IterationReport, IterationsFilter, IterationsReport, LoopsReport,
-    StripFilter, StripReport,
+    DifferenceReport, ExportReport, IterationReport, IterationsFilter, IterationsReport,
+    LoopsReport, StripFilter, StripReport,
 };
 use crate::engine::report::{
-    difference as difference_report, iteration as iteration_report, iteration_value,
-    iterations as iterations_report, loops as loops_report, strip as strip_report,
+    difference as difference_report, export as export_report, iteration as iteration_report,
+    iteration_value, iterations as iterations_report, loops as loops_report, strip as strip_report,
 };
-use crate::engine::{ErrorCode, Status};
+use crate::engine::{ErrorCode, Status, now};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -37,6 +37,21 @@ pub(super) async fn loops(
     Named(run): Named,
 ) -> Result<axum::Json<LoopsReport>, Problem> {
     let report = app.inspect(move |store| loops_report(store, &run));
+    Ok(axum::Json(report.await?))
+}
+
+/// A run in one document, to be kept or sent on: why it is where it is, its graph, how the iterations of its
+/// loops ended, and all of a few of them. It is bounded, however large the run is.
+#[utoipa::path(get, path = "/v1/runs/{run}/export", operation_id = "export_run", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "The run in one document", body = ExportReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn export(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<ExportReport>, Problem> {
+    let report = app.inspect(move |store| export_report(store, &run, now()));
     Ok(axum::Json(report.await?))
 }
 

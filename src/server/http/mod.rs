@@ -100,6 +100,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{run}", get(runs::status))
         .route("/v1/runs/{run}/result", get(runs::result))
         .route("/v1/runs/{run}/history", get(runs::history))
+        .route("/v1/runs/{run}/export", get(iterations::export))
         .route("/v1/runs/{run}/source", get(runs::source))
         .route("/v1/runs/{run}/places", get(runs::places))
         .route("/v1/runs/{run}/loops", get(iterations::loops))

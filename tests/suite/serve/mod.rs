@@ -6,6 +6,7 @@ mod commands;
 mod console;
 mod editing;
 mod events;
+mod export;
 mod formats;
 pub mod fuzz;
 mod graph;
