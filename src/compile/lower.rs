@@ -329,6 +329,7 @@ impl Lowerer<'_> {
             backoff: policy.backoff.clone(),
             count: policy.count.clone(),
             on: policy.on.clone(),
+            when: policy.when.clone(),
         };
         let kind = ScopeKind::Try {
             retry: Some(retry),
@@ -386,6 +387,14 @@ impl Lowerer<'_> {
     }
 
     fn kind(&mut self, step: &Step, scope: ScopeId, next: StateId) -> StateId {
+        let next = match (&step.expect, self.names.id(step)) {
+            (Some(expect), Some(action)) => {
+                let op = Op::Expect(action, expect.clone());
+                let check = self.state(&step.name, scope, op, step.span);
+                self.leads_to(check, next)
+            }
+            _ => next,
+        };
         let op = match &step.kind {
             StepKind::Call(call) => Op::Call(self.call(call)),
             StepKind::Compose(value) => Op::Compose(value.clone()),

@@ -41,6 +41,7 @@ pub(super) fn step(name: Name, label: &str, kind: StepKind, span: Span) -> Step 
         anonymous: false,
         kind,
         output: None,
+        expect: None,
         retry: None,
         timeout: None,
         catch: None,

@@ -6,7 +6,7 @@ use crate::expression::{Condition, Reference, Template, is_secret_name};
 use crate::hir::{
     Assignment, Block, Call, ForEach, Graph, Loop, Outputs, Step, StepKind, Wait, Workflow,
 };
-use crate::model::Delay;
+use crate::model::{Delay, Expect};
 use crate::source::Span;
 
 /// Checks a whole workflow.
@@ -47,7 +47,11 @@ impl Check<'_> {
         self.maybe(step.timeout.as_ref(), span);
         self.tested(step.break_when.as_ref(), span);
         self.tested(step.continue_when.as_ref(), span);
+        if let Some(Expect::That(expected)) = &step.expect {
+            self.tested(Some(expected), span);
+        }
         if let Some(retry) = &step.retry {
+            self.tested(retry.when.as_ref(), retry.span);
             self.kept(&retry.count, retry.span, "the count of retries");
         }
         match &step.kind {

@@ -3,9 +3,9 @@
 
 use crate::expression::{Condition, Reference, Template, Value, environment_secret};
 use crate::model::{
-    AssignOp, Backoff, Delay, Dialect, HANDLER_NAMES, Handler, Input, InputKind, Link, Name,
-    OnError, OnLimit, Pages, Places, Recurrence, RetryOn, Rules, Schedule, Secured, Status, Take,
-    Test,
+    AssignOp, Backoff, Delay, Dialect, Expect, HANDLER_NAMES, Handler, Input, InputKind, Link,
+    Name, OnError, OnLimit, Pages, Places, Recurrence, RetryOn, Rules, Schedule, Secured, Status,
+    Take, Test,
 };
 use crate::source::Span;
 
@@ -332,6 +332,8 @@ pub struct Step {
     /// What its record holds instead of its own output when it succeeded: evaluated with the
     /// variable `result`, its own output; a loop's also has `kept`, see [`Keep`].
     pub output: Option<Template>,
+    /// What its output must be; else the attempt has failed.
+    pub expect: Option<Expect>,
     /// Retries around the whole step.
     pub retry: Option<RetryPolicy>,
     /// Cuts the step, all its attempts included, with a fault of kind `timeout`.
@@ -534,6 +536,8 @@ pub struct RetryPolicy {
     /// Which faults are retried; empty: what the executor calls transient (http: 408, 429, 5xx,
     /// timeouts, connection errors; others: any).
     pub on: Vec<RetryOn>,
+    /// Retries only while this holds; without `on` it alone decides.
+    pub when: Option<Condition>,
     /// Where it is written.
     pub span: Span,
 }

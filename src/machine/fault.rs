@@ -30,7 +30,7 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    pub fn raise(&mut self, cursor: CursorId, error: RunError, raised: Raised) -> Sure {
+    pub fn raise(&mut self, cursor: CursorId, mut error: RunError, raised: Raised) -> Sure {
         if self.run.paused.is_some() {
             return self.defer(cursor, error, raised);
         }
@@ -54,7 +54,7 @@ impl<'a> Stepper<'a> {
                     };
                     if let Some(retry) = retry
                         && attempt < max_attempts
-                        && retry::applies(&retry.on, &error.fault, raised)
+                        && self.is_retried(cursor, retry, &mut error, raised)
                     {
                         return self.retry((cursor, depth), scope, retry, attempt, &error.fault);
                     }
@@ -144,6 +144,30 @@ impl<'a> Stepper<'a> {
             here: raised == Raised::Here,
         };
         self.emit(Change::Waits(cursor, wait))
+    }
+
+    /// Whether a policy retries a fault. A condition that cannot be computed retries nothing.
+    fn is_retried(
+        &self,
+        cursor: CursorId,
+        retry: &Retry,
+        error: &mut RunError,
+        raised: Raised,
+    ) -> bool {
+        let Some(when) = &retry.when else {
+            return retry::applies(&retry.on, &error.fault, raised);
+        };
+        if !retry.on.is_empty() && !retry::applies(&retry.on, &error.fault, raised) {
+            return false;
+        }
+        match self.holds(cursor, when, true) {
+            Ok(holds) => holds,
+            Err(fault) => {
+                let why = format!("; `retry.when` cannot be computed: {}", fault.message);
+                error.fault.message.push_str(&why);
+                false
+            }
+        }
     }
 
     /// Arms the wait before the next attempt.

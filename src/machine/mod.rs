@@ -24,6 +24,7 @@ mod change;
 mod env;
 mod evaluate;
 mod event;
+mod expect;
 mod fault;
 mod fork;
 mod iterate;

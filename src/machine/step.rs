@@ -102,6 +102,10 @@ impl<'a> Stepper<'a> {
                     None => self.emit(Change::Waits(cursor, Wait::Signal(name.clone())))?,
                 }
             }
+            Op::Expect(action, expect) => {
+                self.expect(cursor, *action, expect)?;
+                self.emit(Change::Moved(cursor, state.next))?;
+            }
             Op::Raise { kind, message } => {
                 let message = text(&self.eval(cursor, message)?);
                 return Err(Fault::new(kind, message).transient().into());

@@ -18,7 +18,7 @@ pub use request::{
 pub use rules::{NotRun, Rules};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
 
-use crate::expression::{Template, Value};
+use crate::expression::{Condition, Template, Value};
 use crate::source::Span;
 use bincode::{Decode, Encode};
 use std::sync::Arc;
@@ -304,6 +304,15 @@ pub enum Test {
 
 /// The variable that tells what a workflow does at its end how its body failed; null when it did not.
 pub const FAILURE: &str = "failure";
+
+/// What is expected of an action's output; else the action has failed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expect {
+    /// Its body is JSON: an object, a list, a number or a boolean.
+    Json,
+    /// This holds.
+    That(Condition),
+}
 
 /// What an item of a foreach that fails does to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

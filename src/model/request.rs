@@ -105,6 +105,8 @@ pub mod fault_kind {
     pub const TIMEOUT: &str = "timeout";
     /// A loop's count or another budget is spent.
     pub const LIMIT: &str = "limit";
+    /// An action gave something else than it was to give.
+    pub const EXPECT: &str = "expect";
     /// Items of a foreach failed that goes on all the same.
     pub const ITEMS: &str = "items";
     /// A loop over pages came to a page that it had been at.

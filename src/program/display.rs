@@ -4,7 +4,7 @@
 
 use super::{Op, Program, Retry, Scope, ScopeKind, Sleep, State, StateId};
 use crate::expression::{Template, Value};
-use crate::model::{Backoff, Delay, OnLimit};
+use crate::model::{Backoff, Delay, Expect, OnLimit};
 use crate::time::format_duration;
 use std::fmt;
 
@@ -207,6 +207,8 @@ impl State {
             Op::Sleep(Sleep::For(time)) => format!("sleep {}", shown(time)),
             Op::Sleep(Sleep::Until(time)) => format!("sleep until {}", shown(time)),
             Op::AwaitSignal(name) => format!("await signal {name}"),
+            Op::Expect(_, Expect::Json) => String::from("expect json"),
+            Op::Expect(_, Expect::That(that)) => format!("expect {}", that.text()),
             Op::Raise { kind, .. } => format!("raise {kind}"),
             Op::Respond(_) => String::from("respond"),
             Op::Terminate { status, .. } => format!("terminate as {}", status.as_str()),

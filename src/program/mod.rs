@@ -18,8 +18,8 @@ pub use verify::verify;
 
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
-    AssignOp, Backoff, Delay, Handler, Input, InputKind, Link, Name, OnError, OnLimit, Pages,
-    Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
+    AssignOp, Backoff, Delay, Expect, Handler, Input, InputKind, Link, Name, OnError, OnLimit,
+    Pages, Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
 };
 use crate::source::Span;
 use std::cmp::Ordering;
@@ -177,6 +177,8 @@ pub enum Op {
     Sleep(Sleep),
     /// Waits for a signal; its payload is the output.
     AwaitSignal(Name),
+    /// Raises a fault unless the output of an action is what it must be.
+    Expect(ActionId, Expect),
     /// Raises a fault.
     Raise {
         /// Its kind.
@@ -352,6 +354,8 @@ pub struct Retry {
     pub count: Template,
     /// Which faults; empty: the transient ones.
     pub on: Vec<RetryOn>,
+    /// Only while this holds; it alone decides where `on` is empty.
+    pub when: Option<Condition>,
 }
 
 /// A node of a DAG.

@@ -9,7 +9,7 @@ use crate::dialect::reader::{Fields, constant};
 use crate::dialect::synonyms::action_type;
 use crate::expression::{Condition, Template, Value};
 use crate::hir::{Block, Secure, StepKind};
-use crate::model::{Name, Secured};
+use crate::model::{Expect, Name, Secured};
 use crate::source::{Entry, Node, Span};
 use std::borrow::Cow;
 
@@ -146,6 +146,8 @@ impl Loom<'_> {
                 self.secures(entry, &name);
             }
             placed.step.catch = self.catch(&mut fields, &name);
+            let expect = fields.some(self, "expect");
+            placed.step.expect = expect.and_then(|entry| self.expect(entry));
         }
         let mut act = Act { fields, name, span };
         let body = self.body(&mut act, label);
@@ -311,6 +313,14 @@ impl Loom<'_> {
                 self.wrong_type(&entry.value, "`continue_on_error`", "true or false", hint);
                 None
             }
+        }
+    }
+
+    /// `json`, or a condition.
+    fn expect(&mut self, entry: &Entry) -> Option<Expect> {
+        match entry.value.as_str() {
+            Some("json") => Some(Expect::Json),
+            _ => self.condition(entry).map(Expect::That),
         }
     }
 

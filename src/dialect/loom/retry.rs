@@ -14,7 +14,8 @@ use std::time::Duration;
 const EXAMPLE: &str =
     "for example retry: { type: exponential, count: 5, interval: 2s, maxInterval: 1m }";
 const TYPES: [&str; 3] = ["none", "fixed", "exponential"];
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 17] = [
+    fault_kind::EXPECT,
     fault_kind::TIMEOUT,
     fault_kind::CONNECTION,
     fault_kind::HTTP,
@@ -44,6 +45,7 @@ pub(super) fn azure_default(span: Span) -> RetryPolicy {
         },
         count: Template::constant(4_i64.into()),
         on: Vec::new(),
+        when: None,
         span,
     }
 }
@@ -60,6 +62,7 @@ fn exponential(span: Span) -> RetryPolicy {
         },
         count: Template::constant(3_i64.into()),
         on: Vec::new(),
+        when: None,
         span,
     }
 }
@@ -112,6 +115,11 @@ impl Loom<'_> {
             .some(self, "on")
             .map(|entry| self.retry_on(entry))
             .unwrap_or_default();
+        let when = match self.azure() {
+            true => None,
+            false => fields.some(self, "when"),
+        };
+        let when = when.and_then(|entry| self.condition(entry));
         let backoff = self.backoff(&mut fields, entry);
         fields.finish(self);
         let default = if self.azure() { 4_i64 } else { 3 };
@@ -119,6 +127,7 @@ impl Loom<'_> {
             backoff: backoff?,
             count: count.unwrap_or_else(|| Template::constant(default.into())),
             on,
+            when,
             span: entry.key_span,
         })
     }

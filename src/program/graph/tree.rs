@@ -118,7 +118,13 @@ impl Tree<'_> {
         let me = BoxId::State(id);
         match &state.op {
             // Drawn as the lines that lead to them.
-            Op::Repeat | Op::Break | Op::Leave | Op::Join | Op::Succeed | Op::Visit => {}
+            Op::Repeat
+            | Op::Break
+            | Op::Leave
+            | Op::Join
+            | Op::Succeed
+            | Op::Visit
+            | Op::Expect(..) => {}
             Op::Branch(arms) => {
                 drawn.boxes.push(self.choice(me, state, path));
                 for (when, to) in arms {
@@ -402,8 +408,8 @@ fn end(program: &Program, to: StateId) -> Option<BoxId> {
         return match &state.op {
             Op::Repeat | Op::Break | Op::Leave | Op::Join | Op::Succeed => None,
             Op::Enter(scope) => Some(BoxId::Scope(*scope)),
-            // A visit only counts: the line goes on to the node.
-            Op::Visit if state.next != at => {
+            // A visit only counts, and a check belongs to what is before it.
+            Op::Visit | Op::Expect(..) if state.next != at => {
                 at = state.next;
                 continue;
             }

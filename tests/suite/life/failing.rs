@@ -313,3 +313,88 @@ fn mistakes_in_what_is_done_about_failures_are_told() {
         );
     }
 }
+
+/// Answers with these bodies as JSON, one after the other, and then with the last.
+fn answers(bodies: &'static [&'static str]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for (n, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            while lines.read_line(&mut line).unwrap() > 2 {
+                line.clear();
+            }
+            let body = bodies[n.min(bodies.len() - 1)];
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    base
+}
+
+#[test]
+fn a_bad_200_is_retried() {
+    let folder = Folder::new();
+    let bodies = &["<html>busy</html>", r#"{"ok": false}"#, r#"{"ok": true}"#];
+    let workflow = |uri: &str, expect: &str| {
+        format!(
+            "actions: {{ a: {{ type: http, uri: '{uri}', {expect}, retry: {{ type: fixed, interval: 10ms, count: 3 }} }} }}\noutputs: \"@body('a').ok\"\n"
+        )
+    };
+    for (expect, given) in [
+        ("expect: json", "false"),
+        ("expect: \"@contains(string(body('a')), 'true')\"", "true"),
+    ] {
+        let file = folder.file("w.yaml", workflow(&answers(bodies), expect));
+        let ran = folder.run(&["run", text(&file)]);
+        assert_eq!(ran.left(0, &[]).out.trim(), given);
+    }
+    let never = folder.file(
+        "w.yaml",
+        workflow(&answers(&["<html>busy</html>"]), "expect: json"),
+    );
+    let ran = folder.run(&["run", text(&never), "--id", "never"]);
+    ran.left(
+        1,
+        &["`a` said application/json, and its body is no JSON: <html>busy</html>"],
+    );
+    let history = folder.run(&["status", "never", "-o", "json"]).left(0, &[]);
+    let status: Value = serde_json::from_str(&history.out).unwrap();
+    assert_eq!(status["outcome"]["error"]["kind"], "expect");
+}
+
+#[test]
+fn a_condition_says_which_answers_are_waited_for() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "w.yaml",
+        r#"
+actions:
+  a:
+    type: shell
+    run: "echo x >> tries; cat tries | wc -l"
+    expect: "@greater(body('a'), 2)"
+    retry: { type: fixed, interval: 10ms, count: 9 }
+  b:
+    type: shell
+    run: "echo x >> codes; exit $(cat codes | wc -l)"
+    retry: { type: fixed, interval: 10ms, count: 9, when: "@less(outputs('b').exitCode, 3)" }
+    continue_on_error: true
+outputs: { a: "@body('a')", b: "@outputs('b').exitCode" }
+"#,
+    );
+    let ran = folder.run(&["run", text(&file)]).left(0, &[]);
+    let out: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(out, json!({ "a": 3, "b": 3 }));
+    let strict = folder.file(
+        "w.yaml",
+        "actions: { a: { type: shell, run: 'echo 1', expect: \"@equals(body('a'), 2)\" } }",
+    );
+    let ran = folder.run(&["run", text(&strict), "--id", "strict"]);
+    ran.left(1, &["gave something else than", ": 1"]);
+}

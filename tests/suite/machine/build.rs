@@ -24,6 +24,7 @@ pub fn step(name: &str, kind: StepKind) -> Step {
         anonymous: false,
         kind,
         output: None,
+        expect: None,
         retry: None,
         timeout: None,
         catch: None,

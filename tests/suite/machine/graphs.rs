@@ -259,6 +259,7 @@ fn a_catch_within_a_retry_counts_the_retrys_attempts() {
         },
         count: template("@add(1, 1)"),
         on: Vec::new(),
+        when: None,
         span: Default::default(),
     });
     let played = of_graph(&[], Block::Sequence(vec![block]))

@@ -105,6 +105,7 @@ fn an_action_has_all_of_its_attempts_and_all_of_its_time() {
             jitter: windlass::internals::model::Jitter::None,
         },
         on: Vec::new(),
+        when: None,
         span: Span::default(),
     });
     let body = Block::Sequence(vec![call("first"), ask]);

@@ -270,6 +270,7 @@ impl Author {
             backoff,
             count: Template::constant(Value::from(self.random.random_range(0..3_i64))),
             on: Vec::new(),
+            when: None,
             span: Span::default(),
         }
     }
