@@ -1,12 +1,13 @@
 // Builds the console into dist/ under names that never change; the server adds `?v=` to those in index.html.
 // app.js is the shell. The others come when they are needed and import from it: run.js, the screen of a run;
-// edit.js, the screen that edits; editor.js, the text editor in it.
+// workflows.js, those of kept workflows; edit.js, the screen that edits; editor.js, the text editor in it.
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vite';
 
 /** Where a module goes: what only one screen uses goes to that screen. */
 function chunk(id: string): string | undefined {
   if (/\/(@codemirror|@lezer|@marijn|crelt|style-mod|w3c-keyname)\/|\/src\/editor\/(code|language)\.ts/.test(id)) return 'editor';
+  if (/\/src\/(workflows\/|editor\/merge)/.test(id)) return 'workflows';
   if (/\/src\/editor\//.test(id)) return 'edit';
   if (/\/src\/(run|graph)\/|\/svelte\/src\/.*\/(map|actions)\.js$/.test(id)) return 'run';
   return undefined;

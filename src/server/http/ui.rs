@@ -123,12 +123,13 @@ macro_rules! embedded {
 }
 
 /// What the shell loads.
-static FILES: LazyLock<[File; 7]> = LazyLock::new(|| {
+static FILES: LazyLock<[File; 8]> = LazyLock::new(|| {
     let script = "text/javascript; charset=utf-8";
     [
         File::new("app.js", script, embedded!("app.js")),
         File::new("run.js", script, embedded!("run.js")),
         File::new("edit.js", script, embedded!("edit.js")),
+        File::new("workflows.js", script, embedded!("workflows.js")),
         File::new("editor.js", script, embedded!("editor.js")),
         File::new("worker.js", script, embedded!("worker.js")),
         File::new("app.css", "text/css; charset=utf-8", embedded!("app.css")),

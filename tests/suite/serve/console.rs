@@ -69,6 +69,7 @@ async fn its_files_come_with_a_strict_policy_and_are_kept_by_version() {
         ("app.js", "text/javascript; charset=utf-8"),
         ("run.js", "text/javascript; charset=utf-8"),
         ("edit.js", "text/javascript; charset=utf-8"),
+        ("workflows.js", "text/javascript; charset=utf-8"),
         ("editor.js", "text/javascript; charset=utf-8"),
         ("worker.js", "text/javascript; charset=utf-8"),
         ("app.css", "text/css; charset=utf-8"),
@@ -88,7 +89,7 @@ async fn its_files_come_with_a_strict_policy_and_are_kept_by_version() {
         assert_eq!(packed.bytes().await.unwrap(), file(name));
         let url = format!("/ui/{name}?v={}", tag.trim_matches('"'));
         let named = match name {
-            "run.js" | "edit.js" | "editor.js" => String::new(),
+            "run.js" | "edit.js" | "workflows.js" | "editor.js" => String::new(),
             "app.js" => format!("\"/ui/{name}\""),
             _ => format!("\"{url}\""),
         };

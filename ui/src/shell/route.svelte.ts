@@ -19,6 +19,12 @@ class Route {
     return match?.[1] === undefined ? undefined : decode(match[1]);
   }
 
+  /** The kept workflow that is shown; empty for the list of them, none elsewhere. */
+  get workflow(): string | undefined {
+    const match = /^\/workflows(?:\/([^/]+))?$/.exec(this.path);
+    return match === null ? undefined : decode(match[1] ?? '');
+  }
+
   get(name: string): string {
     return this.query.get(name) ?? '';
   }

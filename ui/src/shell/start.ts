@@ -7,6 +7,7 @@ import '../styles/runs.css';
 import '../styles/run.css';
 import '../styles/graph.css';
 import '../styles/editor.css';
+import '../styles/workflows.css';
 import App from '../App.svelte';
 import { keys } from './keys.svelte';
 import { session } from './session.svelte';

@@ -1,0 +1,50 @@
+// Kept workflows: the list, versions and how they differ, the schedule, and a run of one.
+import { faults } from '../lib/axe.js';
+import { Console } from '../lib/console.js';
+import { expect, test } from '../lib/test.js';
+
+const TEXT = `name: greeting
+schedule: "30 2 * * *"
+inputs:
+  who: { type: string, default: world }
+  times: { type: integer, default: 2 }
+actions:
+  hello:
+    type: compose
+    inputs: "hello @{inputs('who')}, @{inputs('times')} times"
+`;
+
+test('versions differ, times are told, and a run is started with a form', async ({ page, serve }) => {
+  const server = await serve();
+  for (const text of [TEXT, TEXT.replace('"hello', '"good day')]) await server.ask('PUT', '/v1/workflows/greeting', { text });
+  const console = new Console(page, server.url);
+  await console.open('/workflows');
+  const row = page.locator('[data-workflow=greeting]');
+  await expect(row).toContainText('loom');
+  await expect(row).toContainText(/02:30|2:30|04:30|0\d:30/);
+  expect(await faults(page)).toEqual([]);
+  await row.getByRole('link', { name: 'greeting' }).click();
+  await expect(page.getByTestId('next-start')).toHaveCount(5);
+  await expect(page.getByTestId('version')).toHaveCount(2);
+  const difference = page.getByTestId('difference');
+  await expect(difference.locator('.gone')).toContainText('hello @{inputs');
+  await expect(difference.locator('.come')).toContainText('good day');
+  expect(await faults(page)).toEqual([]);
+
+  await page.getByRole('button', { name: 'Run', exact: true }).click();
+  await page.getByLabel('who (optional)').fill('ann');
+  await page.getByLabel('times (optional)').fill('3');
+  await page.getByLabel('Id (optional)').fill('first');
+  await page.getByRole('dialog').getByRole('button', { name: 'Run' }).click();
+  await expect(console.why).toContainText(/Succeeded/);
+  expect((await server.result('first')).output).toEqual({ hello: 'good day ann, 3 times' });
+
+  await console.open('/workflows/greeting');
+  await expect(page.getByTestId('version').first()).toContainText('1 succeeded');
+  await page.getByRole('link', { name: 'Edit', exact: true }).click();
+  await expect(page).toHaveURL(/\/ui\/edit\?workflow=greeting/);
+  await page.goBack();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await expect(page.getByText('None is kept yet.')).toBeVisible();
+});
