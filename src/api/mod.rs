@@ -38,6 +38,11 @@ pub struct StartRun {
     /// The input.
     #[serde(default)]
     pub input: Value,
+    /// What answers for handlers, connectors and actions of the text that nothing here answers, as
+    /// `POST /v1/language/stubs` makes it. It is not kept: a run that a restart interrupts lacks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub stubs: Option<Value>,
     /// What the run is marked with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,

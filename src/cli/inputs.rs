@@ -4,9 +4,8 @@ use super::args::{Global, HandlerArgs, LoadArgs};
 use super::exit::Failure;
 use super::policy::UntrustedArgs;
 use crate::engine::{
-    Answer, Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
-    STUB_INPUT, STUB_PARAMETERS, STUB_SETTINGS, SecretSources, SourceFile, StateKey, Value,
-    read_file, with_values,
+    Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
+    SecretSources, SourceFile, StateKey, Stubs, Value, read_file,
 };
 use crate::engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 use serde::Deserialize;
@@ -106,110 +105,28 @@ pub fn handlers(args: &HandlerArgs) -> Result<Vec<(String, HandlerTarget)>, Fail
         None => Vec::new(),
     };
     if let Some(path) = &args.stub {
-        found.extend(read_stubs(path)?);
+        found.extend(read_stubs(path)?.handlers);
     }
     Ok(found)
 }
 
-/// The stubs of `--stub`: by name an answer, or a list of answers.
-fn read_stubs(path: &Path) -> Result<Vec<(String, HandlerTarget)>, Failure> {
-    let bad = |message: String| Failure::Usage(format!("{}: {message}", path.display()));
-    let map = stub_file(path)?;
-    let stub = |(name, value): (&Arc<str>, &Value)| {
-        let answers: Result<Vec<Answer>, String> = match value {
-            Value::Array(list) if list.is_empty() => {
-                Err(String::from("an empty list says nothing"))
-            }
-            Value::Array(list) => list.iter().map(answer).collect(),
-            one => answer(one).map(|answer| vec![answer]),
-        };
-        let answers = answers.map_err(|message| bad(format!("`{name}`: {message}")))?;
-        Ok((name.to_string(), HandlerTarget::Stub(answers)))
-    };
-    let answers = map.iter();
-    let answers = answers.filter(|(name, _)| !STUB_VALUES.contains(&&***name));
-    answers.map(stub).collect()
-}
-
-/// The members of a file of stubs that are no answers.
-const STUB_VALUES: [&str; 3] = [STUB_INPUT, STUB_PARAMETERS, STUB_SETTINGS];
-
 /// The input of a file of stubs, for a run that is given none.
 pub fn stub_input(args: &HandlerArgs) -> Result<Option<Value>, Failure> {
-    let Some(path) = &args.stub else {
-        return Ok(None);
-    };
-    Ok(stub_file(path)?.get(STUB_INPUT).cloned())
+    let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
+    Ok(stubs.and_then(|stubs| stubs.input))
 }
 
-fn stub_file(path: &Path) -> Result<Arc<Object>, Failure> {
-    match parse(path, &read(path)?)? {
-        Value::Object(map) => Ok(map),
-        _ => {
-            let message = "a map from handlers, connectors or actions to what they answer";
-            Err(Failure::Usage(format!("{}: {message}", path.display())))
-        }
-    }
+/// The stubs of `--stub`.
+fn read_stubs(path: &Path) -> Result<Stubs, Failure> {
+    let name = path.display().to_string();
+    let stubs = Stubs::read(&parse(path, &read(path)?)?, &name);
+    stubs.map_err(|message| Failure::Usage(format!("{name}: {message}")))
 }
 
 /// The values that a file of stubs gives to a definition's parameters and app settings.
 fn stub_values(args: &HandlerArgs) -> Result<Vec<SourceFile>, Failure> {
-    let Some(path) = &args.stub else {
-        return Ok(Vec::new());
-    };
-    let map = stub_file(path)?;
-    let parameters = map.get(STUB_PARAMETERS).map(with_values);
-    let settings = map.get(STUB_SETTINGS);
-    let settings = settings.map(|values| Value::from_pairs([("Values", values.clone())]));
-    let file = |value: Value| SourceFile {
-        path: format!("({})", path.display()),
-        text: value.to_json(),
-    };
-    Ok([parameters, settings]
-        .into_iter()
-        .flatten()
-        .map(file)
-        .collect())
-}
-
-/// A value, or `{error: text}`, `{error: {kind, code, message, output}}`.
-fn answer(value: &Value) -> Result<Answer, String> {
-    let error = match value {
-        Value::Object(map) if map.len() == 1 => map.get("error"),
-        _ => None,
-    };
-    let Some(error) = error else {
-        return Ok(Answer::Value(value.clone()));
-    };
-    if let Some(message) = error.as_str() {
-        return Ok(Answer::Error {
-            kind: None,
-            code: None,
-            message: message.to_owned(),
-            output: None,
-        });
-    }
-    let text = |value: &Value| {
-        value
-            .as_str()
-            .map_or_else(|| value.to_json(), str::to_owned)
-    };
-    let known = ["kind", "code", "message", "output"];
-    let Some(map) = error.as_object() else {
-        return Err(String::from("`error` is text, or a map with `message`"));
-    };
-    if let Some(key) = map.keys().find(|key| !known.contains(&&***key)) {
-        return Err(format!(
-            "`error` has no `{key}`: it takes {}",
-            known.join(", ")
-        ));
-    }
-    Ok(Answer::Error {
-        kind: map.get("kind").map(text),
-        code: map.get("code").map(text),
-        message: map.get("message").map(text).unwrap_or_default(),
-        output: map.get("output").cloned(),
-    })
+    let stubs = args.stub.as_deref().map(read_stubs).transpose()?;
+    Ok(stubs.map(|stubs| stubs.values).unwrap_or_default())
 }
 
 /// An entry of `--handlers`.

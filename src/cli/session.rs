@@ -320,6 +320,7 @@ impl Session {
             dialect: options.dialect.map(|dialect| dialect.as_str().to_owned()),
             run: Some(new.id.to_owned()),
             input: new.input.clone(),
+            stubs: None,
             labels: new.labels.clone(),
             local: Some(LocalStart {
                 max_count: options.max_count,

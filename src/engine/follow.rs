@@ -7,6 +7,7 @@ use crate::machine::{
     HistoryEvent, HistoryKind, LoopState, Outcome, PendingEffect, RunState, RunStatus,
     innermost_iteration,
 };
+use crate::model::Status;
 use crate::program::Program;
 use crate::scheduler::Update;
 use crate::source::Bundle;
@@ -265,8 +266,17 @@ impl Follower {
     fn finished(&mut self, outcome: &Outcome) -> Result<(), EngineError> {
         let bundle = self.bundle();
         let loops = self.inspector.loops(self.handle.id())?;
-        let run = self.inspector.load(self.handle.id())?.state;
-        let outcome = OutcomeReport::new(outcome, bundle.as_ref(), &loops, &run);
+        // What a run ended as may be large, and of most nothing more is told.
+        let succeeded = matches!(outcome.status, Status::Succeeded | Status::Skipped);
+        let lists = succeeded
+            && self
+                .program()
+                .is_some_and(|program| program.lists_failed_items());
+        let run = match !succeeded || lists {
+            true => Some(self.inspector.load(self.handle.id())?.state),
+            false => None,
+        };
+        let outcome = OutcomeReport::new(outcome, bundle.as_ref(), &loops, run.as_ref());
         self.last(Notice::Finished { outcome })
     }
 

@@ -36,10 +36,7 @@ pub use prune::{PruneFilter, Pruned};
 pub use retry::FAILED_ITEMS;
 pub use run::{Run, RunFailure};
 pub use runs::{Inspect, Runs};
-pub use stubs::{
-    INPUT as STUB_INPUT, PARAMETERS as STUB_PARAMETERS, SETTINGS as STUB_SETTINGS, stubs, stubs_of,
-    with_values, workflows_of,
-};
+pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
 
 pub use crate::action::{ActivityContext, ActivityError, Registry, SecretSources};
 pub use crate::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, visible};

@@ -7,20 +7,115 @@ use super::{LoadError, LoadOptions};
 use crate::dialect::{self, Wanted};
 use crate::expression::{Object, Value};
 use crate::hir;
-use crate::model::{Dialect, Name};
+use crate::model::{Answer, Dialect, HandlerTarget, Name};
 use crate::source::{self, Bundle, SourceFile};
 use std::path::Path;
 
 /// The member of a file of stubs that gives values to a definition's parameters.
-pub const PARAMETERS: &str = "$parameters";
+const PARAMETERS: &str = "$parameters";
 /// The member that gives app settings.
-pub const SETTINGS: &str = "$settings";
+const SETTINGS: &str = "$settings";
 
 /// The member that a run takes as its input when it is given none.
-pub const INPUT: &str = "$input";
+const INPUT: &str = "$input";
 
 /// How often a definition may ask for more when it got what it asked for.
 const MAX_ROUNDS: usize = 4;
+
+/// What a file of stubs says.
+#[derive(Clone, Debug, Default)]
+pub struct Stubs {
+    /// By handler, connector or action what answers for it.
+    pub handlers: Vec<(String, HandlerTarget)>,
+    /// The input of a run that is given none.
+    pub input: Option<Value>,
+    /// Values for a definition's parameters and app settings.
+    pub values: Vec<SourceFile>,
+}
+
+impl Stubs {
+    /// What a file of this name says.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn read(value: &Value, name: &str) -> Result<Self, String> {
+        let Some(map) = value.as_object() else {
+            let wanted = "a map from handlers, connectors or actions to what they answer";
+            return Err(wanted.to_owned());
+        };
+        let stub = |(name, value): (&Name, &Value)| {
+            let answers: Result<Vec<Answer>, String> = match value {
+                Value::Array(list) if list.is_empty() => {
+                    Err(String::from("an empty list says nothing"))
+                }
+                Value::Array(list) => list.iter().map(answer).collect(),
+                one => answer(one).map(|answer| vec![answer]),
+            };
+            let answers = answers.map_err(|message| format!("`{name}`: {message}"))?;
+            Ok((name.to_string(), HandlerTarget::Stub(answers)))
+        };
+        let answers = map.iter();
+        let answers =
+            answers.filter(|(name, _)| ![INPUT, PARAMETERS, SETTINGS].contains(&&***name));
+        let handlers: Result<Vec<_>, String> = answers.map(stub).collect();
+        let parameters = map.get(PARAMETERS).map(with_values);
+        let settings = map.get(SETTINGS);
+        let settings = settings.map(|values| Value::from_pairs([("Values", values.clone())]));
+        let file = |value: Value| SourceFile {
+            path: format!("({name})"),
+            text: value.to_json(),
+        };
+        Ok(Self {
+            handlers: handlers?,
+            input: map.get(INPUT).cloned(),
+            values: [parameters, settings]
+                .into_iter()
+                .flatten()
+                .map(file)
+                .collect(),
+        })
+    }
+}
+
+/// A value, or `{error: text}`, `{error: {kind, code, message, output}}`.
+fn answer(value: &Value) -> Result<Answer, String> {
+    let error = match value {
+        Value::Object(map) if map.len() == 1 => map.get("error"),
+        _ => None,
+    };
+    let Some(error) = error else {
+        return Ok(Answer::Value(value.clone()));
+    };
+    if let Some(message) = error.as_str() {
+        return Ok(Answer::Error {
+            kind: None,
+            code: None,
+            message: message.to_owned(),
+            output: None,
+        });
+    }
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_json(), str::to_owned)
+    };
+    let known = ["kind", "code", "message", "output"];
+    let Some(map) = error.as_object() else {
+        return Err(String::from("`error` is text, or a map with `message`"));
+    };
+    if let Some(key) = map.keys().find(|key| !known.contains(&&***key)) {
+        return Err(format!(
+            "`error` has no `{key}`: it takes {}",
+            known.join(", ")
+        ));
+    }
+    Ok(Answer::Error {
+        kind: map.get("kind").map(text),
+        code: map.get("code").map(text),
+        message: map.get("message").map(text).unwrap_or_default(),
+        output: map.get("output").cloned(),
+    })
+}
 
 /// The names of the workflows of an app's folder or of a template with several; of any other file
 /// none.
@@ -99,8 +194,7 @@ fn add(bundle: &mut Bundle, value: Value) {
 }
 
 /// `{name: value}` as a file of parameters has it.
-#[must_use]
-pub fn with_values(values: &Value) -> Value {
+fn with_values(values: &Value) -> Value {
     let values = values.as_object().into_iter().flatten();
     Value::from_pairs(values.map(|(name, value)| {
         let value = Value::from_pairs([("value", value.clone())]);

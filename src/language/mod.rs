@@ -6,6 +6,7 @@
 
 mod complete;
 mod cursor;
+mod dry_run;
 mod edit;
 mod hover;
 mod names;
@@ -16,12 +17,13 @@ mod symbols;
 
 pub use crate::source::{Lines, Position, TextEdit, TextRange, edited};
 pub use complete::{Completion, CompletionItem, CompletionKind, complete};
+pub use dry_run::{Given, Tried, try_action};
 pub use edit::{
     Choice, Column, Edit, Edited, Field, FieldKind, NodeType, Panel, Parts, Section, Where, edit,
     panel, types,
 };
 pub use hover::{Hover, hover};
-pub use past::{Past, past};
+pub use past::{ConditionTest, Past, TestedIteration, past, test_condition};
 pub use symbols::{Symbol, symbols};
 
 use crate::engine::{Bundle, Dialect, dialect_of};

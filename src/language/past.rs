@@ -1,9 +1,12 @@
 //! What the expressions of an iteration saw that has ended: made from what is kept of it.
 
-use crate::engine::report::{IterationReport, iteration_values, masked};
+use crate::engine::report::{IterationReport, Kept, StripFilter, iteration_values, masked, strip};
 use crate::engine::{Context, Dialect, EngineError, Inspector, now};
-use crate::expression::{Object, Syntax, Template, Value};
+use crate::expression::{Binding, Comparison, Condition, Object, Subject, Syntax, Template, Value};
 use crate::model::Name;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
 
 /// Longer values are not shown, in bytes of JSON.
 const MAX_SHOWN: usize = 64 << 10;
@@ -11,7 +14,11 @@ const MAX_SHOWN: usize = 64 << 10;
 /// An iteration that has ended, as expressions see it.
 pub struct Past {
     context: Context,
+    /// What the context is made of.
+    pub(super) seen: Value,
     syntax: Syntax,
+    /// Whether all of it is kept.
+    whole: bool,
 }
 
 /// An iteration of a run: `outer#2/inner#7`.
@@ -23,7 +30,8 @@ pub fn past(inspector: &Inspector, run: &str, iteration: &str) -> Result<Past, E
     let stored = inspector.load(run)?;
     let dialect = inspector.source(stored.header.program)?.dialect;
     let input = masked(&stored.state.input);
-    let context = Context::new(&seen(&report, input, dialect), now().to_utc(), 0);
+    let seen = seen(&report, input, dialect);
+    let context = Context::new(&seen, now().to_utc(), 0);
     let context = context.map_err(|error| EngineError::Input(error.to_string()))?;
     let syntax = match dialect {
         Dialect::Loom => Syntax::Loom,
@@ -31,7 +39,12 @@ pub fn past(inspector: &Inspector, run: &str, iteration: &str) -> Result<Past, E
         Dialect::Tea => Syntax::Jinja,
         Dialect::Canvas => Syntax::Graph,
     };
-    Ok(Past { context, syntax })
+    Ok(Past {
+        context,
+        seen,
+        syntax,
+        whole: report.kept == Kept::Whole,
+    })
 }
 
 impl Past {
@@ -116,4 +129,158 @@ fn seen(report: &IterationReport, input: Value, dialect: Dialect) -> Value {
         ("workflow", Value::from_pairs([("run", run)])),
         ("mode", Value::text(mode)),
     ])
+}
+
+/// A condition that is tried against what was kept of a loop.
+enum Test {
+    Parsed(Condition),
+    /// An object of a definition.
+    Object(Value),
+}
+
+/// What a condition would have said in the iterations of a loop that has run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ConditionTest {
+    /// So many iterations were looked at.
+    pub tried: u64,
+    /// So many are not kept whole, or lie behind the first 2,000.
+    pub skipped: u64,
+    /// The iteration after which the loop would have stopped, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped_at: Option<u64>,
+    /// The last iteration of the run's loop, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<u64>,
+    /// The last iterations that were looked at, 100 at most.
+    pub rows: Vec<TestedIteration>,
+    /// Why it has no value in an iteration: the first such mistake.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What a condition says in an iteration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TestedIteration {
+    /// Its number, from 0.
+    pub iteration: u64,
+    /// What it says; none where it fails.
+    pub value: Option<bool>,
+    /// What it reads.
+    pub values: BTreeMap<String, Value>,
+}
+
+/// So many iterations are looked at, and so many are told of.
+const MAX_TRIED: u64 = 2_000;
+const MAX_TOLD: usize = 100;
+
+/// Tries a condition against the iterations of a loop, `outer#2/inner`, up to the first that it would
+/// have stopped after. Without `stops_when`, a loop that goes on while its condition holds stops when this
+/// one is false, and any other when it is true.
+///
+/// # Errors
+/// Store errors. There is no such run or loop. The condition cannot be read.
+pub fn test_condition(
+    inspector: &Inspector,
+    run: &str,
+    loop_path: &str,
+    condition: &Value,
+    stops_when: Option<bool>,
+) -> Result<ConditionTest, EngineError> {
+    let filter = StripFilter {
+        path: loop_path.to_owned(),
+        from: None,
+        to: None,
+        buckets: 1,
+    };
+    let whole = strip(inspector, run, &filter)?;
+    let goes_on = ["while", "while_loop", "loop"].contains(&&*whole.kind.to_lowercase());
+    let stops_when = stops_when.unwrap_or(!goes_on);
+    let mut told = ConditionTest {
+        ended_at: whole.iterations.checked_sub(1),
+        ..ConditionTest::default()
+    };
+    let mut test = None;
+    for iteration in 0..whole.iterations.min(MAX_TRIED) {
+        let found = past(inspector, run, &format!("{loop_path}#{iteration}"));
+        let Some(past) = found.ok().filter(|past| past.whole) else {
+            told.skipped += 1;
+            continue;
+        };
+        let test = match &test {
+            Some(test) => test,
+            None => test.insert(past.read(condition).map_err(EngineError::Input)?),
+        };
+        told.tried += 1;
+        let value = past.says(test);
+        if let (Err(error), None) = (&value, &told.error) {
+            told.error = Some(error.clone());
+        }
+        if told.rows.len() == MAX_TOLD {
+            told.rows.remove(0);
+        }
+        let values = match test {
+            Test::Parsed(condition) => condition.reads(&past.context).into_iter().collect(),
+            Test::Object(_) => BTreeMap::new(),
+        };
+        let value = value.ok();
+        told.rows.push(TestedIteration {
+            iteration,
+            value,
+            values,
+        });
+        if value == Some(stops_when) {
+            told.stopped_at = Some(iteration);
+            return Ok(told);
+        }
+    }
+    told.skipped += whole.iterations.saturating_sub(MAX_TRIED);
+    Ok(told)
+}
+
+impl Past {
+    /// A condition as its format writes it.
+    fn read(&self, written: &Value) -> Result<Test, String> {
+        if let Some(text) = written.as_str() {
+            let condition = Condition::parse(text, self.syntax);
+            return condition
+                .map(Test::Parsed)
+                .map_err(|error| error.to_string());
+        }
+        let (output, operator) = (written.get("output"), written.get("operator"));
+        let (Some(output), Some(operator)) = (
+            output.and_then(Value::as_str),
+            operator.and_then(Value::as_str),
+        ) else {
+            return Ok(Test::Object(written.clone()));
+        };
+        let known = Comparison::ALL.iter().find(|one| one.as_str() == operator);
+        let known = known.ok_or_else(|| format!("there is no operator `{operator}`"))?;
+        let (node, port) = output.split_once('.').unwrap_or((output, ""));
+        let quoted = |name: &str| name.replace('\'', "''");
+        let value = match port {
+            "" => format!("@outputs('{}')", quoted(node)),
+            port => format!("@outputs('{}')?['{}']", quoted(node), quoted(port)),
+        };
+        let value = Template::parse(&value, Syntax::Loom).map_err(|error| error.to_string())?;
+        let with = written.get("value").cloned().unwrap_or_default();
+        let compare = Binding::Compare(value, *known, with, Name::from(output));
+        let condition = Condition::from_template(Template::binding(compare));
+        condition
+            .map(Test::Parsed)
+            .map_err(|error| error.to_string())
+    }
+
+    fn says(&self, test: &Test) -> Result<bool, String> {
+        match test {
+            Test::Parsed(condition) => {
+                let holds = condition.holds(&self.context);
+                holds.map_err(|error| error.to_string())
+            }
+            Test::Object(written) => {
+                let value = self.context.evaluate(Subject::Condition, written);
+                let value = value.map_err(|error| error.to_string())?;
+                Ok(value == Value::Bool(true))
+            }
+        }
+    }
 }

@@ -370,6 +370,18 @@ pub struct DagNode {
 }
 
 impl Program {
+    /// Whether a foreach of it goes on after items that failed, and lists them.
+    #[must_use]
+    pub fn lists_failed_items(&self) -> bool {
+        let lists = |scope: &Scope| {
+            let ScopeKind::ForEach { on_error, .. } = &scope.kind else {
+                return false;
+            };
+            *on_error == OnError::Continue
+        };
+        self.scopes.iter().any(lists)
+    }
+
     /// A state by id.
     #[must_use]
     pub fn state(&self, id: StateId) -> Option<&State> {

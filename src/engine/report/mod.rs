@@ -34,7 +34,7 @@ pub use health::{RawReport, RepairReport, StoreReport};
 pub use history::{HistoryFilter, HistoryReport, NumberedEvent, history};
 pub use iterations::{
     ActionReport, AttemptReport, DifferenceReport, FailureCount, IterationEntry, IterationReport,
-    IterationsFilter, IterationsReport, LoopSummary, LoopsReport, StripCell, StripFilter,
+    IterationsFilter, IterationsReport, Kept, LoopSummary, LoopsReport, StripCell, StripFilter,
     StripReport, Totals, WaitReport, difference, iteration, iteration_value, iteration_values,
     iterations, loops, strip,
 };

@@ -129,13 +129,19 @@ impl OutcomeReport {
         outcome: &Outcome,
         bundle: Option<&Bundle>,
         loops: &[LoopState],
-        run: &RunState,
+        run: Option<&RunState>,
     ) -> Self {
         let error = ErrorReport::of(outcome, bundle);
         // One that failed has told of the limit that it failed at.
         let (limits, failed_items, unreplaced) = match &error {
-            None => (LimitReached::of(loops), FailedItems::of(run), Vec::new()),
-            Some(_) => (Vec::new(), Vec::new(), Unreplaced::of(&run.variables)),
+            None => {
+                let items = run.map(FailedItems::of).unwrap_or_default();
+                (LimitReached::of(loops), items, Vec::new())
+            }
+            Some(_) => {
+                let files = run.map(|run| Unreplaced::of(&run.variables));
+                (Vec::new(), Vec::new(), files.unwrap_or_default())
+            }
         };
         Self {
             status: outcome.status,

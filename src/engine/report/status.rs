@@ -162,7 +162,12 @@ fn read(inspector: &Inspector, run: &str, at: Timestamp) -> Result<StatusReport,
         None => None,
         Some(outcome) => {
             let loops = inspector.loops(run)?;
-            Some(OutcomeReport::new(outcome, view.bundle(), &loops, state))
+            Some(OutcomeReport::new(
+                outcome,
+                view.bundle(),
+                &loops,
+                Some(state),
+            ))
         }
     };
     let doing = doing(&view);

@@ -8,7 +8,7 @@ use super::workflows::{WorkflowBody, parts};
 use crate::api::{FileText, Problem, WorkflowText};
 use crate::engine::report::ScheduleReport;
 use crate::engine::{Bundle, Dialect, ErrorCode, LoadOptions, Value, dialect_of, now, stubs_of};
-use crate::language::{Edit, Edited, NodeType, Panel};
+use crate::language::{Edit, Edited, Given, NodeType, Panel, Tried, past, try_action};
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
@@ -22,6 +22,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/v1/language/edit", post(edit))
         .route("/v1/language/types", post(types))
         .route("/v1/language/stubs", post(stubs))
+        .route("/v1/language/try", post(attempt))
         .route("/v1/language/schedule", post(schedule))
 }
 
@@ -42,6 +43,79 @@ pub(super) struct PanelOf {
     dialect: Option<String>,
     /// The node's path, as the graph has it, or its name.
     node: String,
+}
+
+/// An action of a text, and what it reads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TryOf {
+    /// The workflow's text.
+    text: String,
+    /// What its file is called.
+    #[serde(default)]
+    file: Option<String>,
+    /// The files that it names.
+    #[serde(default)]
+    files: Vec<FileText>,
+    /// Reads it as this format.
+    #[serde(default)]
+    dialect: Option<String>,
+    /// The action's path, as the graph has it, or its name.
+    node: String,
+    /// Inputs of the run.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    inputs: Option<Value>,
+    /// Variables.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    variables: Option<Value>,
+    /// What other actions gave, by name.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    outputs: Option<Value>,
+    /// A run whose values it reads, with `iteration`.
+    #[serde(default)]
+    run: Option<String>,
+    /// One of its iterations: `outer#2/inner#7`.
+    #[serde(default)]
+    iteration: Option<String>,
+}
+
+/// Tries one action of a text, and sends nothing: what would leave, or what it gives.
+#[utoipa::path(post, path = "/v1/language/try", operation_id = "try_action", tag = "language", request_body = TryOf,
+    responses(
+        (status = 200, description = "What it would do", body = Tried),
+        (status = "4XX", description = "422: there is no such action, or the text is refused", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn attempt(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Json(asked): Json<TryOf>,
+) -> Result<axum::Json<Tried>, Problem> {
+    let (bundle, options) = source_of(asked.text, asked.file, asked.files, asked.dialect, caller)?;
+    let seen = match (asked.run, asked.iteration) {
+        (Some(run), Some(iteration)) => Some(
+            app.inspect(move |store| past(store, &run, &iteration))
+                .await?,
+        ),
+        (None, None) => None,
+        _ => {
+            let detail = "`run` and `iteration` go together";
+            return Err(Problem::new(ErrorCode::BadRequest, detail));
+        }
+    };
+    let given = Given {
+        inputs: asked.inputs,
+        variables: asked.variables,
+        outputs: asked.outputs,
+    };
+    let engine = Arc::clone(&app.engine);
+    let tried = blocking(move || {
+        let workflow = engine.load_bundle(bundle, &options)?;
+        try_action(&workflow, &asked.node, seen.as_ref(), &given).map_err(refused)
+    });
+    Ok(axum::Json(tried.await?))
 }
 
 /// Edits of a text.

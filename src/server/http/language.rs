@@ -6,11 +6,13 @@ use super::listener::Caller;
 use super::source::{Source, bundle, dialect};
 use super::workflows::{WorkflowBody, parts};
 use crate::api::{FileText, Problem, WorkflowText};
-use crate::engine::{Bundle, Dialect, ErrorCode, Open, View, graph};
-use crate::language::{Completion, Hover, Position, Symbol};
-use crate::language::{complete as completion, hover as told, past, symbols as symbols_of};
+use crate::engine::{Bundle, Dialect, ErrorCode, Open, Value, View, graph};
+use crate::language::{Completion, ConditionTest, Hover, Position, Symbol};
+use crate::language::{
+    complete as completion, hover as told, past, symbols as symbols_of, test_condition,
+};
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::routing::post;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -18,13 +20,16 @@ use utoipa::ToSchema;
 
 /// What only looks although it is a POST: a caller who may only look may ask it.
 pub(super) fn only_looks(path: &str) -> bool {
-    path == "/v1/validate" || path.starts_with("/v1/language/")
+    path == "/v1/validate"
+        || path.starts_with("/v1/language/")
+        || path.starts_with("/v1/runs/") && path.ends_with("/test-condition")
 }
 
 pub(super) fn routes() -> Router<Arc<App>> {
     Router::new()
         .route("/v1/language/complete", post(complete))
         .route("/v1/language/hover", post(hover))
+        .route("/v1/runs/{run}/test-condition", post(test))
         .route("/v1/language/symbols", post(symbols))
 }
 
@@ -111,6 +116,47 @@ async fn hover(
     };
     let found = blocking(move || Ok(told(&bundle, dialect, place.at, past.as_ref())));
     Ok(axum::Json(found.await?))
+}
+
+/// A condition for a loop of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TestOf {
+    /// The loop's path: `poll`, `outer#2/inner`.
+    #[serde(rename = "loop")]
+    loop_path: String,
+    /// The condition as its format writes it: a text, or an object.
+    condition: Value,
+    /// What ends the loop; without it, as the loop's type has it.
+    #[serde(default)]
+    stops_when: Option<bool>,
+}
+
+/// What a condition would have said in the iterations of a loop that has run, up to the one that it would
+/// have stopped after.
+#[utoipa::path(post, path = "/v1/runs/{run}/test-condition", operation_id = "test_condition", tag = "language",
+    params(("run" = String, Path, description = "The run")),
+    request_body = TestOf,
+    responses(
+        (status = 200, description = "What it would have said", body = ConditionTest),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "There is no such loop, or the condition cannot be read", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn test(
+    State(app): State<Arc<App>>,
+    Path(run): Path<String>,
+    Json(asked): Json<TestOf>,
+) -> Result<axum::Json<ConditionTest>, Problem> {
+    let tested = app.inspect(move |store| {
+        test_condition(
+            store,
+            &run,
+            &asked.loop_path,
+            &asked.condition,
+            asked.stops_when,
+        )
+    });
+    Ok(axum::Json(tested.await?))
 }
 
 /// The actions and nodes of a text, one within the other. The body is that of `validate`.

@@ -16,8 +16,8 @@ use crate::engine::report::{PlacesReport, SourceReport, places as places_report}
 use crate::engine::report::{dump as dump_report, history as history_report};
 use crate::engine::report::{list as list_report, status as status_report};
 use crate::engine::{
-    ErrorCode, LoadOptions, Origin, RunStatus, StartOptions, Started, Timestamp, Workflow, new_id,
-    now, own_labels,
+    ErrorCode, LoadOptions, Origin, RunStatus, StartOptions, Started, Stubs, Timestamp, Value,
+    Workflow, new_id, now, own_labels,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -53,7 +53,7 @@ const MAX_WAIT: u64 = 60;
 
 impl Envelope for StartRun {
     const MEMBERS: &'static [&'static str] = &[
-        "workflow", "text", "file", "files", "dialect", "run", "input", "labels",
+        "workflow", "text", "file", "files", "dialect", "run", "input", "stubs", "labels",
     ];
     const ANY_TYPE: bool = false;
 
@@ -88,6 +88,10 @@ pub(super) async fn start(
     own_labels(&start.labels)
         .map_err(|error| Problem::new(ErrorCode::BadRequest, error.to_string()))?;
     let workflow = workflow(&app, caller, &start, form).await?;
+    let input = match (start.input, &start.stubs) {
+        (Value::Null, Some(stubs)) => read_stubs(stubs)?.input.unwrap_or_default(),
+        (input, _) => input,
+    };
     let started = match (key, start.run) {
         (Some(_), Some(_)) => {
             let detail = "a run's id is a key itself: give either `run` or an Idempotency-Key";
@@ -96,7 +100,7 @@ pub(super) async fn start(
         (Some(key), None) => {
             let text = start.text.is_some().then(|| workflow.bundle());
             app.engine
-                .start_once(&workflow, start.input, &key, start.labels, text)
+                .start_once(&workflow, input, &key, start.labels, text)
                 .await?
         }
         (None, id) => {
@@ -108,7 +112,7 @@ pub(super) async fn start(
                 id: Some(id.clone()),
                 labels: start.labels,
             };
-            let begun = app.engine.launch(&workflow, start.input, options);
+            let begun = app.engine.launch(&workflow, input, options);
             let run = begun.await?;
             Started { run, fresh: true }
         }
@@ -152,6 +156,11 @@ fn run_id(id: String) -> Result<String, Problem> {
     Ok(id)
 }
 
+fn read_stubs(stubs: &Value) -> Result<Stubs, Problem> {
+    let stubs = Stubs::read(stubs, "stubs");
+    stubs.map_err(|why| Problem::new(ErrorCode::BadRequest, format!("`stubs`: {why}")))
+}
+
 async fn workflow(
     app: &Arc<App>,
     caller: Caller,
@@ -167,8 +176,8 @@ async fn workflow(
         (Some(name), None) => {
             let with_text =
                 start.file.is_some() || start.dialect.is_some() || start.local.is_some();
-            if with_text || !start.files.is_empty() {
-                let detail = "`file`, `files`, `dialect` and `local` go with `text`";
+            if with_text || !start.files.is_empty() || start.stubs.is_some() {
+                let detail = "`file`, `files`, `dialect`, `stubs` and `local` go with `text`";
                 return Err(Problem::new(ErrorCode::BadRequest, detail));
             }
             if let Some(found) = app.engine.workflow_at_hand(name) {
@@ -190,11 +199,15 @@ async fn workflow(
     let LocalStart {
         max_count,
         max_timeout_ms,
-        handlers,
+        mut handlers,
         folder,
         guest,
     } = start.local.clone().unwrap_or_default();
+    let stubs = start.stubs.as_ref().map(read_stubs).transpose()?;
+    let stubs = stubs.unwrap_or_default();
+    handlers.extend(stubs.handlers);
     let options = LoadOptions {
+        beside: stubs.values,
         dialect: dialect(start.dialect.as_deref())?,
         origin: match guest {
             true => Origin::Guest,

@@ -334,6 +334,9 @@ async fn a_client_made_from_the_description_drives_everything() {
         json!({ "body": { "text": COUNT, "edits": edits } }),
     )
     .await;
+    let one = json!({ "text": COUNT, "node": "grow" });
+    let (status, _) = api.call("try_action", json!({ "body": one })).await;
+    assert!(status == 200 || status == 422, "{status}");
     good("get_types", json!({ "body": { "dialect": "loom" } })).await;
     good("get_stubs", json!({ "body": text })).await;
     good("get_schedule", json!({ "body": text })).await;
@@ -368,6 +371,9 @@ async fn a_client_made_from_the_description_drives_everything() {
         match id.as_str() {
             "signal_run" => parameters["body"] = json!({ "name": "go" }),
             "retry_run" => parameters["body"] = json!({}),
+            "test_condition" => {
+                parameters["body"] = json!({ "loop": "grow", "condition": "true" });
+            }
             "get_strip" | "list_iterations" => parameters["loop"] = json!("grow"),
             "get_iteration" => parameters["path"] = json!("grow#1"),
             "get_difference" => {

@@ -115,3 +115,109 @@ async fn a_text_tells_its_schedule_and_its_stubs() {
     let text = stubs["text"].as_str().unwrap();
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), stubs["stubs"]);
 }
+
+const COUNT: &str = r#"
+name: count
+inputs: { base: { type: string, default: "http://127.0.0.1:1" } }
+variables: { n: 0 }
+actions:
+  turn:
+    type: doUntil
+    condition: "@equals(variables('n'), 20)"
+    limit: { count: 100 }
+    actions:
+      more: { type: incrementVariable, name: n }
+      call:
+        type: activity
+        activityType: send
+        input: { n: "@variables('n')", key: "${secret:KEY}" }
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_is_tried_with_stubs_a_condition_and_one_action() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path())
+        .args(&["--allow-secret", "KEY"])
+        .spawn();
+    // Without an answer for `send` the run cannot even begin; with a stub it calls nobody.
+    let text = COUNT.replace(", key: \"${secret:KEY}\"", "");
+    let (_, made) = server
+        .post("/v1/language/stubs", &json!({ "text": text }))
+        .await;
+    assert!(
+        made["stubs"].as_object().unwrap().contains_key("call"),
+        "{made}"
+    );
+    let (status, refused) = server
+        .post("/v1/runs", &json!({ "text": text, "stubs": 3 }))
+        .await;
+    assert_eq!(status, 400, "{refused}");
+    let start = json!({ "text": text, "stubs": { "call": { "sent": true } }, "run": "r" });
+    let (status, started) = server.post("/v1/runs", &start).await;
+    assert_eq!(status, 201, "{started}");
+    assert_eq!(server.end("r").await["status"], "Succeeded");
+
+    let test = async |condition: Value, more: Value| {
+        let mut body = json!({ "loop": "turn", "condition": condition });
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        server.post("/v1/runs/r/test-condition", &body).await
+    };
+    let (status, tested) = test(json!("@greater(variables('n'), 12)"), json!({})).await;
+    assert_eq!(status, 200, "{tested}");
+    assert_eq!(
+        (&tested["stopped_at"], &tested["ended_at"]),
+        (&json!(12), &json!(19))
+    );
+    assert_eq!(tested["tried"], 13);
+    let last = &tested["rows"][12];
+    assert_eq!(
+        (
+            &last["value"],
+            last["values"].as_object().unwrap().values().next()
+        ),
+        (&json!(true), Some(&json!(13)))
+    );
+    let (_, tested) = test(
+        json!("@equals(body('call').sent, true)"),
+        json!({ "stops_when": false }),
+    )
+    .await;
+    assert_eq!(
+        (&tested["stopped_at"], &tested["tried"]),
+        (&json!(null), &json!(20))
+    );
+    let (status, wrong) = test(json!("@equals(("), json!({})).await;
+    assert!((400..500).contains(&status), "{wrong}");
+    let (_, failing) = test(json!("@greater(variables('none'), 1)"), json!({})).await;
+    assert!(
+        failing["error"].as_str().unwrap().contains("none"),
+        "{failing}"
+    );
+    let (status, _) = server
+        .post(
+            "/v1/runs/nobody/test-condition",
+            &json!({ "loop": "turn", "condition": "true" }),
+        )
+        .await;
+    assert_eq!(status, 404);
+
+    let attempt = async |text: &str, more: Value| {
+        let mut body = json!({ "text": text, "node": "turn/call" });
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        server.post("/v1/language/try", &body).await
+    };
+    let (status, tried) = attempt(COUNT, json!({ "variables": { "n": 7 } })).await;
+    assert_eq!(status, 200, "{tried}");
+    assert!(
+        tried.to_string().contains("\"n\":7") && tried.to_string().contains("***"),
+        "{tried}"
+    );
+    let (_, tried) = attempt(COUNT, json!({ "run": "r", "iteration": "turn#4" })).await;
+    assert!(tried.to_string().contains("\"n\":5"), "{tried}");
+    let (status, refused) = attempt(COUNT, json!({ "node": "nobody" })).await;
+    assert_eq!(status, 422, "{refused}");
+}

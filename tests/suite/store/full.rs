@@ -252,7 +252,7 @@ fn too_little_memory_and_too_few_threads_are_an_error_and_no_more() {
     let place = tempfile::tempdir().unwrap();
     let state = place.path().join("state");
     for (limit, named) in [
-        ("--as=61440000", "ulimit -v"),
+        ("--as=128000000", "ulimit -v"),
         ("--as=1000000000", "ulimit -v"),
         ("--nproc=1", "ulimit -u"),
         ("--nproc=4", "ulimit -u"),

@@ -40,7 +40,7 @@ pub(super) fn state(view: &RunView, loops: &[LoopState]) -> StateDump {
         outcome: run
             .outcome
             .as_ref()
-            .map(|outcome| OutcomeReport::new(outcome, view.bundle(), loops, run)),
+            .map(|outcome| OutcomeReport::new(outcome, view.bundle(), loops, Some(run))),
         cursors: run
             .cursors
             .iter()
