@@ -1,8 +1,8 @@
 //! Where stores lie in a state directory: how their directories are made, put in the place of another,
 //! and removed when they were never finished. It knows no database.
 
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::unistd::Pid;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -67,8 +67,7 @@ pub(super) fn sweep(dir: &Path, own: &Path) {
 
 /// Puts each of two directories in the place of the other, in one step.
 pub(super) fn swap(one: &Path, other: &Path) -> io::Result<()> {
-    let how = RenameFlags::RENAME_EXCHANGE;
-    Ok(renameat2(AT_FDCWD, one, AT_FDCWD, other, how)?)
+    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
 }
 
 /// The first path in a directory with this name and a number where nothing is.
