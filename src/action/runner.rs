@@ -25,14 +25,16 @@ impl Handlers {
         };
         let session = session(inputs)?;
         let content = match self.target(name) {
-            None => return Err(unknown("runner", name, self.names())),
+            None if !self.answers(name, &request.action) => {
+                return Err(unknown("runner", name, self.names()));
+            }
             Some(Target::Command(argv)) => {
                 let mut spec = Spec::new(with_session(argv, session.as_deref()), request);
                 spec.stdin = Some(prompt.as_bytes().to_vec());
                 let finished = self.run(name, spec).await?;
                 Value::text(finished.stdout.trim_end_matches(['\n', '\r']))
             }
-            Some(_) => {
+            _ => {
                 let session = session.as_deref().map_or(Value::Null, Value::text);
                 let input =
                     Value::from_pairs([("prompt", Value::text(&*prompt)), (SESSION, session)]);

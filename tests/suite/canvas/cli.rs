@@ -353,6 +353,31 @@ fn a_run_tells_which_node_it_is_in() {
     );
 }
 
+/// A stub of the agent's own name answers where its runner is not there; without one the fault names the runner.
+#[test]
+fn a_stub_answers_for_an_agent() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = WORKFLOW.replace("runners: { scripted: { url: \"BASE/ask\" } }\n", "");
+    std::fs::create_dir(dir.path().join("parts")).unwrap();
+    std::fs::write(dir.path().join("parts/inner.yaml"), INNER).unwrap();
+    let file = dir.path().join("review.yaml");
+    std::fs::write(&file, text).unwrap();
+    let stubs = dir.path().join("stubs.json");
+    let answers = json!({
+        "coder": { "code": "x", "session_id": "s" },
+        "review": [{ "approved": false, "feedback": "no" }, { "approved": true, "feedback": "good" }],
+    });
+    std::fs::write(&stubs, answers.to_string()).unwrap();
+    let (file, stubs) = (file.to_str().unwrap(), stubs.to_str().unwrap());
+    let run = ["run", file, "-i", "task=t"];
+    let said = printed(&[&run[..], &["--stub", stubs]].concat(), dir.path());
+    let result: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(result["review-loop"]["feedback"], json!(["no", "good"]));
+    let output = windlass(&run, dir.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("there is no runner `scripted`"), "{said}");
+}
+
 #[test]
 fn drawings_show_ports_and_what_is_inside_on_demand() {
     let file = concat!(
