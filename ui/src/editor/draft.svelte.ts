@@ -71,6 +71,8 @@ export class Draft {
   diagnostics = $derived(this.answer?.diagnostics ?? []);
   dialect = $derived(this.answer?.dialect ?? this.given ?? this.guess());
   node = $derived(this.nodeOf(this.selected));
+  /** The path of the node that is chosen: what the server calls it in a text. */
+  path = $derived(this.node?.path ?? this.selected);
   /** The nodes that a mistake is in. */
   faulty = $derived(new Set(this.answer?.valid === false ? this.diagnostics.filter((one) => one.severity === 'error').map((one) => this.pathAt(this.placeOf(one))) : []));
 
@@ -298,7 +300,7 @@ export class Draft {
 
   private async askPanel(): Promise<void> {
     this.panelAsked?.abort();
-    const id = this.selected;
+    const id = this.path;
     if (id === '') {
       this.panel = undefined;
       return;
@@ -312,7 +314,7 @@ export class Draft {
     } catch (error) {
       if (isAbort(error)) return;
       this.panelError = messageOf(error);
-      if (this.panel?.node !== id) this.panel = undefined;
+      if (this.panel && this.panel.node !== id) this.panel = undefined;
     }
   }
 

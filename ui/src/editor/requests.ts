@@ -81,7 +81,8 @@ export interface Symbol {
   children: Symbol[];
 }
 
-export type Choice = Json | { value: Json; label?: string };
+/** `type` is that of a port, or of the ports that it may be compared with. */
+export type Choice = Json | { value: Json; label?: string; type?: string };
 
 export interface Column {
   id: string;
@@ -172,6 +173,8 @@ export const tryAction = (source: Source, node: string, past: { run?: string; it
 export const testCondition = (run: string, loop: string, condition: Json) =>
   post<ConditionTest>(`/runs/${encodeURIComponent(run)}/test-condition`, { loop, condition });
 export const start = (source: Source, how: { input?: Json; stubs?: Json }) => post<{ run: string }>('/runs', { ...source, ...how });
+
+export const workflows = () => ask<{ workflows: { name: string }[] }>(`/workflows${query({ limit: 1000 })}`);
 
 /** A kept workflow and its version. */
 export async function kept(name: string): Promise<{ workflow: Kept; version: string | undefined }> {

@@ -5,8 +5,10 @@ import type { Choice } from './requests';
 /** What a field shows of a value. */
 export function written(value: Json | undefined): string {
   if (value === null || value === undefined) return '';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? value : JSON.stringify(value, null, typeof value === 'object' ? 1 : undefined);
 }
+
+export const typeOf = (choice: Choice | undefined): string => (choice !== undefined && isNamed(choice) ? (choice.type ?? '') : '');
 
 /** What was written: JSON if it is, else the text as it is. */
 export function read(text: string): Json {
@@ -23,7 +25,7 @@ export function number(text: string): Json {
   return trimmed !== '' && Number.isFinite(Number(trimmed)) ? Number(trimmed) : trimmed;
 }
 
-const isNamed = (choice: Choice): choice is { value: Json; label?: string } => choice !== null && typeof choice === 'object' && !Array.isArray(choice) && 'value' in choice;
+const isNamed = (choice: Choice): choice is { value: Json; label?: string; type?: string } => choice !== null && typeof choice === 'object' && !Array.isArray(choice) && 'value' in choice;
 
 /** Choices with the text that stands for each, and the value that it stands for. */
 export function options(choices: Choice[] | undefined, now?: Json): { key: string; label: string; value: Json }[] {
