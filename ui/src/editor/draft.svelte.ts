@@ -51,7 +51,7 @@ export class Draft {
   anchors = $state.raw<Anchor[]>([]);
   root = $state('');
   open = $state('all');
-  /** The node that is chosen: its id in the graph, or its path. */
+  /** The path of the node that is chosen. */
   selected = $state('');
   panel = $state.raw<Panel>();
   panelError = $state('');
@@ -71,12 +71,8 @@ export class Draft {
   diagnostics = $derived(this.answer?.diagnostics ?? []);
   dialect = $derived(this.answer?.dialect ?? this.given ?? this.guess());
   node = $derived(this.nodeOf(this.selected));
-  /** The path of the node that is chosen: what the server calls it in a text. */
-  path = $derived(this.node?.path ?? this.selected);
   /** The nodes that a mistake is in. */
   faulty = $derived(new Set(this.answer?.valid === false ? this.diagnostics.filter((one) => one.severity === 'error').map((one) => this.pathAt(this.placeOf(one))) : []));
-
-  constructor(readonly key: string) {}
 
   /** Where the text comes from: a kept workflow, a run, or nowhere. */
   async load(from: { workflow: string; run: string }): Promise<void> {
@@ -155,7 +151,7 @@ export class Draft {
     },
     moved: (at) => {
       const path = this.pathAt(at);
-      if (path !== '' && path !== (this.node?.path ?? this.selected)) this.choose(this.graph?.nodes.find((node) => node.path === path && node.kind !== 'choice')?.id ?? path);
+      if (path !== '' && path !== (this.node?.path ?? this.selected)) this.choose(path);
     },
     complete: (at, signal) => requests.complete(this.source(), at, signal),
     hover: async (at) => {
@@ -276,12 +272,14 @@ export class Draft {
 
   /** Chooses a node; `show` also goes to it in the text. */
   choose(id: string, show = false): void {
-    if (id !== this.selected) {
-      this.selected = id;
+    const node = untrack(() => this.nodeOf(id));
+    // Ids count nodes, so an edit may give them to others.
+    const path = node?.path ?? id;
+    if (path !== this.selected) {
+      this.selected = path;
       void this.askPanel();
     }
     if (!show) return;
-    const node = untrack(() => this.nodeOf(id));
     const anchor = this.anchors.find((one) => one.path === node?.path);
     const state = this.now();
     if (anchor) this.reveal(anchor.from);
@@ -300,7 +298,7 @@ export class Draft {
 
   private async askPanel(): Promise<void> {
     this.panelAsked?.abort();
-    const id = this.path;
+    const id = this.selected;
     if (id === '') {
       this.panel = undefined;
       return;
@@ -360,6 +358,7 @@ export class Draft {
     }
     this.name = name;
     this.saved = source.text;
+    found(this, name);
     return undefined;
   }
 }
@@ -387,17 +386,18 @@ const drafts = new Map<string, Draft>();
 export function draftOf(from: { workflow: string; run: string }): Draft {
   const key = from.workflow !== '' ? `workflow ${from.workflow}` : from.run !== '' ? `run ${from.run}` : 'new';
   let draft = drafts.get(key);
-  if (!draft || (!draft.dirty && !draft.loading)) {
-    draft = new Draft(key);
+  if (!draft || (!draft.dirty && !draft.loading && !draft.view)) {
+    draft = new Draft();
     drafts.set(key, draft);
     void draft.load(from);
   }
   return draft;
 }
 
-/** Forgets what was written. */
-export function forget(draft: Draft): void {
-  drafts.delete(draft.key);
+/** A draft that is kept under a name is found there. */
+function found(draft: Draft, name: string): void {
+  for (const [key, one] of drafts) if (one === draft) drafts.delete(key);
+  drafts.set(`workflow ${name}`, draft);
 }
 
 addEventListener('beforeunload', (event) => {

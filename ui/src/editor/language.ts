@@ -7,7 +7,6 @@ interface State {
   quote: string;
   /** The indentation above which lines belong to a block of text (`|`, `>`), or -1. */
   block: number;
-  opens: boolean;
 }
 
 /** One expression from where it begins: `@{…}`, `{{ … }}`, `@name(…)`. */
@@ -33,16 +32,10 @@ function quoted(stream: StringStream, state: State): string {
 const workflow = StreamLanguage.define<State>({
   name: 'workflow',
   languageData: { commentTokens: { line: '#' }, closeBrackets: { brackets: ['(', '[', '{', '"', "'"] } },
-  startState: () => ({ quote: '', block: -1, opens: false }),
+  startState: () => ({ quote: '', block: -1 }),
   copyState: (state) => ({ ...state }),
   token(stream, state) {
-    if (stream.sol()) {
-      if (state.opens) {
-        state.opens = false;
-        if (stream.string.trim() !== '') state.block = stream.indentation() > state.block ? state.block : -1;
-      }
-      if (state.block >= 0 && stream.string.trim() !== '' && stream.indentation() <= state.block) state.block = -1;
-    }
+    if (stream.sol() && stream.string.trim() !== '' && stream.indentation() <= state.block) state.block = -1;
     if (state.block >= 0) {
       if (expression(stream)) return 'special';
       stream.next();
@@ -58,7 +51,6 @@ const workflow = StreamLanguage.define<State>({
     if (stream.match(/^("([^"\\]|\\.)*"|'[^']*'|[\w$./-][\w$./ -]*?)(?=\s*:(\s|$))/)) return 'key';
     if (stream.match(/^[|>][+-]?\d?\s*(#.*)?$/)) {
       state.block = stream.indentation();
-      state.opens = false;
       return 'operator';
     }
     if (stream.match(/^\{\{.*?\}\}/)) return 'special';
