@@ -19,8 +19,8 @@ pub use crate::source::{Lines, Position, TextEdit, TextRange, edited};
 pub use complete::{Completion, CompletionItem, CompletionKind, complete};
 pub use dry_run::{Given, Tried, try_action};
 pub use edit::{
-    Choice, Column, Edit, Edited, Field, FieldKind, NodeType, Panel, Parts, Section, Where, edit,
-    panel, types,
+    Choice, Column, Edit, Edited, Field, FieldKind, NodeType, Panel, Parts, PortOf, Section, Where,
+    edit, panel, types,
 };
 pub use hover::{Hover, hover};
 pub use past::{ConditionTest, Past, TestedIteration, past, test_condition};

@@ -17,6 +17,7 @@ mod write;
 
 pub use fields::{Choice, Column, Field, FieldKind, Parts};
 pub use panel::{Panel, Section, panel};
+pub use ports::PortOf;
 pub use types::{NodeType, types};
 
 use crate::dialect::{self, Caps};

@@ -2,7 +2,7 @@
 
 use super::fields::{Choice, Column, Field, FieldKind, Parts};
 use super::nodes::{Found, escaped, word};
-use super::ports::{Port, inputs, nodes_of, outputs, wired};
+use super::ports::{Port, PortOf, beside, inputs, nodes_of, outputs, table_of, wired};
 use super::{Document, remove, set, value_of};
 use crate::engine::{Bundle, Dialect, json_schema};
 use crate::source;
@@ -29,6 +29,9 @@ pub struct Panel {
     /// What can be done with it: `rename`, `delete`, `add_before`, `add_after`, `add_inside`, `connect`,
     /// `move`, `drill`.
     pub actions: Vec<String>,
+    /// Of a canvas: the ports of all nodes of the graph that it stands in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<PortOf>,
 }
 
 /// Fields that belong together.
@@ -39,6 +42,19 @@ pub struct Section {
     /// The fields.
     pub fields: Vec<Field>,
 }
+
+/// Keys of a node's `data` that have no meaning for a run.
+const DRAWN: [&str; 9] = [
+    "nodeType",
+    "description",
+    "icon",
+    "color",
+    "notes",
+    "collapsed",
+    "expanded",
+    "metadata",
+    "status",
+];
 
 const OPERATORS: [&str; 6] = ["==", "!=", "<", ">", "<=", ">="];
 
@@ -102,7 +118,11 @@ fn of(document: &Document, node: &str, cap: Option<u64>) -> Result<Panel, String
             .filter(|section| !section.fields.is_empty())
             .collect(),
         actions: actions.into_iter().map(str::to_owned).collect(),
-        kind: found.kind,
+        ports: match document.dialect {
+            Dialect::Canvas => beside(view.around(), &found.path),
+            _ => Vec::new(),
+        },
+        kind: found.kind.clone(),
     })
 }
 
@@ -313,6 +333,7 @@ impl View<'_> {
         vec![
             section("Inner workflow", inside),
             section("When it ends", ends),
+            self.ports(),
             section("Mappings", mappings),
         ]
     }
@@ -331,14 +352,19 @@ impl View<'_> {
         let schema = schema(Dialect::Canvas);
         let rule = schema.pointer(&format!("/$defs/{}/properties", escaped(&self.found.kind)));
         let data = self.own.get("data").and_then(Value::as_object);
-        let fields = self.by_schema(
-            &schema,
-            rule,
-            data,
-            "/data",
-            &["inlineWorkflow", "inputMappings"],
-        );
-        vec![section("Settings", fields)]
+        let skipped = ["inlineWorkflow", "inputMappings", "inputs", "outputs"];
+        let fields = self.by_schema(&schema, rule, data, "/data", &skipped);
+        // What only drawing tools know is shown where it is written.
+        let drawn = |field: &Field| DRAWN.contains(&field.label.as_str()) && field.value.is_null();
+        let fields = fields.into_iter().filter(|field| !drawn(field)).collect();
+        vec![section("Settings", fields), self.ports()]
+    }
+
+    /// The ports that a node declares.
+    fn ports(&self) -> Section {
+        let tables = [("inputs", "Inputs"), ("outputs", "Outputs")];
+        let tables = tables.map(|(id, label)| self.at(table_of(id, label), &format!("/data/{id}")));
+        section("Ports", tables.into())
     }
 
     // ── TEA ─────────────────────────────────────────────────────────────────────────────────────

@@ -1,8 +1,29 @@
 //! The ports of a canvas's nodes, as far as the text says them: what a panel offers.
 
-use super::fields::Choice;
+use super::fields::{Choice, Column, Field, FieldKind};
 use super::nodes::word;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
+
+/// The types of ports.
+const TYPES: [&str; 9] = [
+    "string", "number", "boolean", "json", "any", "object", "array", "file", "files",
+];
+
+/// A port that may be connected.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PortOf {
+    /// The path of its node.
+    pub node: String,
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `in` or `out`.
+    pub side: String,
+}
 
 /// A port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,4 +118,47 @@ pub(super) fn wired(graph: &Value, node: &str) -> Vec<Port> {
         .filter(|edge| word(edge, "target") == node);
     let names = edges.filter_map(|edge| word(edge, "targetHandle").strip_prefix("input:"));
     names.map(|name| Port::new(node, name, "any")).collect()
+}
+
+/// The ports of the graph that the node of this path stands in.
+pub(super) fn beside(graph: &Value, path: &str) -> Vec<PortOf> {
+    let above = path.rsplit_once('/').map(|(above, _)| above);
+    let of = |port: Port, side: &str| PortOf {
+        node: match above {
+            Some(above) => format!("{above}/{}", port.node),
+            None => port.node,
+        },
+        name: port.name,
+        kind: port.kind,
+        side: side.to_owned(),
+    };
+    let given = nodes_of(graph)
+        .flat_map(outputs)
+        .map(|port| of(port, "out"));
+    let taken = nodes_of(graph).flat_map(inputs).map(|port| of(port, "in"));
+    given.chain(taken).collect()
+}
+
+/// The table of the ports that a node declares on a side.
+pub(super) fn table_of(id: &str, label: &str) -> Field {
+    let column = |(id, label, kind): (&str, &str, FieldKind)| Column {
+        id: id.to_owned(),
+        label: label.to_owned(),
+        kind,
+        choices: Vec::new(),
+    };
+    let name = column(("name", "Name", FieldKind::Text));
+    let kind = Column {
+        choices: TYPES.map(Choice::of).into(),
+        ..column(("type", "Type", FieldKind::Choice))
+    };
+    let mut columns = vec![name, kind];
+    if id == "inputs" {
+        columns.push(column(("default", "Default", FieldKind::Text)));
+        columns.push(column(("required", "Required", FieldKind::Bool)));
+    }
+    Field {
+        columns,
+        ..Field::new(id, label, FieldKind::Table)
+    }
 }

@@ -98,7 +98,7 @@ function byKeys(editor: Editor): Way {
     add: async (name, type) => {
       await part('graph');
       await keyboard.press('a');
-      await expect(editor.dialog.getByRole('combobox')).toBeFocused();
+      await expect(editor.dialog.getByRole('combobox', { name: 'Type' })).toBeFocused();
       await keyboard.type(type);
       await expect(editor.dialog.locator('[aria-selected=true]')).toHaveAttribute('data-type', type);
       await keyboard.press('Shift+Tab');
@@ -108,6 +108,7 @@ function byKeys(editor: Editor): Way {
       await expect(editor.dialog).toHaveCount(0);
     },
     node: async (path) => {
+      await expect(editor.node(path)).toBeVisible();
       await part('graph');
       await keyboard.press('Home');
       for (let n = 0; n < 40; n += 1) {
@@ -172,7 +173,7 @@ const STUBS = JSON.stringify({
 async function build(editor: Editor, way: Way): Promise<void> {
   const shows = (path: string): Promise<void> => expect(editor.panel.getByLabel('Name', { exact: true })).toHaveValue(path.split('/').at(-1)!);
   await way.press(editor.button('a canvas'));
-  await editor.right();
+  await expect.poll(() => editor.whole()).toContain('dialect: canvas');
   await way.add('review-loop', 'loop');
   await expect(editor.node('review-loop')).toBeVisible();
   await shows('review-loop');
@@ -184,12 +185,12 @@ async function build(editor: Editor, way: Way): Promise<void> {
     await way.add(name, 'agent');
     await expect(editor.node(`review-loop/${name}`)).toBeVisible();
     await shows(name);
-    await way.fill(editor.field('label').getByRole('textbox'), label);
-    await way.fill(editor.field('runner').getByRole('textbox'), 'claude-code');
+    await way.fill(editor.field('data.label').getByRole('textbox'), label);
+    await way.fill(editor.field('data.runner').getByRole('textbox'), 'claude-code');
     await empty(editor, way, 'outputs');
     for (const [port, type] of takes) await row(editor, way, 'inputs', { Name: port, Type: type });
     for (const [port, type] of gives) await row(editor, way, 'outputs', { Name: port, Type: type });
-    await way.fill(editor.field('prompt').getByRole('textbox'), name === 'coder' ? 'Task: {{ task }}\nContext: {{ context }}' : 'Review this code:\n{{ code }}');
+    await way.fill(editor.field('data.prompt').getByRole('textbox'), name === 'coder' ? 'Task: {{ task }}\nContext: {{ context }}' : 'Review this code:\n{{ code }}');
     await editor.right();
   }
   await way.connect('coder.code', 'review.code');
@@ -288,8 +289,8 @@ for (const [name, make] of [['mouse', byMouse], ['keyboard', byKeys]] as const) 
       for (let n = 0; n < 9 && !(await editor.dialog.getByRole('checkbox').evaluate((one) => one === document.activeElement)); n += 1) await page.keyboard.press('Tab');
       await page.keyboard.press('Space');
     }
-    await expect(editor.dialog.getByLabel('Stubs')).toHaveValue(/review/);
-    await way.fill(editor.dialog.getByLabel('Stubs'), STUBS);
+    await expect(editor.dialog.getByRole('textbox', { name: 'Stubs' })).toHaveValue(/review/);
+    await way.fill(editor.dialog.getByRole('textbox', { name: 'Stubs' }), STUBS);
     await way.press(editor.dialog.getByRole('button', { name: 'Run' }));
     await expect(page).toHaveURL(/\/ui\/runs\//);
     const console = new Console(page, server.url);

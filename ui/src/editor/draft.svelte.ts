@@ -205,7 +205,7 @@ export class Draft {
         requests.symbols(source, asked.signal).catch((error: unknown) => (isAbort(error) ? Promise.reject(error as Error) : undefined)),
       ]);
       if (asked.signal.aborted || source.text !== this.text) return;
-      this.take(answer, tree?.symbols);
+      await this.take(answer, tree?.symbols);
     } catch (error) {
       if (isAbort(error)) return;
       if (error instanceof Refusal && error.status === 400 && (this.root !== '' || this.open !== 'all')) {
@@ -217,7 +217,7 @@ export class Draft {
     }
   }
 
-  private take(answer: Validation, tree: Symbol[] | undefined): void {
+  private async take(answer: Validation, tree: Symbol[] | undefined): Promise<void> {
     this.error = '';
     this.answer = answer;
     if (answer.graph) this.graph = answer.graph;
@@ -228,7 +228,7 @@ export class Draft {
       this.dispatch((now) => shown(now, answer.diagnostics.filter((one) => !one.file || one.file === this.file), this.ends));
     }
     this.checks += 1;
-    void this.askPanel();
+    await this.askPanel();
   }
 
   private placeOf(one: Diagnostic): number {

@@ -114,6 +114,15 @@ export interface Panel {
   pointer: string;
   sections: { title: string; fields: Field[] }[];
   actions: string[];
+  /** Of a canvas: the ports of all nodes of the graph that the node stands in. */
+  ports?: PortOf[];
+}
+
+export interface PortOf {
+  node: string;
+  name: string;
+  type: string;
+  side: 'in' | 'out';
 }
 
 export type Edit =
