@@ -53,7 +53,7 @@ for (const colorScheme of ['light', 'dark'] as const) {
       await editor.write(readFileSync(join(HERE, '../../examples/canvas/code-review.yaml'), 'utf8'));
       await editor.right();
       await editor.node('review-loop').click({ position: { x: 40, y: 14 } });
-      await expect(editor.field('maxIterations')).toBeVisible();
+      await expect(editor.field('max_iterations')).toBeVisible();
       await picture(page, `editor-${colorScheme}`);
     });
 
