@@ -67,10 +67,137 @@ fn the_code_names_only_pages_that_exist() {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         for word in text.split(|sign: char| !sign.is_alphanumeric() && !"/._-".contains(sign)) {
             let page = word.trim_end_matches('.').trim_start_matches('/');
-            if page.ends_with(".md") && !root.join(page).is_file() {
+            if page.ends_with(".md") && page != ".md" && !root.join(page).is_file() {
                 missing += &format!("{}: {page}\n", path.display());
             }
         }
     }
     assert!(missing.is_empty(), "no such page:\n{missing}");
+}
+
+/// The anchors of the headings of a page, as GitHub makes them.
+fn anchors(page: &str) -> Vec<String> {
+    let mut code = false;
+    let headings = page.lines().filter(|line| {
+        code ^= line.trim_start().starts_with("```");
+        !code && line.starts_with('#')
+    });
+    let anchor = |heading: &str| -> String {
+        let text = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = text
+            .chars()
+            .filter(|sign| sign.is_alphanumeric() || " _-".contains(*sign));
+        kept.map(|sign| if sign == ' ' { '-' } else { sign })
+            .collect()
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn links_of_the_documents_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut dead = String::new();
+    let pages = files(&root.join("docs")).into_iter();
+    let others = [
+        "README.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "CHANGELOG.md",
+        "ui/README.md",
+    ];
+    for path in pages.chain(others.map(|name| root.join(name))) {
+        if path.extension().is_none_or(|end| end != "md") {
+            continue;
+        }
+        let page = std::fs::read_to_string(&path).unwrap();
+        let targets = page
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next());
+        for target in targets.filter(|target| !target.contains("://") && !target.contains(' ')) {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let to = match file {
+                "" => path.clone(),
+                _ => path.parent().unwrap().join(file),
+            };
+            let there = match std::fs::read_to_string(&to) {
+                _ if anchor.is_empty() => to.exists(),
+                Ok(text) => anchors(&text).iter().any(|one| one == anchor),
+                Err(_) => false,
+            };
+            if !there {
+                dead += &format!("{}: {target}\n", path.display());
+            }
+        }
+    }
+    assert!(dead.is_empty(), "dead links:\n{dead}");
+}
+
+#[test]
+fn every_page_is_in_the_manual() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let summary = std::fs::read_to_string(root.join("docs/SUMMARY.md")).unwrap();
+    let embedded = std::fs::read_to_string(root.join("src/server/http/ui.rs")).unwrap();
+    for path in files(&root.join("docs")) {
+        let name = path
+            .strip_prefix(root.join("docs"))
+            .unwrap()
+            .to_str()
+            .unwrap();
+        let Some(page) = name.strip_suffix(".md").filter(|page| *page != "SUMMARY") else {
+            continue;
+        };
+        assert!(
+            summary.contains(&format!("]({name})")),
+            "SUMMARY.md lacks {name}"
+        );
+        assert!(
+            embedded.contains(&format!("\"{page}\"")),
+            "the console lacks {name}"
+        );
+    }
+}
+
+#[test]
+fn every_option_is_on_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let man = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["man", "--dir"])
+        .arg(folder.path())
+        .status();
+    assert!(man.unwrap().success());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let pages = files(&root.join("docs")).into_iter();
+    let pages = pages.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let pages: String = pages
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    let mut missing = std::collections::BTreeMap::new();
+    for path in files(folder.path()) {
+        let command = path
+            .file_stem()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .replace('-', " ");
+        let text = std::fs::read_to_string(&path).unwrap().replace("\\-", "-");
+        for rest in text.split("--").skip(1) {
+            let ends = |sign: char| !sign.is_ascii_lowercase() && sign != '-';
+            let name = rest
+                .split(ends)
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches('-');
+            let flag = format!("--{name}");
+            let told = pages.split(&flag).skip(1);
+            let told = told.filter(|rest| rest.starts_with(ends)).count();
+            if !name.is_empty() && told == 0 && !matches!(name, "help" | "version") {
+                missing.insert(name.to_owned(), command.clone());
+            }
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "options on no page, and whose: {missing:?}"
+    );
 }

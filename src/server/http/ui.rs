@@ -123,18 +123,60 @@ macro_rules! embedded {
 }
 
 /// What the shell loads.
-static FILES: LazyLock<[File; 8]> = LazyLock::new(|| {
+static FILES: LazyLock<[File; 9]> = LazyLock::new(|| {
     let script = "text/javascript; charset=utf-8";
     [
         File::new("app.js", script, embedded!("app.js")),
         File::new("run.js", script, embedded!("run.js")),
         File::new("edit.js", script, embedded!("edit.js")),
         File::new("workflows.js", script, embedded!("workflows.js")),
+        File::new("docs.js", script, embedded!("docs.js")),
         File::new("editor.js", script, embedded!("editor.js")),
         File::new("worker.js", script, embedded!("worker.js")),
         File::new("app.css", "text/css; charset=utf-8", embedded!("app.css")),
         File::new("favicon.svg", "image/svg+xml", embedded!("favicon.svg")),
     ]
+});
+
+macro_rules! pages {
+    ($($name:literal),* $(,)?) => {
+        [$((
+            $name,
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/", $name, ".md")),
+        )),*]
+    };
+}
+
+/// The manual, as one object from the name of a page to its text. It is packed when it is first asked for.
+static MANUAL: LazyLock<File> = LazyLock::new(|| {
+    let pages: serde_json::Map<String, serde_json::Value> = pages![
+        "SUMMARY",
+        "actions",
+        "architecture",
+        "azure",
+        "backup",
+        "canvas",
+        "cli",
+        "compatibility",
+        "console",
+        "cookbook",
+        "editor",
+        "expressions",
+        "install",
+        "loom",
+        "loops",
+        "operations",
+        "performance",
+        "reliability",
+        "store-format",
+        "store-sled",
+        "tea",
+    ]
+    .into_iter()
+    .map(|(name, text)| (name.to_owned(), text.into()))
+    .collect();
+    let text = serde_json::Value::Object(pages).to_string();
+    File::new("docs.json", "application/json", text)
 });
 
 /// The shell: it names the files with their versions, so a browser keeps each for as long as it is this one.
@@ -188,6 +230,9 @@ pub(super) async fn file(
     has_console(&app)?;
     if let Some(file) = FILES.iter().find(|file| file.name == path) {
         return Ok(file.answer(query.as_deref(), &headers));
+    }
+    if path == "docs.json" {
+        return Ok(MANUAL.answer(query.as_deref(), &headers));
     }
     if path == SHELL.name || is_shell(&format!("/ui/{path}")) {
         return Ok(SHELL.answer(None, &headers));

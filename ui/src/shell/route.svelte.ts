@@ -5,6 +5,8 @@ export type Query = Record<string, string | number | null | undefined>;
 class Route {
   path = $state('/');
   private search = $state('');
+  /** The part of the page that the address names, as it stands there. */
+  anchor = $state('');
   query = $derived(new URLSearchParams(this.search));
 
   constructor() {
@@ -22,6 +24,12 @@ class Route {
   /** The kept workflow that is shown; empty for the list of them, none elsewhere. */
   get workflow(): string | undefined {
     const match = /^\/workflows(?:\/([^/]+))?$/.exec(this.path);
+    return match === null ? undefined : decode(match[1] ?? '');
+  }
+
+  /** The page of the manual that is shown; empty for the first, none elsewhere. */
+  get docs(): string | undefined {
+    const match = /^\/docs(?:\/([^/]+))?$/.exec(this.path);
     return match === null ? undefined : decode(match[1] ?? '');
   }
 
@@ -52,6 +60,7 @@ class Route {
   private read(): void {
     this.path = location.pathname.replace(/^\/ui/, '').replace(/(.)\/$/, '$1') || '/';
     this.search = location.search;
+    this.anchor = location.hash.slice(1);
   }
 
   private follow(event: MouseEvent): void {

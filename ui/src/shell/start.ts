@@ -8,6 +8,7 @@ import '../styles/run.css';
 import '../styles/graph.css';
 import '../styles/editor.css';
 import '../styles/workflows.css';
+import '../styles/docs.css';
 import App from '../App.svelte';
 import { keys } from './keys.svelte';
 import { session } from './session.svelte';
