@@ -273,7 +273,7 @@ nodes:
 
 for (const [name, make] of [['mouse', byMouse], ['keyboard', byKeys]] as const) {
   test(`24: the review loop is built from nothing by ${name}, run, and read iteration by iteration`, async ({ page, serve }) => {
-    test.setTimeout(180_000);
+    test.setTimeout(300_000);
     const server = await serve();
     const editor = new Editor(page, server.url);
     const way = make(editor);
