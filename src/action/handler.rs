@@ -9,6 +9,7 @@ use super::inputs::Inputs;
 use super::json;
 use super::process::{Finished, ProcessError, Processes, Spec};
 use super::secrets::MASK;
+use super::shell::files;
 use super::stub::Stubs;
 use super::{Attempt, Executor};
 use crate::diagnostic::nearest;
@@ -194,6 +195,10 @@ impl Handlers {
     ) -> Result<Value, Fault> {
         let mut spec = Spec::new(argv.to_vec(), request);
         spec.stdin = Some(input.to_json().into_bytes());
+        // Without `input`, all keys are the input.
+        if request.inputs.get("input").is_some() {
+            spec.files = files(Inputs::of(request)?)?;
+        }
         let finished = self.run(name, spec).await?;
         parse_or_text(&finished.stdout)
     }

@@ -11,10 +11,12 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::collections::VecDeque;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
@@ -35,6 +37,8 @@ pub(super) struct Spec {
     pub(super) cwd: Option<PathBuf>,
     /// What it reads; without it, standard input is empty.
     pub(super) stdin: Option<Vec<u8>>,
+    /// Texts that it finds in files: the variable that has the path, and the text.
+    pub(super) files: Vec<(String, String)>,
 }
 
 impl Spec {
@@ -52,6 +56,7 @@ impl Spec {
                 .collect(),
             cwd: execution_context::folder().map(|folder| folder.to_path_buf()),
             stdin: None,
+            files: Vec::new(),
         }
     }
 }
@@ -130,7 +135,8 @@ pub(super) struct Processes {
 impl Processes {
     /// Runs a command to its end. Dropping the future kills its process group; so does its end,
     /// for what it left in the background.
-    pub(super) async fn run(&self, spec: Spec) -> Result<Finished, ProcessError> {
+    pub(super) async fn run(&self, mut spec: Spec) -> Result<Finished, ProcessError> {
+        let _files = given_files(&mut spec)?;
         // The group is dropped before the child, so while its id is still its own.
         let Running { mut child, group } = self.start(&spec)?;
         let mut stdout = Vec::new();
@@ -280,6 +286,50 @@ fn command(spec: &Spec) -> Result<Command, ProcessError> {
         command.current_dir(cwd);
     }
     Ok(command)
+}
+
+/// Writes the files of a command, which only its user may read. They go when this is dropped.
+fn given_files(spec: &mut Spec) -> Result<Option<Folder>, ProcessError> {
+    if spec.files.is_empty() {
+        return Ok(None);
+    }
+    let unusable = |error: io::Error| ProcessError::Unusable {
+        reason: format!("its `files` cannot be written: {error}"),
+    };
+    let folder = Folder::make().map_err(unusable)?;
+    for (index, (name, text)) in std::mem::take(&mut spec.files).into_iter().enumerate() {
+        let path = folder.0.join(index.to_string());
+        std::fs::write(&path, text).map_err(unusable)?;
+        let path = path.to_string_lossy().into_owned();
+        spec.env.push((name, Some(path)));
+    }
+    Ok(Some(folder))
+}
+
+/// A folder that is removed when this is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make() -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("windlass-{}-{number}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                // One of an engine that was killed, which had the same process id.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 fn start_error(spec: &Spec, error: io::Error) -> ProcessError {

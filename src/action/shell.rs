@@ -65,6 +65,7 @@ fn spec(request: &Request) -> Result<Spec, Fault> {
     for (name, value) in inputs.members("env")? {
         spec.env.push((name.to_owned(), text_of(value)));
     }
+    spec.files = files(inputs)?;
     if let Some(cwd) = inputs.text("cwd")? {
         spec.cwd = Some(resolved(cwd));
     }
@@ -73,6 +74,14 @@ fn spec(request: &Request) -> Result<Spec, Fault> {
         .and_then(text_of)
         .map(String::into_bytes);
     Ok(spec)
+}
+
+/// What `files` of an action's inputs writes, by the variable that has the path.
+pub(super) fn files(inputs: Inputs<'_>) -> Result<Vec<(String, String)>, Fault> {
+    let members = inputs.members("files")?.into_iter();
+    let written =
+        members.map(|(name, value)| (name.to_owned(), text_of(value).unwrap_or_default()));
+    Ok(written.collect())
 }
 
 fn argv(command: &Value) -> Result<Vec<String>, Fault> {

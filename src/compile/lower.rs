@@ -610,6 +610,8 @@ impl Lowerer<'_> {
             survives_failure: spec.survives_failure,
             keep,
             pages: spec.pages.clone(),
+            unchanged: spec.unchanged.clone(),
+            feedback: spec.feedback,
         });
         let name = spec.name.as_ref().unwrap_or(&step.name);
         let inside = self.scope(name, Some(scope), kind);

@@ -68,6 +68,8 @@ pub(super) fn looped(stop_when: Condition, count: Template, body: Block) -> Loop
         survives_failure: false,
         keep: Vec::new(),
         pages: None,
+        unchanged: None,
+        feedback: false,
         body,
     }
 }

@@ -122,6 +122,8 @@ impl Check<'_> {
         if let Some(Delay::Every(delay)) = &spec.delay {
             self.maybe(Some(delay), span);
         }
+        let unchanged = spec.unchanged.as_ref();
+        self.maybe(unchanged.and_then(|limit| limit.of.as_ref()), span);
         for keep in &spec.keep {
             self.kept(&keep.value, span, "what a loop keeps");
         }

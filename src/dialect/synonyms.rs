@@ -140,6 +140,7 @@ pub(super) fn loop_variable(word: &str) -> Option<&'static str> {
     match word.to_ascii_lowercase().as_str() {
         "index" | "i" | "iteration" | "n" | "loop_index" => Some("loopIndex"),
         "count" | "loop_count" | "iterations" => Some("loopCount"),
+        "feedback" | "loop_feedback" => Some("loopFeedback"),
         "result" | "last" | "previous" | "loop_result" => Some("loopResult"),
         _ => None,
     }

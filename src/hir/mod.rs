@@ -5,7 +5,7 @@ use crate::expression::{Condition, Reference, Template, Value, environment_secre
 use crate::model::{
     AssignOp, Backoff, Delay, Dialect, Expect, HANDLER_NAMES, Handler, Input, InputKind, Link,
     Name, OnError, OnLimit, Pages, Places, Recurrence, RetryOn, Rules, Schedule, Secured, Status,
-    Take, Test,
+    Take, Test, Unchanged,
 };
 use crate::source::Span;
 
@@ -495,6 +495,10 @@ pub struct Loop {
     pub keep: Vec<Keep>,
     /// What tells its pages apart, when it reads pages.
     pub pages: Option<Pages>,
+    /// When it stands still, which is a limit too.
+    pub unchanged: Option<Unchanged>,
+    /// Whether the next iteration may ask what the condition read: `loopFeedback`.
+    pub feedback: bool,
     /// The body.
     pub body: Block,
 }

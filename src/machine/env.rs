@@ -1,5 +1,6 @@
 //! What an expression sees of a run, from where one cursor stands.
 
+use super::feedback::FEEDBACK;
 use super::record::{Reading, Records};
 use super::state::{Cursor, CursorId, FrameKind, LoopState, RunState};
 use crate::expression::{
@@ -85,13 +86,15 @@ enum LoopVariable {
     Count,
     Result,
     StartTime,
+    Feedback,
 }
 
-const LOOP_VARIABLES: [(&str, LoopVariable); 4] = [
+const LOOP_VARIABLES: [(&str, LoopVariable); 5] = [
     ("loopindex", LoopVariable::Index),
     ("loopcount", LoopVariable::Count),
     ("loopresult", LoopVariable::Result),
     ("loopstarttime", LoopVariable::StartTime),
+    ("loopfeedback", LoopVariable::Feedback),
 ];
 
 impl<'a> View<'a> {
@@ -174,7 +177,10 @@ impl<'a> View<'a> {
             (Enclosing::Loop(scope, cursor, state), LoopVariable::Result) => {
                 self.last_result(scope, *cursor, state)
             }
-            (Enclosing::Item { .. }, LoopVariable::Result) => Value::Null,
+            (Enclosing::Loop(_, _, state), LoopVariable::Feedback) => {
+                state.kept.get(FEEDBACK).cloned().unwrap_or_default()
+            }
+            (Enclosing::Item { .. }, LoopVariable::Result | LoopVariable::Feedback) => Value::Null,
             (Enclosing::Loop(_, _, state), LoopVariable::StartTime) => {
                 Value::text(state.started_at.to_string())
             }
@@ -239,6 +245,7 @@ impl<'a> View<'a> {
         map.insert(Name::from("count"), of(LoopVariable::Count));
         map.insert(Name::from("result"), of(LoopVariable::Result));
         map.insert(Name::from("started_at"), of(LoopVariable::StartTime));
+        map.insert(Name::from("feedback"), of(LoopVariable::Feedback));
         if let Enclosing::Item { item, .. } = enclosing {
             map.insert(Name::from("item"), (*item).clone());
         }
@@ -273,7 +280,13 @@ impl Env for View<'_> {
         let own = own
             .into_iter()
             .flat_map(|map| map.keys().map(ToString::to_string));
-        let loops = ["loopIndex", "loopCount", "loopResult", "loopStartTime"];
+        let loops = [
+            "loopIndex",
+            "loopCount",
+            "loopResult",
+            "loopStartTime",
+            "loopFeedback",
+        ];
         own.chain(loops.map(str::to_owned)).collect()
     }
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The condition is looked at before a delay, so a delay is never after the last iteration; then the
-//! page, in a loop over pages; then the limits.
+//! page, in a loop over pages; then the limits, of which standing still is the last.
 
 use super::advance::Stepper;
 use super::bug::{Bug, Done, Sure, fault_of};
@@ -34,7 +34,7 @@ pub(super) struct LoopRef<'a> {
     pub cursor: CursorId,
     pub depth: u32,
     id: ScopeId,
-    scope: &'a Scope,
+    pub scope: &'a Scope,
     pub spec: &'a LoopSpec,
 }
 
@@ -54,7 +54,7 @@ impl LoopRef<'_> {
 const MAX_PAGES: usize = 100_000;
 
 /// 128 bits of SHA-256: two tokens that differ never meet by chance.
-fn page_hash(token: &str) -> u128 {
+pub(super) fn hash_of(token: &str) -> u128 {
     let hash = sha256(token.as_bytes());
     hash.first_chunk().copied().map_or(0, u128::from_be_bytes)
 }
@@ -179,23 +179,28 @@ impl<'a> Stepper<'a> {
             if stop {
                 return Ok(self.end_loop(this, LoopEnd::Condition)?);
             }
+            if !first {
+                self.keep_feedback(this)?;
+            }
         }
         if let Some(pages) = &this.spec.pages
             && self.page_repeats(this, pages, iteration)?
         {
             return Ok(());
         }
-        match (late, spent) {
-            (true, _) => Ok(self.limit(this, LoopEnd::Timeout, true)?),
-            (false, true) => Ok(self.limit(this, LoopEnd::Count, true)?),
-            (false, false) => self.delay_or_begin(this, first),
+        let stands = !first && self.stands_still(this)?;
+        match (late, spent, stands) {
+            (true, _, _) => Ok(self.limit(this, LoopEnd::Timeout, true)?),
+            (false, true, _) => Ok(self.limit(this, LoopEnd::Count, true)?),
+            (false, false, true) => Ok(self.limit(this, LoopEnd::Unchanged, true)?),
+            (false, false, false) => self.delay_or_begin(this, first),
         }
     }
 
     /// Whether the next iteration would read a page again; then the loop is over.
     fn page_repeats(&mut self, this: LoopRef<'a>, pages: &Pages, iteration: u64) -> Done<bool> {
         let token = self.eval_missing_as_null(this.cursor, &pages.token)?;
-        let page = page_hash(&token.revealed().to_json());
+        let page = hash_of(&token.revealed().to_json());
         let state = self.loop_state(this)?;
         let Some(first) = state.pages.get(&page).copied() else {
             if state.pages.len() < MAX_PAGES {
@@ -426,6 +431,11 @@ impl<'a> Stepper<'a> {
                 let message = format!("loop `{name}` was not done within its timeout of {after}");
                 Fault::new(fault_kind::TIMEOUT, message)
             }
+            LoopEnd::Unchanged => {
+                let times = this.spec.unchanged.as_ref().map_or(0, |limit| limit.times);
+                let message = format!("loop `{name}` gave the same {times} times in a row");
+                Fault::new(fault_kind::LIMIT, message)
+            }
             _ => {
                 let count = state.max_iterations;
                 let message = format!("loop `{name}` was not done after its {count} iterations");
@@ -485,6 +495,7 @@ impl<'a> Stepper<'a> {
             max_iterations,
             deadline,
         })?;
+        self.count_anew(this)?;
         if self.run.cursor(cursor)?.wait == Wait::Budget {
             let done = self.delay_or_begin(this, first);
             self.raise_of(cursor, done)?;

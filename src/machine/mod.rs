@@ -26,6 +26,7 @@ mod evaluate;
 mod event;
 mod expect;
 mod fault;
+mod feedback;
 mod fork;
 mod iterate;
 mod mapping;

@@ -319,11 +319,13 @@ pub enum LoopEnd {
     Cancelled,
     /// It came to a page that it had been at.
     Repeat,
+    /// Its iterations gave the same again and again.
+    Unchanged,
 }
 
 impl LoopEnd {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Condition,
         Self::Break,
         Self::Count,
@@ -331,6 +333,7 @@ impl LoopEnd {
         Self::Failed,
         Self::Cancelled,
         Self::Repeat,
+        Self::Unchanged,
     ];
 
     /// The word in outputs and events.
@@ -344,6 +347,7 @@ impl LoopEnd {
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
             Self::Repeat => "repeat",
+            Self::Unchanged => "unchanged",
         }
     }
 }

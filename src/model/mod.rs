@@ -354,6 +354,15 @@ pub struct Pages {
     pub on_repeat: OnRepeat,
 }
 
+/// When a loop stands still.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unchanged {
+    /// So many iterations one after the other gave the same.
+    pub times: u64,
+    /// What is compared; none: the iterations' results.
+    pub of: Option<Template>,
+}
+
 /// Which iterations' values of a loop are kept for what comes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {

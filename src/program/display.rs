@@ -4,7 +4,7 @@
 
 use super::{Op, Program, Retry, Scope, ScopeKind, Sleep, State, StateId};
 use crate::expression::{Template, Value};
-use crate::model::{Backoff, Delay, Expect, OnLimit};
+use crate::model::{Backoff, Delay, Expect, OnLimit, Unchanged};
 use crate::time::format_duration;
 use std::fmt;
 
@@ -98,6 +98,9 @@ impl Scope {
                 if let Some(timeout) = &spec.timeout {
                     title.push_str(&format!(" in {}", shown(timeout)));
                 }
+                if let Some(unchanged) = &spec.unchanged {
+                    title.push_str(&format!(", at most {}", unchanged.title()));
+                }
                 if let Some(pages) = &spec.pages {
                     title.push_str(&format!(", over pages {}", shown(&pages.token)));
                 }
@@ -162,6 +165,17 @@ impl Delay {
         match self {
             Self::Every(delay) => format!("every {}", shown(delay)),
             Self::Backoff(backoff) => backoff.title(),
+        }
+    }
+}
+
+impl Unchanged {
+    /// How often what may be the same, in words.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match &self.of {
+            Some(of) => format!("{} times the same {}", self.times, shown(of)),
+            None => format!("{} times the same", self.times),
         }
     }
 }

@@ -19,7 +19,7 @@ pub use verify::verify;
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
     AssignOp, Backoff, Delay, Expect, Handler, Input, InputKind, Link, Name, OnError, OnLimit,
-    Pages, Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
+    Pages, Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Unchanged,
 };
 use crate::source::Span;
 use std::cmp::Ordering;
@@ -330,6 +330,10 @@ pub struct LoopSpec {
     pub keep: Vec<Keep>,
     /// What tells its pages apart, when it reads pages.
     pub pages: Option<Pages>,
+    /// When it stands still, which is a limit too.
+    pub unchanged: Option<Unchanged>,
+    /// Whether the next iteration may ask what the condition read: `loopFeedback`.
+    pub feedback: bool,
 }
 
 /// A value kept of a loop's iterations.

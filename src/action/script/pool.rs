@@ -204,6 +204,7 @@ impl Worker {
             env: Vec::new(),
             cwd: None,
             stdin: Some(Vec::new()),
+            files: Vec::new(),
         };
         let mut running = processes.start(&spec)?;
         let child = &mut running.child;

@@ -296,7 +296,7 @@ impl Loom<'_> {
             }
         }
         self.in_shell = false;
-        for key in ["env", "cwd", "stdin"] {
+        for key in ["env", "files", "cwd", "stdin"] {
             inputs.pass(act, self, key);
         }
         if let Some(entry) = inputs.pass(act, self, "check") {

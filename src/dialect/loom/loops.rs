@@ -7,8 +7,8 @@ use crate::dialect::builder::looped;
 use crate::dialect::reader::Fields;
 use crate::expression::Template;
 use crate::hir::{Loop, StepKind};
-use crate::model::{Delay, OnLimit, OnRepeat, Pages, Test};
-use crate::source::{Entry, Kind};
+use crate::model::{Delay, OnLimit, OnRepeat, Pages, Test, Unchanged};
+use crate::source::{Entry, Kind, Node};
 
 const LIMIT: &str = "for example limit: { count: 100, timeout: PT1H }";
 
@@ -17,8 +17,14 @@ impl Loom<'_> {
         self.loops.push(act.name.clone());
         let condition = self.needed_condition(act);
         let (mut count, mut timeout) = (self.count.clone(), self.timeout.clone());
-        if let Some(entry) = act.fields.some(self, "limit") {
-            (count, timeout) = self.limit(entry, count, timeout);
+        let mut unchanged = None;
+        if let Some(entry) = act.fields.some(self, "limit")
+            && let Some(mut fields) = self.fields(&entry.value, "`limit`", LIMIT)
+        {
+            count = self.limit_count(&mut fields).unwrap_or(count);
+            timeout = self.limit_timeout(&mut fields).unwrap_or(timeout);
+            unchanged = self.unchanged(&mut fields);
+            fields.finish(self);
         }
         let delay = act
             .fields
@@ -26,6 +32,8 @@ impl Loom<'_> {
             .and_then(|entry| self.delay(entry));
         let on_limit = self.on_limit(act);
         let pages = self.pages(act);
+        let entry = act.fields.get("actions");
+        let feedback = entry.is_some_and(|entry| names_feedback(&entry.value));
         let body = self.body_actions(act);
         let Some((condition, condition_text)) = condition else {
             return StepKind::Nothing;
@@ -50,6 +58,8 @@ impl Loom<'_> {
             on_timeout: on_limit,
             survives_failure: self.azure(),
             pages,
+            unchanged,
+            feedback,
             ..looped(stop_when, count, body)
         }))
     }
@@ -95,6 +105,38 @@ impl Loom<'_> {
         });
         let on_repeat = on_repeat.unwrap_or(OnRepeat::Fail);
         Some(Pages { token, on_repeat })
+    }
+
+    /// `unchanged` and `unchanged_of` of a loop's `limit`.
+    fn unchanged(&mut self, fields: &mut Fields<'_>) -> Option<Unchanged> {
+        let of = fields.some(self, "unchanged_of");
+        let Some(entry) = fields.some(self, "unchanged") else {
+            if let Some(of) = of {
+                let what = "`unchanged_of` needs `unchanged`: how often it may be the same";
+                let hint =
+                    "for example limit: { unchanged: 3, unchanged_of: \"@body('check').state\" }";
+                self.error("missing-key", of.key_span, what, hint);
+            }
+            return None;
+        };
+        let of = of.map(|of| (self.template(&of.value), of.value.span));
+        if let Some((template, span)) = &of
+            && template.as_constant().is_some()
+        {
+            let what = "`unchanged_of` never changes: it holds no expression";
+            let hint = "what has to change, for example unchanged_of: \"@body('check').state\"";
+            self.error("constant-unchanged", *span, what, hint);
+        }
+        let times = self
+            .whole(&entry.value)
+            .and_then(|times| u64::try_from(times).ok());
+        let Some(times) = times.filter(|times| *times > 1) else {
+            let hint = "how many iterations in a row may give the same: for example unchanged: 3";
+            self.wrong_type(&entry.value, "`unchanged`", "a whole number from 2", hint);
+            return None;
+        };
+        let of = of.map(|(template, _)| template);
+        Some(Unchanged { times, of })
     }
 
     /// `{count, timeout}` over what applies without them.
@@ -167,5 +209,16 @@ impl Loom<'_> {
             })
         });
         given.unwrap_or(default)
+    }
+}
+
+/// Whether a text in the body names the feedback: `variables('loopFeedback')`, `loop.feedback`. One that
+/// means something else costs only a few bytes an iteration.
+fn names_feedback(node: &Node) -> bool {
+    match &node.kind {
+        Kind::String(text) => text.text.to_ascii_lowercase().contains("feedback"),
+        Kind::Array(items) => items.iter().any(names_feedback),
+        Kind::Object(entries) => entries.iter().any(|entry| names_feedback(&entry.value)),
+        _ => false,
     }
 }

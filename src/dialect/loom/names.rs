@@ -11,8 +11,13 @@ use crate::source::{Node, Span};
 use std::collections::BTreeSet;
 
 /// The variables that every loop brings, in its body and condition.
-pub(super) const LOOP_VARIABLES: [&str; 4] =
-    ["loopIndex", "loopCount", "loopResult", "loopStartTime"];
+pub(super) const LOOP_VARIABLES: [&str; 5] = [
+    "loopIndex",
+    "loopCount",
+    "loopResult",
+    "loopStartTime",
+    "loopFeedback",
+];
 
 /// What Jinja sees at the top of a run.
 const ROOTS: [&str; 13] = [

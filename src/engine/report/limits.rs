@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Fix, Severity};
 use crate::expression::{Template, Value};
-use crate::model::{Delay, OnLimit, Test};
+use crate::model::{Delay, OnLimit, Test, Unchanged};
 use crate::program::{Program, ScopeKind};
 use crate::source::{Bundle, Lines, SourceFile, TextRange};
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,9 @@ pub struct LoopLimits {
     pub timeout: Option<String>,
     /// What lies between two iterations.
     pub delay: Option<String>,
+    /// How many iterations in a row may give the same, and what is compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unchanged: Option<String>,
     /// What a reached limit does: `fail`, `continue`, `pause`.
     pub on_limit: String,
     /// When the condition is looked at: `before` or `after` each iteration.
@@ -53,6 +56,7 @@ pub fn loop_limits(program: &Program) -> Vec<LoopLimits> {
                     Delay::Every(every) => written(every),
                     Delay::Backoff(_) => delay.title(),
                 }),
+                unchanged: spec.unchanged.as_ref().map(Unchanged::title),
                 on_limit: on_limit(spec.on_limit).to_owned(),
                 checks: String::from(match spec.test {
                     Test::Before => "before",

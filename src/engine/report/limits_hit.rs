@@ -17,7 +17,7 @@ pub struct LimitReached {
     /// Its authored type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// `count` or `timeout`.
+    /// `count`, `timeout` or `unchanged`.
     pub limit: LoopEnd,
     /// How many iterations had ended, the last time.
     pub iterations: u64,
@@ -30,7 +30,9 @@ impl LimitReached {
     pub(super) fn of(loops: &[LoopState]) -> Vec<Self> {
         let mut found: BTreeMap<(String, &str), Self> = BTreeMap::new();
         for state in loops {
-            let Some(limit @ (LoopEnd::Count | LoopEnd::Timeout)) = state.ended else {
+            let Some(limit @ (LoopEnd::Count | LoopEnd::Timeout | LoopEnd::Unchanged)) =
+                state.ended
+            else {
                 continue;
             };
             let place = place(&state.path);

@@ -265,11 +265,15 @@ impl Asked<'_> {
     }
 }
 
-const LOOP_VARIABLES: [(&str, &str); 4] = [
+const LOOP_VARIABLES: [(&str, &str); 5] = [
     ("loopIndex", "the iteration, from 0"),
     ("loopCount", "the iteration, from 1"),
     ("loopResult", "what the iteration before gave"),
     ("loopStartTime", "when the loop began"),
+    (
+        "loopFeedback",
+        "what the condition read, and what the check printed",
+    ),
 ];
 
 pub(super) fn variables(names: &Names) -> Vec<CompletionItem> {

@@ -46,6 +46,18 @@ async fn a_command_gets_its_words_as_they_are() {
 }
 
 #[tokio::test]
+async fn files_are_there_while_the_command_runs_and_for_nobody_else() {
+    let output = shell(json!({
+        "run": "cat \"$A\" \"$B\"; echo; stat -c %a $(dirname \"$A\"); echo $A",
+        "files": { "A": "text", "B": { "n": [1] } },
+    }));
+    let output = output.await.unwrap();
+    let lines: Vec<&str> = output["stdout"].as_str().unwrap().lines().collect();
+    assert_eq!(lines[..2], [r#"text{"n":[1]}"#, "700"]);
+    assert!(!Path::new(lines[2]).exists());
+}
+
+#[tokio::test]
 async fn environment_directory_and_input() {
     let folder = tempfile::tempdir().unwrap();
     let output = shell(json!({

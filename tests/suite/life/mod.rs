@@ -36,5 +36,6 @@ mod secrets;
 mod secure;
 mod short;
 mod signals;
+mod stall;
 mod stopped;
 mod terminal;

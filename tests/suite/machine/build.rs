@@ -92,6 +92,8 @@ pub fn loop_while(name: &str, while_: &str, count: i64, body: Vec<Step>) -> Step
         survives_failure: false,
         keep: Vec::new(),
         pages: None,
+        unchanged: None,
+        feedback: false,
         body: Block::Sequence(body),
     };
     step(name, StepKind::Loop(Box::new(spec)))

@@ -23,3 +23,4 @@ mod tampered;
 mod tea;
 pub mod trace;
 mod transitions;
+mod unchanged;

@@ -12,7 +12,7 @@ use windlass::internals::hir::{
 };
 use windlass::internals::model::{
     AssignOp, Backoff, Delay, Dialect, Jitter, Name, OnError, OnLimit, OnRepeat, Pages, Status,
-    Take, Test,
+    Take, Test, Unchanged,
 };
 use windlass::internals::source::Span;
 
@@ -368,6 +368,11 @@ impl Author {
             survives_failure: self.chance(4),
             keep,
             pages: self.chance(4).then(|| self.pages()),
+            unchanged: self.chance(4).then(|| Unchanged {
+                times: 2,
+                of: self.chance(2).then(|| template("@mod(variables('n'), 2)")),
+            }),
+            feedback: self.chance(2),
             body,
         }))
     }

@@ -1,0 +1,76 @@
+//! A loop that gets nowhere, seen from outside: the exit code, and what the next iteration is told.
+
+use crate::life::first_use::Folder;
+use serde_json::{Value, json};
+
+#[test]
+fn a_loop_that_stands_still_ends_as_at_a_limit_and_its_body_knows_why() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "w.yaml",
+        r#"
+actions:
+  fix:
+    type: doUntil
+    condition: "@equals(outputs('test').exitCode, 0)"
+    limit: { count: 20, unchanged: 3, unchanged_of: "@outputs('test').stderr" }
+    actions:
+      agent:
+        type: shell
+        run: "cat $FEEDBACK >> told; echo >> told; echo $FEEDBACK >> names"
+        files: { FEEDBACK: "@variables('loopFeedback')" }
+      test: { type: shell, run: "echo out; echo two tests fail >&2; exit 3", check: false }
+"#,
+    );
+    let file = file.to_str().unwrap();
+    let said = "loop `fix` gave the same 3 times in a row";
+    folder.run(&["run", file]).left(4, &[said]);
+    let told = folder.read("told");
+    let told: Vec<&str> = told.lines().collect();
+    assert_eq!(told.len(), 3);
+    assert_eq!(told[0], "");
+    let second: Value = serde_json::from_str(told[1]).unwrap();
+    let printed = json!({ "exitCode": 3, "stdout": "out\n", "stderr": "two tests fail\n" });
+    let wanted = json!({
+        "iteration": 0,
+        "condition": false,
+        "reads": { "outputs('test').exitCode": 3 },
+        "printed": { "test": printed },
+    });
+    assert_eq!(second, wanted);
+    let names = folder.read("names");
+    assert!(
+        names
+            .lines()
+            .all(|name| !std::path::Path::new(name).exists())
+    );
+}
+
+#[test]
+fn limits_that_cannot_be_are_refused_with_their_place() {
+    let folder = Folder::new();
+    for (limit, said) in [
+        (
+            "{ unchanged: 1 }",
+            "`unchanged` must be a whole number from 2",
+        ),
+        (
+            "{ unchanged_of: \"@body('a')\" }",
+            "`unchanged_of` needs `unchanged`",
+        ),
+        (
+            "{ unchanged: 2, unchanged_of: same }",
+            "`unchanged_of` never changes",
+        ),
+    ] {
+        let file = folder.file(
+            "w.yaml",
+            format!(
+                "actions:\n  l:\n    type: until\n    condition: \"@equals(body('a'), 1)\"\n    limit: {limit}\n    actions: {{ a: {{ type: compose, inputs: \"@variables('loopIndex')\" }} }}\n"
+            ),
+        );
+        folder
+            .run(&["validate", file.to_str().unwrap()])
+            .left(3, &[said, "w.yaml:5"]);
+    }
+}
