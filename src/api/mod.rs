@@ -229,8 +229,8 @@ pub struct Resumed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PruneRuns {
-    /// Only those that ended longer ago than this, as an ISO 8601 duration. This or `keep` is
-    /// needed.
+    /// Only those that ended longer ago than this, as an ISO 8601 duration. This, `keep`, `labels`
+    /// or `status` is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub older_than: Option<String>,
     /// Not the newest so many of each workflow.
@@ -239,6 +239,12 @@ pub struct PruneRuns {
     /// Only runs of this workflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
+    /// Only runs with all of these labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Only runs that ended so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub status: Vec<RunStatus>,
     /// Forgets nothing, and tells what would be.
     #[serde(default)]
     pub dry_run: bool,

@@ -1,6 +1,9 @@
 //! Times and durations as people read them.
 
 use crate::engine::Timestamp;
+use chrono::Local;
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// `8s`, `5m12s`, `5h12m`, `3d4h`.
@@ -38,17 +41,39 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
     format!("{} ago", duration(now.since(at)))
 }
 
-/// `2026-11-20 14:02:11Z`.
+/// Whether instants are shown in the time zone of this machine; else in UTC, with a `Z`.
+static LOCAL: AtomicBool = AtomicBool::new(false);
+
+/// As the flags say, or else as a terminal wants it.
+pub fn begin(local: bool, utc: bool) {
+    let local = local || (!utc && std::io::stdout().is_terminal());
+    LOCAL.store(local, Ordering::Relaxed);
+}
+
+fn shown(at: Timestamp, format: &str) -> String {
+    let at = at.to_utc();
+    match LOCAL.load(Ordering::Relaxed) {
+        true => at.with_timezone(&Local).format(format).to_string(),
+        false => format!("{}Z", at.format(format)),
+    }
+}
+
+/// `2026-11-20 14:02:11Z`; without the `Z` it is local, as below.
 pub fn date(at: Timestamp) -> String {
-    at.to_utc().format("%Y-%m-%d %H:%M:%SZ").to_string()
+    shown(at, "%Y-%m-%d %H:%M:%S")
+}
+
+/// `2026-11-20T14:02:11.123Z`.
+pub fn instant(at: Timestamp) -> String {
+    shown(at, "%Y-%m-%dT%H:%M:%S%.3f")
 }
 
 /// `14:02:11Z`, with the date when it is another day than now.
 pub fn time(at: Timestamp, now: Timestamp) -> String {
-    if at.to_utc().date_naive() == now.to_utc().date_naive() {
-        at.to_utc().format("%H:%M:%SZ").to_string()
-    } else {
-        date(at)
+    let day = |at| shown(at, "%Y-%m-%d");
+    match day(at) == day(now) {
+        true => shown(at, "%H:%M:%S"),
+        false => date(at),
     }
 }
 

@@ -15,13 +15,13 @@ impl Command {
     /// The run that it is about, if it is about one.
     pub fn run(&mut self) -> Option<&mut String> {
         match self {
-            Self::Status(args) => Some(&mut args.run),
+            Self::Status(args) => args.run.as_mut(),
             Self::History(args) => Some(&mut args.run),
             Self::Export(args) => Some(&mut args.run),
             Self::Logs(args) => Some(&mut args.run),
-            Self::Pause(args) | Self::Cancel(args) => Some(&mut args.run),
+            Self::Pause(args) | Self::Cancel(args) => args.run.as_mut(),
             Self::Signal(args) => Some(&mut args.run),
-            Self::Retry(args) => Some(&mut args.run),
+            Self::Retry(args) => args.run.as_mut(),
             Self::Resume(args) => args.run.as_mut(),
             Self::Dump(args) => args.run.as_mut(),
             #[cfg(feature = "mcp")]

@@ -1,7 +1,7 @@
 //! `windlass list`.
 
 use super::access::inspect;
-use super::args::{Global, ListArgs, STATE};
+use super::args::{Global, Lasting, ListArgs, STATE};
 use super::exit::{Exit, Failure};
 use super::follow::target_flag;
 use super::output::{self, Format, Screen};
@@ -14,17 +14,14 @@ use std::path::Path;
 
 pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exit, Failure> {
     let filter = ListFilter {
-        status: args
-            .status
-            .iter()
-            .map(|word| status(word))
-            .collect::<Result<_, _>>()?,
+        status: statuses(&args.status)?,
         workflows: args.workflow.clone(),
         labels: inputs::labels(&args.label)?,
         limit: args.limit.limit(),
         text: args.text.clone(),
         since: args.since.map(|since| since.0),
         until: args.until.map(|until| until.0),
+        stuck_since: args.stuck.map(Lasting::ago),
         ..ListFilter::default()
     };
     let format = args.output.output;
@@ -68,11 +65,24 @@ pub async fn run(global: &Global, screen: Screen, args: &ListArgs) -> Result<Exi
     .await
 }
 
-fn status(word: &str) -> Result<RunStatus, Failure> {
-    RunStatus::parse(word).ok_or_else(|| {
-        let words = RunStatus::ALL.map(RunStatus::as_str).join(", ");
-        Failure::Usage(format!("`{word}` is no status: {words} are"))
-    })
+/// The runs that a filter takes.
+pub async fn runs(global: &Global, filter: &ListFilter) -> Result<ListReport, Failure> {
+    inspect(
+        global,
+        async |client| client.list(filter).await,
+        |store| list(store, filter),
+    )
+    .await
+}
+
+pub fn statuses(words: &[String]) -> Result<Vec<RunStatus>, Failure> {
+    let status = |word: &String| {
+        RunStatus::parse(word).ok_or_else(|| {
+            let words = RunStatus::ALL.map(RunStatus::as_str).join(", ");
+            Failure::Usage(format!("`{word}` is no status: {words} are"))
+        })
+    };
+    words.iter().map(status).collect()
 }
 
 fn table(report: &ListReport, now: Timestamp) -> String {

@@ -1,7 +1,8 @@
-//! `windlass logs`: what happened to a run, a line each, and with `--watch` as it happens.
+//! `windlass logs`: what happened to a run, a line each, and with `-f` as it happens.
 
 use super::args::{Global, LogsArgs};
 use super::exit::{Exit, Failure};
+use super::format;
 use super::history::{not_kept, report};
 use super::output::{self, Format, Screen};
 use super::signals::Signals;
@@ -46,7 +47,7 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
         if events.len() == PAGE {
             continue;
         }
-        if !args.watch.watch || report.status.is_final() {
+        if !args.follow || report.status.is_final() {
             return Ok(Exit::Succeeded);
         }
         tokio::select! {
@@ -79,7 +80,7 @@ fn line(one: &NumberedEvent, colour: bool) -> TerminalText {
     let text = format!("{node}  {}", parts.join(" "));
     let text = output::cut(text.trim(), LINE);
     let code = if bad { "1;31" } else { "1;36" };
-    let mut line = TerminalText::from(format!("{}  ", one.event.at));
+    let mut line = TerminalText::from(format!("{}  ", format::instant(one.event.at)));
     let name = TerminalText::tinted(colour, code, &format!("{name:<14}"));
     line.push(&name.and(format!("  {text}\n")));
     line

@@ -65,6 +65,7 @@ pub fn main() -> ExitCode {
     // An empty variable counts as none.
     arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
     let screen = Screen::new(arguments.global.color, arguments.global.verbose);
+    format::begin(arguments.global.local, arguments.global.utc);
     let serves = matches!(arguments.command, Command::Serve(_));
     log::begin(screen, serves);
     log::without_the_database(screen);
@@ -138,8 +139,8 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Man(args) => man::man(args),
         Command::Dump(args) => block_on(&mut alone(), dump::run(global, screen, args)),
         Command::Doctor(args) => block_on(&mut alone(), doctor::run(global, screen, args)),
-        Command::Pause(args) => block_on(&mut alone(), control::pause(global, args)),
-        Command::Cancel(args) => block_on(&mut alone(), control::cancel(global, args)),
+        Command::Pause(args) => block_on(&mut alone(), control::pause(global, screen, args)),
+        Command::Cancel(args) => block_on(&mut alone(), control::cancel(global, screen, args)),
         Command::Retry(args) => block_on(&mut workers(), retry::retry(global, screen, args)),
         Command::Signal(args) => block_on(&mut alone(), control::signal(global, args)),
         Command::Prune(args) => block_on(&mut alone(), prune::prune(global, screen, args)),

@@ -7,6 +7,7 @@ use super::yaml;
 use crate::engine::{TerminalText, Value, drives_terminals, visible};
 use clap::ValueEnum;
 use comfy_table::{ContentArrangement, Table, presets};
+use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -173,8 +174,12 @@ fn yaml(value: &impl Serialize) -> String {
     yaml::to_text(&serde_json::to_value(value).unwrap_or_default())
 }
 
-/// Rows under a head, as wide as they are, without lines.
+/// Rows under a head, without lines: as wide as they are, or as the terminal is.
 pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut rows: Vec<Vec<String>> = rows.into_iter().collect();
+    if let Some(width) = terminal_width() {
+        fit(head, &mut rows, width);
+    }
     let mut table = Table::new();
     table
         .load_style(presets::NOTHING)
@@ -190,6 +195,43 @@ pub fn table(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Stri
     let text = table.to_string();
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     lines.join("\n")
+}
+
+/// How many characters a line of the terminal has; none where nobody looks at it.
+fn terminal_width() -> Option<usize> {
+    let out = std::io::stdout();
+    let size = tcgetwinsize(&out).ok().filter(|_| out.is_terminal())?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+/// What lies between two columns.
+const GAP: usize = 2;
+
+/// A column keeps so many characters.
+const LEAST: usize = 8;
+
+/// Cuts the widest columns until a row fits. The first one names what the row is about: it goes last.
+fn fit(head: &[&str], rows: &mut [Vec<String>], width: usize) {
+    let widest = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        let cells = cells.map(|cell| line(cell).chars().count());
+        cells.chain(head.get(column).map(|cell| cell.len())).max()
+    };
+    let columns = 0..head.len();
+    let mut widths: Vec<usize> = columns.map(|column| widest(column).unwrap_or(0)).collect();
+    let gaps = GAP * head.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > width {
+        let behind = widths.iter_mut().enumerate().rev();
+        let wide = behind.filter(|(_, width)| **width > LEAST);
+        let most = wide.max_by_key(|(column, width)| (*column > 0, **width));
+        let Some((_, most)) = most else { break };
+        *most -= 1;
+    }
+    for row in rows {
+        for (cell, most) in row.iter_mut().zip(&widths) {
+            *cell = cut(cell, *most);
+        }
+    }
 }
 
 /// A value in a cell or a line: compact JSON, cut in the middle when it is long.
@@ -244,4 +286,24 @@ pub fn line(text: &str) -> String {
 pub fn labels(labels: &BTreeMap<String, String>) -> String {
     let labels = labels.iter().map(|(name, text)| format!("{name}={text}"));
     line(&labels.collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fit;
+
+    #[test]
+    fn the_widest_columns_are_cut_and_the_first_one_last() {
+        let row = || vec!["a".repeat(30), "b".repeat(40), "ok".into(), "c".repeat(20)];
+        let fitted = |width| {
+            let mut rows = vec![row(), row()];
+            fit(&["RUN", "WORKFLOW", "STATUS", "LABELS"], &mut rows, width);
+            let widths = rows[0].iter().map(|cell| cell.chars().count());
+            widths.collect::<Vec<_>>()
+        };
+        assert_eq!(fitted(200), [30, 40, 2, 20]);
+        assert_eq!(fitted(80), [30, 19, 2, 19]);
+        assert_eq!(fitted(40), [12, 8, 2, 8]);
+        assert_eq!(fitted(10), [8, 8, 2, 8]);
+    }
 }

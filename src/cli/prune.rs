@@ -4,6 +4,8 @@
 use super::access::{command, is_owned};
 use super::args::{Global, Lasting, PruneArgs};
 use super::exit::{Exit, Failure};
+use super::inputs;
+use super::list::statuses;
 use super::output::{self, Format, Screen, counted};
 use crate::engine::{Compacted, PruneFilter, Pruned, compact, now};
 use serde::Serialize;
@@ -22,12 +24,15 @@ pub async fn prune(global: &Global, screen: Screen, args: &PruneArgs) -> Result<
         older_than_ms,
         keep: args.keep,
         workflow: args.workflow.clone(),
+        labels: inputs::labels(&args.label)?,
+        status: statuses(&args.status)?,
         dry_run: args.dry_run,
     };
     if args.compact {
         unowned(global, &filter).await?;
     }
-    let forgets = older_than_ms.is_some() || args.keep.is_some();
+    let chosen = !filter.labels.is_empty() || !filter.status.is_empty();
+    let forgets = older_than_ms.is_some() || args.keep.is_some() || chosen;
     let pruned = if forgets {
         let pruned = command(
             global,

@@ -1,13 +1,28 @@
 //! `windlass resume`: goes on with one run, or with every unfinished run of the store.
 
 use super::args::{Global, ResumeArgs};
+use super::control::{chosen, dry};
 use super::exit::{Exit, Failure};
 use super::follow::{View, go_on};
 use super::output::Screen;
 use super::session::Session;
+use crate::api::BulkVerb;
 
 /// The command. A run that has ended already prints its result again.
 pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Result<Exit, Failure> {
+    if args.many.is_some() {
+        let runs = chosen(global, BulkVerb::Resume, &args.many).await?;
+        if args.many.dry_run || runs.is_empty() {
+            return dry(screen, &runs, &args.owner.output);
+        }
+        let begin = async |session: &mut Session, _: &View| {
+            for run in &runs {
+                session.resume(run).await?;
+            }
+            Ok(runs.clone())
+        };
+        return go_on(global, screen, &args.owner, begin).await;
+    }
     let begin = async |session: &mut Session, view: &View| {
         if let Some(run) = args.run.as_deref() {
             session.resume(run).await?;

@@ -284,6 +284,15 @@ impl Session {
         .await
     }
 
+    /// The name of a run's workflow.
+    pub async fn workflow_of(&mut self, run: &str) -> Result<String, Failure> {
+        match self.ask(async |client| client.status(run).await).await? {
+            Asked::Answered(report) => Ok(report.workflow),
+            Asked::Repeated => Ok(String::from("run")),
+            Asked::Owned { engine, .. } => Ok(engine.inspector().header(run)?.workflow.to_string()),
+        }
+    }
+
     /// Starts the run here, if this process is the owner by now. One that an owner had started before
     /// it went away is not started twice, but goes on.
     async fn begun(

@@ -5,9 +5,10 @@ use super::args::{Global, StatusArgs};
 use super::exit::{Exit, Failure};
 use super::follow::target_flag;
 use super::format;
+use super::list::runs;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
-use crate::engine::report::{CurrentActivity, LoopReport, StatusReport, status};
+use crate::engine::report::{CurrentActivity, ListFilter, LoopReport, StatusReport, status};
 use crate::engine::{QUARANTINE_LABEL, RunStatus, TerminalText, Timestamp, now};
 use std::fmt::Write as _;
 
@@ -20,8 +21,12 @@ const MAX_DOING: usize = 20;
 pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<Exit, Failure> {
     let format = args.output.output;
     let place = target_flag(global);
+    let run = match &args.run {
+        Some(run) => run.clone(),
+        None => newest(global).await?,
+    };
     show(screen, format, args.watch.watch, async || {
-        let report = report(global, &args.run).await?;
+        let report = report(global, &run).await?;
         let key = StatusReport {
             at: Timestamp(0),
             ..report.clone()
@@ -36,6 +41,18 @@ pub async fn run(global: &Global, screen: Screen, args: &StatusArgs) -> Result<E
         })
     })
     .await
+}
+
+/// The run that was started last.
+async fn newest(global: &Global) -> Result<String, Failure> {
+    let filter = ListFilter {
+        limit: Some(1),
+        ..ListFilter::default()
+    };
+    let listed = runs(global, &filter).await?;
+    let newest = listed.runs.into_iter().next();
+    let newest = newest.ok_or_else(|| Failure::Usage(String::from("there are no runs")))?;
+    Ok(newest.summary.run)
 }
 
 /// Why a run is where it is.

@@ -9,8 +9,9 @@ pub use notices::Notices;
 pub use reqwest::Method;
 
 use crate::api::{
-    BackupTo, LocalStart, Owner, Problem, PruneRuns, Resumed, RetryRun, RunState, SOCKET_NAME,
-    Signal, StartRun, StateDirectory, Ticket, WorkflowList, WorkflowText,
+    BackupTo, BulkReport, BulkRuns, BulkVerb, LocalStart, Owner, Problem, PruneRuns, Resumed,
+    RetryRun, RunState, SOCKET_NAME, Signal, StartRun, StateDirectory, Ticket, WorkflowList,
+    WorkflowText,
 };
 use crate::engine::report::{
     DumpFilter, DumpReport, ExportReport, HistoryFilter, HistoryReport, ListFilter, ListReport,
@@ -186,6 +187,7 @@ impl Client {
                 ("text", filter.text.clone()),
                 ("since", filter.since.map(|at| at.to_string())),
                 ("until", filter.until.map(|at| at.to_string())),
+                ("stuck_since", filter.stuck_since.map(|at| at.to_string())),
                 ("facets", filter.facets.then(|| String::from("true"))),
                 ("after", report.next.clone()),
             ];
@@ -287,6 +289,18 @@ impl Client {
         self.command(run, "/cancel").await
     }
 
+    /// Does one thing to many runs.
+    pub async fn bulk(&self, verb: BulkVerb, runs: &[String]) -> Result<BulkReport, ClientError> {
+        let mut report = BulkReport::default();
+        for runs in runs.chunks(PAGE) {
+            let runs = runs.to_vec();
+            let page: BulkReport = self.post("/v1/runs/bulk", &BulkRuns { verb, runs }).await?;
+            report.done.extend(page.done);
+            report.failed.extend(page.failed);
+        }
+        Ok(report)
+    }
+
     async fn command(&self, run: &str, verb: &str) -> Result<RunStatus, ClientError> {
         let request = self.timed(self.request(Method::POST, &of_run(run, verb)));
         let state: RunState = read(self.send(request).await?).await?;
@@ -322,6 +336,8 @@ impl Client {
             older_than: age.map(format_duration),
             keep: filter.keep,
             workflow: filter.workflow.clone(),
+            labels: filter.labels.clone(),
+            status: filter.status.clone(),
             dry_run: filter.dry_run,
         };
         self.post("/v1/prune", &asked).await

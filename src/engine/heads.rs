@@ -33,8 +33,8 @@ pub struct Head {
     pub started_at: Timestamp,
     /// When it last changed.
     pub updated_at: Timestamp,
-    /// Whether it sleeps for long.
-    pub sleeps: bool,
+    /// When it goes on, if it sleeps for long.
+    pub due_at: Option<Timestamp>,
     /// What it was marked with.
     pub labels: BTreeMap<String, String>,
     revision: u64,
@@ -49,6 +49,13 @@ impl Head {
     #[must_use]
     pub fn state(&self) -> (u64, u64) {
         (self.revision, self.queued)
+    }
+
+    /// Whether it should have moved since then, and has not.
+    #[must_use]
+    pub fn is_stuck(&self, since: Timestamp) -> bool {
+        let moves_at = self.due_at.unwrap_or(self.updated_at).max(self.updated_at);
+        self.status.goes_on() && moves_at < since
     }
 
     /// Whether nothing moves it any more before somebody asks.
@@ -168,7 +175,10 @@ impl Heads {
             status: header.status,
             started_at: header.started_at,
             updated_at: header.updated_at,
-            sleeps: matches!(header.placement, Placement::Due(_)),
+            due_at: match header.placement {
+                Placement::Due(due_at) => Some(due_at),
+                Placement::Runnable | Placement::Resting => None,
+            },
             labels: header.labels.clone(),
             revision: header.revision,
             queued,

@@ -2,6 +2,7 @@
 //! more go with them. What has not ended is never touched.
 
 use super::{Engine, EngineError};
+use crate::machine::RunStatus;
 use crate::model::Name;
 use crate::store::{RunHeader, Store};
 use crate::time::Timestamp;
@@ -23,6 +24,10 @@ pub struct PruneFilter {
     pub keep: Option<usize>,
     /// Only runs of this workflow.
     pub workflow: Option<String>,
+    /// Only runs with all of these labels.
+    pub labels: BTreeMap<String, String>,
+    /// Only runs that ended so.
+    pub status: Vec<RunStatus>,
     /// Forgets nothing, and tells what would be.
     pub dry_run: bool,
 }
@@ -108,5 +113,9 @@ fn chosen(
 
 fn is_meant(header: &RunHeader, filter: &PruneFilter) -> bool {
     let named = filter.workflow.as_deref();
-    header.status.is_final() && named.is_none_or(|named| *header.workflow == *named)
+    let labelled = |(name, text): (&String, &String)| header.labels.get(name) == Some(text);
+    header.status.is_final()
+        && filter.labels.iter().all(labelled)
+        && (filter.status.is_empty() || filter.status.contains(&header.status))
+        && named.is_none_or(|named| *header.workflow == *named)
 }

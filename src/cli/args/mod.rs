@@ -68,6 +68,12 @@ pub struct Global {
     /// Tells more on standard error
     #[arg(short, long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_VERBOSE", action = ArgAction::Count)]
     pub verbose: u8,
+    /// Times are those of this machine's time zone, as they are on a terminal; UTC ends with `Z`
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_LOCAL", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub local: bool,
+    /// Times are UTC, also on a terminal
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_UTC", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue, conflicts_with = "local")]
+    pub utc: bool,
     /// When there is colour
     #[arg(
         long,
@@ -129,13 +135,13 @@ pub enum Command {
     Dump(DumpArgs),
     /// Checks the store and what it needs of the machine, and repairs it
     Doctor(DoctorArgs),
-    /// Pauses a run: what is in flight may end, nothing new starts
+    /// Pauses a run, or many: what is in flight may end, nothing new starts
     Pause(RunArg),
-    /// Ends a run as cancelled: what is in flight is cut
+    /// Ends a run, or many, as cancelled: what is in flight is cut
     Cancel(RunArg),
     /// Sends a signal to a run
     Signal(SignalArgs),
-    /// Starts a run that ended badly once more, as a new run
+    /// Starts a run that ended badly, or many, once more, as a new run
     Retry(RetryArgs),
     /// Forgets runs that have ended
     Prune(PruneArgs),

@@ -1,6 +1,6 @@
 //! The flags of commands that look at runs.
 
-use super::{Output, When};
+use super::{Lasting, Output, When};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
 
@@ -35,6 +35,9 @@ pub struct ListArgs {
     /// Only runs that were started before then: an instant (RFC 3339), or how long ago (`2h`)
     #[arg(long, value_name = "WHEN")]
     pub until: Option<When>,
+    /// Only runs that should go on, and that nothing has moved for so long: `10m`
+    #[arg(long, value_name = "DURATION")]
+    pub stuck: Option<Lasting>,
     /// How many at most: a number or `all`
     #[arg(long, env = "WINDLASS_LIMIT", value_name = "N", default_value = "50", value_parser = some)]
     pub limit: Amount,
@@ -47,8 +50,8 @@ pub struct ListArgs {
 /// `windlass status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// The run
-    pub run: String,
+    /// The run; without it the newest one
+    pub run: Option<String>,
     #[command(flatten)]
     pub watch: WatchArgs,
     #[command(flatten)]
@@ -93,8 +96,9 @@ pub struct LogsArgs {
         default_value = "0"
     )]
     pub after: u64,
-    #[command(flatten)]
-    pub watch: WatchArgs,
+    /// Goes on, and shows what happens as it happens
+    #[arg(short = 'f', long = "follow", visible_alias = "watch", env = "WINDLASS_WATCH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
+    pub follow: bool,
     #[command(flatten)]
     pub output: Output,
 }

@@ -1,6 +1,6 @@
 //! The flags of commands that start runs or tell them what to do.
 
-use super::{HandlerArgs, LoadArgs, Output};
+use super::{HandlerArgs, Lasting, LoadArgs, Output};
 use crate::cli::policy::{EnvArgs, UntrustedArgs};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
@@ -71,14 +71,19 @@ pub struct ResumeArgs {
     #[arg(long, conflicts_with = "run", env = "WINDLASS_PAUSED")]
     pub paused: bool,
     #[command(flatten)]
+    pub many: ManyArgs,
+    #[command(flatten)]
     pub owner: OwnerArgs,
 }
 
 /// `windlass retry`.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").args(["run", "label", "status", "workflow", "stuck"]).required(true).multiple(true))]
 pub struct RetryArgs {
     /// The run
-    pub run: String,
+    pub run: Option<String>,
+    #[command(flatten)]
+    pub many: ManyArgs,
     /// From an action or iteration, with the state of then: fetch, poll#14, poll#14/fetch, or
     /// failed, the action that it failed at; without this from its beginning
     #[arg(long, env = "WINDLASS_FROM", value_name = "PLACE")]
@@ -88,7 +93,7 @@ pub struct RetryArgs {
     #[arg(long, conflicts_with = "from", env = "WINDLASS_FAILED_ITEMS")]
     pub failed_items: bool,
     /// The new run's id instead of one made from the workflow's name
-    #[arg(long, env = "WINDLASS_ID", value_name = "ID")]
+    #[arg(long, env = "WINDLASS_ID", value_name = "ID", requires = "run")]
     pub id: Option<String>,
     #[command(flatten)]
     pub owner: OwnerArgs,
@@ -108,11 +113,52 @@ pub struct SignalArgs {
     pub output: Output,
 }
 
+/// Many runs, by what they have in common. None of it comes from the environment.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ManyArgs {
+    /// All runs with this label: NAME=TEXT
+    #[arg(long, value_name = "NAME=TEXT", conflicts_with = "run")]
+    pub label: Vec<String>,
+    /// All runs that do this: Running, Waiting, Paused, Succeeded, Failed, TimedOut, Cancelled
+    #[arg(
+        long,
+        value_name = "STATUS",
+        value_delimiter = ',',
+        conflicts_with = "run"
+    )]
+    pub status: Vec<String>,
+    /// All runs of this workflow
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        conflicts_with = "run"
+    )]
+    pub workflow: Vec<String>,
+    /// All runs that should go on, and that nothing has moved for so long: `10m`
+    #[arg(long, value_name = "DURATION", conflicts_with = "run")]
+    pub stuck: Option<Lasting>,
+    /// Changes nothing, and lists the runs
+    #[arg(long, conflicts_with = "run")]
+    pub dry_run: bool,
+}
+
+impl ManyArgs {
+    /// Whether it says which.
+    pub fn is_some(&self) -> bool {
+        let named = [&self.label, &self.status, &self.workflow];
+        self.stuck.is_some() || named.iter().any(|words| !words.is_empty())
+    }
+}
+
 /// `windlass pause`, `windlass cancel`.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").args(["run", "label", "status", "workflow", "stuck"]).required(true).multiple(true))]
 pub struct RunArg {
     /// The run
-    pub run: String,
+    pub run: Option<String>,
+    #[command(flatten)]
+    pub many: ManyArgs,
     #[command(flatten)]
     pub output: Output,
 }

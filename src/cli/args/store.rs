@@ -23,6 +23,12 @@ pub struct PruneArgs {
     /// Only runs of this workflow
     #[arg(long, env = "WINDLASS_WORKFLOW", value_name = "NAME")]
     pub workflow: Option<String>,
+    /// Only runs with this label: NAME=TEXT
+    #[arg(long, value_name = "NAME=TEXT", group = "which")]
+    pub label: Vec<String>,
+    /// Only runs that ended so: Succeeded, Failed, TimedOut, Cancelled
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', group = "which")]
+    pub status: Vec<String>,
     /// Forgets nothing, and tells what would be
     #[arg(long, env = "WINDLASS_DRY_RUN", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub dry_run: bool,

@@ -8,6 +8,12 @@ use std::time::Duration;
 pub struct Lasting(pub Duration);
 
 impl Lasting {
+    /// The instant that is so long ago.
+    pub fn ago(self) -> Timestamp {
+        let millis = i64::try_from(self.0.as_millis()).unwrap_or(i64::MAX);
+        Timestamp(now().0.saturating_sub(millis))
+    }
+
     pub fn millis(self) -> u64 {
         u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)
     }
@@ -34,11 +40,10 @@ impl std::str::FromStr for When {
         if let Ok(at) = text.parse() {
             return Ok(Self(at));
         }
-        let Ok(Lasting(ago)) = text.parse() else {
+        let Ok(ago) = text.parse::<Lasting>() else {
             let known = "an instant such as 2026-11-20T14:00:00Z, or how long ago: 30m, 2h, 7d";
             return Err(String::from(known));
         };
-        let ago = i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
-        Ok(Self(Timestamp(now().0.saturating_sub(ago))))
+        Ok(Self(ago.ago()))
     }
 }

@@ -73,6 +73,8 @@ pub struct ListFilter {
     pub since: Option<Timestamp>,
     /// Only those that were started before this instant.
     pub until: Option<Timestamp>,
+    /// Only those that should go on, and that nothing has moved since this instant.
+    pub stuck_since: Option<Timestamp>,
     /// Only these; none: all.
     pub runs: Vec<String>,
     /// Whether [`ListReport::facets`] are asked for.
@@ -100,6 +102,7 @@ impl ListFilter {
             && self.prefix.as_deref().is_none_or(begins)
             && self.since.is_none_or(|since| header.started_at >= since)
             && self.until.is_none_or(|until| header.started_at < until)
+            && self.stuck_since.is_none_or(|since| header.is_stuck(since))
             && self.labels.iter().all(labelled)
             && text.is_none_or(|text| names(header, text))
     }

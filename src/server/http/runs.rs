@@ -252,6 +252,8 @@ pub(super) struct ListQuery {
     since: Option<Timestamp>,
     /// Only runs that were started before this instant (RFC 3339).
     until: Option<Timestamp>,
+    /// Only runs that should go on, and that nothing has moved since this instant (RFC 3339).
+    stuck_since: Option<Timestamp>,
     /// Only these runs; several with commas between them, 200 at most.
     runs: Option<String>,
     /// Whether the runs are counted by status and by workflow too.
@@ -301,6 +303,7 @@ pub(super) async fn list(
         text: query.text.clone(),
         since: query.since,
         until: query.until,
+        stuck_since: query.stuck_since,
         runs: words(&query.runs),
         facets: query.facets,
         detail: query.detail,

@@ -85,9 +85,10 @@ pub(super) async fn dump(
 
 fn filter(asked: PruneRuns) -> Result<PruneFilter, Problem> {
     let bad = |detail: String| Problem::new(ErrorCode::BadRequest, detail);
-    if asked.older_than.is_none() && asked.keep.is_none() {
+    let chosen = !asked.labels.is_empty() || !asked.status.is_empty();
+    if asked.older_than.is_none() && asked.keep.is_none() && !chosen {
         return Err(bad(String::from(
-            "`older_than` or `keep` says what is forgotten",
+            "`older_than`, `keep`, `labels` or `status` says what is forgotten",
         )));
     }
     let age = asked.older_than.as_deref().map(parse_duration).transpose();
@@ -96,6 +97,8 @@ fn filter(asked: PruneRuns) -> Result<PruneFilter, Problem> {
         older_than_ms: age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
         keep: asked.keep,
         workflow: asked.workflow,
+        labels: asked.labels,
+        status: asked.status,
         dry_run: asked.dry_run,
     })
 }

@@ -4,6 +4,7 @@
 mod alone;
 mod append;
 mod backup;
+mod bulk;
 mod clock;
 mod concurrency;
 mod cookbook;

@@ -189,7 +189,7 @@ actions:
             "variables",
             "xyz",
             "variable",
-            "there are count, loopIndex, loopCount, loopResult, loopStartTime",
+            "there are count, loopIndex, loopCount, loopResult, loopStartTime, loopFeedback",
         ),
         ("outputs", "fetcg", "action", "did you mean `fetch`?"),
         ("outputs", "xyz", "action", "there are which, fetch, look"),
