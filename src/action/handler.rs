@@ -116,16 +116,9 @@ impl Handlers {
         }
         let (name, input) = name_and_input(request)?;
         let value = self.ask(self.chosen(name, request), input, request).await?;
-        // Expressions of a definition read `body('x')` of a connector's answer.
-        if &*request.executor != "connector" {
-            return Ok(value);
-        }
-        if value.get("body").is_none() && value.get("statusCode").is_none() {
-            return Ok(Value::from_pairs([("body", value)]));
-        }
-        match refused(&value) {
-            Some(fault) => Err(fault.output(value)),
-            None => Ok(value),
+        match &*request.executor {
+            "connector" => of_connector(value),
+            _ => Ok(value),
         }
     }
 
@@ -261,7 +254,7 @@ fn name_and_input(request: &Request) -> Result<(&str, Value), Fault> {
 
 /// A stub's answer as the output of a call: what has none of its keys is the body. A status of 400
 /// or above fails the action, as a server's would.
-fn as_reply(answer: Value) -> Result<Value, Fault> {
+pub(super) fn as_reply(answer: Value) -> Result<Value, Fault> {
     let parts = ["statusCode", "headers", "body"];
     let whole = parts.iter().any(|key| answer.get(key).is_some());
     let part = |key: &str, default: Value| match whole {
@@ -284,6 +277,17 @@ fn as_reply(answer: Value) -> Result<Value, Fault> {
     }
 }
 
+/// A connector's answer: expressions of a definition read `body('x')` of it.
+pub(super) fn of_connector(value: Value) -> Result<Value, Fault> {
+    if value.get("body").is_none() && value.get("statusCode").is_none() {
+        return Ok(Value::from_pairs([("body", value)]));
+    }
+    match refused(&value) {
+        Some(fault) => Err(fault.output(value)),
+        None => Ok(value),
+    }
+}
+
 /// What a status of 400 or above is, of a server or of a connector.
 fn refused(answer: &Value) -> Option<Fault> {
     let code = answer.get("statusCode")?.as_int()?;
@@ -298,7 +302,7 @@ fn refused(answer: &Value) -> Option<Fault> {
 
 /// Any failure of a handler is retried by a policy without `on` (docs/loom.md); only inputs that it
 /// cannot use and answers that cannot be taken stay what they are.
-fn retried(fault: Fault) -> Fault {
+pub(super) fn retried(fault: Fault) -> Fault {
     let kinds = [
         fault_kind::INPUT,
         fault_kind::TOO_LARGE,

@@ -46,6 +46,7 @@ pub use identity::IDENTITIES;
 pub use registry::{Registry, left_out};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{MASK, SecretSources};
+pub use stub::stand_in;
 
 use crate::expression::Value;
 use crate::model::{Fault, Request};

@@ -103,6 +103,46 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
+/// What a command gives that an answer stands for: `{exitCode, stdout, stderr, body}` or parts of that,
+/// else its standard output.
+pub(super) fn as_command(answer: Value, request: &Request) -> Result<Value, Fault> {
+    let parts = ["exitCode", "stdout", "stderr", "body"];
+    let whole = parts.iter().any(|key| answer.get(key).is_some());
+    let given = match whole {
+        true => answer.as_object().cloned().unwrap_or_default(),
+        false => Object::from_iter([("body".into(), answer)]),
+    };
+    let stdout = match (given.get("stdout"), given.get("body")) {
+        (Some(stdout), _) => stdout.clone(),
+        (None, body) => Value::text(body.and_then(text_of).unwrap_or_default()),
+    };
+    let text = stdout
+        .as_str()
+        .unwrap_or_default()
+        .trim_end_matches(['\n', '\r']);
+    let body = match given.get("body") {
+        Some(body) => body.clone(),
+        None => json::parsed(text, "standard output")?.unwrap_or_else(|| Value::text(text)),
+    };
+    let code = given.get("exitCode").and_then(Value::as_int).unwrap_or(0);
+    let stderr = given
+        .get("stderr")
+        .cloned()
+        .unwrap_or_else(|| Value::text(""));
+    let output = Value::from_pairs([
+        ("exitCode", Value::Int(code)),
+        ("stdout", stdout),
+        ("stderr", stderr),
+        ("body", body),
+    ]);
+    if code == 0 || request.inputs.get("check") == Some(&Value::Bool(false)) {
+        return Ok(output);
+    }
+    let message = format!("the command ended with exit code {code}");
+    let fault = Fault::new(fault_kind::SHELL, message).code(code);
+    Err(fault.output(output).transient())
+}
+
 /// `{exitCode, stdout, stderr, body}`. The body is standard output parsed as JSON, or as text
 /// without the line ends at its end, as `$(…)` gives it.
 fn output(finished: &Finished) -> Result<Value, Fault> {

@@ -1,11 +1,50 @@
 //! Stubs: answers from a file for handlers that nobody has registered, so that a workflow can be
 //! tried without what it is connected to. A handler always comes before a stub.
 
+use super::handler::{as_reply, of_connector, retried};
+use super::shell::as_command;
 use crate::expression::Value;
 use crate::model::{Answer, Fault, Name, Request, fault_kind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What an answer says; a failure without a kind is of this one.
+fn given(answer: &Answer, usual: &str) -> Result<Value, Fault> {
+    match answer {
+        Answer::Value(value) => Ok(value.clone()),
+        Answer::Error {
+            kind,
+            code,
+            message,
+            output,
+        } => {
+            let mut fault = Fault::new(kind.as_deref().unwrap_or(usual), message.clone());
+            fault.code = code.as_deref().map(Name::from);
+            fault.output = output.clone();
+            Err(fault)
+        }
+    }
+}
+
+/// What a call comes to when this answer stands for whatever would carry it out.
+///
+/// # Errors
+/// The fault that it fails with.
+pub fn stand_in(request: &Request, answer: &Answer) -> Result<Value, Fault> {
+    let usual = match &*request.executor {
+        "http" => fault_kind::HTTP,
+        "shell" => fault_kind::SHELL,
+        _ => fault_kind::HANDLER,
+    };
+    let value = given(answer, usual).map_err(retried)?;
+    match &*request.executor {
+        "http" => as_reply(value),
+        "connector" => of_connector(value),
+        "shell" => as_command(value, request),
+        _ => Ok(value),
+    }
+}
 
 /// The stubs by name. A clone shares how far each sequence of answers is.
 #[derive(Clone, Default)]
@@ -47,21 +86,7 @@ impl Stubs {
         let stub = self.stub(handler, &request.action)?;
         let last = stub.answers.len().checked_sub(1)?;
         let next = stub.given.fetch_add(1, Ordering::Relaxed).min(last);
-        Some(match stub.answers.get(next)? {
-            Answer::Value(value) => Ok(value.clone()),
-            Answer::Error {
-                kind,
-                code,
-                message,
-                output,
-            } => {
-                let kind = kind.as_deref().unwrap_or(fault_kind::HANDLER);
-                let mut fault = Fault::new(kind, message.clone());
-                fault.code = code.as_deref().map(Name::from);
-                fault.output = output.clone();
-                Err(fault)
-            }
-        })
+        Some(given(stub.answers.get(next)?, fault_kind::HANDLER))
     }
 
     /// That of the action, else of the handler, else of its connector.

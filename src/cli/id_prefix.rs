@@ -38,6 +38,7 @@ impl Command {
             | Self::Backup(_)
             | Self::Restore(_)
             | Self::Validate(_)
+            | Self::Test(_)
             | Self::Lsp(_)
             | Self::Compile(_)
             | Self::Eval(_)

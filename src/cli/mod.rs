@@ -37,6 +37,7 @@ mod serve;
 mod session;
 mod signals;
 mod status;
+mod test;
 mod ui;
 mod validate;
 mod watch;
@@ -148,6 +149,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Restore(args) => block_on(&mut alone(), backup::restore(global, args)),
         Command::Workflow(args) => block_on(&mut alone(), workflow::run(global, screen, args)),
         Command::Schedule(args) => block_on(&mut alone(), schedule::run(global, screen, args)),
+        Command::Test(args) => block_on(&mut alone(), test::test(global, screen, args)),
         Command::Validate(args) => validate::validate(global, screen, args),
         Command::Compile(args) => compile::compile(global, screen, args),
         Command::Eval(args) => eval::eval(screen, args),

@@ -216,7 +216,10 @@ fn text(file: &Checked) -> String {
             format!("  {}", row.name),
             row.kind.clone(),
             row.line.to_string(),
-            row.count.clone(),
+            match &row.unchanged {
+                Some(unchanged) => format!("{}, {unchanged}", row.count),
+                None => row.count.clone(),
+            },
             or_dash(&row.timeout),
             or_dash(&row.delay),
             row.on_limit.clone(),

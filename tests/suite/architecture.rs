@@ -64,6 +64,7 @@ const ROOMS: [(&str, &[&str]); 21] = [
             "dialect",
             "expression",
             "hir",
+            "hosted",
             "machine",
             "model",
             "program",

@@ -6,6 +6,7 @@ mod reports;
 mod runs;
 mod serve;
 mod store;
+mod test;
 mod times;
 mod workflows;
 
@@ -15,6 +16,7 @@ pub use reports::*;
 pub use runs::*;
 pub use serve::*;
 pub use store::*;
+pub use test::*;
 pub use times::*;
 pub use workflows::*;
 
@@ -155,6 +157,8 @@ pub enum Command {
     Schedule(ScheduleArgs),
     /// Checks workflows and shows the limits of their loops
     Validate(ValidateArgs),
+    /// Plays workflows on virtual time with answers given, and checks cases
+    Test(TestArgs),
     /// Shows a workflow's state machine
     Compile(CompileArgs),
     /// Evaluates an expression, a template or a condition

@@ -169,7 +169,7 @@ impl OutcomeReport {
 
 impl ErrorReport {
     /// Why a run did not succeed, if so.
-    pub(super) fn of(outcome: &Outcome, bundle: Option<&Bundle>) -> Option<Self> {
+    pub(in crate::engine) fn of(outcome: &Outcome, bundle: Option<&Bundle>) -> Option<Self> {
         match (&outcome.error, outcome.status) {
             (Some(error), _) => Some(Self::new(error, bundle)),
             (None, Status::Succeeded | Status::Skipped) => None,

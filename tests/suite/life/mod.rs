@@ -40,3 +40,4 @@ mod signals;
 mod stall;
 mod stopped;
 mod terminal;
+mod tested;

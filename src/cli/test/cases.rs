@@ -1,0 +1,305 @@
+//! A file of cases: what each gives to a workflow, and what it expects of it.
+
+use crate::cli::exit::Failure;
+use crate::cli::inputs;
+use crate::cli::output::short;
+use crate::engine::{
+    HandlerTarget, Object, Rehearsed, RehearsedStep, Stubs, Timestamp, Value, What, parse_duration,
+};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// A file of cases.
+pub struct Suite {
+    pub workflow: PathBuf,
+    pub cases: Vec<Case>,
+}
+
+pub struct Case {
+    pub name: String,
+    pub input: Value,
+    pub answers: Vec<(String, HandlerTarget)>,
+    pub signals: Object,
+    pub at: Option<String>,
+    pub attempt: u32,
+    pub now: Option<Timestamp>,
+    pub expect: Expect,
+}
+
+/// How a case went.
+#[derive(Serialize)]
+pub struct Outcome {
+    pub file: String,
+    pub name: String,
+    /// What was not as expected.
+    pub failures: Vec<String>,
+    pub seconds: f64,
+}
+
+/// What a case expects, by what it is about.
+pub struct Expect(Object);
+
+const EXPECTED: [&str; 9] = [
+    "status",
+    "output",
+    "error",
+    "took",
+    "calls",
+    "iterations",
+    "waits",
+    "inputs",
+    "next",
+];
+
+/// Reads a file of cases.
+pub fn suite(path: &Path) -> Result<Suite, Failure> {
+    let shown = path.display().to_string();
+    let bad = |what: String| Failure::Usage(format!("{shown}: {what}"));
+    let file = inputs::parse(path, &inputs::read(path)?)?;
+    let file = map(&file, "a file of cases", &["workflow", "cases"]).map_err(bad)?;
+    let workflow = match file.get("workflow").and_then(Value::as_str) {
+        Some(name) => path.with_file_name(name),
+        None => beside(path).ok_or_else(|| {
+            bad(String::from(
+                "no workflow is beside it: name it with `workflow: FILE`",
+            ))
+        })?,
+    };
+    let cases = file.get("cases").and_then(Value::as_array);
+    let cases = cases.ok_or_else(|| bad(String::from("`cases` is a list of cases")))?;
+    let read = |(index, value): (usize, &Value)| {
+        case(value, index, &shown).map_err(|what| bad(format!("case {}: {what}", index + 1)))
+    };
+    let cases: Result<Vec<Case>, Failure> = cases.iter().enumerate().map(read).collect();
+    Ok(Suite {
+        workflow,
+        cases: cases?,
+    })
+}
+
+/// `poll.yaml` for `poll.test.yaml`.
+fn beside(path: &Path) -> Option<PathBuf> {
+    let stem = path.file_stem()?.to_str()?.strip_suffix(".test")?;
+    let ends = ["yaml", "yml", "json"].map(|end| path.with_file_name(format!("{stem}.{end}")));
+    ends.into_iter().find(|path| path.is_file())
+}
+
+/// A map with no other keys than these.
+fn map<'v>(value: &'v Value, what: &str, known: &[&str]) -> Result<&'v Object, String> {
+    let map = value
+        .as_object()
+        .ok_or_else(|| format!("{what} is a map"))?;
+    match map.keys().find(|key| !known.contains(&&***key)) {
+        Some(key) => Err(format!(
+            "{what} has no `{key}`: it has {}",
+            known.join(", ")
+        )),
+        None => Ok(map),
+    }
+}
+
+fn case(value: &Value, index: usize, file: &str) -> Result<Case, String> {
+    let known = [
+        "name", "input", "answers", "signals", "at", "attempt", "now", "expect",
+    ];
+    let given = map(value, "a case", &known)?;
+    let text = |key: &str| given.get(key).and_then(Value::as_str).map(str::to_owned);
+    let now = text("now").map(|now| {
+        now.parse()
+            .map_err(|_| format!("`now` is no instant: {now}"))
+    });
+    let attempt = given.get("attempt").and_then(Value::as_int).unwrap_or(1);
+    let stubs = match given.get("answers") {
+        Some(answers) => Stubs::read(answers, file).map_err(|what| format!("`answers`: {what}"))?,
+        None => Stubs::default(),
+    };
+    let expect = given
+        .get("expect")
+        .cloned()
+        .unwrap_or(Value::object(Object::new()));
+    Ok(Case {
+        name: text("name").unwrap_or_else(|| format!("case {}", index + 1)),
+        input: given
+            .get("input")
+            .cloned()
+            .or(stubs.input)
+            .unwrap_or_default(),
+        answers: stubs.handlers,
+        signals: given
+            .get("signals")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default(),
+        at: text("at"),
+        attempt: u32::try_from(attempt).map_err(|_| String::from("`attempt` counts from 1"))?,
+        now: now.transpose()?,
+        expect: Expect(map(&expect, "`expect`", &EXPECTED)?.clone()),
+    })
+}
+
+impl Expect {
+    /// What is not as expected, in words.
+    pub fn differs(&self, told: &Rehearsed) -> Vec<String> {
+        let mut found = Vec::new();
+        // A case that ends badly without expecting anything of it has failed.
+        let silent = ["status", "error", "next"]
+            .iter()
+            .all(|key| self.0.get(*key).is_none());
+        let badly = told.stopped.is_some() || !matches!(&*told.status, "Succeeded" | "Stopped");
+        if silent && badly {
+            found.push(format!("it is {}{}", told.status, because(told)));
+        }
+        for (key, wanted) in &self.0 {
+            let differs = one(key, wanted, told);
+            found.extend(differs);
+        }
+        found
+    }
+}
+
+fn because(told: &Rehearsed) -> String {
+    let error = told
+        .error
+        .as_ref()
+        .map(|error| format!("{}: {}", error.kind, error.message));
+    let why = error.or_else(|| told.stopped.clone());
+    why.map(|why| format!(" ({why})")).unwrap_or_default()
+}
+
+fn one(key: &str, wanted: &Value, told: &Rehearsed) -> Option<String> {
+    let not = |what: &str, is: &Value| {
+        let (is, wanted) = (short(is, 300), short(wanted, 300));
+        Some(format!("{what} is {is}, not {wanted}"))
+    };
+    match key {
+        "status" => {
+            let is = Value::text(&*told.status);
+            let same = wanted
+                .as_str()
+                .is_some_and(|word| word.eq_ignore_ascii_case(&told.status));
+            (!same)
+                .then(|| not("`status`", &is))?
+                .map(|what| what + &because(told))
+        }
+        "output" => {
+            let is = told.output.clone().unwrap_or_default();
+            if is == *wanted {
+                None
+            } else {
+                not("`output`", &is)
+            }
+        }
+        "error" => {
+            let is = Value::text(because(told));
+            let part = wanted.as_str().unwrap_or_default();
+            let has = is.as_str().is_some_and(|text| text.contains(part));
+            if has && !part.is_empty() {
+                None
+            } else {
+                not("`error`", &is)
+            }
+        }
+        "took" => {
+            let time = wanted.as_str().and_then(|text| parse_duration(text).ok());
+            let same = time.is_some_and(|time| time.as_millis() == u128::from(told.took_ms));
+            let is = Value::text(format!("{} ms", told.took_ms));
+            if same { None } else { not("`took`", &is) }
+        }
+        "calls" => counts(wanted, "called", &|name| calls(told, name).count()),
+        "iterations" => counts(wanted, "iterated", &|name| {
+            let count = told.iterations.get(name).copied().unwrap_or(0);
+            usize::try_from(count).unwrap_or(usize::MAX)
+        }),
+        "waits" => {
+            let waits = told.steps.iter().filter_map(|step| match step.what {
+                What::Wait { ms, .. } => Some(ms),
+                _ => None,
+            });
+            let waits: Vec<u64> = waits.collect();
+            let millis = |value: &Value| {
+                let time = value.as_str().and_then(|text| parse_duration(text).ok())?;
+                u64::try_from(time.as_millis()).ok()
+            };
+            let list = wanted.as_array().into_iter().flatten();
+            let same = list.map(millis).eq(waits.iter().copied().map(Some));
+            let is = waits.iter().map(|ms| Value::text(format!("{ms}ms")));
+            if same {
+                None
+            } else {
+                not("`waits`", &Value::array(is.collect()))
+            }
+        }
+        "inputs" => {
+            let map = wanted.as_object()?;
+            map.iter().find_map(|(name, wanted)| {
+                let last = calls(told, name).last();
+                match last {
+                    None => Some(format!("`{name}` was not called")),
+                    Some(What::Call { inputs, .. }) if within(wanted, inputs) => None,
+                    Some(What::Call { inputs, .. }) => Some(format!(
+                        "the inputs of `{name}` are {}, not {}",
+                        short(inputs, 300),
+                        short(wanted, 300)
+                    )),
+                    Some(_) => None,
+                }
+            })
+        }
+        _ => {
+            let words: Vec<Value> = told
+                .next
+                .iter()
+                .map(|step| Value::text(word(step)))
+                .collect();
+            let is = Value::array(words);
+            if is == *wanted {
+                None
+            } else {
+                not("`next`", &is)
+            }
+        }
+    }
+}
+
+/// `poll#1/check`, or `wait 10s`.
+fn word(step: &RehearsedStep) -> String {
+    match step.what {
+        What::Wait { ms, .. } => {
+            let time = std::time::Duration::from_millis(ms);
+            format!("wait {}", crate::cli::format::duration(time))
+        }
+        _ => step.place.clone(),
+    }
+}
+
+/// The calls of an action, or of one at a place; those that are next too.
+fn calls<'t>(told: &'t Rehearsed, name: &str) -> impl Iterator<Item = &'t What> {
+    let steps = told.steps.iter().chain(&told.next);
+    steps.filter_map(move |step| {
+        let last = step.place.rsplit('/').next();
+        let meant = step.place == name || last == Some(name);
+        (meant && matches!(step.what, What::Call { .. })).then_some(&step.what)
+    })
+}
+
+fn counts(wanted: &Value, did: &str, count: &dyn Fn(&str) -> usize) -> Option<String> {
+    let map = wanted.as_object()?;
+    map.iter().find_map(|(name, wanted)| {
+        let is = count(name);
+        let same = wanted
+            .as_int()
+            .and_then(|wanted| usize::try_from(wanted).ok())
+            == Some(is);
+        (!same).then(|| format!("`{name}` was {did} {is} times, not {}", wanted.to_json()))
+    })
+}
+
+/// Whether all of this is in a value; of maps the members that are named.
+fn within(wanted: &Value, is: &Value) -> bool {
+    match (wanted, is) {
+        (Value::Object(wanted), Value::Object(is)) => wanted
+            .iter()
+            .all(|(key, wanted)| is.get(key).is_some_and(|is| within(wanted, is))),
+        _ => wanted == is,
+    }
+}

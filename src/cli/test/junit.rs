@@ -1,0 +1,57 @@
+//! The results of cases as JUnit XML has them.
+
+use super::cases::Outcome;
+use std::fmt::Write as _;
+
+pub fn xml(outcomes: &[Outcome]) -> String {
+    let failed = outcomes.iter().filter(|one| !one.failures.is_empty());
+    let seconds: f64 = outcomes.iter().map(|one| one.seconds).sum();
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(
+        out,
+        "<testsuites>\n<testsuite name=\"windlass\" tests=\"{}\" failures=\"{}\" errors=\"0\" time=\"{seconds:.3}\">",
+        outcomes.len(),
+        failed.count()
+    );
+    for one in outcomes {
+        let (file, name) = (escaped(&one.file), escaped(&one.name));
+        let _ = write!(
+            out,
+            "<testcase classname=\"{file}\" name=\"{name}\" time=\"{:.3}\"",
+            one.seconds
+        );
+        if one.failures.is_empty() {
+            out.push_str("/>\n");
+            continue;
+        }
+        let all = one.failures.join("\n");
+        let first = one.failures.first().map_or("", String::as_str);
+        let _ = writeln!(
+            out,
+            "><failure message=\"{}\">{}</failure></testcase>",
+            escaped(first),
+            escaped(&all)
+        );
+    }
+    out.push_str("</testsuite>\n</testsuites>\n");
+    out
+}
+
+/// Text that an attribute may have. XML has no way to write control characters.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(char),
+            char if char.is_control() || matches!(char, '\u{fffe}' | '\u{ffff}') => {
+                out.push('\u{fffd}');
+            }
+            char => out.push(char),
+        }
+    }
+    out
+}

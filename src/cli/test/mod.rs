@@ -1,0 +1,220 @@
+//! `windlass test`: what a workflow would do, on virtual time and with answers given; once, or case by
+//! case against what is expected.
+
+mod cases;
+mod junit;
+
+use super::args::{Global, TestArgs};
+use super::exit::{Exit, Failure};
+use super::format;
+use super::inputs;
+use super::output::{self, Format, Screen, counted};
+use crate::engine::{
+    self, LoadOptions, Rehearsal, Rehearsed, RehearsedStep, TerminalText, What, rehearse,
+};
+use cases::{Case, Outcome, suite};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The longest value on a line.
+const VALUE: usize = 160;
+
+pub async fn test(global: &Global, screen: Screen, args: &TestArgs) -> Result<Exit, Failure> {
+    let options = inputs::options(global, &args.load, &args.handlers)?;
+    let asks = args.at.is_some()
+        || args.handlers.stub.is_some()
+        || args.input.is_some()
+        || !args.set.is_empty();
+    let cases = args.files.iter().map(|file| cases_of(file));
+    let cases: Vec<Option<PathBuf>> = cases.collect();
+    if !asks && cases.iter().any(Option::is_some) {
+        let files: Vec<PathBuf> = cases.into_iter().flatten().collect();
+        return all(screen, args, &options, &files).await;
+    }
+    let mut exit = Exit::Succeeded;
+    for file in &args.files {
+        exit = exit.max(once(args, &options, file).await?);
+    }
+    Ok(exit)
+}
+
+/// The file of cases of a workflow, if there is one; a file of cases is its own.
+fn cases_of(file: &Path) -> Option<PathBuf> {
+    let stem = file.file_stem()?.to_str()?;
+    if stem.ends_with(".test") {
+        return Some(file.to_owned());
+    }
+    let beside =
+        ["yaml", "yml", "json"].map(|end| file.with_file_name(format!("{stem}.test.{end}")));
+    beside.into_iter().find(|path| path.is_file())
+}
+
+/// Plays a workflow once, and tells what it did and would do next.
+async fn once(args: &TestArgs, options: &LoadOptions, file: &Path) -> Result<Exit, Failure> {
+    let workflow = engine::load(file, options)?;
+    let given = Rehearsal {
+        input: match inputs::stub_input(&args.handlers)? {
+            Some(input) if args.input.is_none() && args.set.is_empty() => input,
+            _ => inputs::inputs(args.input.as_deref(), &args.set)?,
+        },
+        answers: options.handlers.clone(),
+        at: args.at.clone(),
+        attempt: args.attempt,
+        now: args.now,
+        ..Rehearsal::default()
+    };
+    let told = rehearse(&workflow, &given).await?;
+    match args.output.output {
+        Format::Table => output::print(text(&told))?,
+        format => output::document(format, &told)?,
+    }
+    let as_asked = told.stopped.is_none() && matches!(&*told.status, "Succeeded" | "Stopped");
+    Ok(match as_asked {
+        true => Exit::Succeeded,
+        false => Exit::Failed,
+    })
+}
+
+fn text(told: &Rehearsed) -> TerminalText {
+    let mut out = TerminalText::default();
+    for step in &told.steps {
+        line(&mut out, "", step);
+    }
+    for step in &told.next {
+        line(&mut out, "next  ", step);
+    }
+    let took = format::duration(Duration::from_millis(told.took_ms));
+    let _ = write!(out, "{} after {took}", told.status.to_lowercase());
+    if let Some(why) = &told.stopped {
+        let _ = write!(out, ": {why}");
+    }
+    if let Some(error) = &told.error {
+        let _ = write!(
+            out,
+            ": {}: {}",
+            error.kind,
+            output::cut(&error.message, 300)
+        );
+    }
+    if let Some(given) = told.output.as_ref().filter(|given| !given.is_null()) {
+        let _ = write!(out, "\noutput {}", output::short(given, 2_000));
+    }
+    out
+}
+
+/// `+10s  poll#1/check  http attempt 2  {…} → {…}`.
+fn line(out: &mut TerminalText, before: &str, step: &RehearsedStep) {
+    let at = format::duration(Duration::from_millis(step.at_ms));
+    let _ = write!(out, "{before}+{at:<8} {:<24} ", output::line(&step.place));
+    let _ = match &step.what {
+        What::Call {
+            executor,
+            attempt,
+            inputs,
+            gives,
+            error,
+        } => {
+            let again = match attempt {
+                1 => String::new(),
+                attempt => format!(" attempt {attempt}"),
+            };
+            let outcome = match (gives, error) {
+                (Some(gives), _) => format!(" → {}", output::brief(gives, VALUE)),
+                (None, Some(error)) => format!(" fails: {}", output::cut(error, VALUE)),
+                (None, None) => String::new(),
+            };
+            writeln!(
+                out,
+                "{executor}{again}  {}{outcome}",
+                output::short(inputs, VALUE)
+            )
+        }
+        What::Wait { why, ms } => {
+            let length = format::duration(Duration::from_millis(*ms));
+            let why = serde_json::to_value(why).unwrap_or_default();
+            writeln!(out, "waits {length} ({})", why.as_str().unwrap_or_default())
+        }
+        What::Check { condition } => writeln!(out, "condition {condition}"),
+        What::Loop { reason } => writeln!(out, "ends: {}", output::line(reason)),
+    };
+}
+
+/// Plays every case of some files.
+async fn all(
+    screen: Screen,
+    args: &TestArgs,
+    options: &LoadOptions,
+    files: &[PathBuf],
+) -> Result<Exit, Failure> {
+    let mut outcomes = Vec::new();
+    for file in files {
+        let suite = suite(file)?;
+        for case in suite.cases {
+            let began = Instant::now();
+            let failures = play(args, options, &suite.workflow, &case).await?;
+            outcomes.push(Outcome {
+                file: file.display().to_string(),
+                name: case.name,
+                failures,
+                seconds: began.elapsed().as_secs_f64(),
+            });
+        }
+    }
+    let failed = outcomes
+        .iter()
+        .filter(|one| !one.failures.is_empty())
+        .count();
+    match args.output.output {
+        Format::Table => {
+            for one in &outcomes {
+                let word = if one.failures.is_empty() {
+                    "ok  "
+                } else {
+                    "FAIL"
+                };
+                output::print(format!("{word}  {}", output::line(&one.name)))?;
+                for failure in &one.failures {
+                    output::print(format!("      {}", output::line(failure)))?;
+                }
+            }
+            let cases = counted(outcomes.len() as u64, "case");
+            screen.say(format!("{cases}, {failed} failed"));
+        }
+        format => output::list(format, &outcomes)?,
+    }
+    if let Some(path) = &args.junit {
+        std::fs::write(path, junit::xml(&outcomes))
+            .map_err(|error| Failure::Usage(format!("--junit: {}: {error}", path.display())))?;
+    }
+    Ok(match failed {
+        0 => Exit::Succeeded,
+        _ => Exit::Failed,
+    })
+}
+
+/// What is not as a case expects it.
+async fn play(
+    args: &TestArgs,
+    options: &LoadOptions,
+    file: &Path,
+    case: &Case,
+) -> Result<Vec<String>, Failure> {
+    let mut options = options.clone();
+    options.handlers.extend(case.answers.clone());
+    let workflow = engine::load(file, &options)?;
+    let given = Rehearsal {
+        input: case.input.clone(),
+        answers: options.handlers,
+        signals: case.signals.clone(),
+        at: case.at.clone(),
+        attempt: case.attempt,
+        now: case.now.unwrap_or(args.now),
+    };
+    let told = match rehearse(&workflow, &given).await {
+        Ok(told) => told,
+        Err(error) => return Ok(vec![error.to_string()]),
+    };
+    Ok(case.expect.differs(&told))
+}

@@ -1,0 +1,212 @@
+//! `windlass test`: what a workflow would do, on virtual time and with answers given.
+
+use crate::life::first_use::Folder;
+use serde_json::{Value, json};
+
+const POLL: &str = r#"
+name: poll
+inputs: { job: { type: string, default: "7" } }
+actions:
+  wait:
+    type: until
+    condition: "@equals(body('check')?.state, 'done')"
+    limit: { count: 5, timeout: 1h }
+    delay: 10s
+    actions:
+      check:
+        type: http
+        inputs: { uri: "https://example.org/@{inputs('job')}?n=@{variables('loopIndex')}" }
+        retry: { type: fixed, interval: 2s, count: 3 }
+  note: { type: shell, run: ./note.sh, env: { STATE: "@body('check').state" } }
+outputs: { state: "@body('check').state", said: "@body('note')" }
+"#;
+
+const CASES: &str = r#"
+cases:
+  - name: done in the third iteration
+    answers:
+      check: [{ state: new }, { state: busy }, { state: done }]
+      note: ok
+    expect:
+      output: { state: done, said: ok }
+      took: 20s
+      calls: { check: 3, note: 1 }
+      iterations: { wait: 3 }
+      waits: [10s, 10s]
+      inputs: { note: { env: { STATE: done } } }
+  - name: a server that is away is asked again
+    at: wait#0/check
+    attempt: 3
+    answers: { check: { state: done } }
+    expect: { calls: { check: 3 }, waits: [2s, 2s] }
+  - name: one iteration
+    at: wait#1
+    answers: { check: { state: new } }
+    expect:
+      inputs: { check: { uri: "https://example.org/7?n=1" } }
+      next: [wait 10s]
+  - name: it gives up
+    answers: { check: [{ statusCode: 200, body: { state: new } }] }
+    expect: { status: Failed, error: "not done after its 5 iterations", took: 40s }
+  - name: a bad answer is not retried
+    answers: { check: { statusCode: 404 } }
+    expect: { status: Failed, error: "http", calls: { check: 1 } }
+  - name: what is asked first
+    input: { job: "9" }
+    expect: { next: [wait#0/check], inputs: { check: { uri: "https://example.org/9?n=0" } } }
+"#;
+
+#[test]
+fn cases_beside_a_workflow_are_played() {
+    let folder = Folder::new();
+    folder.file("poll.yaml", POLL);
+    folder.file("poll.test.yaml", CASES);
+    let ran = folder.run(&["test", "poll.yaml", "--junit", "out.xml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(
+        ran.out
+            .lines()
+            .filter(|line| line.starts_with("ok  "))
+            .count(),
+        6,
+        "{ran:?}"
+    );
+    assert!(ran.err.contains("6 cases, 0 failed"), "{ran:?}");
+    let xml = folder.read("out.xml");
+    assert!(xml.contains(r#"tests="6" failures="0""#), "{xml}");
+    // Nothing was run, and no store was made.
+    assert!(!folder.path().join("state").exists());
+}
+
+#[test]
+fn what_is_not_as_expected_is_told_case_by_case() {
+    let folder = Folder::new();
+    folder.file("poll.yaml", POLL);
+    folder.file(
+        "other.test.yaml",
+        r#"
+workflow: poll.yaml
+cases:
+  - name: "wrong <output>"
+    answers: { check: { state: done }, note: "a & b" }
+    expect: { output: { state: done, said: no }, calls: { check: 2 } }
+  - name: silent
+    answers: { check: { state: done }, note: { exitCode: 3, stderr: bad } }
+  - name: not answered
+    answers: { check: { state: done } }
+"#,
+    );
+    let ran = folder.run(&[
+        "test",
+        "other.test.yaml",
+        "--junit",
+        "out.xml",
+        "-o",
+        "json",
+    ]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    let failures: Vec<String> = told
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["failures"].to_string())
+        .collect();
+    assert!(
+        failures[0].contains("said") && failures[0].contains("called 1 times, not 2"),
+        "{failures:?}"
+    );
+    assert!(
+        failures[1].contains("Failed (shell: the command ended with exit code 3"),
+        "{failures:?}"
+    );
+    assert!(
+        failures[2].contains("nothing answers `note`"),
+        "{failures:?}"
+    );
+    let xml = folder.read("out.xml");
+    assert!(
+        xml.contains("name=\"wrong &lt;output&gt;\"") && xml.contains("failures=\"3\""),
+        "{xml}"
+    );
+
+    folder.file(
+        "bad.test.yaml",
+        "workflow: poll.yaml\ncases: [{ expects: {} }]\n",
+    );
+    folder
+        .run(&["test", "bad.test.yaml"])
+        .left(2, &["case 1: a case has no `expects`"]);
+}
+
+#[test]
+fn one_iteration_and_one_action_say_what_comes_next() {
+    let folder = Folder::new();
+    folder.file("poll.yaml", POLL);
+    folder.file("stubs.yaml", "check: { state: new }\n");
+    let ran = folder.run(&[
+        "test",
+        "poll.yaml",
+        "--stub",
+        "stubs.yaml",
+        "--at",
+        "wait#2",
+        "-o",
+        "json",
+    ]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(told["steps"][0]["place"], "wait#2");
+    let call = &told["steps"][1];
+    assert_eq!(call["inputs"]["uri"], "https://example.org/7?n=2");
+    assert_eq!(call["gives"]["body"], json!({ "state": "new" }));
+    assert_eq!(told["next"][0]["ms"], 10_000, "{told}");
+    let text = folder.run(&[
+        "test",
+        "poll.yaml",
+        "--stub",
+        "stubs.yaml",
+        "--at",
+        "check",
+        "--attempt",
+        "2",
+    ]);
+    assert!(
+        text.out.contains("fails: connection") && text.out.contains("waits 2s (retry)"),
+        "{text:?}"
+    );
+    let never = folder.run(&[
+        "test",
+        "poll.yaml",
+        "--stub",
+        "stubs.yaml",
+        "--at",
+        "wait#9",
+    ]);
+    assert_eq!(never.code, Some(1), "{never:?}");
+    assert!(never.out.contains("it never came to wait#9"), "{never:?}");
+}
+
+#[test]
+fn signals_and_long_waits_take_no_time() {
+    let folder = Folder::new();
+    folder.file(
+        "w.yaml",
+        r#"
+actions:
+  nap: { type: wait, inputs: 30d }
+  go: { type: waitForSignal, inputs: { signal: approved, timeout: 3d } }
+outputs: "@body('go')"
+"#,
+    );
+    folder.file(
+        "w.test.yaml",
+        r#"
+cases:
+  - { name: approved, signals: { approved: { by: me } }, expect: { output: { by: me }, took: 30d } }
+  - { name: late, expect: { status: TimedOut, took: 33d } }
+"#,
+    );
+    let ran = folder.run(&["test", "w.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
