@@ -2,6 +2,7 @@
 //! may have been made before. It never changes the folder of the engine's own process, and never
 //! says what an attempt left.
 
+use super::live::Listener;
 use super::secrets::Mask;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub(super) struct ExecutionContext {
     pub state: Option<Arc<Path>>,
     /// Find the secrets of the program, and what is secure in the action's inputs.
     pub secrets: Vec<Arc<Mask>>,
+    /// Who is told what commands print while they run.
+    pub listener: Option<Listener>,
 }
 
 impl ExecutionContext {
@@ -43,6 +46,14 @@ pub(super) fn holds_secret(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let found = |here: &ExecutionContext| here.secrets.iter().any(|mask| mask.finds(&text));
     CURRENT.try_with(found).unwrap_or(false)
+}
+
+/// Who is told what the command of this task prints; nobody, where a secret or something secure could be
+/// in it.
+pub(super) fn listener() -> Option<Listener> {
+    let open = |here: &ExecutionContext| !here.quiet && here.secrets.is_empty();
+    let listener = |here: &ExecutionContext| here.listener.clone().filter(|_| open(here));
+    CURRENT.try_with(listener).ok().flatten()
 }
 
 /// A path of an action, from the run's folder unless it is absolute.

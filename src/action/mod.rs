@@ -23,6 +23,7 @@ mod inputs;
 mod json;
 #[cfg(feature = "tea")]
 mod json_mistake;
+mod live;
 #[cfg(feature = "llm")]
 mod llm;
 mod process;
@@ -43,6 +44,7 @@ mod untrusted;
 
 pub use activity::{ActivityContext, ActivityError};
 pub use identity::IDENTITIES;
+pub use live::{Listener, Stream};
 pub use registry::{Registry, left_out};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{MASK, SecretSources};

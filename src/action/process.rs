@@ -3,6 +3,7 @@
 //! the command says.
 
 use super::execution_context;
+use super::live::{Lines, Stream};
 use super::reaper::Reaper;
 use super::secrets;
 use crate::expression::Value;
@@ -359,13 +360,22 @@ async fn read_all(
     pipe: Option<impl AsyncRead + Unpin>,
     into: &mut Vec<u8>,
 ) -> Result<(), ProcessError> {
-    let Some(pipe) = pipe else { return Ok(()) };
-    let mut pipe = pipe.take(MAX_STDOUT as u64 + 1);
-    pipe.read_to_end(into).await.map_err(ProcessError::Broken)?;
-    if into.len() > MAX_STDOUT {
-        return Err(ProcessError::TooLarge { limit: MAX_STDOUT });
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    let mut lines = Lines::of(Stream::Stdout);
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        let length = pipe.read(&mut buffer).await.map_err(ProcessError::Broken)?;
+        let read = buffer.get(..length).unwrap_or_default();
+        if read.is_empty() {
+            lines.end();
+            return Ok(());
+        }
+        into.extend_from_slice(read);
+        if into.len() > MAX_STDOUT {
+            return Err(ProcessError::TooLarge { limit: MAX_STDOUT });
+        }
+        lines.take(read);
     }
-    Ok(())
 }
 
 async fn read_tail(
@@ -373,12 +383,15 @@ async fn read_tail(
     into: &mut VecDeque<u8>,
 ) -> Result<(), ProcessError> {
     let Some(mut pipe) = pipe else { return Ok(()) };
+    let mut lines = Lines::of(Stream::Stderr);
     let mut buffer = vec![0; 16 << 10];
     // What was read until a pipe breaks is as good as all of it.
     while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
         into.extend(buffer.iter().take(length));
+        lines.take(buffer.get(..length).unwrap_or_default());
         let excess = into.len().saturating_sub(MAX_STDERR);
         into.drain(..excess);
     }
+    lines.end();
     Ok(())
 }

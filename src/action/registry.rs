@@ -15,6 +15,7 @@ use super::http::Client;
 #[cfg(feature = "http")]
 use super::http::Http;
 use super::identity;
+use super::live::Listener;
 #[cfg(feature = "llm")]
 use super::llm::Ai;
 use super::process::Processes;
@@ -110,6 +111,7 @@ impl Registry {
                 replayed: true,
                 state: None,
                 secrets: Vec::new(),
+                listener: None,
             },
             secure: Arc::default(),
         }
@@ -200,6 +202,13 @@ impl Registry {
     #[must_use]
     pub fn again(mut self, replayed: bool) -> Self {
         self.context.replayed = replayed;
+        self
+    }
+
+    /// This registry for attempts whose commands tell what they print while they run.
+    #[must_use]
+    pub fn telling(mut self, listener: Listener) -> Self {
+        self.context.listener = Some(listener);
         self
     }
 

@@ -10,7 +10,8 @@ use super::signals::Signals;
 use crate::engine::report::{OutcomeReport, PauseReport};
 use crate::engine::{Notice, TerminalText, Value, now};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::io::IsTerminal;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -29,6 +30,9 @@ const MAX_AWAY: u32 = 240;
 
 /// After so many losses in a row the user is told.
 const AWAY: u32 = 2;
+
+/// So many lines of commands are remembered.
+const SHOWN: usize = 1_000;
 
 /// How long the notice of a durable end may take.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -108,6 +112,7 @@ pub async fn follow(
         open: BTreeMap::new(),
         progress: Progress::new(view.screen, runs.len() > 1),
         worst: Exit::Succeeded,
+        shown: VecDeque::new(),
     };
     for run in runs {
         let events = view.events.then_some(0);
@@ -151,6 +156,8 @@ struct Following<'a> {
     open: BTreeMap<String, Open>,
     progress: Progress,
     worst: Exit,
+    /// The last lines of commands that were shown.
+    shown: VecDeque<String>,
 }
 
 impl Following<'_> {
@@ -167,6 +174,10 @@ impl Following<'_> {
             FeedItem::Notice(Notice::Event { sequence, event }) => {
                 open.event = sequence;
                 output::print_exact(output::json(&event))
+            }
+            FeedItem::Notice(Notice::Printed { action, text, .. }) => {
+                self.printed(&action, text);
+                Ok(())
             }
             FeedItem::Notice(Notice::Finished { outcome }) => self.finished(run, &outcome),
             FeedItem::Notice(Notice::Paused { pause }) => {
@@ -186,6 +197,29 @@ impl Following<'_> {
             FeedItem::Lost => Ok(()),
             FeedItem::Failed(failure) => Err(failure),
         }
+    }
+
+    /// A line of a command that runs: of a line of the command line as it is, else with `-v`.
+    fn printed(&mut self, action: &str, text: String) {
+        if self.view.plain {
+            self.progress.say(text.clone());
+            self.shown.push_back(text);
+            if self.shown.len() > SHOWN {
+                self.shown.pop_front();
+            }
+        } else if self.view.screen.verbose > 0 {
+            self.progress.say(format!("{action} | {text}"));
+        }
+    }
+
+    /// Whether the result is what was shown last on the same terminal.
+    fn was_shown(&self, result: &str) -> bool {
+        let lines: Vec<&str> = result.lines().collect();
+        let all = self.shown.iter().map(String::as_str);
+        std::io::stdout().is_terminal()
+            && all
+                .skip(self.shown.len().saturating_sub(lines.len()))
+                .eq(lines)
     }
 
     /// The owner has gone: the run goes on with the next one, or here.
@@ -272,7 +306,11 @@ impl Following<'_> {
             }
             Format::Table if self.view.plain && outcome.error.is_some() => Ok(()),
             Format::Table if self.view.plain && document.as_str().is_some() => {
-                output::print(document.as_str().unwrap_or_default())
+                let text = document.as_str().unwrap_or_default();
+                match self.was_shown(text) {
+                    true => Ok(()),
+                    false => output::print(text),
+                }
             }
             format => output::document(format, &document),
         }

@@ -1,14 +1,16 @@
 //! `windlass logs`: what happened to a run, a line each, and with `-f` as it happens.
 
+use super::access::remote;
 use super::args::{Global, LogsArgs};
 use super::exit::{Exit, Failure};
 use super::format;
 use super::history::{not_kept, report};
 use super::output::{self, Format, Screen};
 use super::signals::Signals;
-use crate::engine::TerminalText;
+use crate::client::Client;
 use crate::engine::report::{HistoryFilter, NumberedEvent};
-use serde_json::Value;
+use crate::engine::{Notice, TerminalText, now};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// How many events are read at a time.
@@ -23,6 +25,12 @@ const LINE: usize = 400;
 pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Exit, Failure> {
     let mut signals = Signals::new()?;
     let mut after = args.after;
+    if args.follow
+        && let Some(client) = owner(global).await?
+        && follow(&client, screen, args, &mut after, &mut signals).await?
+    {
+        return Ok(Exit::Succeeded);
+    }
     loop {
         let filter = HistoryFilter {
             iterations: Some(0),
@@ -57,6 +65,59 @@ pub async fn logs(global: &Global, screen: Screen, args: &LogsArgs) -> Result<Ex
     }
 }
 
+/// Who moves the run, if anybody does.
+async fn owner(global: &Global) -> Result<Option<Client>, Failure> {
+    match remote(global)? {
+        Some(client) => Ok(Some(client)),
+        None => Ok(Client::on(&global.state).await?),
+    }
+}
+
+/// Shows what happens as it happens, with what commands print; false when the owner has gone before the
+/// run has ended.
+async fn follow(
+    client: &Client,
+    screen: Screen,
+    args: &LogsArgs,
+    after: &mut u64,
+    signals: &mut Signals,
+) -> Result<bool, Failure> {
+    let format = args.output.output;
+    let mut notices = client.follow(&args.run, Some(*after)).await?;
+    loop {
+        let notice = tokio::select! {
+            () = signals.next() => return Ok(true),
+            notice = notices.next() => notice,
+        };
+        match notice {
+            Ok(Some(Notice::Event { sequence, event })) => {
+                *after = sequence;
+                let one = NumberedEvent { sequence, event };
+                output::print(match format {
+                    Format::Table => line(&one, screen.colour),
+                    format => output::list_text(jsonl(format), &[one]),
+                })?;
+            }
+            Ok(Some(Notice::Printed {
+                action,
+                stream,
+                text,
+            })) => output::print(match format {
+                Format::Table => printed(&action, &text, screen.colour),
+                format => {
+                    let told = json!({ "event": "Printed", "at": now(), "node_name": action, "stream": stream, "text": text });
+                    output::list_text(jsonl(format), &[told])
+                }
+            })?,
+            Ok(Some(Notice::Finished { .. })) => return Ok(true),
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(false),
+            Err(error) if error.is_gone() => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 /// A log has no end, so it cannot be one document: JSON becomes JSON Lines.
 fn jsonl(format: Format) -> Format {
     match format {
@@ -83,6 +144,17 @@ fn line(one: &NumberedEvent, colour: bool) -> TerminalText {
     let mut line = TerminalText::from(format!("{}  ", format::instant(one.event.at)));
     let name = TerminalText::tinted(colour, code, &format!("{name:<14}"));
     line.push(&name.and(format!("  {text}\n")));
+    line
+}
+
+fn printed(action: &str, text: &str, colour: bool) -> TerminalText {
+    let mut line = TerminalText::from(format!("{}  ", format::instant(now())));
+    let name = TerminalText::tinted(colour, "2", &format!("{:<14}", "Printed"));
+    line.push(&name.and(format!(
+        "  {}  {}\n",
+        output::line(action),
+        output::cut(text, LINE)
+    )));
     line
 }
 

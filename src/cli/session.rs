@@ -494,7 +494,10 @@ async fn follow_owner(
 ) -> Result<(), ClientError> {
     let mut notices = setup.client().await?.follow(run, events).await?;
     while let Some(notice) = notices.next().await? {
-        let goes_on = matches!(notice, Notice::Step { .. } | Notice::Event { .. });
+        let goes_on = matches!(
+            notice,
+            Notice::Step { .. } | Notice::Event { .. } | Notice::Printed { .. }
+        );
         let sent = feed.send((run.to_owned(), FeedItem::Notice(notice))).await;
         if !goes_on || sent.is_err() {
             break;

@@ -84,7 +84,7 @@ fn notice(block: &str) -> Result<Option<Notice>, ClientError> {
             let outcome: OutcomeReport = serde_json::from_str(data).map_err(foreign)?;
             Notice::Finished { outcome }
         }
-        "step" | "paused" | "stuck" => {
+        "step" | "printed" | "paused" | "stuck" => {
             let mut value: Value = serde_json::from_str(data).map_err(foreign)?;
             if name == "paused" {
                 value = json!({ "pause": value });

@@ -3,17 +3,19 @@
 
 use super::report::{OutcomeReport, PauseReport};
 use super::{EngineError, Inspector, Run};
+use crate::action::Stream;
 use crate::machine::{
     HistoryEvent, HistoryKind, LoopState, Outcome, PendingEffect, RunState, RunStatus,
     innermost_iteration,
 };
 use crate::model::Status;
 use crate::program::Program;
-use crate::scheduler::Update;
+use crate::scheduler::{Printed, Update};
 use crate::source::Bundle;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tokio::sync::mpsc;
 
 /// So many events are read at a time.
 const PAGE: usize = 1_000;
@@ -40,6 +42,15 @@ pub enum Notice {
         sequence: u64,
         /// What happened.
         event: HistoryEvent,
+    },
+    /// A command of it printed a line. Nothing of it is kept.
+    Printed {
+        /// The action.
+        action: String,
+        /// Where.
+        stream: Stream,
+        /// The line.
+        text: String,
     },
     /// The run stands still.
     Paused {
@@ -99,6 +110,7 @@ impl Began {
 pub struct Follower {
     handle: Run,
     inspector: Inspector,
+    printed: mpsc::Receiver<Printed>,
     /// The last event that was told; none: events are not asked for.
     told: Option<u64>,
     ready: VecDeque<Notice>,
@@ -112,10 +124,16 @@ pub struct Follower {
 
 impl Follower {
     /// Follows from here on; with `events`, also the history after that sequence number.
-    pub(super) fn new(handle: Run, inspector: Inspector, events: Option<u64>) -> Self {
+    pub(super) fn new(
+        handle: Run,
+        inspector: Inspector,
+        events: Option<u64>,
+        printed: mpsc::Receiver<Printed>,
+    ) -> Self {
         Self {
             handle,
             inspector,
+            printed,
             told: events,
             ready: VecDeque::new(),
             looked: false,
@@ -161,7 +179,16 @@ impl Follower {
                 self.look()?;
                 continue;
             }
-            match self.handle.next().await {
+            // What was printed comes before what was made of it.
+            let update = tokio::select! {
+                biased;
+                Some(Printed { action, stream, text }) = self.printed.recv() => {
+                    let action = action.to_string();
+                    return Ok(Some(Notice::Printed { action, stream, text }));
+                }
+                update = self.handle.next() => update,
+            };
+            match update {
                 Some(update) => self.take(update)?,
                 None => {
                     // The engine stopped, or the run ended before it was watched.

@@ -40,7 +40,7 @@ pub use run::{Run, RunFailure};
 pub use runs::{Inspect, Runs};
 pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
 
-pub use crate::action::{ActivityContext, ActivityError, Registry, SecretSources};
+pub use crate::action::{ActivityContext, ActivityError, Registry, SecretSources, Stream};
 pub use crate::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, visible};
 pub use crate::dialect::json_schema;
 /// Which format a workflow has, as far as that is to be seen.
@@ -501,8 +501,10 @@ impl Engine {
     /// # Errors
     /// Store errors, an unknown run.
     pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Follower, EngineError> {
+        let printed = self.local.scheduler.printing().listen(run);
         let handle = self.handle(run).await?;
-        Ok(Follower::new(handle, self.inspector.clone(), events))
+        let inspector = self.inspector.clone();
+        Ok(Follower::new(handle, inspector, events, printed))
     }
 
     /// Waits until the store is not where it was opened any more, which is looked at once a second;

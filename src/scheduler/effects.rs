@@ -3,8 +3,9 @@
 use super::Message;
 use super::limiter::Limiter;
 use super::metrics::Metrics;
+use super::printed::Printing;
 use super::queue::Queue;
-use crate::action::Registry;
+use crate::action::{Listener, Registry};
 use crate::expression::Value;
 use crate::machine::EffectId;
 use crate::model::{Fault, Name, Request};
@@ -20,6 +21,7 @@ pub(super) struct EffectRuntime {
     pub handle: Handle,
     pub limiter: Limiter,
     pub queue: Queue,
+    pub printing: Printing,
     pub metrics: Metrics,
     /// Where they report.
     pub messages: Sender<Message>,
@@ -68,7 +70,12 @@ impl Tasks {
     /// Carries out a request when there is a permit for it.
     pub fn start(&mut self, on: &EffectRuntime, of: Of<'_>, id: EffectId, request: Request) {
         let (run, workflow) = (of.run.clone(), of.workflow.clone());
-        let registry = of.registry.clone().again(of.replayed);
+        let (printing, of_run) = (on.printing.clone(), run.clone());
+        let action = request.action.clone();
+        let listener = Listener::new(move |stream, text| {
+            printing.tell(&of_run, &action, stream, text);
+        });
+        let registry = of.registry.clone().again(of.replayed).telling(listener);
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
         let task = on.handle.spawn(async move {

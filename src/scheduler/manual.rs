@@ -6,6 +6,7 @@ use super::driver::Driver;
 use super::effects::EffectRuntime;
 use super::limiter::{Limiter, Limits};
 use super::metrics::Metrics;
+use super::printed::Printing;
 use super::queue::Queue;
 use super::{Loader, Message, Reply, ScheduleError, Start};
 use crate::machine::{Event, RunStatus};
@@ -42,6 +43,7 @@ impl ManualDriver {
             limiter: Limiter::new(limits),
             metrics: Metrics::default(),
             queue: Queue::default(),
+            printing: Printing::default(),
             messages: messages.clone(),
         };
         let driver = Driver::new(store, loader, runtime, inbox, limits, false);

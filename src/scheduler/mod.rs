@@ -24,6 +24,7 @@ mod manual;
 #[cfg_attr(not(feature = "server"), path = "metrics_off.rs")]
 mod metrics;
 mod outage;
+mod printed;
 mod queue;
 mod recovery;
 mod timers;
@@ -34,6 +35,7 @@ pub use limiter::Limits;
 #[cfg(feature = "internals")]
 pub use manual::{Answer, ManualDriver};
 pub use metrics::Metrics;
+pub use printed::{Printed, Printing};
 pub use queue::{Queue, Queued};
 pub use watch::{Update, Updates, Watcher, watch};
 
@@ -192,6 +194,7 @@ pub struct Scheduler {
     messages: Sender<Message>,
     metrics: Metrics,
     queue: Queue,
+    printing: Printing,
     /// Commands that wait for their answer, and how many may.
     pending: AtomicUsize,
     max_pending: usize,
@@ -214,11 +217,13 @@ impl Scheduler {
     ) -> std::io::Result<Self> {
         let (messages, inbox) = std::sync::mpsc::channel();
         let (metrics, queue) = (Metrics::default(), Queue::default());
+        let printing = Printing::default();
         let runtime = EffectRuntime {
             handle: tasks,
             limiter: Limiter::new(limits),
             metrics: metrics.clone(),
             queue: queue.clone(),
+            printing: printing.clone(),
             messages: messages.clone(),
         };
         let driver = driver::Driver::new(store, loader, runtime, inbox, limits, commands_only);
@@ -229,6 +234,7 @@ impl Scheduler {
             messages,
             metrics,
             queue,
+            printing,
             pending: AtomicUsize::new(0),
             max_pending: limits.pending,
             thread: Mutex::new(Some(thread)),
@@ -245,6 +251,12 @@ impl Scheduler {
     #[must_use]
     pub fn queue(&self) -> &Queue {
         &self.queue
+    }
+
+    /// What commands print while they run.
+    #[must_use]
+    pub fn printing(&self) -> &Printing {
+        &self.printing
     }
 
     /// Starts a run; on return its first step is durable.

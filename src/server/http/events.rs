@@ -40,7 +40,8 @@ pub(super) struct EventsQuery {
 
 /// The events of a run from the beginning, or after `Last-Event-ID`, and then as they happen.
 /// Event names: `history` (its id is its number, its data has `event` and `at`), `step` (status,
-/// loops, actions that began in them), `paused`, `stuck`, and `finished`, the last one. 204: everything was told before.
+/// loops, actions that began in them), `printed` (a line of a command that runs: action, stream, text; it is
+/// kept nowhere), `paused`, `stuck`, and `finished`, the last one. 204: everything was told before.
 #[utoipa::path(get, path = "/v1/runs/{run}/events", operation_id = "get_events", tag = "runs",
     params(("run" = String, Path, description = "The run"), EventsQuery,
         ("Last-Event-ID" = Option<String>, Header, description = "The last event that is known")),
@@ -142,6 +143,13 @@ impl Telling {
                 began,
             } => event.event("step").data(line(
                 &json!({ "status": status, "loops": loops, "began": began }),
+            )),
+            Notice::Printed {
+                action,
+                stream,
+                text,
+            } => event.event("printed").data(line(
+                &json!({ "action": action, "stream": stream, "text": text }),
             )),
             Notice::Paused { pause } => event.event("paused").data(line(pause)),
             Notice::Stuck { store, message } => event

@@ -27,6 +27,7 @@ mod many;
 mod mcp;
 mod outage;
 mod policy;
+mod printed;
 mod private;
 pub mod process;
 mod prune;

@@ -1,0 +1,85 @@
+//! What a command prints, line by line while it runs, for whoever looks on. What may hold a secret is
+//! told by nobody here: masks find secrets only in what is whole.
+
+use super::execution_context;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// A longer line is told in pieces.
+const MAX_LINE: usize = 8 << 10;
+
+/// Where a command printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Who is told.
+#[derive(Clone)]
+pub struct Listener(Arc<dyn Fn(Stream, String) + Send + Sync>);
+
+impl Listener {
+    /// Tells it to this.
+    pub fn new(tell: impl Fn(Stream, String) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Listener")
+    }
+}
+
+/// The lines of one stream.
+pub(super) struct Lines {
+    stream: Stream,
+    listener: Option<Listener>,
+    unfinished: Vec<u8>,
+}
+
+impl Lines {
+    /// Of the command that this task runs.
+    pub(super) fn of(stream: Stream) -> Self {
+        Self {
+            stream,
+            listener: execution_context::listener(),
+            unfinished: Vec::new(),
+        }
+    }
+
+    /// More of it.
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        if self.listener.is_none() {
+            return;
+        }
+        self.unfinished.extend_from_slice(bytes);
+        while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unfinished.drain(..=end).collect();
+            self.tell(line.strip_suffix(b"\n").unwrap_or(&line));
+        }
+        if self.unfinished.len() > MAX_LINE {
+            self.end();
+        }
+    }
+
+    /// Tells what has no line end.
+    pub(super) fn end(&mut self) {
+        let rest = std::mem::take(&mut self.unfinished);
+        if !rest.is_empty() {
+            self.tell(&rest);
+        }
+    }
+
+    fn tell(&self, line: &[u8]) {
+        if let Some(Listener(tell)) = &self.listener {
+            let text = String::from_utf8_lossy(line);
+            tell(self.stream, text.trim_end_matches('\r').to_owned());
+        }
+    }
+}
