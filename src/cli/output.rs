@@ -210,7 +210,8 @@ const GAP: usize = 2;
 /// A column keeps so many characters.
 const LEAST: usize = 8;
 
-/// Cuts the widest columns until a row fits. The first one names what the row is about: it goes last.
+/// Cuts columns until a row fits: the last one, which is the longest text; then the widest; and the first
+/// one, which names what the row is about, at the end.
 fn fit(head: &[&str], rows: &mut [Vec<String>], width: usize) {
     let widest = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -221,9 +222,10 @@ fn fit(head: &[&str], rows: &mut [Vec<String>], width: usize) {
     let mut widths: Vec<usize> = columns.map(|column| widest(column).unwrap_or(0)).collect();
     let gaps = GAP * head.len().saturating_sub(1);
     while widths.iter().sum::<usize>() + gaps > width {
-        let behind = widths.iter_mut().enumerate().rev();
-        let wide = behind.filter(|(_, width)| **width > LEAST);
-        let most = wide.max_by_key(|(column, width)| (*column > 0, **width));
+        let last = widths.len().saturating_sub(1);
+        let wide = widths.iter_mut().enumerate();
+        let wide = wide.filter(|(_, width)| **width > LEAST);
+        let most = wide.max_by_key(|(column, width)| (*column > 0, *column == last, **width));
         let Some((_, most)) = most else { break };
         *most -= 1;
     }
@@ -302,7 +304,8 @@ mod tests {
             widths.collect::<Vec<_>>()
         };
         assert_eq!(fitted(200), [30, 40, 2, 20]);
-        assert_eq!(fitted(80), [30, 19, 2, 19]);
+        assert_eq!(fitted(90), [30, 40, 2, 8]);
+        assert_eq!(fitted(80), [30, 30, 2, 8]);
         assert_eq!(fitted(40), [12, 8, 2, 8]);
         assert_eq!(fitted(10), [8, 8, 2, 8]);
     }

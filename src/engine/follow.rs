@@ -176,16 +176,16 @@ impl Follower {
             }
             if !self.looked {
                 self.looked = true;
+                while let Ok(printed) = self.printed.try_recv() {
+                    self.ready.push_back(notice_of(printed));
+                }
                 self.look()?;
                 continue;
             }
             // What was printed comes before what was made of it.
             let update = tokio::select! {
                 biased;
-                Some(Printed { action, stream, text }) = self.printed.recv() => {
-                    let action = action.to_string();
-                    return Ok(Some(Notice::Printed { action, stream, text }));
-                }
+                Some(printed) = self.printed.recv() => return Ok(Some(notice_of(printed))),
                 update = self.handle.next() => update,
             };
             match update {
@@ -331,5 +331,13 @@ impl Follower {
                 return Ok(());
             }
         }
+    }
+}
+
+fn notice_of(printed: Printed) -> Notice {
+    Notice::Printed {
+        action: printed.action.to_string(),
+        stream: printed.stream,
+        text: printed.text,
     }
 }

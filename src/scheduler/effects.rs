@@ -3,7 +3,7 @@
 use super::Message;
 use super::limiter::Limiter;
 use super::metrics::Metrics;
-use super::printed::Printing;
+use super::printed::{Printed, Printing};
 use super::queue::Queue;
 use crate::action::{Listener, Registry};
 use crate::expression::Value;
@@ -72,8 +72,18 @@ impl Tasks {
         let (run, workflow) = (of.run.clone(), of.workflow.clone());
         let (printing, of_run) = (on.printing.clone(), run.clone());
         let action = request.action.clone();
+        let prints = printing.begins(&run, id);
         let listener = Listener::new(move |stream, text| {
-            printing.tell(&of_run, &action, stream, text);
+            let action = action.clone();
+            printing.tell(
+                &of_run,
+                id,
+                Printed {
+                    action,
+                    stream,
+                    text,
+                },
+            );
         });
         let registry = of.registry.clone().again(of.replayed).telling(listener);
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
@@ -91,7 +101,7 @@ impl Tasks {
             };
             let in_flight = metrics.effect();
             let result = registry.execute(&request).await;
-            drop((permit, in_flight));
+            drop((permit, in_flight, prints));
             // Without a receiver the engine is going down: the effect is repeated later.
             let _ = to.send(Message::EffectDone(run, Completion { id, result }));
         });

@@ -42,6 +42,8 @@ fn a_command_is_seen_while_it_runs_by_its_process_and_beside_it() {
     until(&mut err, "s | bad");
     let mut logs = spawn(&place, &["logs", "r", "-f"]);
     let mut out = BufReader::new(logs.stdout.take().unwrap());
+    // What it had printed before comes first.
+    until(&mut out, "first");
     until(&mut out, "ActionStarted");
     std::fs::write(go, "").unwrap();
     until(&mut err, "s | last");
@@ -71,6 +73,18 @@ fn a_line_of_the_command_line_shows_what_its_command_prints() {
         .unwrap();
     assert!(poll.wait().unwrap().success());
     assert_eq!(out, "waiting\ndone\n");
+}
+
+#[test]
+fn a_command_that_ends_at_once_is_seen_too() {
+    let place = Place::new();
+    let file = place.file(
+        "w.yaml",
+        "actions: { s: { type: shell, run: echo quick } }\n",
+    );
+    let ran = place.run(&["run", &file, "-v"]);
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(said.contains("s | quick"), "{said}");
 }
 
 #[test]
