@@ -138,7 +138,7 @@ pub use machine::{
 pub use model::{Dialect, HandlerTarget, Policy, Status};
 pub use scheduler::{Limits, ScheduleError, Step, Update};
 pub use source::{Bundle, SourceFile};
-pub use store::{MemoryStore, RunHeader, SledStore, StateKey, Store, StoreError};
+pub use store::{MemoryStore, RunHeader, SledStore, StateKey, Store, StoreError, StoreKind};
 pub use time::Timestamp;
 
 /// The modules themselves, for this project's own suites, benches and fuzz targets. No promise of

@@ -55,6 +55,7 @@ pub async fn owner_or<T>(
 /// The server that is to be asked instead of the store.
 pub fn remote(global: &Global) -> Result<Option<Client>, Failure> {
     let Some(url) = &global.server else {
+        expected(global)?;
         return Ok(None);
     };
     let token = inputs::token(global.token_file.as_deref())?;
@@ -62,8 +63,17 @@ pub fn remote(global: &Global) -> Result<Option<Client>, Failure> {
     client.map(Some).map_err(Failure::Usage)
 }
 
+/// Fails when another database keeps the store than `--store` says.
+fn expected(global: &Global) -> Result<(), Failure> {
+    match global.store {
+        Some(kind) => Ok(kind.check(&global.state).map_err(EngineError::from)?),
+        None => Ok(()),
+    }
+}
+
 /// Whether another process has the store.
 pub async fn is_owned(global: &Global) -> Result<bool, Failure> {
+    expected(global)?;
     Ok(global.server.is_some() || Client::on(&global.state).await?.is_some())
 }
 
@@ -137,7 +147,7 @@ async fn command_in<T>(
             Some(key) => builder.state_key(key.clone()),
             None => builder,
         };
-        store(builder, &global.state)
+        store(inputs::kept_by(builder, global.store), &global.state)
     };
     let here = async |engine: &Engine| {
         let outcome = carry_out(engine).await;

@@ -1,11 +1,11 @@
 //! `windlass backup` and `windlass restore`: a copy of the store, also beside a process that owns it, and
-//! a store of such a copy.
+//! a store of such a copy. `windlass migrate`: a copy that another database keeps, in the store's place.
 
 use super::access::{command, is_owned};
-use super::args::{BackupArgs, Global, RestoreArgs};
+use super::args::{BackupArgs, Global, MigrateArgs, RestoreArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format};
-use crate::engine::{BackedUp, restore as restored};
+use crate::engine::{BackedUp, migrate as migrated, restore as restored};
 
 pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure> {
     here(global, "backup")?;
@@ -29,6 +29,37 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
     }
     let copied = restored(&args.source, &global.state, args.replace)?;
     told(args.output.output, &copied, "restored in")
+}
+
+pub async fn migrate(global: &Global, args: &MigrateArgs) -> Result<Exit, Failure> {
+    here(global, "migrate")?;
+    // Whatever keeps it now, `--store` says what keeps one that is made.
+    let any = Global {
+        store: None,
+        ..global.clone()
+    };
+    if is_owned(&any).await? {
+        return Err(Failure::Taken(String::from(
+            "a process owns the store that would be migrated: end that first",
+        )));
+    }
+    let done = migrated(&global.state, args.to)?;
+    match args.output.output {
+        Format::Table => {
+            let dir = global.state.display();
+            let text = match &done.old {
+                Some(old) => format!(
+                    "{} keeps the store in {dir} now; {} were compared; what was there is {old}",
+                    done.store,
+                    output::counted(done.records, "record"),
+                ),
+                None => format!("{} keeps the store in {dir} already", done.store),
+            };
+            output::print(text)?;
+        }
+        format => output::document(format, &done)?,
+    }
+    Ok(Exit::Succeeded)
 }
 
 fn here(global: &Global, what: &str) -> Result<(), Failure> {

@@ -170,6 +170,10 @@ fn advice(error: &StoreError) -> Option<&'static str> {
              another directory with --state"
         }
         StoreError::Foreign { .. } => "give another directory with --state",
+        StoreError::OtherKind { .. } => {
+            "leave --store and WINDLASS_STORE away; `windlass migrate --to` lets another database \
+             keep it"
+        }
         StoreError::Corrupt { .. } => {
             "`windlass dump` shows what can still be read; `windlass doctor --repair` makes a new \
              store of that and keeps this one beside it. A copy of a store in use is made with \

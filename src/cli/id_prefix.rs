@@ -37,6 +37,7 @@ impl Command {
             | Self::Prune(_)
             | Self::Backup(_)
             | Self::Restore(_)
+            | Self::Migrate(_)
             | Self::Validate(_)
             | Self::Test(_)
             | Self::Lsp(_)

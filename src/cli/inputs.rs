@@ -5,7 +5,7 @@ use super::exit::Failure;
 use super::policy::UntrustedArgs;
 use crate::engine::{
     Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
-    SecretSources, SourceFile, StateKey, Stubs, Value, read_file,
+    SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, read_file,
 };
 use crate::engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 use serde::Deserialize;
@@ -53,6 +53,14 @@ pub fn engine(options: &LoadOptions, untrusted: &UntrustedArgs) -> EngineBuilder
         builder = builder.state_key(key.clone());
     }
     builder
+}
+
+/// With the database that `--store` says.
+pub fn kept_by(builder: EngineBuilder, kind: Option<StoreKind>) -> EngineBuilder {
+    match kind {
+        Some(kind) => builder.store(kind),
+        None => builder,
+    }
 }
 
 /// The credential of systemd that is the key of the state.

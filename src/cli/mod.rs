@@ -147,6 +147,7 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Prune(args) => block_on(&mut alone(), prune::prune(global, screen, args)),
         Command::Backup(args) => block_on(&mut alone(), backup::backup(global, args)),
         Command::Restore(args) => block_on(&mut alone(), backup::restore(global, args)),
+        Command::Migrate(args) => block_on(&mut alone(), backup::migrate(global, args)),
         Command::Workflow(args) => block_on(&mut alone(), workflow::run(global, screen, args)),
         Command::Schedule(args) => block_on(&mut alone(), schedule::run(global, screen, args)),
         Command::Test(args) => block_on(&mut alone(), test::test(global, screen, args)),

@@ -69,6 +69,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
     };
     let setup = Setup {
         state: global.state.clone(),
+        store: global.store,
         server: remote(global)?,
         create: true,
         options,

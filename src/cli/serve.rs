@@ -98,5 +98,5 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
     if let Some(timeout) = options.max_timeout {
         builder = builder.max_timeout(timeout);
     }
-    builder.open(&global.state)
+    inputs::kept_by(builder, global.store).open(&global.state)
 }

@@ -12,7 +12,8 @@ use crate::api::{FileText, LocalStart, RetryRun, StartRun};
 use crate::client::{Client, ClientError};
 use crate::engine::report::{ListFilter, list};
 use crate::engine::{
-    Engine, EngineError, ErrorCode, LoadOptions, Notice, RunStatus, StartOptions, Value, Workflow,
+    Engine, EngineError, ErrorCode, LoadOptions, Notice, RunStatus, StartOptions, StoreKind, Value,
+    Workflow,
 };
 use crate::server::ControlSocket;
 use std::collections::BTreeMap;
@@ -48,6 +49,8 @@ pub type Feed = mpsc::Sender<(String, FeedItem)>;
 #[derive(Clone)]
 pub struct Setup {
     pub state: PathBuf,
+    /// The database that keeps it.
+    pub store: Option<StoreKind>,
     /// The server that is asked instead.
     pub server: Option<Client>,
     /// Whether one is made when there is none.
@@ -69,6 +72,7 @@ impl Setup {
         };
         Ok(Self {
             state: global.state.clone(),
+            store: global.store,
             server: remote(global)?,
             create: false,
             options: inputs::options(global, &load, &args.handlers)?,
@@ -79,6 +83,7 @@ impl Setup {
 
     fn open(&self, create: bool) -> Result<Engine, EngineError> {
         let builder = inputs::engine(&self.options, &self.untrusted);
+        let builder = inputs::kept_by(builder, self.store);
         match create {
             true => builder.open(&self.state),
             false => builder.open_existing(&self.state),

@@ -1,7 +1,7 @@
 //! Copies of a store: backups, beside runs that go on and without an engine, and what is made of them.
 
 use super::{Engine, EngineError};
-use crate::store::{self, IntegrityReport, SledStore, StoreError, open_for_inspection};
+use crate::store::{self, IntegrityReport, StoreError, StoreKind, open_for_inspection};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -43,7 +43,7 @@ impl Engine {
 /// # Errors
 /// [`EngineError::NoStore`], [`EngineError::StoreExists`]; store errors: `dir` is as it was then.
 pub fn restore(from: &Path, dir: &Path, replace: bool) -> Result<BackedUp, EngineError> {
-    if !SledStore::exists(from) {
+    if StoreKind::of(from).is_none() {
         return Err(EngineError::NoStore(from.to_owned()));
     }
     if !replace {
@@ -59,11 +59,40 @@ pub fn restore(from: &Path, dir: &Path, replace: bool) -> Result<BackedUp, Engin
 /// # Errors
 /// [`EngineError::NoStore`]; store errors: it is as it was then.
 pub fn compact(dir: &Path) -> Result<Compacted, EngineError> {
-    if !SledStore::exists(dir) {
+    if StoreKind::of(dir).is_none() {
         return Err(EngineError::NoStore(dir.to_owned()));
     }
     let (before, after) = store::compact(dir)?;
     Ok(Compacted { before, after })
+}
+
+/// A store that another database keeps now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migrated {
+    /// What keeps it: `sled` or `fjall`.
+    pub store: String,
+    /// How many records were compared.
+    pub records: u64,
+    /// Where the store is as it was; none: it was kept so already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+}
+
+/// Lets another database keep the store of a state directory that no process owns. Every record is
+/// compared before the new one takes the place of the old one, which stays beside it.
+///
+/// # Errors
+/// [`EngineError::NoStore`]; store errors: it is as it was then.
+pub fn migrate(dir: &Path, to: StoreKind) -> Result<Migrated, EngineError> {
+    if StoreKind::of(dir).is_none() {
+        return Err(EngineError::NoStore(dir.to_owned()));
+    }
+    let converted = store::convert(dir, to)?;
+    Ok(Migrated {
+        store: to.to_string(),
+        records: converted.as_ref().map_or(0, |converted| converted.records),
+        old: converted.map(|converted| converted.old.display().to_string()),
+    })
 }
 
 fn free(dir: &Path) -> Result<(), EngineError> {

@@ -4,7 +4,7 @@ use super::report::{RawReport, RepairReport, StoreReport, Unreadable};
 use super::{EngineError, Inspector};
 use crate::action::MASK;
 use crate::expression::mask_printed_marks;
-use crate::store::{self, IntegrityReport, SledStore, StoreError};
+use crate::store::{self, IntegrityReport, StoreError, StoreKind};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// [`EngineError::NoStore`]; a locked store, one that is not ours, a full disk.
 pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
     let dir = exists(dir.as_ref())?;
-    match SledStore::open(dir).and_then(|store| store.check()) {
+    match store::open(dir, None).and_then(|store| store.check()) {
         Ok(found) => Ok(StoreReport {
             runs: found.whole,
             unreadable: unreadable(found),
@@ -63,7 +63,7 @@ pub fn raw(
             error: row.error,
         });
     };
-    match SledStore::open(dir) {
+    match store::open(dir, None) {
         Ok(store) => store.raw(run, &mut report)?,
         Err(StoreError::Corrupt { .. } | StoreError::Io(_) | StoreError::Unopened { .. }) => {
             store::dump_damaged(dir)?.raw(run, &mut report)?;
@@ -99,10 +99,9 @@ fn is_full(error: &std::io::Error) -> bool {
 }
 
 fn exists(dir: &Path) -> Result<&Path, EngineError> {
-    if SledStore::exists(dir) {
-        Ok(dir)
-    } else {
-        Err(EngineError::NoStore(dir.to_owned()))
+    match StoreKind::of(dir) {
+        Some(_) => Ok(dir),
+        None => Err(EngineError::NoStore(dir.to_owned())),
     }
 }
 

@@ -183,6 +183,7 @@ fn of_store(error: &StoreError) -> ErrorCode {
         StoreError::Rejected { .. } => ErrorCode::RefusedInput,
         StoreError::Locked { .. }
         | StoreError::Foreign { .. }
+        | StoreError::OtherKind { .. }
         | StoreError::Unopened { .. }
         | StoreError::Corrupt { .. }
         | StoreError::Gone { .. }

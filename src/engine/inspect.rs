@@ -7,7 +7,7 @@ use super::report::RunDetail;
 use super::runs::{Inspect, Stored};
 use crate::model::Name;
 use crate::program::{Program, ProgramHash};
-use crate::store::{ProgramSource, SledStore, Store, open_for_inspection};
+use crate::store::{ProgramSource, Store, StoreKind, open_for_inspection};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::Path;
@@ -60,7 +60,7 @@ impl Inspector {
     /// ask its owner.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, EngineError> {
         let dir = dir.as_ref();
-        if !SledStore::exists(dir) {
+        if StoreKind::of(dir).is_none() {
             return Err(EngineError::NoStore(dir.to_owned()));
         }
         Ok(Self::unowned(open_for_inspection(dir)?))

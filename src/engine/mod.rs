@@ -24,7 +24,7 @@ mod schedule;
 mod shape;
 mod stubs;
 
-pub use backup::{BackedUp, Compacted, compact, restore};
+pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use code::ErrorCode;
 pub use error::{EngineError, LoadError};
 pub use follow::{Began, Follower, Notice};
@@ -54,13 +54,13 @@ pub use crate::model::{Answer, Dialect, HandlerTarget, Name, Origin, Policy, Sta
 pub use crate::program::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
 pub use crate::scheduler::{Limits, Metrics, ScheduleError, now};
 pub use crate::source::{Bundle, SourceFile};
-pub use crate::store::{QUARANTINE_LABEL, StateKey, StoreError};
+pub use crate::store::{QUARANTINE_LABEL, StateKey, StoreError, StoreKind};
 pub use crate::time::{Timestamp, format_duration, parse_duration};
 
 use crate::dialect::Caps;
 use crate::machine::Event;
 use crate::scheduler::{Loaded, Scheduler, Start, Watcher, watch};
-use crate::store::{MemoryStore, SledStore, Store};
+use crate::store::{self, MemoryStore, Store};
 use load::Workflows;
 use named::Compiled;
 use runs::Local;
@@ -84,6 +84,7 @@ pub struct EngineBuilder {
     limits: Limits,
     commands_only: bool,
     key: Option<StateKey>,
+    store: Option<StoreKind>,
 }
 
 impl EngineBuilder {
@@ -201,15 +202,22 @@ impl EngineBuilder {
         self
     }
 
+    /// The database that keeps the store. Without this it is sled, or whatever keeps one that is there.
+    #[must_use]
+    pub fn store(mut self, kind: StoreKind) -> Self {
+        self.store = Some(kind);
+        self
+    }
+
     /// Opens the store in a directory, making it when it is not there. Runs that a crash left are
     /// not touched before [`Engine::recover`]. Must be called inside a tokio runtime.
     ///
     /// # Errors
     /// [`EngineError::Store`]: locked by another process, damaged, not writable.
     pub fn open(mut self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
-        let store = SledStore::open(dir.as_ref())?;
+        let store = store::open(dir.as_ref(), self.store)?;
         self.registry.set_state(dir.as_ref());
-        self.with_store(Arc::new(store))
+        self.with_store(store)
     }
 
     /// Opens a store that exists, as [`EngineBuilder::open`] does.
@@ -217,7 +225,7 @@ impl EngineBuilder {
     /// # Errors
     /// [`EngineError::NoStore`], and those of [`EngineBuilder::open`].
     pub fn open_existing(self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
-        if !SledStore::exists(dir.as_ref()) {
+        if StoreKind::of(dir.as_ref()).is_none() {
             return Err(EngineError::NoStore(dir.as_ref().to_owned()));
         }
         self.open(dir)

@@ -4,14 +4,19 @@
 //! that was at one moment, at the end.
 
 use super::codec;
+use super::creation_lock::{lock, locked};
 use super::directory::{DIRECTORY, create_directories, exchange, fresh_store, numbered, swap};
+use super::disk::{Disk, StoreOptions, with_database};
 use super::integrity::IntegrityReport;
 use super::keys::{self, Family};
+use super::kind::StoreKind;
 use super::kv::{Kv, KvError, prefixed};
+use super::mark::acknowledged;
 use super::rows::{Rows, corrupt};
-use super::sled::{Sled, acknowledged, lock};
 use super::write_batch::WriteBatch;
-use super::{SledStore, Store, StoreError};
+#[cfg(feature = "fjall")]
+use super::{MemoryStore, memory::Memory};
+use super::{Store, StoreError};
 use nix::fcntl::FlockArg;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -117,6 +122,21 @@ impl<K: Kv> Rows<K> {
         Ok(())
     }
 
+    /// The same rows in memory, where nothing can change them.
+    #[cfg(feature = "fjall")]
+    pub(super) fn in_memory(&self) -> Result<MemoryStore, StoreError> {
+        let rows = self.rows(prefixed(&[])).map(|row| {
+            let (key, value) = row?;
+            Ok((key.as_ref().to_vec(), value.as_ref().to_vec()))
+        });
+        let rows = rows.collect::<Result<_, StoreError>>()?;
+        MemoryStore::recover(
+            Memory::of(rows, self.kv.synced()),
+            self.retention,
+            "the store",
+        )
+    }
+
     /// The keys of all heads, with the checksums of those.
     fn heads(&self) -> Result<BTreeMap<Vec<u8>, u32>, StoreError> {
         let records = self.records(prefixed(&[Family::Header.byte()]));
@@ -155,10 +175,10 @@ impl<K: Kv> Rows<K> {
     }
 
     /// As [`Store::backup`], with what `copy` puts into the new database.
-    pub(super) fn copy_to(
+    pub(super) fn copy_to<D: Disk>(
         &self,
         dir: &Path,
-        copy: impl FnOnce(&Self, &Sled) -> Result<(), StoreError>,
+        copy: impl FnOnce(&Self, &D) -> Result<(), StoreError>,
     ) -> Result<IntegrityReport, StoreError> {
         let created = create_directories(dir).map_err(StoreError::Io)?;
         let fresh = self.copy_beside(dir, copy)?;
@@ -176,7 +196,7 @@ impl<K: Kv> Rows<K> {
             let _ = fs::remove_dir_all(&fresh);
             return Err(StoreError::Io(error));
         }
-        let found = SledStore::open(dir).and_then(|copy| copy.check());
+        let found = D::open_store(dir, StoreOptions::default()).and_then(|copy| copy.check());
         if found
             .as_ref()
             .map_or(true, |found| !found.issues.is_empty())
@@ -188,15 +208,15 @@ impl<K: Kv> Rows<K> {
     }
 
     /// Makes a copy in a state directory, not in its place yet. Nothing of it can be taken back.
-    fn copy_beside(
+    fn copy_beside<D: Disk>(
         &self,
         dir: &Path,
-        copy: impl FnOnce(&Self, &Sled) -> Result<(), StoreError>,
+        copy: impl FnOnce(&Self, &D) -> Result<(), StoreError>,
     ) -> Result<PathBuf, StoreError> {
         let epoch = self.epoch();
         let fresh = fresh_store(dir);
         let _ = fs::remove_dir_all(&fresh);
-        let copied = Sled::raw(&fresh).and_then(|db| {
+        let copied = D::raw(&fresh).and_then(|db| {
             copy(self, &db)?;
             db.finish(&fresh).map_err(StoreError::Io)?;
             // What can be read may still be on its way to the disk.
@@ -214,19 +234,100 @@ impl<K: Kv> Rows<K> {
 pub fn compact(dir: &Path) -> Result<(u64, u64), StoreError> {
     let path = dir.join(DIRECTORY);
     let before = size(&path)?;
-    let store = SledStore::open(dir)?;
-    replace(dir, store, SledStore::backup, |path, fresh| {
-        swap(path, fresh)?;
-        File::open(dir)?.sync_all()
+    with_database!(StoreKind::at(&path), dir, Database => {
+        let store = Database::open_store(dir, StoreOptions::default())?;
+        replace(dir, store, Rows::backup, |path, fresh| {
+            swap(path, fresh)?;
+            File::open(dir)?.sync_all()
+        })
     })?;
     Ok((before, size(&path)?))
 }
 
-/// Puts a copy of a store, which is made beside it and read in full, in its place: `put` gets both.
-pub(super) fn replace(
+/// A store that another database keeps now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// How many records were compared.
+    pub records: u64,
+    /// Where the store is as it was before.
+    pub old: PathBuf,
+}
+
+/// Puts a copy that another database keeps in the place of a store that no process owns. Every record of
+/// both is compared before that. The old one stays beside it. None when that database keeps it already.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] when it cannot be read in full, [`StoreError::Io`] when there is no room for
+/// both: the store is as it was then.
+pub fn convert(dir: &Path, to: StoreKind) -> Result<Option<Converted>, StoreError> {
+    let from = StoreKind::at(&dir.join(DIRECTORY));
+    if from == to {
+        return Ok(None);
+    }
+    with_database!(from, dir, From => {
+        let store = From::open_store(dir, StoreOptions::default())?;
+        with_database!(to, dir, To => {
+            let name = format!("store.{from}");
+            convert_to::<From, To>(dir, store, &name).map(Some)
+        })
+    })
+}
+
+fn convert_to<F: Disk, T: Disk>(
     dir: &Path,
-    store: SledStore,
-    copy: impl FnOnce(&SledStore, &Path) -> Result<IntegrityReport, StoreError>,
+    store: Rows<F>,
+    name: &str,
+) -> Result<Converted, StoreError> {
+    let mut records = 0;
+    let old = match dir.join(name) {
+        taken if taken.exists() => numbered(dir, name),
+        free => free,
+    };
+    let copy = |store: &Rows<F>, beside: &Path| {
+        let found = store.copy_to(beside, |store, into: &T| store.copy_into(into))?;
+        records = same(store, &T::open_store(beside, StoreOptions::default())?)?;
+        Ok(found)
+    };
+    replace(dir, store, copy, |path, fresh| {
+        exchange(dir, path, fresh, &old)
+    })?;
+    Ok(Converted { records, old })
+}
+
+/// Compares all rows of two stores; gives how many each has.
+fn same(one: &Rows<impl Kv>, other: &Rows<impl Kv>) -> Result<u64, StoreError> {
+    // Each has a mark of its own.
+    fn rows<K: Kv>(of: &Rows<K>) -> impl Iterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> {
+        of.rows(prefixed(&[])).filter(|row| match row {
+            Ok((key, _)) => key.as_ref().first() != Some(&Family::Marked.byte()),
+            Err(_) => true,
+        })
+    }
+    let (mut ones, mut others, mut count) = (rows(one), rows(other), 0);
+    loop {
+        let (one, other) = (ones.next().transpose()?, others.next().transpose()?);
+        let (key, alike) = match (&one, &other) {
+            (None, None) => return Ok(count),
+            (Some((key, value)), Some(copy)) => {
+                let alike = (key.as_ref(), value.as_ref()) == (copy.0.as_ref(), copy.1.as_ref());
+                (key.as_ref(), alike)
+            }
+            (Some((key, _)), None) => (key.as_ref(), false),
+            (None, Some((key, _))) => (key.as_ref(), false),
+        };
+        if !alike {
+            let what = format!("{} is not the same in the copy", keys::describe(key));
+            return Err(corrupt(&what));
+        }
+        count += 1;
+    }
+}
+
+/// Puts a copy of a store, which is made beside it and read in full, in its place: `put` gets both.
+pub(super) fn replace<D: Disk>(
+    dir: &Path,
+    store: Rows<D>,
+    copy: impl FnOnce(&Rows<D>, &Path) -> Result<IntegrityReport, StoreError>,
     put: impl FnOnce(&Path, &Path) -> io::Result<()>,
 ) -> Result<(), StoreError> {
     let (path, beside) = (dir.join(DIRECTORY), fresh_store(dir));
@@ -240,8 +341,7 @@ pub(super) fn replace(
         // Whoever was faster may have written to it.
         let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)?;
         if acknowledged(&path)? != copied {
-            let path = dir.display().to_string();
-            return Err(StoreError::Locked { path });
+            return Err(locked(&dir.display().to_string()));
         }
         put(&path, &fresh).map_err(StoreError::Io)
     });
@@ -286,7 +386,14 @@ pub fn restore(
 /// How many bytes the files of a database take on the disk.
 fn size(path: &Path) -> Result<u64, StoreError> {
     use std::os::unix::fs::MetadataExt;
-    let sizes = fs::read_dir(path).map_err(StoreError::Io)?;
-    let sizes = sizes.map(|entry| Ok(entry?.metadata()?.blocks() * 512));
-    sizes.sum::<io::Result<u64>>().map_err(StoreError::Io)
+    let mut all = 0;
+    for entry in fs::read_dir(path).map_err(StoreError::Io)? {
+        let entry = entry.map_err(StoreError::Io)?;
+        let about = entry.metadata().map_err(StoreError::Io)?;
+        all += about.blocks() * 512;
+        if about.is_dir() {
+            all += size(&entry.path())?;
+        }
+    }
+    Ok(all)
 }

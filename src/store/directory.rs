@@ -1,9 +1,10 @@
 //! Where stores lie in a state directory: how their directories are made, put in the place of another,
 //! and removed when they were never finished. It knows no database.
 
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::unistd::Pid;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -82,4 +83,58 @@ pub(super) fn exchange(dir: &Path, path: &Path, fresh: &Path, old: &Path) -> io:
     swap(path, fresh)?;
     fs::rename(fresh, old)?;
     File::open(dir)?.sync_all()
+}
+
+/// A file in a directory, to be read and written.
+pub(super) fn file(path: &Path, name: &str) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path.join(name))
+}
+
+/// Every file in a directory and in those below it.
+#[cfg(feature = "fjall")]
+pub(super) fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => found.extend(files(&entry.path())?),
+            false => found.push(entry.path()),
+        }
+    }
+    Ok(found)
+}
+
+/// Makes all that lies in a directory durable, with its name there.
+pub(super) fn sync_files(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => sync_files(&entry.path())?,
+            false => File::open(entry.path())?.sync_all()?,
+        }
+    }
+    File::open(path)?.sync_all()
+}
+
+/// Makes the names durable that lead to a new store: its directory, the one around it, which may be as
+/// young from a start that was cut, and those that were `created` for it.
+pub(super) fn sync_names(path: &Path, created: &[PathBuf]) -> io::Result<()> {
+    let young = path.ancestors().take(2);
+    for directory in young.chain(created.iter().map(PathBuf::as_path)) {
+        let parent = directory.parent().filter(|parent| *parent != Path::new(""));
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Makes the system read a file from the disk again. What a failed sync was to write stays in memory as
+/// if it were written: it can be read, the next sync succeeds, and it is gone with the next power cut.
+pub(super) fn forget_cached(path: &Path) {
+    if let Ok(file) = File::open(path) {
+        // Advice: where it is not taken, there is nothing better to be done.
+        let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+    }
 }

@@ -1,9 +1,12 @@
 //! What the store's rows need of a database: sorted keys, atomic groups of writes, and a way to
-//! make them durable. Fulfilled by `memory` and `sled`; nothing of either is seen beyond this.
+//! make them durable. Fulfilled by `memory`, `sled` and `fjall`; nothing of
+//! them is seen beyond this.
 
+use super::disk::Disk;
 use super::write_batch::WriteBatch;
 use super::{MemoryStore, StoreError};
 use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A range of keys.
 pub type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -29,6 +32,9 @@ pub enum KvError {
 pub trait Kv: Send + Sync + 'static {
     /// A key or a value as it is held.
     type Bytes: AsRef<[u8]>;
+
+    /// The database of a copy of it on disk.
+    type Backup: Disk;
 
     /// The value of a key.
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError>;
@@ -78,4 +84,81 @@ pub fn prefixed(prefix: &[u8]) -> Range {
         Bound::Excluded(end)
     };
     (Bound::Included(prefix.to_vec()), end)
+}
+
+/// Calls a database; what it panics with is damage.
+pub fn guard<T, E>(call: impl FnOnce() -> Result<T, E>) -> Result<T, KvError>
+where
+    KvError: From<E>,
+{
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(result) => result.map_err(KvError::from),
+        Err(panic) => {
+            let what = panic
+                .downcast_ref::<String>()
+                .map(String::as_str)
+                .or_else(|| panic.downcast_ref::<&str>().copied())
+                .unwrap_or("it does not say why");
+            Err(KvError::Corrupt(format!("the database gave up: {what}")))
+        }
+    }
+}
+
+/// The iterator of a database, guarded; it ends with its first error.
+pub struct Guarded<I> {
+    iter: Option<I>,
+    /// There was none from the start.
+    failed: Option<KvError>,
+}
+
+impl<I> Guarded<I> {
+    pub fn of(iter: Result<I, KvError>) -> Self {
+        let (iter, failed) = match iter {
+            Ok(iter) => (Some(iter), None),
+            Err(error) => (None, Some(error)),
+        };
+        Self { iter, failed }
+    }
+
+    fn step<B, E>(
+        &mut self,
+        step: impl FnOnce(&mut I) -> Option<Result<(B, B), E>>,
+    ) -> Option<KvRow<B>>
+    where
+        KvError: From<E>,
+    {
+        if let Some(error) = self.failed.take() {
+            return Some(Err(error));
+        }
+        let iter = self.iter.as_mut()?;
+        match guard(|| step(iter).transpose()) {
+            Ok(row) => row.map(Ok),
+            Err(error) => {
+                self.iter = None;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl<I, B, E> Iterator for Guarded<I>
+where
+    I: Iterator<Item = Result<(B, B), E>>,
+    KvError: From<E>,
+{
+    type Item = KvRow<B>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(Iterator::next)
+    }
+}
+
+impl<I, B, E> DoubleEndedIterator for Guarded<I>
+where
+    I: DoubleEndedIterator<Item = Result<(B, B), E>>,
+    KvError: From<E>,
+{
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(DoubleEndedIterator::next_back)
+    }
 }

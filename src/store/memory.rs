@@ -5,6 +5,7 @@
 use super::StoreError;
 use super::kv::{Kv, KvError, KvRow, Range};
 use super::rows::{Retention, Rows};
+use super::sled::Sled;
 use super::write_batch::WriteBatch;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -93,6 +94,7 @@ impl Memory {
 
 impl Kv for Memory {
     type Bytes = Bytes;
+    type Backup = Sled;
 
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError> {
         Ok(self.read().rows.get(key).cloned())

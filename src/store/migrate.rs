@@ -14,6 +14,7 @@ use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::memory::Memory;
 use super::rows::{Meta, Retention, Rows, corrupt};
+use super::sled::Sled;
 use super::{SledStore, StoreError};
 use crate::expression::Value;
 use crate::machine::{Change, CursorId, HistoryEvent, IterationRow, LoopState, RunState};
@@ -48,7 +49,7 @@ pub(super) fn migrate(dir: &Path, old: SledStore) -> Result<(), StoreError> {
         old.kv.sync(root.group)?;
     }
     let copy = |old: &SledStore, beside: &Path| {
-        old.copy_to(beside, |old, into| transcode(old, into, None))
+        old.copy_to(beside, |old, into: &Sled| transcode(old, into, None))
     };
     replace(dir, old, copy, |path, fresh| {
         let retained = dir.join(RETAINED);

@@ -1,4 +1,4 @@
-//! Where runs are kept: the trait, and what goes through it. Implementations: `memory`, `sled`.
+//! Where runs are kept: the trait, and what goes through it. Implementations: `memory`, `sled`, `fjall`.
 //! One contract suite holds for all of them. This room never schedules anything and no type of a
 //! database leaks out of it.
 
@@ -8,16 +8,22 @@ mod commit;
 mod compaction;
 mod compress;
 mod copy;
+mod creation_lock;
 mod directory;
+mod disk;
 mod ended;
 mod feed;
+#[cfg(feature = "fjall")]
+mod fjall;
 mod header;
 mod integrity;
 mod iterations;
 mod journal;
 mod keys;
+mod kind;
 mod kv;
 mod loop_iterations;
+mod mark;
 mod memory;
 mod migrate;
 mod named;
@@ -25,27 +31,33 @@ mod presence;
 mod quarantine;
 mod raw;
 mod recover;
+mod repair;
 mod rows;
 mod sled;
 mod state_key;
 mod write_batch;
 
-pub use copy::{compact, restore};
+pub use copy::{Converted, compact, convert, restore};
+pub use disk::{DiskStore, open, open_for_inspection};
+#[cfg(feature = "internals")]
+pub use disk::{StoreOptions, open_with};
 pub use feed::{Feed, Wake};
 pub use integrity::{IntegrityReport, Issue};
 pub use iterations::{CommitRecord, EndedIteration, Place, iteration_of};
 pub use keys::MAX_RUN_ID;
+pub use kind::StoreKind;
 pub use loop_iterations::LoopIterations;
 pub use memory::MemoryStore;
 pub use raw::RawRow;
 #[cfg(feature = "internals")]
 pub use raw::raw_record;
+pub use repair::{dump_damaged, inspect_damaged, repair};
 pub use rows::FORMAT;
 #[cfg(feature = "internals")]
 pub use rows::Retention;
+pub use sled::SledStore;
 #[cfg(feature = "internals")]
-pub use sled::{SledOptions, open_read_only};
-pub use sled::{SledStore, dump_damaged, inspect_damaged, open_for_inspection, repair};
+pub use sled::open_read_only;
 pub use state_key::StateKey;
 
 use crate::expression::Sealer;
@@ -241,6 +253,16 @@ pub enum StoreError {
         path: String,
         /// What was found.
         reason: String,
+    },
+    /// Another database keeps it than the one that was asked for.
+    #[error("{found} keeps the store in {path}, not {wanted}")]
+    OtherKind {
+        /// The store's directory.
+        path: String,
+        /// What keeps it.
+        found: StoreKind,
+        /// What was asked for.
+        wanted: StoreKind,
     },
     /// Stored bytes are not what was written.
     #[error("the store is damaged: {what}")]

@@ -698,7 +698,7 @@ impl<K: Kv> Store for Rows<K> {
     fn backup(&self, dir: &Path) -> Result<IntegrityReport, StoreError> {
         self.check_place()?;
         self.usable()?;
-        self.copy_to(dir, |store, into| store.copy_into(into))
+        self.copy_to(dir, |store, into: &K::Backup| store.copy_into(into))
     }
 
     fn sweep(&self) -> Result<u64, StoreError> {

@@ -94,7 +94,7 @@ const ROOMS: [(&str, &[&str]); 21] = [
 ];
 
 /// Crates and modules of the standard library, and the only rooms that may use them.
-const TOOLS: [(&str, &[&str]); 9] = [
+const TOOLS: [(&str, &[&str]); 10] = [
     (
         "tokio::",
         &[
@@ -108,6 +108,7 @@ const TOOLS: [(&str, &[&str]); 9] = [
         ],
     ),
     ("sled::", &["store"]),
+    ("fjall::", &["store"]),
     ("reqwest::", &["action", "client"]),
     ("axum::", &["server"]),
     ("prometheus_client::", &["scheduler", "server"]),

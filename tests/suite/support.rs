@@ -2,12 +2,16 @@
 //! process that can be killed.
 
 use axum::Router;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use windlass::internals::engine::EngineError;
-use windlass::internals::store::StoreError;
+use windlass::internals::store::{
+    self, DiskStore, MemoryStore, StoreError, StoreKind, StoreOptions, open_read_only,
+};
 
 /// What a store may not be opened with.
 pub trait Locks {
@@ -24,6 +28,32 @@ impl Locks for StoreError {
 impl Locks for EngineError {
     fn is_locked(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_locked())
+    }
+}
+
+/// The database that keeps the stores of the suites: `WINDLASS_STORE` says it, as it does to the binary.
+pub fn kind() -> StoreKind {
+    match std::env::var("WINDLASS_STORE").as_deref() {
+        Ok("fjall") => StoreKind::Fjall,
+        _ => StoreKind::Sled,
+    }
+}
+
+/// Opens a store on disk, or makes it.
+pub fn open_store(dir: &Path) -> Result<Arc<dyn DiskStore>, StoreError> {
+    store::open(dir, Some(kind()))
+}
+
+/// The same with options.
+pub fn open_store_with(dir: &Path, with: StoreOptions) -> Result<Arc<dyn DiskStore>, StoreError> {
+    store::open_with(dir, Some(kind()), with)
+}
+
+/// What is read of a store without its database, as far as that is done.
+pub fn seen(dir: &Path) -> Result<Option<MemoryStore>, StoreError> {
+    match kind() {
+        StoreKind::Sled => open_read_only(dir),
+        StoreKind::Fjall => Ok(None),
     }
 }
 

@@ -22,8 +22,9 @@ pub use workflows::*;
 
 use super::output::{Colour, Format};
 use super::policy::EnvArgs;
+use crate::engine::StoreKind;
 use clap::builder::FalseyValueParser;
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, builder::PossibleValue};
 use std::path::PathBuf;
 
 /// Runs loops written in YAML or JSON as durable state machines.
@@ -54,6 +55,9 @@ pub struct Global {
         default_value = STATE
     )]
     pub state: PathBuf,
+    /// The database that keeps a store that is made; one that is there says itself what keeps it
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_STORE", value_name = "KIND", value_enum)]
+    pub store: Option<StoreKind>,
     /// Asks the server at this URL instead of the store
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_SERVER", value_name = "URL")]
     pub server: Option<String>,
@@ -86,6 +90,19 @@ pub struct Global {
         value_enum
     )]
     pub color: Colour,
+}
+
+impl ValueEnum for StoreKind {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Sled, Self::Fjall]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Self::Sled => PossibleValue::new("sled"),
+            Self::Fjall => PossibleValue::new("fjall"),
+        })
+    }
 }
 
 /// The format of results.
@@ -151,6 +168,8 @@ pub enum Command {
     Backup(BackupArgs),
     /// Makes a store of a copy
     Restore(RestoreArgs),
+    /// Lets another database keep the store
+    Migrate(MigrateArgs),
     /// Keeps workflows under names, lists and shows them, and tells their versions
     Workflow(WorkflowArgs),
     /// Tells when kept workflows start by themselves

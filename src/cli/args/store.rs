@@ -1,6 +1,7 @@
 //! The flags of commands for a store as a whole.
 
 use super::{Lasting, Output};
+use crate::engine::StoreKind;
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
@@ -58,6 +59,16 @@ pub struct RestoreArgs {
     /// Replaces the store that is there, and keeps it beside
     #[arg(long, env = "WINDLASS_REPLACE", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub replace: bool,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `windlass migrate`.
+#[derive(Debug, Args)]
+pub struct MigrateArgs {
+    /// The database that keeps it from now on
+    #[arg(long, env = "WINDLASS_TO", value_name = "KIND", value_enum)]
+    pub to: StoreKind,
     #[command(flatten)]
     pub output: Output,
 }

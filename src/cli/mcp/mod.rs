@@ -41,6 +41,7 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
     };
     let setup = Setup {
         state: global.state.clone(),
+        store: global.store,
         server: remote(global)?,
         create: true,
         options: inputs::options(global, &load, &args.handlers)?,

@@ -87,6 +87,7 @@ async fn go(
     };
     let setup = Setup {
         state: global.state.clone(),
+        store: global.store,
         server: remote(global)?,
         create: true,
         options,

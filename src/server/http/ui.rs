@@ -168,6 +168,7 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
         "operations",
         "performance",
         "reliability",
+        "store",
         "store-format",
         "store-sled",
         "tea",

@@ -44,6 +44,7 @@ struct Failing {
 
 impl Kv for Failing {
     type Bytes = <Memory as Kv>::Bytes;
+    type Backup = crate::store::sled::Sled;
 
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError> {
         self.memory.get(key)

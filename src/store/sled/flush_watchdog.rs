@@ -2,7 +2,7 @@
 //! but not when the end of a batch cannot be written while somebody waits for it already: they would wait for ever
 //! (`exit_reservation` in its `logger.rs`). Without an error it does nothing, and never writes.
 
-use super::guard;
+use crate::store::kv::guard;
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;

@@ -363,6 +363,7 @@ fn gaps(leaves: &[Leaf]) -> Vec<(Bytes, Option<Bytes>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::disk::Disk;
 
     /// `v` and the key: a value that says whose it is.
     fn is_valid(key: &[u8], value: &[u8]) -> bool {

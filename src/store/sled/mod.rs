@@ -8,38 +8,39 @@
 //! log looks to it like a crash, so the number of the last durable group is kept beside it.
 //! Nothing here knows what a row means.
 
-mod creation_lock;
+mod end;
 mod flush_watchdog;
 mod log_pages;
 mod log_reader;
 mod log_segment;
-mod mark;
 mod read_only;
-mod repair;
 
-pub(super) use self::creation_lock::lock;
-pub(super) use self::mark::acknowledged;
-pub use self::read_only::open_for_inspection;
+pub(super) use self::read_only::open_for_inspection;
 #[cfg(feature = "internals")]
 pub use self::read_only::open_read_only;
-pub use self::repair::{dump_damaged, inspect_damaged, repair};
 
-use self::creation_lock::{CREATING, CreationLock};
+use self::end::check_end;
 use self::flush_watchdog::FlushWatchdog;
-use self::mark::{MARK, Mark, check_end};
+use self::log_pages::Pages;
+use self::log_reader::Log;
 use self::read_only::durable_snapshot;
-use crate::store::directory::{DIRECTORY, create_directories, keep_private};
-use crate::store::kv::{Kv, KvError, KvRow, Range};
+use crate::store::creation_lock::{CreationLock, lock, locked};
+use crate::store::directory::{
+    DIRECTORY, create_directories, file, forget_cached, keep_private, sync_files, sync_names,
+};
+use crate::store::disk::{Disk, Readable, StoreOptions, unopened};
+use crate::store::kind::StoreKind;
+use crate::store::kv::{Guarded, Kv, KvError, KvRow, Range, guard};
+use crate::store::mark::{MARK, Mark};
 use crate::store::migrate;
 use crate::store::presence::Presence;
-use crate::store::rows::{Retention, Rows};
+use crate::store::rows::Rows;
 use crate::store::write_batch::WriteBatch;
 use crate::store::{MemoryStore, StoreError};
-use nix::fcntl::{Flock, FlockArg, PosixFadviseAdvice, posix_fadvise};
+use nix::fcntl::{Flock, FlockArg};
 use sled::IVec;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
@@ -47,30 +48,6 @@ use std::sync::{PoisonError, RwLock};
 /// two of them at most: of three, a power cut that keeps the last and loses the one before it
 /// leaves a log that sled refuses.
 const SEGMENT: usize = 2 << 20;
-
-/// How a store on disk is kept.
-#[derive(Clone, Copy, Debug)]
-pub struct SledOptions {
-    /// How much of the database may stay in memory, in bytes.
-    pub cache_bytes: u64,
-    /// How many rows are kept.
-    pub retention: Retention,
-}
-
-/// As much of the database as is worth keeping in memory: pages that are written again and again. The
-/// system keeps the rest of the file, and a thousand loops are no slower with this than with all of
-/// it. sled counts a page as it is on disk, which is less than what it takes in memory, and looks
-/// only now and then whether there are too many.
-const CACHE: u64 = 8 << 20;
-
-impl Default for SledOptions {
-    fn default() -> Self {
-        Self {
-            cache_bytes: CACHE,
-            retention: Retention::default(),
-        }
-    }
-}
 
 /// A store on disk.
 pub type SledStore = Rows<Sled>;
@@ -82,13 +59,14 @@ impl SledStore {
     /// [`StoreError::Locked`] when another process has it, [`StoreError::Foreign`] when there is
     /// something else, [`StoreError::Corrupt`] when its files are damaged, [`StoreError::Io`].
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        Self::open_with(dir, SledOptions::default())
+        Self::open_with(dir, StoreOptions::default())
     }
 
     /// The same with options.
-    pub fn open_with(dir: &Path, options: SledOptions) -> Result<Self, StoreError> {
+    pub fn open_with(dir: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let name = dir.display().to_string();
         let path = dir.join(DIRECTORY);
+        StoreKind::Sled.check(dir)?;
         if let Err(error @ StoreError::Corrupt { .. }) = check_end(&path) {
             match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
                 // Whoever has it may have been writing just then; sled says that they have it.
@@ -107,46 +85,13 @@ impl SledStore {
         };
         Self::recover(db, options.retention, &name)
     }
-
-    /// Whether a state directory has a store, which is finished. It may be damaged.
-    #[must_use]
-    pub fn exists(dir: &Path) -> bool {
-        let path = dir.join(DIRECTORY);
-        let there = path.join("db").exists() || path.join(MARK).exists();
-        there && !path.join(CREATING).exists()
-    }
-}
-
-/// What is wrong with the place, and not with the disk.
-fn unopened(error: StoreError, name: &str) -> StoreError {
-    use io::ErrorKind as Kind;
-    match error {
-        StoreError::Io(error)
-            if matches!(
-                error.kind(),
-                Kind::PermissionDenied
-                    | Kind::NotADirectory
-                    | Kind::AlreadyExists
-                    | Kind::NotFound
-                    | Kind::ReadOnlyFilesystem
-                    | Kind::InvalidInput
-                    | Kind::InvalidFilename
-            ) =>
-        {
-            StoreError::Unopened {
-                path: name.to_owned(),
-                error,
-            }
-        }
-        other => other,
-    }
 }
 
 /// sled, guarded and made durable.
 pub struct Sled {
     dir: PathBuf,
     name: String,
-    options: SledOptions,
+    options: StoreOptions,
     presence: Presence,
     /// None while it is opened again, and for as long as that fails.
     open: RwLock<Option<Opened>>,
@@ -183,7 +128,7 @@ impl Drop for Handle {
         // What it would have synced was not acknowledged.
         let _ = guard(|| {
             drop(db);
-            Ok(())
+            Ok::<_, sled::Error>(())
         });
     }
 }
@@ -200,31 +145,7 @@ impl Sled {
     /// How long a segment of the log is.
     pub(in crate::store) const SEGMENT: usize = SEGMENT;
 
-    /// The database in a directory, whatever is in it.
-    pub(in crate::store) fn raw(path: &Path) -> Result<Self, StoreError> {
-        create_directories(path).map_err(StoreError::Io)?;
-        let name = path.display().to_string();
-        let db = database(path, SledOptions::default().cache_bytes, &name)?;
-        keep_private(path).map_err(StoreError::Io)?;
-        let file = file(path, "db").map_err(StoreError::Io)?;
-        let mark = Mark::fresh(path).map_err(StoreError::Io)?;
-        let opened = Opened { db, file, mark };
-        Ok(Self {
-            dir: path.to_owned(),
-            name,
-            options: SledOptions::default(),
-            presence: opened.presence(path)?,
-            open: RwLock::new(Some(opened)),
-        })
-    }
-
-    /// Closes it and makes all of its files durable.
-    pub(in crate::store) fn finish(self, path: &Path) -> io::Result<()> {
-        drop(self);
-        sync_files(path)
-    }
-
-    fn open(dir: &Path, options: SledOptions, name: &str) -> Result<Self, StoreError> {
+    fn open(dir: &Path, options: StoreOptions, name: &str) -> Result<Self, StoreError> {
         let opened = Opened::open(dir, options, name)?;
         Ok(Self {
             dir: dir.to_owned(),
@@ -246,7 +167,7 @@ impl Sled {
 }
 
 impl Opened {
-    fn open(dir: &Path, options: SledOptions, name: &str) -> Result<Self, StoreError> {
+    fn open(dir: &Path, options: StoreOptions, name: &str) -> Result<Self, StoreError> {
         let path = dir.join(DIRECTORY);
         let created = create_directories(dir).map_err(StoreError::Io)?;
         let making = CreationLock::of(dir, &path, name)?;
@@ -285,16 +206,7 @@ impl Opened {
             other => io::Error::other(other.to_string()),
         })?;
         sync_files(path)?;
-        // The names of the two directories above may be as young, from a start that was cut.
-        for directory in path
-            .ancestors()
-            .take(2)
-            .chain(created.iter().map(PathBuf::as_path))
-        {
-            let parent = directory.parent().filter(|parent| *parent != Path::new(""));
-            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
-        }
-        Ok(())
+        sync_names(path, created)
     }
 }
 
@@ -309,16 +221,6 @@ fn database(path: &Path, cache_bytes: u64, name: &str) -> Result<Handle, StoreEr
         KvError::Io(error) => not_opened(path, error, name),
         other => other.into(),
     })
-}
-
-/// Makes the system read the log from the disk again. What a failed sync was to write stays in
-/// memory as if it were written: it can be read, the next sync succeeds, and it is gone with the
-/// next power cut.
-fn forget_cached(path: &Path) {
-    if let Ok(file) = file(path, "db") {
-        // Advice: where it is not taken, there is nothing better to be done.
-        let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
-    }
 }
 
 /// Removes indexes that sled was writing when its process ended. It takes one for the newest whole
@@ -339,38 +241,45 @@ fn remove_unfinished(path: &Path) -> io::Result<()> {
     unfinished.iter().try_for_each(std::fs::remove_file)
 }
 
-fn sync_files(path: &Path) -> io::Result<()> {
-    for entry in std::fs::read_dir(path)? {
-        File::open(entry?.path())?.sync_all()?;
+impl Disk for Sled {
+    fn open_store(dir: &Path, options: StoreOptions) -> Result<SledStore, StoreError> {
+        SledStore::open_with(dir, options)
     }
-    File::open(path)?.sync_all()
-}
 
-pub(in crate::store) fn file(path: &Path, name: &str) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(path.join(name))
+    fn raw(path: &Path) -> Result<Self, StoreError> {
+        create_directories(path).map_err(StoreError::Io)?;
+        let name = path.display().to_string();
+        let db = database(path, StoreOptions::default().cache_bytes, &name)?;
+        keep_private(path).map_err(StoreError::Io)?;
+        let file = file(path, "db").map_err(StoreError::Io)?;
+        let mark = Mark::fresh(path).map_err(StoreError::Io)?;
+        let opened = Opened { db, file, mark };
+        Ok(Self {
+            dir: path.to_owned(),
+            name,
+            options: StoreOptions::default(),
+            presence: opened.presence(path)?,
+            open: RwLock::new(Some(opened)),
+        })
+    }
+
+    fn readable(path: &Path) -> Result<Readable, StoreError> {
+        let pages = Log::open(path).and_then(|mut log| Pages::read(&mut log, u64::MAX));
+        let (pages, report) = pages.map_err(StoreError::Io)?;
+        Ok((pages.rows(), report))
+    }
 }
 
 impl Kv for Sled {
     type Bytes = IVec;
+    type Backup = Self;
 
     fn get(&self, key: &[u8]) -> Result<Option<IVec>, KvError> {
         self.with(|open| guard(|| open.db.db()?.get(key)))
     }
 
     fn range(&self, range: Range) -> impl DoubleEndedIterator<Item = KvRow<IVec>> + '_ {
-        match self.with(|open| Ok(open.db.db()?.range(range))) {
-            Ok(iter) => Rows1 {
-                iter: Some(iter),
-                failed: None,
-            },
-            Err(error) => Rows1 {
-                iter: None,
-                failed: Some(error),
-            },
-        }
+        Guarded::of(self.with(|open| Ok(open.db.db()?.range(range))))
     }
 
     fn apply(&self, batch: &WriteBatch) -> Result<(), KvError> {
@@ -414,7 +323,7 @@ impl Kv for Sled {
         self.presence.check()?;
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
-        forget_cached(&self.dir.join(DIRECTORY));
+        forget_cached(&self.dir.join(DIRECTORY).join("db"));
         *open = Some(Opened::open(&self.dir, self.options, &self.name)?);
         Ok(())
     }
@@ -429,62 +338,6 @@ impl Kv for Sled {
 
     fn in_place(&self) -> Result<(), KvError> {
         self.presence.check()
-    }
-}
-
-/// The iterator of sled, guarded; it ends with its first error.
-struct Rows1 {
-    iter: Option<sled::Iter>,
-    /// There was none from the start.
-    failed: Option<KvError>,
-}
-
-impl Rows1 {
-    fn step(
-        &mut self,
-        step: impl FnOnce(&mut sled::Iter) -> Option<sled::Result<(IVec, IVec)>>,
-    ) -> Option<KvRow<IVec>> {
-        if let Some(error) = self.failed.take() {
-            return Some(Err(error));
-        }
-        let iter = self.iter.as_mut()?;
-        match guard(|| step(iter).transpose()) {
-            Ok(Some(row)) => Some(Ok(row)),
-            Ok(None) => None,
-            Err(error) => {
-                self.iter = None;
-                Some(Err(error))
-            }
-        }
-    }
-}
-
-impl Iterator for Rows1 {
-    type Item = KvRow<IVec>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.step(Iterator::next)
-    }
-}
-
-impl DoubleEndedIterator for Rows1 {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.step(DoubleEndedIterator::next_back)
-    }
-}
-
-/// Calls sled; what it panics with is damage.
-pub(in crate::store) fn guard<T>(call: impl FnOnce() -> sled::Result<T>) -> Result<T, KvError> {
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(result) => result.map_err(KvError::from),
-        Err(panic) => {
-            let what = panic
-                .downcast_ref::<String>()
-                .map(String::as_str)
-                .or_else(|| panic.downcast_ref::<&str>().copied())
-                .unwrap_or("it does not say why");
-            Err(KvError::Corrupt(format!("the database gave up: {what}")))
-        }
     }
 }
 
@@ -510,12 +363,6 @@ fn as_the_system_says(error: io::Error) -> io::Error {
         .strip_prefix("Os { code: ")
         .and_then(|rest| rest.split_once(',')?.0.parse().ok());
     code.map_or(error, io::Error::from_raw_os_error)
-}
-
-pub(in crate::store) fn locked(name: &str) -> StoreError {
-    StoreError::Locked {
-        path: name.to_owned(),
-    }
 }
 
 /// sled has no kind for a lock that it cannot have, only a text; why, the system says again.

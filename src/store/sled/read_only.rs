@@ -2,11 +2,11 @@
 //! is to write, which takes longer than to read a small store, and needs room and the right to. What
 //! cannot be read in full and checked is left to the database, which says what is wrong.
 
-use super::creation_lock::lock;
 use super::log_pages::Pages;
 use super::log_reader::Log;
-use super::mark;
+use crate::store::creation_lock::lock;
 use crate::store::directory::DIRECTORY;
+use crate::store::mark;
 use crate::store::memory::Memory;
 use crate::store::migrate;
 use crate::store::rows::{Retention, Rows, corrupt};

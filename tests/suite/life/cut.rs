@@ -3,7 +3,7 @@
 
 use super::process::Place;
 use crate::store::contract::{commit, ok};
-use crate::support::serve;
+use crate::support::{open_store, serve};
 use axum::Router;
 use axum::extract::{Path, Query};
 use serde_json::{Value, json};
@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use windlass::internals::machine::{Change, Cursor, CursorId, Records, Wait};
 use windlass::internals::program::StateId;
-use windlass::internals::store::SledStore;
 
 /// Answers the first iteration, and hangs in the second one if it is to be cut there.
 async fn busy(
@@ -115,14 +114,14 @@ fn a_run_whose_cursor_forked_itself_can_be_looked_at() {
         owns_records: false,
     };
     {
-        let store = SledStore::open(&place.state()).unwrap();
+        let store = open_store(&place.state()).unwrap();
         let mut broken = commit("broken", 0);
         broken.changes = vec![
             Change::CursorSpawned(CursorId(7), itself(7)),
             Change::CursorSpawned(CursorId(8), itself(9)),
             Change::CursorSpawned(CursorId(9), itself(8)),
         ];
-        ok(&store, broken);
+        ok(&*store, broken);
     }
     for look in ["status", "dump", "history"] {
         let mut command = place.command(&[look, "broken", "-o", "json"]);

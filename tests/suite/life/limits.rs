@@ -5,7 +5,7 @@ use super::process::Place;
 use crate::serve::{COUNT, Server, Start};
 use crate::store::contract::{commit, ok};
 use crate::store::damage::open_again;
-use crate::support::serve;
+use crate::support::{open_store, serve};
 use axum::Router;
 use axum::extract::State;
 use serde_json::json;
@@ -17,7 +17,7 @@ use windlass::internals::engine::{Engine, EngineError, Limits, RunFailure, Sched
 use windlass::internals::machine::Event;
 use windlass::internals::program::ProgramHash;
 use windlass::internals::scheduler::{Loaded, Loader, Scheduler};
-use windlass::internals::store::{MemoryStore, ProgramSource, SledStore, Store};
+use windlass::internals::store::{MemoryStore, ProgramSource, Store};
 
 /// How many are inside at a time, and how many were at most.
 #[derive(Default)]
@@ -186,8 +186,8 @@ async fn a_run_that_cannot_be_loaded_is_parked_and_the_others_go_on() {
     let place = Place::new();
     {
         // A program that no version of the engine can read.
-        let store = SledStore::open(&place.state()).unwrap();
-        ok(&store, commit("broken", 0));
+        let store = open_store(&place.state()).unwrap();
+        ok(&*store, commit("broken", 0));
     }
     let server = Server::start(&place.state());
     let run = server.begin(COUNT, json!({})).await;

@@ -3,12 +3,13 @@
 use super::process::Place;
 use crate::serve::{COUNT, SLEEP, Server, Start};
 use crate::store::contract::{commit, noise};
+use crate::support::open_store;
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use windlass::internals::expression::Value as Text;
 use windlass::internals::machine::{Change, RunStatus};
-use windlass::internals::store::{Placement, SledStore, Store};
+use windlass::internals::store::Placement;
 
 fn names(place: &Place) -> Vec<String> {
     let listed = place.json(&["list", "-o", "json", "--limit", "all"]);
@@ -83,7 +84,7 @@ async fn ended_runs_are_forgotten_beside_a_live_server() {
 
 /// A store of runs that have ended, with 20 KB a commit.
 pub fn fill(state: &Path, runs: u64, commits: u64) {
-    let store = SledStore::open(state).unwrap();
+    let store = open_store(state).unwrap();
     for run in 0..runs {
         for revision in 0..commits {
             let mut commit = commit(&format!("run-{run}"), revision);

@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 use windlass::internals::engine::now;
-use windlass::internals::store::Store;
 use windlass::internals::time::Timestamp;
 
 const EVERY_SECOND: &str = "

@@ -14,8 +14,8 @@ use windlass::internals::model::{Dialect, Origin, Status};
 use windlass::internals::program::ProgramHash;
 use windlass::internals::source::{Bundle, SourceFile};
 use windlass::internals::store::{
-    Commit, EndedIteration, MemoryStore, Placement, ProgramSource, Retention, RunHeader,
-    SledOptions, SledStore, Store, StoreError, StoredWorkflow,
+    Commit, EndedIteration, MemoryStore, Placement, ProgramSource, Retention, RunHeader, Store,
+    StoreError, StoreKind, StoreOptions, StoredWorkflow, open_with,
 };
 use windlass::internals::time::Timestamp;
 
@@ -29,12 +29,21 @@ const KEEP: Retention = Retention {
     compact_every: 8,
 };
 
-fn sled(dir: &Path) -> Arc<dyn Store> {
-    let options = SledOptions {
+fn on_disk(dir: &Path, kind: StoreKind) -> Arc<dyn Store> {
+    let options = StoreOptions {
         retention: KEEP,
-        ..SledOptions::default()
+        ..StoreOptions::default()
     };
-    Arc::new(SledStore::open_with(dir, options).unwrap())
+    open_with(dir, Some(kind), options).unwrap()
+}
+
+fn sled(dir: &Path) -> Arc<dyn Store> {
+    on_disk(dir, StoreKind::Sled)
+}
+
+#[cfg(feature = "fjall")]
+fn fjall(dir: &Path) -> Arc<dyn Store> {
+    on_disk(dir, StoreKind::Fjall)
 }
 
 fn memory(_: &Path) -> Arc<dyn Store> {
@@ -48,6 +57,10 @@ macro_rules! contract {
         }
         mod on_disk {
             $(#[test] fn $name() { super::$name(&super::Bench::new(super::sled)); })*
+        }
+        #[cfg(feature = "fjall")]
+        mod in_fjall {
+            $(#[test] fn $name() { super::$name(&super::Bench::new(super::fjall)); })*
         }
     };
 }

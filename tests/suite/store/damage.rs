@@ -3,17 +3,18 @@
 //! was written. Nothing panics.
 
 use crate::store::contract::{commit, hash, iteration, loop_state, noise, source};
-use crate::support::alone;
+use crate::support::{alone, kind, open_store, open_store_with, seen};
 use nix::fcntl::{Flock, FlockArg};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use windlass::internals::expression::Value;
 use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
 use windlass::internals::store::{
-    MemoryStore, Placement, Retention, SledOptions, SledStore, Store, StoreError, StoredWorkflow,
-    open_read_only, raw_record,
+    DiskStore, MemoryStore, Placement, Retention, Store, StoreError, StoreKind, StoreOptions,
+    StoredWorkflow, raw_record,
 };
 use windlass::internals::time::Timestamp;
 
@@ -59,22 +60,22 @@ pub fn id(n: usize) -> String {
 }
 
 /// Opens a store that was just closed.
-pub fn open_again(dir: &Path) -> SledStore {
-    alone(|| SledStore::open(dir)).unwrap()
+pub fn open_again(dir: &Path) -> Arc<dyn DiskStore> {
+    alone(|| open_store(dir)).unwrap()
 }
 
 /// A store with some of everything, closed.
 pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
     // So few events are kept that the first commits are let go.
-    let options = SledOptions {
+    let options = StoreOptions {
         retention: Retention {
             events: 25,
             compact_every: 8,
             ..Retention::default()
         },
-        ..SledOptions::default()
+        ..StoreOptions::default()
     };
-    let mut store = SledStore::open_with(dir, options).unwrap();
+    let mut store = open_store_with(dir, options).unwrap();
     let mut states: Vec<RunState> = (0..RUNS)
         .map(|n| RunState::new(id(n).into(), hash(1)))
         .collect();
@@ -82,7 +83,7 @@ pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
         if reopen && revision % 25 == 24 {
             // The database writes an index of its log when it opens.
             drop(store);
-            store = alone(|| SledStore::open_with(dir, options)).unwrap();
+            store = alone(|| open_store_with(dir, options)).unwrap();
         }
         let group: Vec<_> = states
             .iter_mut()
@@ -120,7 +121,7 @@ pub fn sample(dir: &Path, reopen: bool) -> Vec<String> {
             outcome.unwrap();
         }
     }
-    let answers = everything(&store);
+    let answers = everything(&*store);
     answers.into_iter().map(Result::unwrap).collect()
 }
 
@@ -137,12 +138,18 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// The files of a store's database, also in folders.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = fs::read_dir(dir.join("store"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_file())
-        .collect();
+    let (mut files, mut open) = (Vec::new(), vec![dir.join("store")]);
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => open.push(path),
+                false => files.push(path),
+            }
+        }
+    }
     files.sort();
     files
 }
@@ -205,8 +212,12 @@ fn rot_is_found_or_harmless() {
         copy(original, &place);
         let files = files(&place);
         // Most of the bytes are in the log.
+        let log = match kind() {
+            StoreKind::Sled => "store/db",
+            StoreKind::Fjall => "store/fjall/0.jnl",
+        };
         let file = if dice.roll(4) > 0 {
-            place.join("store/db")
+            place.join(log)
         } else {
             files[dice.roll(files.len() as u64) as usize].clone()
         };
@@ -251,10 +262,10 @@ fn answers(store: &dyn Store, expected: &[String], what: &str) -> Option<String>
 
 /// Looks at a damaged store, then opens it, and asks it everything.
 fn examine(place: &Path, expected: &[String], what: &str) -> (Verdict, String) {
-    if let Ok(Some(seen)) = open_read_only(place) {
+    if let Ok(Some(seen)) = seen(place) {
         answers(&seen, expected, what);
     }
-    let store = match alone(|| SledStore::open(place)) {
+    let store = match alone(|| open_store(place)) {
         Ok(store) => store,
         Err(error @ StoreError::Corrupt { .. }) => return (Verdict::Refused, error.to_string()),
         Err(error @ StoreError::Foreign { .. }) if what.starts_with("m ") => {
@@ -262,7 +273,7 @@ fn examine(place: &Path, expected: &[String], what: &str) -> (Verdict, String) {
         }
         Err(error) => panic!("{what}: {error}"),
     };
-    match answers(&store, expected, what) {
+    match answers(&*store, expected, what) {
         Some(error) => (Verdict::FoundOnReading, error),
         None => (Verdict::Harmless, String::new()),
     }
@@ -377,7 +388,7 @@ fn stores_that_were_never_finished_are_swept_away() {
         fs::create_dir(place).unwrap();
         fs::write(place.join("db"), "unfinished").unwrap();
     }
-    drop(SledStore::open(dir.path()).unwrap());
+    drop(open_store(dir.path()).unwrap());
     let own = dir.path().join(format!("store.new-{}", std::process::id()));
     assert!(!gone.exists() && !own.exists());
     assert!(other.exists() && another.exists());
@@ -396,12 +407,12 @@ fn a_store_that_is_not_finished_is_made_anew() {
     fs::write(store.join("making"), "").unwrap();
     fs::write(store.join("db"), noise(1, 30_000)).unwrap();
     fs::write(store.join("conf"), "half of it").unwrap();
-    assert!(!SledStore::exists(dir.path()));
+    assert_eq!(StoreKind::of(dir.path()), None);
     {
         // Whoever makes it has it locked.
         let file = fs::File::open(store.join("making")).unwrap();
         let maker = Flock::lock(file, FlockArg::LockExclusive).unwrap();
-        let refused = SledStore::open(dir.path()).map(drop);
+        let refused = open_store(dir.path()).map(drop);
         assert!(
             matches!(refused, Err(StoreError::Locked { .. })),
             "{refused:?}"
@@ -412,7 +423,7 @@ fn a_store_that_is_not_finished_is_made_anew() {
     let made = open_again(dir.path());
     made.commit(&[commit("r1", 0)]).unwrap().remove(0).unwrap();
     drop(made);
-    assert!(SledStore::exists(dir.path()) && !store.join("making").exists());
+    assert!(StoreKind::of(dir.path()).is_some() && !store.join("making").exists());
     let again = open_again(dir.path());
     assert_eq!(again.header("r1").unwrap().revision, 1);
 }
@@ -420,8 +431,8 @@ fn a_store_that_is_not_finished_is_made_anew() {
 #[test]
 fn a_store_that_another_one_has_open_is_locked_and_one_that_cannot_be_read_is_not() {
     let dir = tempfile::tempdir().unwrap();
-    let store = SledStore::open(dir.path()).unwrap();
-    let second = SledStore::open(dir.path()).map(drop);
+    let store = open_store(dir.path()).unwrap();
+    let second = open_store(dir.path()).map(drop);
     assert!(
         matches!(second, Err(StoreError::Locked { .. })),
         "{second:?}"
@@ -431,7 +442,7 @@ fn a_store_that_another_one_has_open_is_locked_and_one_that_cannot_be_read_is_no
     let db = dir.path().join("store/db");
     fs::remove_file(&db).unwrap();
     fs::create_dir(&db).unwrap();
-    let unreadable = SledStore::open(dir.path()).map(drop);
+    let unreadable = open_store(dir.path()).map(drop);
     assert!(
         matches!(unreadable, Err(StoreError::Io(_))),
         "{unreadable:?}"
@@ -448,7 +459,7 @@ fn a_store_whose_rows_are_all_gone_is_damaged() {
     db.flush().unwrap();
     drop(db);
     for _ in 0..2 {
-        match alone(|| SledStore::open(dir.path())).map(drop) {
+        match alone(|| open_store(dir.path())).map(drop) {
             Err(StoreError::Corrupt { what }) => {
                 assert_eq!(what, "all that was acknowledged is missing");
             }
@@ -521,7 +532,7 @@ fn last_group(dir: &Path) -> u64 {
 #[test]
 fn a_large_group_is_made_durable_in_several() {
     let dir = tempfile::tempdir().unwrap();
-    let store = SledStore::open(dir.path()).unwrap();
+    let store = open_store(dir.path()).unwrap();
     let group = |revision: u64, size: usize| -> Vec<_> {
         let runs = (0..4).map(id);
         runs.map(|run| {

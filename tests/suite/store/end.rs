@@ -16,7 +16,9 @@ use std::path::Path;
 use windlass::internals::engine::doctor::repair;
 use windlass::internals::expression::Value;
 use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
-use windlass::internals::store::{Placement, Retention, SledOptions, SledStore, Store, StoreError};
+use windlass::internals::store::{
+    Placement, Retention, SledStore, Store, StoreError, StoreOptions,
+};
 use windlass::internals::time::Timestamp;
 
 const SEGMENT: usize = 2 << 20;
@@ -39,13 +41,13 @@ struct Writer {
 
 impl Writer {
     fn new(dir: &Path) -> Self {
-        let options = SledOptions {
+        let options = StoreOptions {
             retention: Retention {
                 events: 20,
                 compact_every: 8,
                 ..Retention::default()
             },
-            ..SledOptions::default()
+            ..StoreOptions::default()
         };
         let states = (0..RUNS).map(|run| (0, RunState::new(id(run).into(), hash(1))));
         Self {

@@ -2,7 +2,7 @@
 //! 8), nothing acknowledged is lost, nothing is damaged, and the run goes on when there is room.
 
 use crate::store::contract::{commit, noise};
-use crate::support::{alone, lacking};
+use crate::support::{alone, lacking, open_store};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use windlass::internals::engine::doctor::examine;
 use windlass::internals::engine::{EngineError, Inspector};
 use windlass::internals::expression::Value;
 use windlass::internals::machine::Change;
-use windlass::internals::store::{SledStore, Store, StoreError};
+use windlass::internals::store::StoreError;
 
 /// A small file system in memory; unmounted when it is dropped.
 struct Small(PathBuf);
@@ -74,7 +74,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
             return lacking("no right to mount a small file system here");
         };
         let mut acknowledged = 0;
-        let error = match alone(|| SledStore::open(&small.0)) {
+        let error = match alone(|| open_store(&small.0)) {
             Err(error) => error,
             Ok(store) => loop {
                 let mut next = commit("run-1", acknowledged);
@@ -108,8 +108,8 @@ fn a_full_disk_loses_nothing_that_was_acknowledged() {
         commits += acknowledged;
         small.is_seen(acknowledged);
         small.again(&format!("size={}k", 64 << 10));
-        let store = alone(|| SledStore::open(&small.0))
-            .unwrap_or_else(|error| panic!("{kib} KiB: {error}"));
+        let store =
+            alone(|| open_store(&small.0)).unwrap_or_else(|error| panic!("{kib} KiB: {error}"));
         if acknowledged > 0 {
             let stored = store.load("run-1").unwrap();
             let revision = stored.header.revision;

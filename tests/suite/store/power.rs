@@ -8,7 +8,7 @@
 
 use crate::store::contract::{commit, iteration, noise};
 use crate::store::damage::{Dice, open_again};
-use crate::support::{lacking, this_test_binary};
+use crate::support::{lacking, open_store, seen, this_test_binary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use windlass::internals::expression::Value;
 use windlass::internals::machine::{Change, HistoryEvent, HistoryKind, RunState};
-use windlass::internals::store::{Placement, SledStore, Store, open_read_only};
+use windlass::internals::store::{Placement, Store, StoreKind};
 use windlass::internals::time::Timestamp;
 
 const DIR: &str = "WINDLASS_TEST_POWER_DIR";
@@ -69,7 +69,7 @@ fn writer() {
         return;
     };
     let groups: u64 = std::env::var(GROUPS).unwrap().parse().unwrap();
-    let store = SledStore::open(Path::new(&dir)).unwrap();
+    let store = open_store(Path::new(&dir)).unwrap();
     let mut states: Vec<(u64, RunState)> = (0..RUNS)
         .map(|run| {
             let hash = crate::store::contract::hash(1);
@@ -114,7 +114,7 @@ fn crowd() {
     let Some(dir) = std::env::var_os(DIR) else {
         return;
     };
-    let store = SledStore::open(Path::new(&dir)).unwrap();
+    let store = open_store(Path::new(&dir)).unwrap();
     std::thread::scope(|scope| {
         for run in 0..CROWD {
             let store = &store;
@@ -132,15 +132,16 @@ fn crowd() {
 
 /// The store of a directory opens, and what was acknowledged is in it.
 fn verify(dir: &Path, acknowledged: &[u64], when: &str) {
-    let seen = match SledStore::exists(dir) {
-        true => open_read_only(dir).unwrap_or_else(|error| panic!("{when}: {error}")),
+    let seen = match StoreKind::of(dir).is_some() {
+        true => seen(dir).unwrap_or_else(|error| panic!("{when}: {error}")),
         false => None,
     };
     // The panic of one that does not open is told with `when` by who asks.
     let store = open_again(dir);
     // Who only looks sees what the database finds.
     if let Some(seen) = seen {
-        let [seen, found] = [&seen as &dyn Store, &store].map(|store| store.list(None, usize::MAX));
+        let [seen, found] =
+            [&seen as &dyn Store, &*store].map(|store| store.list(None, usize::MAX));
         assert_eq!(seen.unwrap(), found.unwrap(), "{when}");
     }
     for (run, least) in (0..).zip(acknowledged) {
@@ -448,7 +449,14 @@ fn lay_out(files: &BTreeMap<PathBuf, Option<Vec<u8>>>, from: &Path, to: &Path) {
             None => fs::create_dir_all(place).unwrap(),
             Some(content) => {
                 fs::create_dir_all(place.parent().unwrap()).unwrap();
-                fs::write(place, content).unwrap();
+                // Room that is set aside is a hole.
+                let used = content
+                    .iter()
+                    .rposition(|byte| *byte != 0)
+                    .map_or(0, |at| at + 1);
+                fs::write(&place, &content[..used]).unwrap();
+                let file = fs::OpenOptions::new().write(true).open(place).unwrap();
+                file.set_len(content.len() as u64).unwrap();
             }
         }
     }

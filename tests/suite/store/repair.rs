@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use windlass::internals::engine::doctor::{examine, repair};
 use windlass::internals::machine::{RunState, RunStatus};
-use windlass::internals::store::{Placement, Store, StoredWorkflow};
+use windlass::internals::store::{Placement, StoredWorkflow};
 use windlass::internals::time::Timestamp;
 
 /// Every state that a run of the sample ever had, by revision.

@@ -6,14 +6,8 @@
 //! once in a while, so a power cut may leave an older one; how old it may be, the store itself
 //! remembers: the last mark that was synced before a group is in that group (`Family::Marked`).
 
-use super::creation_lock::CREATING;
-use super::log_pages::{RECORD_IS_VALID, given};
-use super::log_reader::{Log, Message};
-use crate::store::StoreError;
-use crate::store::codec;
-use crate::store::header::Root;
-use crate::store::keys::Family;
-use crate::store::rows::{corrupt, ends_too_early};
+use super::StoreError;
+use super::rows::corrupt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -90,51 +84,8 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Refuses a finished store without its log or without a mark that can be read. Refuses also a log of
-/// which the database would cut off groups that were acknowledged and can be read: it takes damage near
-/// the end for the end.
-pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
-    let Some(acknowledged) = of_finished(path)?.filter(|group| *group > 0) else {
-        return Ok(());
-    };
-    let log = Log::open(path).map_err(StoreError::Io)?;
-    let Some(cut) = log.cut().map_err(StoreError::Io)? else {
-        return Ok(());
-    };
-    if log.is_indexed(cut) {
-        return Err(corrupt("its log cannot be read up to where its index ends"));
-    }
-    let group = |message: &Message<'_>| {
-        let key = [Family::Root.byte()];
-        let row = given(message, &key, RECORD_IS_VALID)?;
-        let body = codec::check(&key, &row).ok()?.body;
-        let root: Root = codec::decode(row.get(body)?).ok()?;
-        Some(root.group)
-    };
-    let last = log.newest(cut, group).map_err(StoreError::Io)?;
-    ends_too_early(acknowledged, last.unwrap_or(0)).map_or(Ok(()), Err)
-}
-
-/// The last group that a finished store remembers as durable, without opening it; none when there is no
-/// finished store.
-///
-/// # Errors
-/// [`StoreError::Corrupt`] when the mark or the log is missing, or the mark is not what was written.
-fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
-    // In this order: what is there without `making` is finished, and stays so.
-    if !path.exists() || path.join(CREATING).exists() {
-        return Ok(None);
-    }
-    let log = path.join("db").exists();
-    match (log, path.join(MARK).exists()) {
-        (false, false) => Ok(None),
-        (false, true) => Err(corrupt("its log `store/db` is missing")),
-        (true, _) => acknowledged(path).map(Some),
-    }
-}
-
 /// What the mark of a finished store says.
-pub(in crate::store) fn acknowledged(path: &Path) -> Result<u64, StoreError> {
+pub(super) fn acknowledged(path: &Path) -> Result<u64, StoreError> {
     let mut found = [0; 12];
     let file = match File::open(path.join(MARK)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(bad("is missing")),

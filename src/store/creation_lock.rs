@@ -1,10 +1,10 @@
 //! How a store comes to be: made in its place, and known as unfinished until all of it is durable. This
 //! file never opens the database.
 
-use super::{file, locked};
-use crate::store::StoreError;
-use crate::store::directory::{create_directories, fresh_store, sweep};
-use crate::store::rows::corrupt;
+use super::StoreError;
+use super::directory::{create_directories, file, fresh_store, sweep};
+use super::kind::StoreKind;
+use super::rows::corrupt;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use std::fs::File;
@@ -102,20 +102,22 @@ impl CreationLock {
     }
 }
 
+/// The error of a store that another process has.
+pub(super) fn locked(name: &str) -> StoreError {
+    StoreError::Locked {
+        path: name.to_owned(),
+    }
+}
+
 /// The lock that the database takes, or one that keeps it away.
-pub(in crate::store) fn lock(
-    dir: &Path,
-    path: &Path,
-    how: FlockArg,
-) -> Result<Flock<File>, StoreError> {
-    let log = File::open(path.join("db")).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => corrupt("its log `store/db` is missing"),
+pub(super) fn lock(dir: &Path, path: &Path, how: FlockArg) -> Result<Flock<File>, StoreError> {
+    let name = StoreKind::at(path).lock_file();
+    let log = File::open(path.join(name)).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => corrupt(&format!("its log `store/{name}` is missing")),
         _ => StoreError::Io(error),
     })?;
     Flock::lock(log, how).map_err(|(_, errno)| match errno {
-        Errno::EWOULDBLOCK => StoreError::Locked {
-            path: dir.display().to_string(),
-        },
+        Errno::EWOULDBLOCK => locked(&dir.display().to_string()),
         errno => StoreError::Io(errno.into()),
     })
 }

@@ -1,21 +1,20 @@
-//! Repairs a store on disk: makes a new store of what the damaged one's log comes to,
+//! Repairs a store on disk: makes a new store of what can be read of the damaged one,
 //! and puts that in its place. The damaged one is kept beside it, as it was found; nothing is ever
 //! written to it.
 
-use super::Sled;
+use super::codec;
 use super::creation_lock::lock;
-use super::log_pages::Pages;
-use super::log_reader::Log;
+use super::directory::{DIRECTORY, exchange, numbered};
+use super::disk::{Disk, with_database};
+use super::keys;
+use super::kind::StoreKind;
 use super::mark;
+use super::memory::{Memory, MemoryStore};
+use super::migrate;
+use super::recover::{Recovered, rebuild};
+use super::rows::{Retention, Rows, corrupt};
+use super::{IntegrityReport, StoreError};
 use crate::model::Name;
-use crate::store::codec;
-use crate::store::directory::{DIRECTORY, exchange, numbered};
-use crate::store::keys;
-use crate::store::memory::{Memory, MemoryStore};
-use crate::store::migrate;
-use crate::store::recover::{Recovered, rebuild};
-use crate::store::rows::{Retention, Rows, corrupt};
-use crate::store::{IntegrityReport, StoreError};
 use nix::fcntl::FlockArg;
 use nix::unistd::Pid;
 use std::fs;
@@ -42,7 +41,10 @@ pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
     // Held until the new store is in place.
     let _alone = lock(dir, &path, ALONE)?;
     let fresh = dir.join(format!("store.repaired-{}", Pid::this()));
-    let repaired = renew(&path, &fresh).and_then(|recovered| {
+    let renewed = with_database!(StoreKind::at(&path), dir, Database => {
+        renew::<Database>(&path, &fresh)
+    });
+    let repaired = renewed.and_then(|recovered| {
         let old = numbered(dir, "store.damaged");
         exchange(dir, &path, &fresh, &old).map_err(StoreError::Io)?;
         Ok(Repaired { recovered, old })
@@ -57,7 +59,9 @@ pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
 pub fn inspect_damaged(dir: &Path) -> Result<(MemoryStore, IntegrityReport), StoreError> {
     let path = dir.join(DIRECTORY);
     let _alone = lock(dir, &path, ALONE)?;
-    let (rows, report) = read(&path)?;
+    let (rows, report) = with_database!(StoreKind::at(&path), dir, Database => {
+        read::<Database>(&path)
+    })?;
     let whole = Memory::default();
     let recovered = rebuild(rows, mark::acknowledged(&path), &whole, report)?;
     let store = MemoryStore::recover(whole, Retention::default(), "the damaged store")?;
@@ -68,15 +72,15 @@ pub fn inspect_damaged(dir: &Path) -> Result<(MemoryStore, IntegrityReport), Sto
 pub fn dump_damaged(dir: &Path) -> Result<MemoryStore, StoreError> {
     let path = dir.join(DIRECTORY);
     let _alone = lock(dir, &path, ALONE)?;
-    let (rows, _) = read(&path)?;
+    let (rows, _) = with_database!(StoreKind::at(&path), dir, Database => {
+        read::<Database>(&path)
+    })?;
     Ok(Rows::fresh(rows, Retention::default(), "the damaged store"))
 }
 
-/// The rows that the log comes to, and what of it cannot be read.
-fn read(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
-    let pages = Log::open(path).and_then(|mut log| Pages::read(&mut log, u64::MAX));
-    let (pages, mut report) = pages.map_err(StoreError::Io)?;
-    let mut rows = pages.rows();
+/// The rows that can be read, and what cannot.
+fn read<D: Disk>(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
+    let (mut rows, mut report) = D::readable(path)?;
     rows.retain(|key, value| {
         // Indexes and padding are made anew.
         let parsed = keys::parse(key).filter(|parsed| !parsed.family.has_no_value());
@@ -98,11 +102,11 @@ fn read(path: &Path) -> Result<(Memory, IntegrityReport), StoreError> {
     Ok((rows, report))
 }
 
-/// Writes what the log comes to into a new database.
-fn renew(path: &Path, fresh: &Path) -> Result<Recovered, StoreError> {
-    let (rows, report) = read(path)?;
+/// Writes what can be read into a new database.
+fn renew<D: Disk>(path: &Path, fresh: &Path) -> Result<Recovered, StoreError> {
+    let (rows, report) = read::<D>(path)?;
     let _ = fs::remove_dir_all(fresh);
-    let db = Sled::raw(fresh)?;
+    let db = D::raw(fresh)?;
     let recovered = rebuild(rows, mark::acknowledged(path), &db, report)?;
     db.finish(fresh).map_err(StoreError::Io)?;
     Ok(recovered)

@@ -1,0 +1,247 @@
+//! The journal: the file to which fjall appends every batch before it is in a table. It is synced here,
+//! and read here when it may be damaged. A batch is a start with its number of items and its sequence
+//! number, the items, and an end with a checksum and four fixed bytes. This file never opens the database.
+
+use super::{FJALL, Opened, Scratch, StoreOptions};
+use crate::store::StoreError;
+use crate::store::codec;
+use crate::store::directory::DIRECTORY;
+use crate::store::disk::Readable;
+use crate::store::header::Root;
+use crate::store::integrity::IntegrityReport;
+use crate::store::keys::Family;
+use crate::store::kv::{KvError, guard};
+use crate::store::mark::{Mark, acknowledged};
+use crate::store::rows::{corrupt, ends_too_early, lock};
+use fjall::AbstractTree;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// What the names of journals end with.
+const ENDING: &str = "jnl";
+
+/// What a batch ends with.
+const MAGIC: [u8; 4] = *b"FJL\x03";
+
+/// The journal that is appended to, through a handle of our own: fjall's is not reachable, and who
+/// syncs through it keeps others from writing.
+pub(super) struct ActiveJournal {
+    folder: PathBuf,
+    /// Its number, and its file.
+    current: Mutex<(u64, File)>,
+}
+
+impl ActiveJournal {
+    /// That of a database that was just opened.
+    pub fn find(folder: PathBuf) -> io::Result<Self> {
+        let last = numbered(&folder)?.pop_last();
+        let (number, path) = last.ok_or_else(|| io::Error::other("it has no journal"))?;
+        Ok(Self {
+            current: Mutex::new((number, File::open(path)?)),
+            folder,
+        })
+    }
+
+    /// Makes durable what was handed to the system before. A journal that is full is synced by fjall,
+    /// with its name, before there is a next one.
+    pub fn sync(&self) -> io::Result<()> {
+        let mut current = lock(&self.current);
+        loop {
+            let next = current.0 + 1;
+            match File::open(self.folder.join(format!("{next}.{ENDING}"))) {
+                Ok(file) => *current = (next, file),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+                Err(error) => return Err(error),
+            }
+        }
+        current.1.sync_data()
+    }
+}
+
+/// The journals in a folder, by their numbers, which say in what order they were written.
+fn numbered(folder: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let journal = path.extension().is_some_and(|ending| ending == ENDING);
+        let number = path
+            .file_stem()
+            .and_then(|name| name.to_str()?.parse().ok());
+        if let (true, Some(number)) = (journal, number) {
+            found.insert(number, path);
+        }
+    }
+    Ok(found)
+}
+
+/// A whole batch.
+struct Batch<'a> {
+    sequence: u64,
+    /// Keys, and values or removals.
+    items: Vec<(&'a [u8], Option<&'a [u8]>)>,
+}
+
+/// Takes the batch that begins here; none when there is no whole one.
+fn batch<'a>(bytes: &mut &'a [u8]) -> Option<Batch<'a>> {
+    let mut rest = *bytes;
+    let (1, count) = take(&mut rest, 5)?.split_first()? else {
+        return None;
+    };
+    let count = u32::from_le_bytes(count.try_into().ok()?);
+    let sequence = u64::from_le_bytes(take(&mut rest, 8)?.try_into().ok()?);
+    let mut items = Vec::new();
+    for _ in 0..count {
+        // Its kind, how it is compressed, its keyspace, its lengths.
+        let head = take(&mut rest, 21)?;
+        let (&[2, kind, 0], lengths) = head.split_first_chunk()? else {
+            return None;
+        };
+        let (key, lengths) = lengths.get(8..)?.split_first_chunk()?;
+        let (value, stored) = lengths.split_first_chunk()?;
+        if value != stored {
+            return None;
+        }
+        let key = take(&mut rest, usize::from(u16::from_le_bytes(*key)))?;
+        let value = take(&mut rest, usize::try_from(u32::from_le_bytes(*value)).ok()?)?;
+        items.push((key, (kind == 0).then_some(value)));
+    }
+    let end = take(&mut rest, 13)?;
+    (end.first() == Some(&3) && end.ends_with(&MAGIC)).then_some(())?;
+    *bytes = rest;
+    Some(Batch { sequence, items })
+}
+
+fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(count)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+/// The batches of a journal up to the first that is not whole. True when nothing but room lies behind.
+fn walk<'a>(mut bytes: &'a [u8], mut each: impl FnMut(Batch<'a>)) -> bool {
+    while let Some(batch) = batch(&mut bytes) {
+        each(batch);
+    }
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+/// The number of the group that a batch is.
+fn group(batch: &Batch<'_>) -> Option<u64> {
+    let key = [Family::Root.byte()];
+    let row = batch.items.iter().find(|(found, _)| *found == key)?.1?;
+    let body = codec::check(&key, row).ok()?.body;
+    let root: Root = codec::decode(row.get(body)?).ok()?;
+    Some(root.group)
+}
+
+/// Refuses a store of which fjall would cut off groups that were acknowledged: it takes damage in a
+/// journal for its end.
+pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
+    let acknowledged = acknowledged(path)?;
+    let journals = numbered(&path.join(FJALL)).map_err(missing)?;
+    let (mut last, mut ended) = (None, true);
+    for journal in journals.values() {
+        let bytes = fs::read(journal).map_err(StoreError::Io)?;
+        // Only the last one may have an end that was not written in full.
+        if !ended {
+            return Err(corrupt("a journal of it cannot be read to its end"));
+        }
+        ended = walk(&bytes, |batch| last = group(&batch).or(last));
+    }
+    match last {
+        Some(last) => ends_too_early(acknowledged, last).map_or(Ok(()), Err),
+        // Where no journal has a group, a table has the last one.
+        None => Ok(()),
+    }
+}
+
+fn missing(error: io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::NotFound => corrupt("its folder `store/fjall` is missing"),
+        _ => StoreError::Io(error),
+    }
+}
+
+/// The rows of a damaged store that can be read: those of its tables, and those of the batches in its
+/// journals that are not in tables yet.
+pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
+    let mut report = IntegrityReport::default();
+    let (mut rows, written) = match tables(path, &mut report) {
+        Ok(tables) => tables,
+        Err(error) => {
+            report.note(None, "the tables", &error);
+            (BTreeMap::new(), None)
+        }
+    };
+    for journal in numbered(&path.join(FJALL)).map_err(missing)?.values() {
+        let bytes = fs::read(journal).map_err(StoreError::Io)?;
+        let mut rest = bytes.as_slice();
+        let mut damaged = false;
+        while !rest.is_empty() {
+            let Some(batch) = batch(&mut rest) else {
+                // The next whole batch may be behind the damage.
+                let next = rest.iter().skip(1).position(|byte| *byte == 1);
+                damaged |= rest.iter().any(|byte| *byte != 0);
+                rest = next
+                    .and_then(|next| rest.get(next + 1..))
+                    .unwrap_or_default();
+                continue;
+            };
+            if written.is_some_and(|written| batch.sequence <= written) {
+                continue;
+            }
+            for (key, value) in batch.items {
+                match value {
+                    Some(value) => rows.insert(key.to_vec(), value.to_vec()),
+                    None => rows.remove(key),
+                };
+            }
+        }
+        if damaged {
+            let name = journal.file_name().unwrap_or_default().display();
+            let error = corrupt(&format!("`{name}` has bytes that are no whole batch"));
+            report.note(None, "a journal", &error);
+        }
+    }
+    Ok((rows, report))
+}
+
+/// The rows of the tables, read in a copy without journals, and up to which batch they have them.
+#[expect(clippy::type_complexity, reason = "said in the line above")]
+fn tables(
+    path: &Path,
+    report: &mut IntegrityReport,
+) -> Result<(BTreeMap<Vec<u8>, Vec<u8>>, Option<u64>), StoreError> {
+    let kept = |file: &Path| file.extension().is_none_or(|ending| ending != ENDING);
+    let scratch = Scratch::of(path, kept).map_err(StoreError::Io)?;
+    let copy = scratch.path().join(DIRECTORY);
+    let mark = Mark::fresh(&copy).map_err(StoreError::Io)?;
+    let opened = Opened::at(&copy, StoreOptions::default(), mark, "the damaged store")?;
+    let mut rows = BTreeMap::new();
+    // From both ends: a page that cannot be read ends either.
+    let all = || guard(|| Ok::<_, fjall::Error>(opened.rows.iter()));
+    let mut ahead = all()?;
+    let mut step = |next: &mut dyn FnMut() -> Option<fjall::Guard>| -> Result<bool, KvError> {
+        let Some(row) = guard(|| next().map(fjall::Guard::into_inner).transpose())? else {
+            return Ok(false);
+        };
+        rows.insert(row.0.to_vec(), row.1.to_vec());
+        Ok(true)
+    };
+    let forwards = loop {
+        match step(&mut || ahead.next()) {
+            Ok(true) => {}
+            Ok(false) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+    };
+    if let Err(error) = forwards {
+        report.note(None, "a table", &error.into());
+        let mut back = all()?;
+        while step(&mut || back.next_back()).unwrap_or(false) {}
+    }
+    Ok((rows, opened.rows.tree.get_highest_persisted_seqno()))
+}
