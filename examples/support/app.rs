@@ -72,6 +72,7 @@ pub fn router(options: Options) -> Router {
         .route("/flaky", get(flaky))
         .route("/queue", get(queue))
         .route("/process", post(process))
+        .route("/token", post(token))
         .route("/echo", any(echo))
         .route("/v1/chat/completions", post(model::chat))
         .route("/hang", any(std::future::pending::<()>))
@@ -171,6 +172,11 @@ async fn create_job(State(app): State<App>) -> impl IntoResponse {
         .unwrap_or_default();
     memory.jobs.insert(id.clone(), Job::default());
     (StatusCode::CREATED, Json(json!({ "id": id })))
+}
+
+/// A token of OAuth 2.0.
+async fn token() -> Json<Value> {
+    Json(json!({ "access_token": "an-example", "token_type": "Bearer", "expires_in": 3600 }))
 }
 
 async fn poll_job(

@@ -9,6 +9,11 @@ use std::sync::Arc;
 /// The types of `authentication` whose token a handler of that name gives.
 pub const IDENTITIES: [&str; 2] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth"];
 
+/// Whether a call brings the secret that its token is given for, so that it needs no handler.
+pub fn has_secret(name: &str, authentication: &Value) -> bool {
+    name == "ActiveDirectoryOAuth" && authentication.get("secret").is_some()
+}
+
 /// The same call with the token that it needs; none when it signs in otherwise.
 pub(super) async fn signed(
     handlers: &Handlers,
@@ -23,6 +28,9 @@ pub(super) async fn signed(
         return Ok(None);
     };
     if !handlers.answers(name, "") {
+        if has_secret(name, authentication) {
+            return Ok(None);
+        }
         let message = format!(
             "nothing gives the token for `authentication` of type {name}: register a handler `{name}`"
         );

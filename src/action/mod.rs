@@ -35,6 +35,7 @@ mod runner;
 #[cfg(feature = "tea")]
 mod schema;
 mod script;
+mod secret_command;
 mod secrets;
 mod secure;
 mod shell;
@@ -43,7 +44,7 @@ mod stub;
 mod untrusted;
 
 pub use activity::{ActivityContext, ActivityError};
-pub use identity::IDENTITIES;
+pub use identity::{IDENTITIES, has_secret};
 pub use live::{Listener, Stream};
 pub use registry::{Registry, left_out};
 pub use script::{interpreter, lua_worker, syntax_mistakes};

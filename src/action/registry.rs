@@ -313,6 +313,7 @@ impl Registry {
     /// One attempt with the secrets that it names; `masks` find what is secure in its inputs.
     async fn opened(&self, request: &Request, mut masks: Vec<Arc<Mask>>) -> Result<Value, Fault> {
         let quiet = !masks.is_empty() || self.secure.contains(&request.action);
+        self.secrets.fetch(request).await?;
         let opened = self.secrets.open(request)?;
         match opened {
             None => self.placed(request, masks, quiet).await,

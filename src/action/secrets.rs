@@ -4,6 +4,7 @@
 //!
 //! A secret is read each time, so that a new one needs no restart.
 
+use super::secret_command::SecretCommand;
 use crate::expression::{
     Marked, Value, is_secret_name, map_texts, of_environment, replace_secret_marks,
 };
@@ -36,11 +37,12 @@ const MAX_SECRET: u64 = 64 * 1024;
 const MIN_ENCODED: usize = 6;
 
 /// Where secrets come from: files named like them in directories, then the environment
-/// (`WINDLASS_SECRET_NAME`).
+/// (`WINDLASS_SECRET_NAME`), then a command.
 #[derive(Clone, Debug)]
 pub struct SecretSources {
     directories: Vec<PathBuf>,
     environment: bool,
+    command: Option<SecretCommand>,
 }
 
 impl Default for SecretSources {
@@ -50,6 +52,7 @@ impl Default for SecretSources {
         Self {
             directories: credentials.into_iter().collect(),
             environment: true,
+            command: None,
         }
     }
 }
@@ -61,6 +64,7 @@ impl SecretSources {
         Self {
             directories: Vec::new(),
             environment: false,
+            command: None,
         }
     }
 
@@ -71,10 +75,29 @@ impl SecretSources {
         self
     }
 
-    /// Whether there is a secret of this name now.
+    /// These with a line for `sh` that prints the secret named by its `$1`, or by its last word when it
+    /// has no `$1`. It is asked for what is nowhere else.
+    #[must_use]
+    pub fn with_command(mut self, line: &str) -> Self {
+        self.command = Some(SecretCommand::new(line));
+        self
+    }
+
+    /// Whether there is a secret of this name now. What a command would give is not asked for.
     #[must_use]
     pub fn knows(&self, name: &str) -> bool {
-        matches!(self.get(name), Ok(Some(_)))
+        let asked = self.command.is_some() && is_secret_name(name);
+        asked || matches!(self.get(name), Ok(Some(_)))
+    }
+
+    /// Asks the command for a secret that is nowhere else.
+    async fn ask(&self, name: &str) -> Result<(), String> {
+        match &self.command {
+            Some(command) if is_secret_name(name) && self.get(name)?.is_none() => {
+                command.ask(name).await
+            }
+            _ => Ok(()),
+        }
     }
 
     fn get(&self, name: &str) -> Result<Option<String>, String> {
@@ -91,7 +114,9 @@ impl SecretSources {
             }
         }
         let variable = || std::env::var(format!("{VARIABLE}{name}")).ok();
-        Ok(self.environment.then(variable).flatten())
+        let found = self.environment.then(variable).flatten();
+        let command = || self.command.as_ref()?.kept(name);
+        Ok(found.or_else(command))
     }
 
     fn places(&self, name: &str) -> String {
@@ -250,6 +275,17 @@ impl Secrets {
         let shown = of_environment(name).unwrap_or(name);
         let message = format!("there is no secret `{shown}`: {places}");
         Fault::new(fault_kind::SECRET, message)
+    }
+
+    /// Fetches what only a command knows, for [`Self::open`].
+    pub async fn fetch(&self, request: &Request) -> Result<(), Fault> {
+        let own = self.uses.get(&request.action);
+        let own: &[Name] = own.map_or(&[], Vec::as_slice);
+        for name in own.iter().filter(|name| self.denied(name).is_none()) {
+            let asked = self.sources.ask(name).await;
+            asked.map_err(|message| Fault::new(fault_kind::SECRET, message))?;
+        }
+        Ok(())
     }
 
     /// The request with the secrets that its action names, and what masks all of the program's;

@@ -409,7 +409,9 @@ fn handler_flags(args: &HandlerArgs) -> String {
     let given = given
         .into_iter()
         .filter_map(|(name, path)| Some(flag(name, &path.as_ref()?.display().to_string())));
-    given.collect()
+    let command = args.secret_command.as_ref();
+    let command = command.map(|line| flag("--secret-command", line));
+    given.chain(command).collect()
 }
 
 fn flag(flag: &str, shown: &str) -> String {

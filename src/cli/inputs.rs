@@ -27,6 +27,7 @@ pub fn options(
         max_timeout: load.max_timeout.map(|time| time.0),
         handlers: self::handlers(handlers)?,
         secrets: secrets(handlers)?,
+        secret_command: handlers.secret_command.clone(),
         state_key: state_key(global)?,
         parameters: load.parameters.as_deref().map(read_file).transpose()?,
         workflow: load.workflow.clone(),
@@ -46,9 +47,14 @@ pub fn engine(options: &LoadOptions, untrusted: &UntrustedArgs) -> EngineBuilder
     for (name, target) in &options.handlers {
         builder = builder.register_handler(name, target.clone());
     }
+    let mut sources = SecretSources::default();
     if let Some(directory) = &options.secrets {
-        builder = builder.secrets(SecretSources::default().with_directory(directory));
+        sources = sources.with_directory(directory);
     }
+    if let Some(line) = &options.secret_command {
+        sources = sources.with_command(line);
+    }
+    builder = builder.secrets(sources);
     if let Some(key) = &options.state_key {
         builder = builder.state_key(key.clone());
     }

@@ -169,6 +169,7 @@ impl Session {
             ("--handlers", !start && args.handlers.is_some()),
             ("--stub", !start && args.stub.is_some()),
             ("--secrets", args.secrets.is_some()),
+            ("--secret-command", args.secret_command.is_some()),
         ];
         for (flag, _) in given.iter().filter(|(_, given)| *given) {
             self.setup.screen.warn(&format!(

@@ -5,11 +5,33 @@ use super::reader::{Reader, name_of};
 use crate::expression::{Reference, Syntax, Template};
 use crate::source::{Kind, Node};
 
-/// The types of `authentication` and their keys; of `Bearer`'s one is enough.
-const AUTHENTICATION: [(&str, &[&str]); 3] = [
-    ("Basic", &["username", "password"]),
-    ("Bearer", &["token", "value"]),
-    ("Raw", &["value"]),
+/// A type of `authentication`, the keys that it needs and those that it may have.
+type Kept = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+);
+
+/// Of `Bearer`'s keys one is enough.
+const AUTHENTICATION: [Kept; 6] = [
+    ("Basic", &["username", "password"], &[]),
+    ("Bearer", &["token", "value"], &[]),
+    ("Raw", &["value"], &[]),
+    (
+        "OAuth2",
+        &["tokenUrl", "clientId", "clientSecret"],
+        &["scope", "audience", "resource", "clientAuthentication"],
+    ),
+    (
+        "ActiveDirectoryOAuth",
+        &["tenant", "audience", "clientId", "secret"],
+        &["authority"],
+    ),
+    (
+        "AwsSigV4",
+        &["accessKeyId", "secretAccessKey", "region", "service"],
+        &["sessionToken"],
+    ),
 ];
 
 /// What a Logic Apps definition may say as well: a handler gives the token.
@@ -131,11 +153,12 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     }
     if azure && OF_AZURE.iter().any(|known| is(known)) {
         let what = format!("authentication of type `{word}` is not supported");
-        let hint = "the action fails when it runs: use Basic, Bearer or Raw";
+        let hint = "the action fails when it runs: use Basic or OAuth2, or give the certificate in \
+                    PEM under `tls`";
         return reader.warning("not-supported", kind.value.span, what, hint);
     }
     let known = AUTHENTICATION.map(|known| (known.0, known));
-    let Some((name, keys)) = reader.choice(kind, &known, |word| {
+    let Some((name, keys, more)) = reader.choice(kind, &known, |word| {
         format!("`{word}` is no type of authentication")
     }) else {
         return;
@@ -146,6 +169,29 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
         if name == "Bearer" {
             break;
         }
+    }
+    fields.allow(more);
+    fields.finish(reader);
+}
+
+/// Reports a `tls` of a call that can only fail when the call is made.
+pub(super) fn tls(reader: &mut Reader<'_>, node: &Node) {
+    let hint = "for example tls: { ca: \"${secret:ca.pem}\" }, or certificate and key, each in PEM";
+    if matches!(node.kind, Kind::Null) || reader.is_computed(node) {
+        return;
+    }
+    let Some(mut fields) = reader.fields(node, "`tls`", hint) else {
+        return;
+    };
+    fields.get("ca");
+    let alone = match (fields.get("certificate"), fields.get("key")) {
+        (Some(certificate), None) => Some((certificate, "key")),
+        (None, Some(key)) => Some((key, "certificate")),
+        (Some(_), Some(_)) | (None, None) => None,
+    };
+    if let Some((there, lacking)) = alone {
+        let what = format!("`tls` needs `{lacking}` as well");
+        reader.error("missing-key", there.key_span, what, hint);
     }
     fields.finish(reader);
 }

@@ -41,6 +41,8 @@ pub struct LoadOptions {
     pub allow_env: Vec<String>,
     /// A directory of secrets, which comes before the engine's sources.
     pub secrets: Option<PathBuf>,
+    /// A line for `sh` that prints a secret, whose name is its last word or `$1`.
+    pub secret_command: Option<String>,
     /// What seals secure values, when it is the caller's store that the workflow runs in.
     pub state_key: Option<StateKey>,
     /// The file with the values of a Logic Apps definition's parameters.
@@ -380,10 +382,14 @@ impl Workflows {
             registry.register_handler(name, target.clone());
         }
         registry.let_read(&options.allow_env);
+        let mut sources = registry.secret_sources().clone();
         if let Some(directory) = &options.secrets {
-            let sources = registry.secret_sources().clone();
-            registry.set_secrets(sources.with_directory(directory));
+            sources = sources.with_directory(directory);
         }
+        if let Some(line) = &options.secret_command {
+            sources = sources.with_command(line);
+        }
+        registry.set_secrets(sources);
         Self {
             registry,
             caps: Caps {

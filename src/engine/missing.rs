@@ -1,9 +1,9 @@
 //! What a workflow needs and this process does not have: handlers, tokens, secrets, interpreters.
 
 use super::load::Workflows;
-use crate::action::{IDENTITIES, Registry, interpreter, left_out};
+use crate::action::{IDENTITIES, Registry, has_secret, interpreter, left_out};
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
-use crate::expression::{Value, of_environment};
+use crate::expression::of_environment;
 use crate::hir::{self, HandlerUse};
 use crate::model::Origin;
 
@@ -165,11 +165,10 @@ fn missing_tokens(registry: &Registry, workflow: &hir::Workflow, diagnostics: &m
     for name in IDENTITIES {
         let signs_in = |call: &hir::Call| {
             let inputs = call.inputs.source();
-            let kind = inputs
-                .get("authentication")
-                .and_then(|given| given.get("type"));
-            let kind = kind.and_then(Value::as_str);
+            let given = inputs.get("authentication");
+            let kind = given.and_then(|given| given.get("type")?.as_str());
             kind.is_some_and(|kind| kind.eq_ignore_ascii_case(name))
+                && !given.is_some_and(|given| has_secret(name, given))
         };
         let calls = workflow.calls().into_iter();
         let steps: Vec<_> = calls

@@ -6,11 +6,14 @@ use super::fault::{connection_fault, shown};
 use super::redirect;
 use super::reply::Reply;
 use super::request;
+use super::tokens::Tokens;
+use super::trust::Trust;
 use crate::expression::Value;
 use crate::model::{Fault, Request, fault_kind};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::redirect::Policy;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
@@ -28,9 +31,15 @@ pub(in crate::action) struct Client {
     plain: OnceCell<reqwest::Client>,
     /// Speaks TLS as well; once it is there, it does everything.
     secure: OnceCell<reqwest::Client>,
+    /// Those with a CA or a certificate of their own.
+    own: Mutex<BTreeMap<[u8; 32], reqwest::Client>>,
+    tokens: Tokens,
     /// It reaches the public internet only.
     public_only: bool,
 }
+
+/// Of more than so many clients with TLS of their own, all are made anew.
+const MAX_OWN: usize = 64;
 
 impl Client {
     /// A client for guests: it reaches the public internet only, and uses no proxy, which would
@@ -52,17 +61,35 @@ impl Client {
             .no_proxy()
     }
 
+    pub(super) fn tokens(&self) -> &Tokens {
+        &self.tokens
+    }
+
     /// Calls, follows redirects, and reads the whole reply.
-    pub(in crate::action) async fn call(&self, mut call: reqwest::Request) -> Result<Reply, Fault> {
+    pub(in crate::action) async fn call(&self, call: reqwest::Request) -> Result<Reply, Fault> {
+        self.call_with(call, None).await
+    }
+
+    /// The same with TLS of its own, which holds for the server that is called and for no other.
+    pub(super) async fn call_with(
+        &self,
+        mut call: reqwest::Request,
+        trust: Option<&Trust>,
+    ) -> Result<Reply, Fault> {
+        let home = call.url().origin();
         for _ in 0..=MAX_REDIRECTS {
             let url = call.url().clone();
+            let trust = trust.filter(|_| url.origin() == home);
             if self.public_only {
                 egress::check(&url)
                     .map_err(|error| Fault::new(fault_kind::DENIED, error.to_string()))?;
             }
             let method = call.method().clone();
             let again = call.try_clone();
-            let response = self.send(call).await;
+            let response = match trust {
+                Some(trust) => self.own(trust).await?.execute(call).await,
+                None => self.send(call).await,
+            };
             let response = response.map_err(|error| connection_fault(&url, error))?;
             match redirect::next(again, &response)? {
                 None => return Reply::read(&method, response).await,
@@ -101,6 +128,31 @@ impl Client {
             return self.secure().await?.execute(call).await;
         }
         self.plain().await?.execute(call).await
+    }
+
+    /// The client with this TLS: making one reads files.
+    async fn own(&self, trust: &Trust) -> Result<reqwest::Client, Fault> {
+        let key = trust.key();
+        let own = || self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = own().get(&key) {
+            return Ok(client.clone());
+        }
+        let builder = trust.put_on(self.builder())?;
+        let built = tokio::task::spawn_blocking(|| builder.build()).await;
+        let built = built.map_err(|error| Fault::new(fault_kind::CONNECTION, error.to_string()))?;
+        // Not what is wrong with it: that may hold a part of the key.
+        let client = built.map_err(|_| {
+            Fault::new(
+                fault_kind::INPUT,
+                "`tls` has a certificate or key that cannot be used",
+            )
+        })?;
+        let mut own = own();
+        if own.len() >= MAX_OWN {
+            own.clear();
+        }
+        own.insert(key, client.clone());
+        Ok(client)
     }
 
     async fn plain(&self) -> reqwest::Result<&reqwest::Client> {

@@ -2,6 +2,7 @@
 //! everything else is the policy's.
 
 mod client;
+mod credentials;
 mod egress;
 mod fault;
 mod links;
@@ -9,17 +10,24 @@ mod multipart;
 mod redirect;
 mod reply;
 mod request;
+mod signature;
 mod text;
+mod tokens;
+mod trust;
 
 pub(super) use client::Client;
 pub(super) use reply::Reply;
 
+use super::inputs::{Inputs, invalid};
+use super::secrets::Mask;
 use super::{Attempt, Executor};
 use crate::expression::Value;
 use crate::model::{Fault, Request};
+use credentials::Credentials;
 use reqwest::{StatusCode, Url};
 use std::sync::Arc;
 use std::time::Duration;
+use trust::Trust;
 
 /// How long a call may take when the action does not say.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(100);
@@ -43,13 +51,13 @@ impl Http {
 impl Executor for Http {
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
         Box::pin(async {
-            let call = request::from_inputs(request)?;
-            let asked = call.url().clone();
-            let reply = self.client.call(call).await?;
-            if is_asynchronous(request) {
-                return Ok(self.settled(reply, asked, request).await?.into_value());
+            let mut used = Vec::new();
+            let outcome = self.outcome(request, &mut used).await;
+            match used.is_empty() {
+                true => outcome,
+                // A server may send back what it was sent.
+                false => Mask::of(used.iter().map(String::as_str)).outcome(outcome),
             }
-            Ok(reply.into_value())
         })
     }
 
@@ -68,10 +76,63 @@ impl Executor for Http {
 }
 
 impl Http {
+    /// One call, and what it leads to; the tokens that it needed are added to `used`.
+    async fn outcome(&self, request: &Request, used: &mut Vec<String>) -> Result<Value, Fault> {
+        let inputs = Inputs::of(request)?;
+        let signing = Signing {
+            client: &self.client,
+            credentials: Credentials::of(inputs)?,
+            trust: Trust::of(inputs)?,
+            used,
+        };
+        signing.outcome(request).await
+    }
+}
+
+/// A call with what it signs in with.
+struct Signing<'a> {
+    client: &'a Client,
+    credentials: Credentials,
+    trust: Option<Trust>,
+    used: &'a mut Vec<String>,
+}
+
+impl Signing<'_> {
+    async fn outcome(mut self, request: &Request) -> Result<Value, Fault> {
+        let call = request::from_inputs(request)?;
+        let asked = call.url().clone();
+        let reply = self.call(call).await?;
+        if is_asynchronous(request) {
+            return Ok(self.settled(reply, asked, request).await?.into_value());
+        }
+        Ok(reply.into_value())
+    }
+
+    /// Signs and calls; once more, with a new token, when the one that was used is refused.
+    async fn call(&mut self, call: reqwest::Request) -> Result<Reply, Fault> {
+        let mut refused: Option<String> = None;
+        loop {
+            let Some(mut signed) = call.try_clone() else {
+                return Err(invalid("the body cannot be sent twice"));
+            };
+            let known = refused.as_deref();
+            let credentials = &self.credentials;
+            credentials
+                .put_on(&mut signed, self.client, self.used, known)
+                .await?;
+            let outcome = self.client.call_with(signed, self.trust.as_ref()).await;
+            let denied = matches!(&outcome, Err(fault) if fault.code.as_deref() == Some("401"));
+            if !denied || refused.is_some() || !self.credentials.is_token() {
+                return outcome;
+            }
+            refused = self.used.last().cloned();
+        }
+    }
+
     /// While the answer is a 202 that says where to look, looks there (Logic Apps reference,
     /// "Asynchronous request-response pattern").
     async fn settled(
-        &self,
+        &mut self,
         mut reply: Reply,
         mut at: Url,
         request: &Request,
@@ -84,7 +145,11 @@ impl Http {
             let wait = reply.headers.get("retry-after").and_then(Value::as_str);
             let wait = wait.and_then(|seconds| seconds.trim().parse().ok());
             tokio::time::sleep(wait.map_or(POLL_INTERVAL, Duration::from_secs)).await;
-            reply = self.client.call(request::poll(&next, request)?).await?;
+            let (look, at_home) = request::poll(&next, request)?;
+            reply = match at_home {
+                true => self.call(look).await?,
+                false => self.client.call(look).await?,
+            };
             at = next;
         }
         Ok(reply)

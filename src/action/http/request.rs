@@ -1,14 +1,13 @@
-//! From the inputs of an action to a request that can be sent. It never sends anything.
+//! From the inputs of an action to a request without credentials. It never sends anything.
 
 use super::multipart::{self, Part};
-use crate::action::inputs::{Inputs, invalid, mismatch, scalar};
+use crate::action::inputs::{Inputs, invalid, scalar};
 use crate::expression::Value;
 use crate::model::{Fault, Request};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use reqwest::header::{
-    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-    TRANSFER_ENCODING,
+    CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
 use reqwest::{Method, Url};
 use url::form_urlencoded;
@@ -21,10 +20,6 @@ pub(super) fn from_inputs(request: &Request) -> Result<reqwest::Request, Fault> 
     let mut call = reqwest::Request::new(method(inputs)?, uri(inputs)?);
     add_queries(&mut call, inputs)?;
     *call.headers_mut() = headers(inputs)?;
-    if let Some(authentication) = inputs.get("authentication") {
-        let value = authorization(authentication)?;
-        call.headers_mut().insert(AUTHORIZATION, value);
-    }
     if let Some(body) = inputs.get("body") {
         set_body(&mut call, body)?;
     }
@@ -43,18 +38,16 @@ pub(super) fn post_json(
     Ok(call)
 }
 
-/// A look at where a 202 pointed to, authorised as the call was when it is the same server.
-pub(super) fn poll(url: &Url, request: &Request) -> Result<reqwest::Request, Fault> {
+/// A look at where a 202 pointed to, and whether it is the server of the call: only that one gets the
+/// headers and the credentials.
+pub(super) fn poll(url: &Url, request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
     let mut call = reqwest::Request::new(Method::GET, url.clone());
-    if uri(inputs)?.origin() == url.origin() {
+    let at_home = uri(inputs)?.origin() == url.origin();
+    if at_home {
         *call.headers_mut() = headers(inputs)?;
-        if let Some(authentication) = inputs.get("authentication") {
-            let value = authorization(authentication)?;
-            call.headers_mut().insert(AUTHORIZATION, value);
-        }
     }
-    Ok(call)
+    Ok((call, at_home))
 }
 
 fn method(inputs: Inputs<'_>) -> Result<Method, Fault> {
@@ -131,36 +124,6 @@ fn headers(inputs: Inputs<'_>) -> Result<HeaderMap, Fault> {
         }
     }
     Ok(headers)
-}
-
-/// The `Authorization` header for `{type: Basic | Bearer | Raw, …}` (the Logic Apps reference's
-/// names; without case).
-fn authorization(authentication: &Value) -> Result<HeaderValue, Fault> {
-    let inputs = Inputs::from_value("authentication", authentication)?;
-    let text = |key| match inputs.get(key) {
-        None => Err(invalid(format!("`authentication.{key}` is missing"))),
-        Some(value) => value
-            .as_str()
-            .ok_or_else(|| mismatch(&format!("authentication.{key}"), "a string", value)),
-    };
-    let kind = text("type")?;
-    let value = match kind.to_lowercase().as_str() {
-        "basic" => {
-            let pair = format!("{}:{}", text("username")?, text("password")?);
-            format!("Basic {}", BASE64.encode(pair))
-        }
-        "bearer" => format!("Bearer {}", text("token").or_else(|_| text("value"))?),
-        "raw" => text("value")?.to_owned(),
-        _ => {
-            return Err(invalid(format!(
-                "`authentication.type` must be Basic, Bearer or Raw, not {kind:?}"
-            )));
-        }
-    };
-    let mut value = HeaderValue::from_str(&value)
-        .map_err(|_| invalid("`authentication` has characters that no header can have"))?;
-    value.set_sensitive(true);
-    Ok(value)
 }
 
 fn set_body(call: &mut reqwest::Request, body: &Value) -> Result<(), Fault> {

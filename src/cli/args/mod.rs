@@ -228,6 +228,9 @@ pub struct HandlerArgs {
     /// A directory of secrets: files named like them
     #[arg(long, env = "WINDLASS_SECRETS", value_name = "DIR")]
     pub secrets: Option<PathBuf>,
+    /// A line for `sh` that prints a secret, whose name is its last word or `$1`
+    #[arg(long, env = "WINDLASS_SECRETS_COMMAND", value_name = "LINE")]
+    pub secret_command: Option<String>,
     /// A JSON or YAML file that answers for handlers and connectors that nobody has registered: by
     /// handler, connector/operation or action a value, {error: …}, or a list of those
     #[arg(long, env = "WINDLASS_STUB", value_name = "FILE")]

@@ -39,7 +39,7 @@ const OPTIONS: [(&str, &str); 16] = [
     ("provider", "provider"),
 ];
 /// The inputs of a call over HTTP, and the executor's names for them.
-const HTTP: [(&str, &str); 8] = [
+const HTTP: [(&str, &str); 9] = [
     ("method", "method"),
     ("url", "uri"),
     ("uri", "uri"),
@@ -48,6 +48,7 @@ const HTTP: [(&str, &str); 8] = [
     ("query", "queries"),
     ("body", "body"),
     ("authentication", "authentication"),
+    ("tls", "tls"),
 ];
 const HTTP_OUTPUTS: [(&str, PortKind); 3] = [
     ("statusCode", PortKind::Number),
@@ -334,6 +335,9 @@ impl Canvas<'_> {
             }
             if *name == "authentication" {
                 checks::authentication(self, &entry.value);
+            }
+            if *name == "tls" {
+                checks::tls(self, &entry.value);
             }
             found.push((name, self.rendered(&entry.value)));
         }

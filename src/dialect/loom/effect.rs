@@ -153,6 +153,11 @@ impl Loom<'_> {
         if let Some(entry) = inputs.pass(act, self, "authentication") {
             checks::authentication(self, &entry.value);
         }
+        if !self.azure()
+            && let Some(entry) = inputs.pass(act, self, "tls")
+        {
+            checks::tls(self, &entry.value);
+        }
         self.asynchronous(act, &mut inputs);
         let retry = self.retry_in_inputs(act, &mut inputs);
         let timeout = self.attempt_timeout(act, &mut inputs);

@@ -265,7 +265,7 @@ async fn inputs_that_cannot_be_used_name_the_key() {
         ),
         (
             json!({ "uri": "http://x", "authentication": { "type": "Kerberos" } }),
-            "`authentication.type` must be Basic, Bearer or Raw",
+            "`authentication.type` must be Basic, Bearer, Raw",
         ),
         (
             json!({ "uri": "http://x", "authentication": "x" }),

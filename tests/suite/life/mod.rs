@@ -9,6 +9,7 @@ mod clock;
 mod concurrency;
 mod cookbook;
 mod crash;
+mod credentials;
 mod cut;
 mod dumped;
 mod egress;

@@ -1,0 +1,96 @@
+//! A command that gives secrets (`--secret-command`), such as one that asks a vault. What it gives is
+//! kept in memory for a while, because a secret is needed at every attempt.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// So long a value is taken as it was: a new one needs no restart.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// The command has to answer within this time.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Characters of its last line on standard error that a message quotes.
+const EXCERPT: usize = 200;
+
+#[derive(Clone)]
+pub(super) struct SecretCommand {
+    text: Arc<str>,
+    kept: Arc<Mutex<BTreeMap<String, (Instant, String)>>>,
+}
+
+impl fmt::Debug for SecretCommand {
+    /// Without what it gave.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SecretCommand").field(&self.text).finish()
+    }
+}
+
+impl SecretCommand {
+    /// A line for `sh`, which finds the name of the secret in `$1`. A line without `$1` gets it as its
+    /// last word.
+    pub(super) fn new(line: &str) -> Self {
+        let named = line.contains("$1") || line.contains("${1}");
+        let text = match named {
+            true => line.to_owned(),
+            false => format!("{line} \"$1\""),
+        };
+        Self {
+            text: text.into(),
+            kept: Arc::default(),
+        }
+    }
+
+    /// The value of a secret as the command gave it less than a minute ago.
+    pub(super) fn kept(&self, name: &str) -> Option<String> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, value) = kept.get(name)?;
+        (at.elapsed() < KEPT).then(|| value.clone())
+    }
+
+    /// Asks for what is not kept, away from the threads that others wait for.
+    pub(super) async fn ask(&self, name: &str) -> Result<(), String> {
+        if self.kept(name).is_some() {
+            return Ok(());
+        }
+        let mut command = tokio::process::Command::from(self.command(name));
+        let told = |what: String| format!("--secret-command gave no secret `{name}`: {what}");
+        let output = tokio::time::timeout(TIMEOUT, command.kill_on_drop(true).output()).await;
+        let output = output.map_err(|_| told(format!("no end after {} s", TIMEOUT.as_secs())))?;
+        let output = output.map_err(|error| told(error.to_string()))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let last: String = said
+                .lines()
+                .last()
+                .unwrap_or("")
+                .chars()
+                .take(EXCERPT)
+                .collect();
+            return Err(told(match last.is_empty() {
+                true => output.status.to_string(),
+                false => format!("{}: {last}", output.status),
+            }));
+        }
+        let text = String::from_utf8(output.stdout);
+        let mut text = text.map_err(|_| told(String::from("its output is no UTF-8")))?;
+        text.truncate(text.trim_end_matches(['\n', '\r']).len());
+        if text.is_empty() {
+            return Err(told(String::from("it printed nothing")));
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(name.to_owned(), (Instant::now(), text));
+        Ok(())
+    }
+
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", &self.text, "sh", name]);
+        command.stdin(Stdio::null());
+        command
+    }
+}
