@@ -42,6 +42,8 @@ pub fn stand_in(request: &Request, answer: &Answer) -> Result<Value, Fault> {
         "http" => as_reply(value),
         "connector" => of_connector(value),
         "shell" => as_command(value, request),
+        "runner" => Ok(Value::from_pairs([("content", value)])),
+        "ai" if value.as_object().is_none() => Ok(Value::from_pairs([("content", value)])),
         _ => Ok(value),
     }
 }

@@ -188,6 +188,37 @@ fn one_iteration_and_one_action_say_what_comes_next() {
 }
 
 #[test]
+fn an_answer_is_shaped_as_what_it_stands_for_gives_it() {
+    let folder = Folder::new();
+    folder.file(
+        "w.yaml",
+        r#"
+handlers: { work: { command: [no-such-command] } }
+actions:
+  asked: { type: ai, inputs: { prompt: hello } }
+  done: { type: activity, activityType: work, input: 1 }
+  command: { type: shell, run: "exit 1", check: false }
+  page: { type: http, inputs: { uri: "https://example.org/" } }
+outputs: ["@outputs('asked').content", "@outputs('done')", "@outputs('command')", "@outputs('page').statusCode"]
+"#,
+    );
+    folder.file(
+        "w.test.yaml",
+        r#"
+cases:
+  - answers:
+      asked: hi
+      work: [{ a: 1 }]
+      shell: { exitCode: 3, stdout: "[1]\n" }
+      http: { b: 2 }
+    expect: { output: [hi, { a: 1 }, { exitCode: 3, stdout: "[1]\n", stderr: "", body: [1] }, 200] }
+"#,
+    );
+    let ran = folder.run(&["test", "w.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
 fn signals_and_long_waits_take_no_time() {
     let folder = Folder::new();
     folder.file(
