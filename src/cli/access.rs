@@ -2,6 +2,7 @@
 //! store itself.
 
 use super::args::Global;
+use super::elsewhere;
 use super::exit::Failure;
 use super::inputs;
 use crate::client::{Client, ClientError};
@@ -109,6 +110,11 @@ pub async fn inspect<T>(
     ask: impl AsyncFn(&Client) -> Result<T, ClientError>,
     read: impl Fn(&Inspector) -> Result<T, EngineError>,
 ) -> Result<T, Failure> {
+    if let Some(at) = &global.engine {
+        let key = inputs::state_key(global)?;
+        let engine = elsewhere::engine(Engine::builder().commands_only(), at, key, None)?;
+        return Ok(read(engine.inspector())?);
+    }
     let open = || Inspector::open(&global.state);
     answer(global, open, ask, async |store| read(store)).await
 }
@@ -147,12 +153,18 @@ async fn command_in<T>(
             Some(key) => builder.state_key(key.clone()),
             None => builder,
         };
-        store(inputs::kept_by(builder, global.store), &global.state)
+        match &global.engine {
+            Some(at) => elsewhere::engine(builder, at, key.clone(), None),
+            None => store(inputs::kept_by(builder, global.store), &global.state),
+        }
     };
     let here = async |engine: &Engine| {
         let outcome = carry_out(engine).await;
         engine.stop().await;
         outcome
     };
+    if global.engine.is_some() {
+        return Ok(here(&open()?).await?);
+    }
     answer(global, open, ask, here).await
 }

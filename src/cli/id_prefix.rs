@@ -26,6 +26,8 @@ impl Command {
             Self::Dump(args) => args.run.as_mut(),
             #[cfg(feature = "mcp")]
             Self::Mcp(_) => None,
+            #[cfg(feature = "temporal")]
+            Self::Worker(_) => None,
             Self::Run(_)
             | Self::Poll(_)
             | Self::Try(_)

@@ -8,6 +8,8 @@ mod compile;
 mod control;
 mod doctor;
 mod dump;
+#[cfg_attr(not(feature = "temporal"), path = "elsewhere_off.rs")]
+mod elsewhere;
 mod eval;
 mod exit;
 mod export;
@@ -41,6 +43,8 @@ mod test;
 mod ui;
 mod validate;
 mod watch;
+#[cfg(feature = "temporal")]
+mod worker;
 mod workflow;
 mod yaml;
 
@@ -67,7 +71,8 @@ pub fn main() -> ExitCode {
     arguments.global.server = arguments.global.server.filter(|url| !url.is_empty());
     let screen = Screen::new(arguments.global.color, arguments.global.verbose);
     format::begin(arguments.global.local, arguments.global.utc);
-    let serves = matches!(arguments.command, Command::Serve(_));
+    arguments.global.engine = elsewhere::given(&arguments.global, &arguments.command);
+    let serves = arguments.command.serves();
     log::begin(screen, serves);
     log::without_the_database(screen);
     let mut done = dispatch(&arguments, screen);
@@ -128,6 +133,8 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
             as_many_files_as_may_be();
             block_on(&mut workers(), serve::serve(global, screen, args))
         }
+        #[cfg(feature = "temporal")]
+        Command::Worker(args) => block_on(&mut workers(), worker::worker(global, screen, args)),
         Command::Resume(args) => block_on(&mut workers(), resume::resume(global, screen, args)),
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => block_on(&mut workers(), mcp::mcp(global, screen, args)),

@@ -23,6 +23,11 @@ pub async fn resume(global: &Global, screen: Screen, args: &ResumeArgs) -> Resul
         };
         return go_on(global, screen, &args.owner, begin).await;
     }
+    if global.engine.is_some() && args.run.is_none() {
+        return Err(Failure::Usage(String::from(
+            "workers go on with every run by themselves: name a run that is paused",
+        )));
+    }
     let begin = async |session: &mut Session, view: &View| {
         if let Some(run) = args.run.as_deref() {
             session.resume(run).await?;

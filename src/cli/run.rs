@@ -71,12 +71,13 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         state: global.state.clone(),
         store: global.store,
         server: remote(global)?,
+        engine: global.engine.clone(),
         create: true,
         options,
         untrusted: UntrustedArgs::default(),
         screen,
     };
-    if args.detach && setup.server.is_none() {
+    if args.detach && setup.server.is_none() && setup.engine.is_none() {
         require_server(&global.state).await?;
     }
     let mut session = Session::attach(setup).await?;
@@ -102,7 +103,7 @@ async fn begin(
 ) -> Result<Exit, Failure> {
     let (id, workflow) = (new.id, new.workflow);
     let mut warnings = workflow.warnings().clone();
-    if session.is_joined() {
+    if session.is_joined() || global.engine.is_some() {
         warnings.forget(&ELSEWHERE);
     } else {
         workflow.refuse_denied()?;
@@ -122,7 +123,8 @@ async fn begin(
         return Ok(Exit::Succeeded);
     }
     if screen.live || screen.verbose > 0 {
-        let how = match (&global.server, session.is_joined()) {
+        let elsewhere = global.server.as_ref().or(global.engine.as_ref());
+        let how = match (elsewhere, session.is_joined()) {
             (Some(url), _) => format!(" at {url}"),
             (None, true) => String::from(", in the process that owns the store"),
             (None, false) => String::new(),

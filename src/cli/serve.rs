@@ -2,6 +2,7 @@
 
 use super::access::{Found, owner_or};
 use super::args::{Global, Lasting, LoadArgs, ServeArgs, UiArg};
+use super::elsewhere;
 use super::exit::{Exit, Failure};
 use super::inputs;
 use super::output::Screen;
@@ -9,6 +10,10 @@ use super::signals::Signals;
 use crate::engine::{Engine, EngineError, Limits, LoadOptions, PruneFilter};
 use crate::server::{Console, Options, TlsFiles};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a server looks at runs that others keep.
+const LOOK: Duration = Duration::from_secs(2);
 
 pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<Exit, Failure> {
     if global.server.is_some() {
@@ -60,6 +65,9 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
             return Err(Failure::Taken(message));
         }
     };
+    if global.engine.is_some() {
+        look_elsewhere(Arc::clone(&engine));
+    }
     let mut signals = Signals::new()?;
     let ready = |url: &str| screen.say(format!("ready at {url}"));
     crate::server::serve(&global.state, engine, options, ready, async || {
@@ -67,6 +75,23 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     })
     .await?;
     Ok(Exit::Succeeded)
+}
+
+/// Looks what became of runs that others keep, so that whoever watches this server is told.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "it goes on as long as the server"
+)]
+fn look_elsewhere(engine: Arc<Engine>) {
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let engine = Arc::clone(&engine);
+            // What could not be read is read the next time.
+            let looked = tokio::task::spawn_blocking(move || engine.inspector().heads(|_| ()));
+            let _ = looked.await;
+        }
+    });
 }
 
 /// Which runs are forgotten while it serves.
@@ -98,5 +123,10 @@ fn open(global: &Global, args: &ServeArgs, options: &LoadOptions) -> Result<Engi
     if let Some(timeout) = options.max_timeout {
         builder = builder.max_timeout(timeout);
     }
-    inputs::kept_by(builder, global.store).open(&global.state)
+    let builder = inputs::kept_by(builder, global.store);
+    match &global.engine {
+        // The workflows that are kept under names lie here, the runs there.
+        Some(at) => elsewhere::engine(builder, at, options.state_key.clone(), Some(&global.state)),
+        None => builder.open(&global.state),
+    }
 }

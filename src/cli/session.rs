@@ -3,6 +3,7 @@
 
 use super::access::{Found, RETRY_EVERY, RETRY_TIME, owner_or, remote};
 use super::args::{Global, HandlerArgs, LoadArgs, OwnerArgs};
+use super::elsewhere;
 use super::exit::Failure;
 use super::inputs;
 use super::output::Screen;
@@ -53,6 +54,8 @@ pub struct Setup {
     pub store: Option<StoreKind>,
     /// The server that is asked instead.
     pub server: Option<Client>,
+    /// The engine that has the runs instead of a store.
+    pub engine: Option<String>,
     /// Whether one is made when there is none.
     pub create: bool,
     /// Handlers and caps.
@@ -74,6 +77,7 @@ impl Setup {
             state: global.state.clone(),
             store: global.store,
             server: remote(global)?,
+            engine: global.engine.clone(),
             create: false,
             options: inputs::options(global, &load, &args.handlers)?,
             untrusted: args.untrusted.clone(),
@@ -141,6 +145,13 @@ impl Session {
         if setup.server.is_some() {
             let connections = Arc::new(Semaphore::new(MAX_FOLLOWED));
             return Ok(Role::Joined { connections });
+        }
+        if let Some(at) = &setup.engine {
+            let builder = inputs::engine(&setup.options, &setup.untrusted);
+            let key = setup.options.state_key.clone();
+            let engine = Arc::new(elsewhere::engine(builder, at, key, None)?);
+            let socket = None;
+            return Ok(Role::Owned { engine, socket });
         }
         let engine = match owner_or(&setup.state, || setup.open(create)).await? {
             Found::Owner(_) => {

@@ -134,6 +134,9 @@ pub enum EngineError {
     /// There is a store already where one was to be put.
     #[error("there is a store in {} already: nothing was written", .0.display())]
     StoreExists(std::path::PathBuf),
+    /// The engine of others that has the runs.
+    #[error("{0}")]
+    Elsewhere(String),
     /// Called outside a tokio runtime.
     #[error("an engine is opened inside a tokio runtime")]
     NoRuntime,
@@ -158,6 +161,7 @@ impl EngineError {
             Self::Load(error) => error.code(),
             Self::NoStore(_) => ErrorCode::NoStore,
             Self::StoreExists(_) => ErrorCode::StoreExists,
+            Self::Elsewhere(_) => ErrorCode::Unavailable,
             Self::Thread(_) | Self::NoRuntime => ErrorCode::Internal,
         }
     }

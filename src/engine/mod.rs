@@ -33,10 +33,14 @@ pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
 pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, load_bundle, load_text, read_file};
 pub use named::PutIf;
+#[cfg(feature = "temporal")]
+pub use prune::chosen_to_prune;
 pub use prune::{PruneFilter, Pruned};
 pub use rehearsal::{Rehearsal, Rehearsed, RehearsedStep, What, rehearse};
 pub use retry::FAILED_ITEMS;
 pub use run::{Run, RunFailure};
+#[cfg(feature = "temporal")]
+pub use runs::Stored;
 pub use runs::{Inspect, Runs};
 pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
 
@@ -59,7 +63,7 @@ pub use crate::time::{Timestamp, format_duration, parse_duration};
 
 use crate::dialect::Caps;
 use crate::machine::Event;
-use crate::scheduler::{Loaded, Scheduler, Start, Watcher, watch};
+use crate::scheduler::{Loaded, Loader, Scheduler, Start, Watcher, watch};
 use crate::store::{self, MemoryStore, Store};
 use load::Workflows;
 use named::Compiled;
@@ -72,6 +76,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use ulid::Ulid;
+
+/// Connects to runs that others keep. It is given what compiles their sources, and the workflows that
+/// are kept under names.
+pub(crate) type Connect =
+    dyn Fn(Arc<dyn Loader>, Arc<dyn Inspect>) -> Result<Arc<dyn Runs>, EngineError> + Send + Sync;
 
 /// How often it is looked whether the store is still where it was.
 const LOOK: Duration = Duration::from_secs(1);
@@ -244,7 +253,38 @@ impl EngineBuilder {
     /// # Errors
     /// [`EngineError::Thread`].
     pub fn with_store(self, store: Arc<dyn Store>) -> Result<Engine, EngineError> {
-        let workflows = Arc::new(Workflows {
+        self.assemble(store, None)
+    }
+
+    /// Turns stored sources into programs again, with the executors of this builder.
+    #[cfg(feature = "temporal")]
+    pub(crate) fn loader(self) -> Arc<dyn Loader> {
+        Arc::new(self.workflows())
+    }
+
+    /// An engine whose runs others keep. The store in `dir` has only the workflows that are kept under
+    /// names; without one there are none.
+    ///
+    /// # Errors
+    /// Store errors, [`EngineError::Thread`], and what connecting fails with.
+    #[cfg(feature = "temporal")]
+    pub(crate) fn elsewhere(
+        mut self,
+        dir: Option<&Path>,
+        connect: &Connect,
+    ) -> Result<Engine, EngineError> {
+        let store = match dir {
+            Some(dir) => {
+                self.registry.set_state(dir);
+                store::open(dir, self.store)?
+            }
+            None => Arc::new(MemoryStore::default()),
+        };
+        self.assemble(store, Some(connect))
+    }
+
+    fn workflows(self) -> Workflows {
+        Workflows {
             registry: self.registry,
             caps: self.caps,
             definition: files::Beside::default(),
@@ -252,30 +292,44 @@ impl EngineBuilder {
             origin: Origin::Operator,
             commands_only: self.commands_only,
             sealed: self.key.is_some(),
-        });
-        if let Some(key) = self.key {
+        }
+    }
+
+    fn assemble(
+        mut self,
+        store: Arc<dyn Store>,
+        connect: Option<&Connect>,
+    ) -> Result<Engine, EngineError> {
+        if let Some(key) = self.key.clone() {
             store.seal_with(Arc::new(key));
         }
+        let (limits, commands_only) = (self.limits, self.commands_only);
+        // Others carry the runs out: nothing can be missing here.
+        self.commands_only |= connect.is_some();
+        let workflows = Arc::new(self.workflows());
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
         let scheduler = Scheduler::new(
             store.clone(),
             workflows.clone(),
             tasks,
-            self.limits,
-            self.commands_only,
+            limits,
+            commands_only,
         )
         .map_err(EngineError::Thread)?;
         let local = Arc::new(Local::new(scheduler, store.clone()));
+        let runs: Arc<dyn Runs> = match connect {
+            Some(connect) => connect(workflows.clone(), local.inspect())?,
+            None => local.clone(),
+        };
         let (changes, _) = tokio::sync::watch::channel(());
         let tell = changes.clone();
-        local
-            .inspect()
+        runs.inspect()
             .on_change(Arc::new(move || tell.send_modify(|()| ())));
         Ok(Engine {
             changes,
-            inspector: Inspector::new(local.inspect()),
+            inspector: Inspector::new(runs.inspect()),
             changed: tokio::sync::Notify::new(),
-            runs: local.clone(),
+            runs,
             local,
             workflows,
             store,

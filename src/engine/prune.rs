@@ -59,7 +59,7 @@ pub(super) fn prune(
     filter: &PruneFilter,
     now: Timestamp,
 ) -> Result<Pruned, EngineError> {
-    let old = chosen(store, filter, now)?;
+    let old = chosen_to_prune(store, filter, now)?;
     let mut pruned = Pruned {
         runs: old.iter().map(ToString::to_string).collect(),
         programs: 0,
@@ -79,7 +79,8 @@ pub(super) fn prune(
     Ok(pruned)
 }
 
-fn chosen(
+/// The runs that a filter means.
+pub fn chosen_to_prune(
     store: &dyn Store,
     filter: &PruneFilter,
     now: Timestamp,

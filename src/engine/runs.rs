@@ -148,7 +148,7 @@ impl Drop for Together {
 }
 
 /// Runs as they lie in a store.
-pub(super) struct Stored {
+pub struct Stored {
     store: Arc<dyn Store>,
     /// What the owner of the store has not started yet; none: no process owns it.
     queue: Option<Queue>,

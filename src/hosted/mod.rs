@@ -6,10 +6,8 @@
 //!   event, now ─▶ on ─▶ Transition ─▶ the host makes it durable ─▶ release(receipt) ─▶ effects
 //! ```
 
-mod recent;
 mod size;
 
-pub use recent::Recent;
 pub use size::state_size;
 
 use crate::machine::{
@@ -33,7 +31,6 @@ pub struct Hosted {
     /// Effects with smaller ids were asked for before this host had the run.
     first_own: EffectId,
     size: Size,
-    recent: Recent,
 }
 
 impl Hosted {
@@ -55,17 +52,7 @@ impl Hosted {
             at,
             in_flight: BTreeSet::new(),
             size: Size::of(bytes),
-            recent: Recent::default(),
         }
-    }
-
-    /// Remembers the last `lines` lines of its history and its last iterations, for a host whose
-    /// records cannot be read at any time.
-    #[must_use]
-    #[allow(dead_code, reason = "the scheduler's records can be read")]
-    pub fn remembering(mut self, lines: usize) -> Self {
-        self.recent = Recent::of(lines);
-        self
     }
 
     /// What it is.
@@ -84,13 +71,6 @@ impl Hosted {
     #[must_use]
     pub fn status(&self) -> RunStatus {
         self.state.status()
-    }
-
-    /// The last of what it did, as far as it is remembered.
-    #[must_use]
-    #[allow(dead_code, reason = "as `remembering`")]
-    pub fn recent(&self) -> &Recent {
-        &self.recent
     }
 
     /// The time of an event: never before the run's last one, should the clock go back.
@@ -133,9 +113,7 @@ impl Hosted {
             _ => {}
         }
         self.at = now;
-        let step = advance_into(changes, &self.program, &mut self.state, now, event)?;
-        self.recent.add(&step);
-        Ok(step)
+        advance_into(changes, &self.program, &mut self.state, now, event)
     }
 
     /// What a host must do now that a step is durable: nothing that it does already.

@@ -37,7 +37,7 @@ pub use manual::{Answer, ManualDriver};
 pub use metrics::Metrics;
 pub use printed::{Printed, Printing};
 pub use queue::{Queue, Queued};
-pub use watch::{Update, Updates, Watcher, watch};
+pub use watch::{Update, Updates, Watcher, Watchers, watch};
 
 use effects::EffectRuntime;
 use limiter::Limiter;

@@ -87,7 +87,7 @@ impl Watcher {
 
 /// The watchers of all runs.
 #[derive(Default)]
-pub(super) struct Watchers {
+pub struct Watchers {
     of: HashMap<Name, Vec<Watcher>>,
     /// With more runs than this, watchers that have gone are dropped: a channel costs some kilobytes.
     sweep_at: usize,
@@ -147,6 +147,14 @@ impl Watchers {
         if watchers.is_empty() {
             self.of.remove(run);
         }
+    }
+
+    /// Whether anybody watches a run.
+    #[cfg(feature = "temporal")]
+    pub fn has(&self, run: &Name) -> bool {
+        self.of
+            .get(run)
+            .is_some_and(|of| of.iter().any(|watcher| !watcher.updates.is_closed()))
     }
 
     /// The run has ended: nothing more is sent.

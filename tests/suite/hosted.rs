@@ -109,32 +109,6 @@ fn a_timer_that_was_moved_does_not_fire_early() {
 }
 
 #[test]
-fn the_last_lines_are_remembered_with_their_numbers() {
-    let program = Arc::new(Case::yaml(LOOP).program);
-    let mut run = Hosted::new("r".into(), program).remembering(5);
-    let mut lines = 0;
-    let mut event = start();
-    for second in 0.. {
-        let step = run.on(Vec::new(), event, at(second)).unwrap();
-        lines += step.history.len() as u64;
-        let effects = run.release(step, &super::machine::play::receipt());
-        event = match started(&effects)[..] {
-            [id] => Event::EffectCompleted {
-                id,
-                result: Ok(Value::Null),
-            },
-            _ if effects.contains(&Effect::Continue) => Event::Continued,
-            _ => break,
-        };
-    }
-    assert_eq!(run.status(), RunStatus::Succeeded);
-    let numbers: Vec<u64> = run.recent().history().map(|(number, _)| number).collect();
-    assert_eq!(numbers, (lines - 4..=lines).collect::<Vec<_>>());
-    let rows: Vec<u64> = run.recent().iterations().map(|row| row.iteration).collect();
-    assert_eq!(rows, [45, 46, 47, 48, 49]);
-}
-
-#[test]
 fn a_state_is_too_large_once_it_was_weighed() {
     let mut run = hosted(LOOP);
     let effects = deliver(&mut run, start(), at(0));

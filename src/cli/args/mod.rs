@@ -8,6 +8,8 @@ mod serve;
 mod store;
 mod test;
 mod times;
+#[cfg(feature = "temporal")]
+mod worker;
 mod workflows;
 
 pub use files::*;
@@ -18,6 +20,8 @@ pub use serve::*;
 pub use store::*;
 pub use test::*;
 pub use times::*;
+#[cfg(feature = "temporal")]
+pub use worker::*;
 pub use workflows::*;
 
 use super::output::{Colour, Format};
@@ -61,6 +65,13 @@ pub struct Global {
     /// Asks the server at this URL instead of the store
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_SERVER", value_name = "URL")]
     pub server: Option<String>,
+    /// The engine that has the runs instead of a store: temporal://HOST:PORT/NAMESPACE?queue=NAME
+    #[cfg(feature = "temporal")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_ENGINE", value_name = "URL")]
+    pub engine: Option<String>,
+    #[cfg(not(feature = "temporal"))]
+    #[arg(skip)]
+    pub engine: Option<String>,
     /// A file with the token of the server; WINDLASS_TOKEN has the token itself
     #[arg(long, global = true, help_heading = EVERYWHERE, env = "WINDLASS_TOKEN_FILE", value_name = "FILE")]
     pub token_file: Option<PathBuf>,
@@ -133,6 +144,9 @@ pub enum Command {
     Paginate(PaginateArgs),
     /// Runs until it is stopped: every unfinished run of the store, and new ones over HTTP
     Serve(ServeArgs),
+    /// Carries out runs on Temporal until it is stopped
+    #[cfg(feature = "temporal")]
+    Worker(WorkerArgs),
     /// Shows where the console is, and opens it in a browser
     Ui(UiArgs),
     /// Lets an agent start, watch and signal runs: the Model Context Protocol on standard input and output
@@ -190,6 +204,18 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Prints the manual page, or writes one for each command
     Man(ManArgs),
+}
+
+impl Command {
+    /// Whether it runs until it is stopped.
+    pub fn serves(&self) -> bool {
+        match self {
+            Self::Serve(_) => true,
+            #[cfg(feature = "temporal")]
+            Self::Worker(_) => true,
+            _ => false,
+        }
+    }
 }
 
 /// How a workflow is read.

@@ -39,10 +39,15 @@ pub async fn mcp(global: &Global, screen: Screen, args: &McpArgs) -> Result<Exit
         env: args.env.clone(),
         ..LoadArgs::default()
     };
+    if global.engine.is_some() {
+        let message = "agents ask a server: start `windlass serve --engine …`, and give --server";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let setup = Setup {
         state: global.state.clone(),
         store: global.store,
         server: remote(global)?,
+        engine: None,
         create: true,
         options: inputs::options(global, &load, &args.handlers)?,
         untrusted: args.untrusted.clone(),

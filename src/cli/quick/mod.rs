@@ -89,6 +89,7 @@ async fn go(
         state: global.state.clone(),
         store: global.store,
         server: remote(global)?,
+        engine: global.engine.clone(),
         create: true,
         options,
         untrusted: UntrustedArgs::default(),

@@ -1,0 +1,37 @@
+//! `--engine`: runs that Temporal keeps. An engine of this process asks for them there.
+
+use super::args::{Command, Global};
+use crate::engine::{Engine, EngineBuilder, EngineError, MemoryStore, StateKey};
+use crate::temporal::{Target, Wire, connect};
+use std::path::Path;
+
+/// The engine that was asked for; an empty variable counts as none, and so does one that a command has
+/// no use for.
+pub fn given(global: &Global, command: &Command) -> Option<String> {
+    let is_for_runs = !matches!(
+        command,
+        Command::Backup(_)
+            | Command::Restore(_)
+            | Command::Doctor(_)
+            | Command::Workflow(_)
+            | Command::Schedule(_)
+            | Command::Ui(_)
+    );
+    let at = global.engine.clone().filter(|at| !at.is_empty());
+    at.filter(|_| is_for_runs)
+}
+
+/// An engine on the runs at an address. The workflows that are kept under names are in the store
+/// of `state`, or nowhere.
+pub fn engine(
+    builder: EngineBuilder,
+    at: &str,
+    key: Option<StateKey>,
+    state: Option<&Path>,
+) -> Result<Engine, EngineError> {
+    let target = Target::parse(at)?;
+    let wire = Wire::sealed_with(key);
+    builder.elsewhere(state, &move |loader, kept| {
+        Ok(connect(target.clone(), wire.clone(), loader, kept)?)
+    })
+}

@@ -1,0 +1,20 @@
+//! `--engine`, where the feature `temporal` is left out: there is no such flag, and no such engine.
+
+use super::args::{Command, Global};
+use crate::engine::{Engine, EngineBuilder, EngineError, StateKey};
+use std::path::Path;
+
+pub fn given(_: &Global, _: &Command) -> Option<String> {
+    None
+}
+
+pub fn engine(
+    _: EngineBuilder,
+    _: &str,
+    _: Option<StateKey>,
+    _: Option<&Path>,
+) -> Result<Engine, EngineError> {
+    Err(EngineError::Elsewhere(String::from(
+        "this build has no engine but its own: build it with the feature `temporal`",
+    )))
+}

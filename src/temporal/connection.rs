@@ -1,0 +1,270 @@
+//! A connection to Temporal, and the requests that are made over it.
+
+use super::target::Target;
+use super::{TemporalError, WORKFLOW};
+use std::time::Duration;
+use temporalio_client::grpc::WorkflowService;
+use temporalio_client::tonic::{IntoRequest, Request};
+use temporalio_client::{ClientTlsOptions, ConnectionOptions, TlsOptions, Url};
+use temporalio_common::protos::temporal::api::common::v1::{Payloads, WorkflowExecution};
+use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
+use temporalio_common::protos::temporal::api::history::v1::HistoryEvent;
+use temporalio_common::protos::temporal::api::taskqueue::v1::TaskQueue;
+use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
+use temporalio_common::protos::temporal::api::workflowservice::v1 as service;
+
+/// How long it may take until Temporal answers the first time.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// So many executions are listed at a time.
+const PAGE: i32 = 1_000;
+
+/// A connection.
+#[derive(Clone)]
+pub struct Connection {
+    pub inner: temporalio_client::Connection,
+    pub target: Target,
+}
+
+/// A part of an execution's history.
+pub struct Page {
+    pub events: Vec<HistoryEvent>,
+    /// Leads to the next page; none when the execution has ended and this was all.
+    pub next: Option<Vec<u8>>,
+}
+
+impl Connection {
+    pub async fn open(target: Target) -> Result<Self, TemporalError> {
+        let unreachable = |why: String| TemporalError::Unreachable {
+            at: target.address.clone(),
+            why,
+        };
+        let secure = target.tls.is_some() || target.api_key.is_some();
+        let scheme = if secure { "https" } else { "http" };
+        let url = Url::parse(&format!("{scheme}://{}", target.address))
+            .map_err(|error| unreachable(error.to_string()))?;
+        let tls = target.tls.clone().map(|tls| {
+            TlsOptions::builder()
+                .maybe_server_root_ca_cert(tls.authority)
+                .maybe_domain(tls.server_name)
+                .maybe_client_tls_options(tls.client.map(|(cert, key)| {
+                    ClientTlsOptions::builder()
+                        .client_cert(cert)
+                        .client_private_key(key)
+                        .build()
+                }))
+                .build()
+        });
+        let options = ConnectionOptions::new(url)
+            .identity(format!("windlass-{}", std::process::id()))
+            .client_name("windlass".to_owned())
+            .client_version(env!("CARGO_PKG_VERSION").to_owned())
+            .connect_timeout(CONNECT)
+            .dns_load_balancing(None)
+            .maybe_tls_options(tls)
+            .maybe_api_key(target.api_key.clone())
+            .build();
+        let inner = temporalio_client::Connection::connect(options)
+            .await
+            .map_err(|error| unreachable(deepest(&error)))?;
+        Ok(Self { inner, target })
+    }
+
+    fn service(&self) -> Box<dyn WorkflowService> {
+        self.inner.workflow_service()
+    }
+
+    fn namespace(&self) -> String {
+        self.target.namespace.clone()
+    }
+
+    pub fn queue(&self) -> TaskQueue {
+        TaskQueue {
+            name: self.target.queue.clone(),
+            ..TaskQueue::default()
+        }
+    }
+
+    /// A part of an execution's history. With `wait`, one that has no more yet is waited for.
+    pub async fn history(
+        &self,
+        run: &str,
+        execution: &str,
+        token: Vec<u8>,
+        wait: bool,
+    ) -> Result<Page, TemporalError> {
+        let request = service::GetWorkflowExecutionHistoryRequest {
+            namespace: self.namespace(),
+            execution: Some(of(run, execution)),
+            next_page_token: token,
+            wait_new_event: wait,
+            skip_archival: true,
+            ..Default::default()
+        };
+        let mut request = request.into_request();
+        if wait {
+            request.set_timeout(Duration::from_secs(70));
+        }
+        let mut service = self.service();
+        let answer = service.get_workflow_execution_history(request);
+        let answer = answer.await?.into_inner();
+        let next = answer.next_page_token;
+        Ok(Page {
+            events: answer
+                .history
+                .map(|history| history.events)
+                .unwrap_or_default(),
+            next: (!next.is_empty()).then_some(next),
+        })
+    }
+
+    /// An execution's whole history.
+    pub async fn whole_history(
+        &self,
+        run: &str,
+        execution: &str,
+    ) -> Result<Vec<HistoryEvent>, TemporalError> {
+        let mut events = Vec::new();
+        let mut token = Vec::new();
+        loop {
+            let page = self.history(run, execution, token, false).await?;
+            events.extend(page.events);
+            match page.next {
+                Some(next) => token = next,
+                None => return Ok(events),
+            }
+        }
+    }
+
+    /// The first event of an execution.
+    pub async fn first_event(
+        &self,
+        run: &str,
+        execution: &str,
+    ) -> Result<Option<HistoryEvent>, TemporalError> {
+        let request = service::GetWorkflowExecutionHistoryRequest {
+            namespace: self.namespace(),
+            execution: Some(of(run, execution)),
+            maximum_page_size: 1,
+            skip_archival: true,
+            ..Default::default()
+        };
+        let mut service = self.service();
+        let answer = service.get_workflow_execution_history(request.into_request());
+        let history = answer.await?.into_inner().history;
+        Ok(history.and_then(|history| history.events.into_iter().next()))
+    }
+
+    /// The last execution of a run.
+    pub async fn describe(&self, run: &str) -> Result<WorkflowExecutionInfo, TemporalError> {
+        let request = service::DescribeWorkflowExecutionRequest {
+            namespace: self.namespace(),
+            execution: Some(of(run, "")),
+        };
+        let mut service = self.service();
+        let answer = service.describe_workflow_execution(request.into_request());
+        let info = answer.await?.into_inner().workflow_execution_info;
+        info.ok_or_else(|| TemporalError::Payload(String::from("a description has nothing in it")))
+    }
+
+    /// The last execution of every run.
+    pub async fn executions(&self) -> Result<Vec<WorkflowExecutionInfo>, TemporalError> {
+        let mut found = Vec::new();
+        let mut token = Vec::new();
+        loop {
+            let request = service::ListWorkflowExecutionsRequest {
+                namespace: self.namespace(),
+                page_size: PAGE,
+                next_page_token: token,
+                query: format!(
+                    "WorkflowType = '{WORKFLOW}' AND ExecutionStatus != 'ContinuedAsNew'"
+                ),
+            };
+            let mut service = self.service();
+            let answer = service.list_workflow_executions(request.into_request());
+            let answer = answer.await?.into_inner();
+            found.extend(answer.executions);
+            token = answer.next_page_token;
+            if token.is_empty() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Starts a run.
+    pub async fn start(
+        &self,
+        mut request: service::StartWorkflowExecutionRequest,
+    ) -> Result<(), TemporalError> {
+        request.namespace = self.namespace();
+        request.task_queue = Some(self.queue());
+        request.identity = self.inner.identity().to_owned();
+        let mut service = self.service();
+        let started = service.start_workflow_execution(Request::new(request));
+        started.await?;
+        Ok(())
+    }
+
+    /// Delivers an update, and waits for its answer so long.
+    pub async fn update(
+        &self,
+        mut request: service::UpdateWorkflowExecutionRequest,
+        patience: Duration,
+    ) -> Result<service::UpdateWorkflowExecutionResponse, TemporalError> {
+        request.namespace = self.namespace();
+        let mut request = Request::new(request);
+        request.set_timeout(patience);
+        let mut service = self.service();
+        let answer = service.update_workflow_execution(request);
+        Ok(answer.await?.into_inner())
+    }
+
+    /// Forgets a run that has ended.
+    pub async fn delete(&self, run: &str, execution: &str) -> Result<(), TemporalError> {
+        let request = service::DeleteWorkflowExecutionRequest {
+            namespace: self.namespace(),
+            workflow_execution: Some(of(run, execution)),
+        };
+        let mut service = self.service();
+        let deleted = service.delete_workflow_execution(request.into_request());
+        deleted.await?;
+        Ok(())
+    }
+
+    /// Whether a worker has asked for work in the last minutes.
+    pub async fn has_workers(&self) -> Result<bool, TemporalError> {
+        let request = service::DescribeTaskQueueRequest {
+            namespace: self.namespace(),
+            task_queue: Some(self.queue()),
+            task_queue_type: TaskQueueType::Workflow.into(),
+            ..Default::default()
+        };
+        let mut service = self.service();
+        let answer = service.describe_task_queue(request.into_request());
+        Ok(!answer.await?.into_inner().pollers.is_empty())
+    }
+}
+
+/// An execution of a run; an empty one is the last.
+pub fn of(run: &str, execution: &str) -> WorkflowExecution {
+    WorkflowExecution {
+        workflow_id: run.to_owned(),
+        run_id: execution.to_owned(),
+    }
+}
+
+/// Some payloads of one.
+pub fn one(payload: temporalio_common::protos::temporal::api::common::v1::Payload) -> Payloads {
+    Payloads {
+        payloads: vec![payload],
+    }
+}
+
+/// What is at the bottom of an error.
+fn deepest(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

@@ -1,0 +1,156 @@
+//! Workers and the server die at every kind of moment. No effect is lost, and each kill repeats one at
+//! most, under its key.
+
+use super::server::{Place, Server, counting};
+use nix::sys::signal::Signal;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A worker that hands over soon.
+const TUNED: [&str; 4] = ["--heartbeat", "1s", "--sticky", "1s"];
+
+/// Every effect began, and no more repetitions were there than kills.
+fn checked(place: &Place, effects: usize, kills: usize) {
+    let begun = place.begun();
+    assert_eq!(begun.len(), effects, "{begun:?}");
+    let repeated: usize = begun.iter().map(|(_, count)| count - 1).sum();
+    assert!(repeated <= kills, "{repeated} repetitions of {kills} kills");
+}
+
+#[test]
+fn another_worker_takes_over_with_the_same_key() {
+    let place = Server::shared().place("over");
+    let first = place.worker(&TUNED);
+    place.start(&counting(3, "0.6", "PT0S"), &[]);
+    place.await_traces(2);
+    let second = place.worker(&TUNED);
+    first.kill();
+    place.await_status("Succeeded");
+    let begun = place.begun();
+    assert_eq!(begun.len(), 3, "{begun:?}");
+    assert_eq!(begun[1].1, 2, "the one that was cut began twice: {begun:?}");
+    checked(&place, 3, 1);
+    drop(second);
+}
+
+/// The moments differ in what the run waits for: an effect, its answer on the way, a timer, the workflow
+/// task in between.
+#[test]
+fn twenty_kills_lose_nothing() {
+    let place = Server::shared().place("kills");
+    let kills = std::env::var("WINDLASS_KILLS").map_or(20, |count| count.parse().unwrap());
+    let iterations = kills * 2;
+    let mut worker = place.worker(&TUNED);
+    place.start(&counting(iterations, "0.05", "PT0.05S"), &[]);
+    for kill in 0..kills {
+        place.await_traces(place.traces().len() + 1);
+        // From the beginning of an effect to the middle of the delay behind it.
+        sleep(Duration::from_millis(u64::from(kill * 7 % 140)));
+        let next = place.worker(&TUNED);
+        worker.kill();
+        worker = next;
+    }
+    place.await_status("Succeeded");
+    checked(&place, iterations as usize, kills as usize);
+}
+
+#[test]
+fn a_server_that_is_killed_goes_on() {
+    let server = Server::start();
+    let place = server.place("server");
+    let worker = place.worker(&TUNED);
+    place.start(&counting(8, "0.1", "PT0.1S"), &[]);
+    place.await_traces(2);
+    server.kill();
+    sleep(Duration::from_millis(500));
+    server.revive();
+    place.await_traces(5);
+    // Both at once.
+    server.kill();
+    worker.kill();
+    server.revive();
+    let _worker = place.worker(&TUNED);
+    place.await_status("Succeeded");
+    checked(&place, 8, 2);
+}
+
+#[test]
+fn a_worker_that_stands_still_is_replaced() {
+    let place = Server::shared().place("still");
+    let first = place.worker(&TUNED);
+    place.start(&counting(4, "0.3", "PT0S"), &[]);
+    place.await_traces(1);
+    first.signal(Signal::SIGSTOP);
+    let second = place.worker(&TUNED);
+    place.await_status("Succeeded");
+    // It wakes up, and what it had begun counts no more.
+    first.signal(Signal::SIGCONT);
+    sleep(Duration::from_millis(500));
+    checked(&place, 4, 1);
+    drop(second);
+}
+
+#[test]
+fn several_workers_share_many_runs() {
+    let place = Server::shared().place("many");
+    let workers: Vec<_> = (0..3).map(|_| place.worker(&[])).collect();
+    let runs = 20;
+    for run in 0..runs {
+        place.start_as(
+            &format!("{}-{run}", place.id),
+            &counting(3, "0.01", "PT0S"),
+            &[],
+        );
+    }
+    for run in 0..runs {
+        let id = format!("{}-{run}", place.id);
+        super::server::until("the run ends", || {
+            place.report(&["status", &id])["status"] == "Succeeded"
+        });
+    }
+    checked(&place, 3 * runs, 0);
+    drop(workers);
+}
+
+#[test]
+fn a_worker_that_is_asked_to_leave_lets_effects_end() {
+    let place = Server::shared().place("leave");
+    let first = place.worker(&[]);
+    place.start(&counting(1, "1", "PT0S"), &[]);
+    place.await_traces(1);
+    first.signal(Signal::SIGTERM);
+    assert!(first.ended());
+    let _second = place.worker(&[]);
+    place.await_status("Succeeded");
+    checked(&place, 1, 0);
+}
+
+#[test]
+fn a_deadline_passes_without_any_worker() {
+    let place = Server::shared().place("deadline");
+    let worker = place.worker(&TUNED);
+    place.start(
+        r#"
+name: deadline
+actions:
+  wait:
+    type: until
+    condition: "@equals(1, 2)"
+    limit: { count: 1000, timeout: PT3S }
+    delay: PT1S
+    actions:
+      leave:
+        type: shell
+        inputs: { run: 'echo "$WINDLASS_IDEMPOTENCY_KEY" >> "$PLACE/traces"' }
+"#,
+        &[],
+    );
+    place.await_traces(1);
+    worker.kill();
+    sleep(Duration::from_secs(4));
+    let before = place.traces().len();
+    let _worker = place.worker(&TUNED);
+    place.await_status("TimedOut");
+    // The deadline was over when a worker came: nothing more began.
+    assert!(place.traces().len() <= before + 1);
+}

@@ -1,0 +1,97 @@
+//! Temporal's limits: a history that is carried over in time, payloads that are too large.
+
+use super::server::{Server, counting, told, until};
+use std::fs;
+
+#[test]
+fn a_long_loop_carries_over_and_is_whole() {
+    let place = Server::shared().place("carry");
+    let file = place.file("workflow.yaml", &counting(60, "0", "PT0S"));
+    let begun = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args([
+            "run", &file, "--engine", &place.url, "--detach", "--id", &place.id,
+        ])
+        .env("WINDLASS_TEMPORAL_CARRY_OVER", "60")
+        .output()
+        .unwrap();
+    assert!(begun.status.success(), "{}", told(&begun));
+    let mut worker = place.worker(&["--heartbeat", "1s", "--sticky", "1s"]);
+    // Killed again and again, some of that is while it carries over.
+    for traces in [10, 20, 30, 40] {
+        place.await_traces(traces);
+        let next = place.worker(&["--heartbeat", "1s", "--sticky", "1s"]);
+        worker.kill();
+        worker = next;
+    }
+    place.await_status("Succeeded");
+    let begun = place.begun();
+    assert_eq!(begun.len(), 60);
+    let repeated: usize = begun.iter().map(|(_, count)| count - 1).sum();
+    assert!(repeated <= 4, "{begun:?}");
+    let history = place.report(&["history", &place.id, "--iterations", "all"]);
+    assert_eq!(history["iterations"].as_array().unwrap().len(), 60);
+    drop(worker);
+}
+
+#[test]
+fn an_output_that_is_too_large_is_a_fault() {
+    let place = Server::shared().place("output");
+    let _worker = place.worker(&[]);
+    place.start(
+        r#"
+name: large
+actions:
+  large: { type: shell, inputs: { run: "head -c 6000000 /dev/urandom | base64 -w0" } }
+"#,
+        &[],
+    );
+    place.await_status("Failed");
+    let report = place.report(&["status", &place.id]);
+    assert!(report.to_string().contains("Temporal takes"), "{report}");
+}
+
+#[test]
+fn a_state_that_is_too_large_ends_with_a_clear_fault() {
+    let place = Server::shared().place("state");
+    let _worker = place.worker(&[]);
+    let file = place.file(
+        "workflow.yaml",
+        r#"
+name: grows
+variables: { all: [] }
+actions:
+  grow:
+    type: until
+    condition: "@equals(1, 2)"
+    limit: { count: 1000, timeout: PT1H }
+    actions:
+      more: { type: shell, inputs: { run: "head -c 300000 /dev/urandom | base64 -w0" } }
+      keep: { type: appendToArrayVariable, inputs: { name: all, value: "@outputs('more')" } }
+"#,
+    );
+    let begun = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args([
+            "run", &file, "--engine", &place.url, "--detach", "--id", &place.id,
+        ])
+        .env("WINDLASS_TEMPORAL_CARRY_OVER", "60")
+        .output()
+        .unwrap();
+    assert!(begun.status.success(), "{}", told(&begun));
+    until("the run ends", || place.status() == "Failed");
+    let report = place.report(&["status", &place.id]);
+    assert!(
+        report.to_string().contains("too large") || report.to_string().contains("large"),
+        "{report}"
+    );
+}
+
+/// A file that is edited changes nothing under way, and the sources travel: the worker never sees the
+/// file.
+#[test]
+fn the_sources_travel_with_a_run() {
+    let place = Server::shared().place("sources");
+    place.start(&counting(2, "0", "PT0S"), &[]);
+    fs::remove_file(place.path("workflow.yaml")).unwrap();
+    let _worker = place.worker(&[]);
+    place.await_status("Succeeded");
+}

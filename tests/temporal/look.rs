@@ -1,0 +1,65 @@
+//! Looking at runs, with and without workers: what is folded from Temporal's history is what the run
+//! is.
+
+use super::server::{Server, counting, windlass};
+use serde_json::Value;
+
+/// What must be the same wherever a run is: without times and ids.
+fn lines(report: &Value) -> Vec<String> {
+    let events = report["events"].as_array().unwrap();
+    let line = |event: &Value| {
+        let mut event = event.as_object().unwrap().clone();
+        for key in ["at", "due_at", "next_at", "key", "sequence"] {
+            event.remove(key);
+        }
+        Value::Object(event).to_string()
+    };
+    events.iter().map(line).collect()
+}
+
+#[test]
+fn a_run_tells_the_same_here_and_there() {
+    let place = Server::shared().place("same");
+    let worker = place.worker(&[]);
+    place.start(&counting(4, "0.01", "PT0.02S"), &[]);
+    place.await_status("Succeeded");
+    // Nobody has anything of it in memory.
+    worker.kill();
+    let there = place.report(&["history", &place.id, "--events"]);
+    let state = place.path("state").display().to_string();
+    let file = place.path("workflow.yaml").display().to_string();
+    let id = format!("{}-here", place.id);
+    let begun = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["run", &file, "--state", &state, "--id", &id])
+        .env("PLACE", place.dir.path())
+        .output()
+        .unwrap();
+    assert!(begun.status.success());
+    let here = windlass(&["history", &id, "--events", "--state", &state, "-o", "json"]);
+    let here: Value = serde_json::from_slice(&here.stdout).unwrap();
+    assert_eq!(lines(&here), lines(&there));
+    let results = |report: &Value| {
+        let rows = report["iterations"].as_array().unwrap().clone();
+        rows.iter()
+            .map(|row| row["result"].to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(results(&here), results(&there));
+}
+
+#[test]
+fn a_run_is_looked_at_without_any_worker() {
+    let place = Server::shared().place("alone");
+    let worker = place.worker(&[]);
+    place.start(&counting(1_000, "0.02", "PT0.02S"), &[]);
+    place.await_traces(5);
+    worker.kill();
+    let report = place.report(&["status", &place.id]);
+    let status = report["status"].as_str().unwrap();
+    assert!(["Running", "Waiting"].contains(&status), "{report}");
+    assert!(report["loops"][0]["iterations_completed"].as_u64().unwrap() >= 4);
+    let dump = place.report(&["dump", &place.id]);
+    assert!(dump.to_string().contains("counting"), "{dump}");
+    let done = place.ask(&["logs", &place.id]);
+    assert!(done.status.success());
+}

