@@ -219,6 +219,20 @@ impl Connection {
         Ok(answer.await?.into_inner())
     }
 
+    /// Whether an activity is still this worker's to carry out.
+    pub async fn is_current(&self, token: &[u8]) -> bool {
+        let request = service::RecordActivityTaskHeartbeatRequest {
+            namespace: self.namespace(),
+            task_token: token.to_vec(),
+            identity: self.inner.identity().to_owned(),
+            ..Default::default()
+        };
+        let mut service = self.service();
+        let beat = service.record_activity_task_heartbeat(request.into_request());
+        beat.await
+            .is_ok_and(|answer| !answer.into_inner().cancel_requested)
+    }
+
     /// Forgets a run that has ended.
     pub async fn delete(&self, run: &str, execution: &str) -> Result<(), TemporalError> {
         let request = service::DeleteWorkflowExecutionRequest {

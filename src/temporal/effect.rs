@@ -5,10 +5,11 @@ use super::TemporalError;
 use super::connection::of;
 use super::fold;
 use super::wire::{self, Answer, Ask, MAX_PAYLOAD};
-use super::worker::Shared;
+use super::worker::{Shared, time};
 use crate::machine::EffectId;
 use crate::model::{Fault, Name, Request, fault_kind};
-use crate::scheduler::Loaded;
+use crate::scheduler::{Loaded, now};
+use crate::time::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use temporalio_common::protos::coresdk::activity_result::ActivityExecutionResult;
@@ -102,6 +103,10 @@ async fn carry_out(
     token: &[u8],
     start: &Start,
 ) -> ActivityExecutionResult {
+    if is_late(shared, start) && !shared.connection.is_current(token).await {
+        // This worker stood still, and another one has the effect by now.
+        return cancelled();
+    }
     let mut beats = tokio::time::interval(shared.options.heartbeat / 3);
     // The first one is due at once.
     beats.tick().await;
@@ -125,6 +130,14 @@ async fn carry_out(
             ActivityExecutionResult::fail(Failure::application_failure(error.to_string(), false))
         }
     }
+}
+
+/// Whether it was given to this worker so long ago that it may count as lost. Where the clocks differ,
+/// that is asked for nothing.
+fn is_late(shared: &Shared, start: &Start) -> bool {
+    let given = start.started_time.as_ref();
+    let given = given.map_or(Timestamp(0), |at| time(at.seconds, at.nanos));
+    now().since(given) > shared.options.heartbeat / 2
 }
 
 fn pack(

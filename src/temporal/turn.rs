@@ -122,6 +122,8 @@ pub struct Turn {
     asked: BTreeMap<EffectId, Request>,
     /// Timers by their number in Temporal's history.
     timers: BTreeMap<u32, TimerId>,
+    /// Those that fired in this task.
+    fired: BTreeSet<u32>,
     /// The next timer gets this number.
     next_timer: u32,
     /// Steps without end are cut by the timer of this number.
@@ -145,6 +147,7 @@ impl Turn {
             in_flight: BTreeSet::new(),
             asked: BTreeMap::new(),
             timers: BTreeMap::new(),
+            fired: BTreeSet::new(),
             next_timer: 1,
             yielded: None,
             carry_over: CarryOver::Later,
@@ -169,6 +172,15 @@ impl Turn {
         self.steps = 0;
         if !std::mem::replace(&mut self.is_begun, true) {
             self.begin(now, sink, &mut orders)?;
+        }
+        // What ended by itself is not cancelled any more, whatever comes before it.
+        self.fired.clear();
+        for input in &task.inputs {
+            match input {
+                Input::Done(id, _) => drop(self.in_flight.remove(id)),
+                Input::Fired(number) => drop(self.fired.insert(*number)),
+                Input::Signal(..) | Input::Update(..) | Input::Cancel => {}
+            }
         }
         // Stable: what is of one kind stays in the order of the history.
         task.inputs.sort_by_key(Input::rank);
@@ -231,7 +243,6 @@ impl Turn {
             Input::Cancel if self.is_final() => {}
             Input::Cancel => self.step(Event::CancelRequested, now, sink, orders)?,
             Input::Done(id, result) => {
-                self.in_flight.remove(&id);
                 self.step(Event::EffectCompleted { id, result }, now, sink, orders)?;
             }
             Input::Fired(number) if self.yielded == Some(number) => {
@@ -349,6 +360,9 @@ impl Turn {
             return;
         };
         self.timers.remove(&number);
+        if self.fired.contains(&number) {
+            return;
+        }
         // What is armed and disarmed in one task never was.
         let before = orders.len();
         orders.retain(|order| !matches!(order, Order::Arm(armed, _) if *armed == number));

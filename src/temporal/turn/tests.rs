@@ -19,10 +19,10 @@ variables: { n: 0, seen: [] }
 actions:
   side:
     type: foreach
-    items: [1, 2, 3]
+    foreach: [1, 2, 3]
     concurrency: 3
     actions:
-      ask: { type: shell, inputs: { run: "echo @{item()}" } }
+      ask: { type: shell, inputs: { run: ask }, retry: { count: 30, interval: PT1S } }
       keep: { type: appendToArrayVariable, inputs: { name: seen, value: "@outputs('ask')" } }
   poll:
     type: until
@@ -31,9 +31,9 @@ actions:
     limit: { count: 100, timeout: PT10H }
     delay: PT1S
     actions:
-      look: { type: shell, inputs: { run: look }, retry: { count: 3, interval: PT1S } }
+      look: { type: shell, inputs: { run: look }, retry: { count: 30, interval: PT1S } }
       next: { type: incrementVariable, name: n }
-  wait: { type: waitForEvent, runAfter: { poll: [Succeeded] }, eventName: go }
+  wait: { type: waitForSignal, runAfter: { poll: [Succeeded] }, signal: go }
 "#;
 
 struct Fake {
@@ -121,6 +121,8 @@ impl Fake {
             .iter()
             .min_by_key(|(number, due)| (**due, **number));
         let first = first.map(|(number, due)| (*number, *due));
+        // The loop's deadline is hours away.
+        let first = first.filter(|(_, due)| due.0 < self.now + 600_000);
         if let Some((number, due)) = first
             && (inputs.is_empty() || self.random.random_bool(0.3))
         {
@@ -132,6 +134,7 @@ impl Fake {
         let command = match self.answered % 7 {
             3 => Some(Command::Pause),
             4 => Some(Command::Resume),
+            _ if inputs.is_empty() && self.random.random_bool(0.5) => Some(Command::Resume),
             _ if inputs.is_empty() => Some(Command::Signal {
                 name: Name::from("go"),
                 payload: Value::Null,
