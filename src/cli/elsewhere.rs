@@ -1,7 +1,7 @@
 //! `--engine`: runs that Temporal keeps. An engine of this process asks for them there.
 
 use super::args::{Command, Global};
-use crate::engine::{Engine, EngineBuilder, EngineError, MemoryStore, StateKey};
+use crate::engine::{Engine, EngineBuilder, EngineError, StateKey};
 use crate::temporal::{Target, Wire, connect};
 use std::path::Path;
 

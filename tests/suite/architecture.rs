@@ -111,7 +111,7 @@ const ROOMS: [(&str, &[&str]); 22] = [
 ];
 
 /// Crates and modules of the standard library, and the only rooms that may use them.
-const TOOLS: [(&str, &[&str]); 10] = [
+const TOOLS: [(&str, &[&str]); 11] = [
     (
         "tokio::",
         &[
