@@ -131,7 +131,7 @@ pub use action::{ActivityContext, ActivityError, SecretSources, lua_worker};
 pub use diagnostic::Diagnostics;
 pub use engine::{
     Engine, EngineBuilder, EngineError as Error, ErrorCode, Follower, LoadError, LoadOptions,
-    Notice, PruneFilter, Pruned, Run, RunFailure, StartOptions, Workflow,
+    Notice, OutputStream, PruneFilter, Pruned, Run, RunFailure, StartOptions, Workflow,
 };
 pub use expression::{Object, Value};
 pub use machine::{

@@ -12,7 +12,7 @@ const MAX_LINE: usize = 8 << 10;
 /// Where a command printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -21,11 +21,11 @@ pub enum Stream {
 
 /// Who is told.
 #[derive(Clone)]
-pub struct Listener(Arc<dyn Fn(Stream, String) + Send + Sync>);
+pub struct Listener(Arc<dyn Fn(OutputStream, String) + Send + Sync>);
 
 impl Listener {
     /// Tells it to this.
-    pub fn new(tell: impl Fn(Stream, String) + Send + Sync + 'static) -> Self {
+    pub fn new(tell: impl Fn(OutputStream, String) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
 }
@@ -38,14 +38,14 @@ impl fmt::Debug for Listener {
 
 /// The lines of one stream.
 pub(super) struct Lines {
-    stream: Stream,
+    stream: OutputStream,
     listener: Option<Listener>,
     unfinished: Vec<u8>,
 }
 
 impl Lines {
     /// Of the command that this task runs.
-    pub(super) fn of(stream: Stream) -> Self {
+    pub(super) fn of(stream: OutputStream) -> Self {
         Self {
             stream,
             listener: execution_context::listener(),

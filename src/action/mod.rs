@@ -45,7 +45,7 @@ mod untrusted;
 
 pub use activity::{ActivityContext, ActivityError};
 pub use identity::{IDENTITIES, has_secret};
-pub use live::{Listener, Stream};
+pub use live::{Listener, OutputStream};
 pub use registry::{Registry, left_out};
 pub use script::{interpreter, lua_worker, syntax_mistakes};
 pub use secrets::{MASK, SecretSources};

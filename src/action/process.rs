@@ -3,7 +3,7 @@
 //! the command says.
 
 use super::execution_context;
-use super::live::{Lines, Stream};
+use super::live::{Lines, OutputStream};
 use super::reaper::Reaper;
 use super::secrets;
 use crate::expression::Value;
@@ -361,7 +361,7 @@ async fn read_all(
     into: &mut Vec<u8>,
 ) -> Result<(), ProcessError> {
     let Some(mut pipe) = pipe else { return Ok(()) };
-    let mut lines = Lines::of(Stream::Stdout);
+    let mut lines = Lines::of(OutputStream::Stdout);
     let mut buffer = vec![0; 16 << 10];
     loop {
         let length = pipe.read(&mut buffer).await.map_err(ProcessError::Broken)?;
@@ -383,7 +383,7 @@ async fn read_tail(
     into: &mut VecDeque<u8>,
 ) -> Result<(), ProcessError> {
     let Some(mut pipe) = pipe else { return Ok(()) };
-    let mut lines = Lines::of(Stream::Stderr);
+    let mut lines = Lines::of(OutputStream::Stderr);
     let mut buffer = vec![0; 16 << 10];
     // What was read until a pipe breaks is as good as all of it.
     while let Ok(length @ 1..) = pipe.read(&mut buffer).await {

@@ -3,7 +3,7 @@
 
 use super::report::{OutcomeReport, PauseReport};
 use super::{EngineError, Inspector, Run};
-use crate::action::Stream;
+use crate::action::OutputStream;
 use crate::machine::{
     HistoryEvent, HistoryKind, LoopState, Outcome, PendingEffect, RunState, RunStatus,
     innermost_iteration,
@@ -48,7 +48,7 @@ pub enum Notice {
         /// The action.
         action: String,
         /// Where.
-        stream: Stream,
+        stream: OutputStream,
         /// The line.
         text: String,
     },

@@ -44,7 +44,7 @@ pub use runs::Stored;
 pub use runs::{Inspect, Runs};
 pub use stubs::{Stubs, stubs, stubs_of, workflows_of};
 
-pub use crate::action::{ActivityContext, ActivityError, Registry, SecretSources, Stream};
+pub use crate::action::{ActivityContext, ActivityError, OutputStream, Registry, SecretSources};
 pub use crate::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, visible};
 pub use crate::dialect::json_schema;
 /// Which format a workflow has, as far as that is to be seen.

@@ -3,7 +3,7 @@
 //! slow one misses lines.
 
 use super::clock::now;
-use crate::action::Stream;
+use crate::action::OutputStream;
 use crate::machine::EffectId;
 use crate::model::Name;
 use crate::time::Timestamp;
@@ -31,7 +31,7 @@ pub struct Printed {
     /// The action.
     pub action: Name,
     /// Where it printed it.
-    pub stream: Stream,
+    pub stream: OutputStream,
     /// The line, without its end.
     pub text: String,
 }
