@@ -8,6 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 use tempfile::TempDir;
+use windlass::internals::store::{self, RawRow, StoreError};
 
 /// The segments of the store's log: sled opens a log only with its own.
 const SEGMENT: usize = 2 << 20;
@@ -32,13 +33,20 @@ struct Row {
 impl Shape {
     /// Reads it off a store that no engine has open any more.
     pub fn of(state: &Path) -> Self {
-        let db = open(&state.join("store"));
         let mut found: BTreeMap<u8, (usize, usize, usize)> = BTreeMap::new();
-        for row in db.iter() {
-            let (key, value) = row.unwrap();
-            let sum = found.entry(key[0]).or_default();
-            *sum = (sum.0 + 1, sum.1 + key.len(), sum.2 + value.len());
-        }
+        let store = loop {
+            match store::open(state, None) {
+                Err(StoreError::Locked { .. }) => std::thread::yield_now(),
+                opened => break opened.unwrap(),
+            }
+        };
+        let count = |row: RawRow| {
+            let family = u8::from_str_radix(&row.key[..2], 16).unwrap();
+            let sum = found.entry(family).or_default();
+            let value = usize::try_from(row.bytes).unwrap();
+            *sum = (sum.0 + 1, sum.1 + row.key.len() / 2, sum.2 + value);
+        };
+        store.raw(None, &mut { count }).unwrap();
         let rows = [(b'z', true), (b'r', false)];
         let rows = rows
             .into_iter()

@@ -4,6 +4,9 @@
 //! `MISSED` where a target of docs/performance.md is not met; it never fails for that, because a
 //! shared machine is no judge.
 //!
+//! `--store sled|fjall|both` says which database keeps the stores; with `both` each section runs on one and then
+//! on the other. The bare database beside it is sled.
+//!
 //! `WINDLASS_BENCH_DIR` is where the stores are made (a temporary directory without it),
 //! `WINDLASS_BENCH_FLAT` how many iterations `flat` has.
 
@@ -26,6 +29,24 @@ mod usage;
 mod waiting;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use windlass::internals::store::StoreKind;
+
+/// Whether fjall keeps the stores of this turn.
+static FJALL: AtomicBool = AtomicBool::new(false);
+
+/// The database that keeps the stores of this turn.
+pub fn kind() -> StoreKind {
+    match FJALL.load(Ordering::Relaxed) {
+        true => StoreKind::Fjall,
+        false => StoreKind::Sled,
+    }
+}
+
+/// Whether sled keeps them: what is bare is sled, too.
+pub fn on_sled() -> bool {
+    kind() == StoreKind::Sled
+}
 
 /// One figure, and what it should be.
 pub fn report(what: &str, figure: String, target: Option<(bool, &str)>) {
@@ -50,12 +71,25 @@ pub fn directory() -> tempfile::TempDir {
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|word| word != "--bench");
     let mut chosen: Vec<String> = Vec::new();
+    let mut turns: &[bool] = match std::env::var("WINDLASS_STORE").as_deref() {
+        Ok("fjall") => &[true],
+        _ => &[false],
+    };
+    FJALL.store(turns[0], Ordering::Relaxed);
     if let Some(first) = arguments.next() {
         if first == "child" {
             return waiting::child(&arguments.collect::<Vec<_>>());
         }
         chosen.push(first);
         chosen.extend(arguments);
+    }
+    if let Some(at) = chosen.iter().position(|word| word == "--store") {
+        turns = match &*chosen[at + 1] {
+            "both" => &[false, true],
+            "fjall" => &[true],
+            _ => &[false],
+        };
+        chosen.drain(at..at + 2);
     }
     let sections: [(&str, fn()); 8] = [
         ("one", loops::one),
@@ -69,8 +103,11 @@ fn main() {
     ];
     for (name, section) in sections {
         if chosen.is_empty() || chosen.iter().any(|one| one == name) {
-            println!("{name}");
-            section();
+            for turn in turns {
+                FJALL.store(*turn, Ordering::Relaxed);
+                println!("{name} ({})", kind());
+                section();
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a person waits for: processes of the real binary, from start to end.
 
 use crate::usage::percentile;
-use crate::{directory, report};
+use crate::{directory, kind, report};
 use axum::Router;
 use axum::routing::get;
 use std::path::Path;
@@ -15,6 +15,7 @@ fn windlass(state: &Path, words: &[&str]) -> Child {
     Command::new(BINARY)
         .args(words)
         .env("WINDLASS_STATE", state)
+        .env("WINDLASS_STORE", kind().to_string())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -2,6 +2,7 @@
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// CPU of all threads so far, in microseconds.
@@ -28,7 +29,7 @@ pub fn written(counter: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Bytes that a directory takes.
+/// Bytes that a directory takes on the disk.
 pub fn size_of(directory: &Path) -> u64 {
     std::fs::read_dir(directory)
         .into_iter()
@@ -36,7 +37,7 @@ pub fn size_of(directory: &Path) -> u64 {
         .flatten()
         .map(|entry| match entry.metadata() {
             Ok(data) if data.is_dir() => size_of(&entry.path()),
-            Ok(data) => data.len(),
+            Ok(data) => data.blocks() * 512,
             Err(_) => 0,
         })
         .sum()

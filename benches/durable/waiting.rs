@@ -3,7 +3,7 @@
 
 use crate::loops::{engine, on_runtime};
 use crate::usage::{memory, percentile, size_of};
-use crate::{directory, report};
+use crate::{directory, kind, on_sled, report};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -107,6 +107,7 @@ pub fn child(words: &[String]) {
 fn told(words: &[&str]) -> Vec<f64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .arg("child")
+        .env("WINDLASS_STORE", kind().to_string())
         .args(words)
         .stdout(Stdio::piped())
         .spawn()
@@ -165,6 +166,9 @@ pub fn many() {
         format!("{each:.0} B"),
         None,
     );
+    if !on_sled() {
+        return;
+    }
     // The floors: the bare database on the same store.
     let none = told(&["checked", other.path().to_str().unwrap(), "0"])[1];
     let timers = (told(&["timers", text, "0"])[1] - none) / RUNS as f64;
@@ -201,6 +205,7 @@ actions:
     let (seen, fired) = std::sync::mpsc::channel();
     let mut lags = on_runtime(async {
         let engine = Engine::builder()
+            .store(kind())
             .register("told", move |_, _: Value| {
                 let _ = seen.send(now());
                 async { Ok(Value::Null) }

@@ -4,6 +4,11 @@
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::unistd::Pid;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
+#[cfg(feature = "fjall")]
+use rustix::{
+    fs::{SeekFrom, seek},
+    io::Errno,
+};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -105,6 +110,19 @@ pub(super) fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
+}
+
+/// How many bytes of a file may be other than zero: room that was set aside behind them is not read.
+#[cfg(feature = "fjall")]
+pub(super) fn written_bytes(file: &File) -> io::Result<u64> {
+    let mut end = 0;
+    loop {
+        let data = match seek(file, SeekFrom::Data(end)) {
+            Err(Errno::NXIO) => return Ok(end),
+            data => data?,
+        };
+        end = seek(file, SeekFrom::Hole(data))?;
+    }
 }
 
 /// Makes all that lies in a directory durable, with its name there.

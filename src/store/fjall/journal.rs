@@ -5,7 +5,7 @@
 use super::{FJALL, Opened, Scratch, StoreOptions};
 use crate::store::StoreError;
 use crate::store::codec;
-use crate::store::directory::DIRECTORY;
+use crate::store::directory::{DIRECTORY, written_bytes};
 use crate::store::disk::Readable;
 use crate::store::header::Root;
 use crate::store::integrity::IntegrityReport;
@@ -16,7 +16,7 @@ use crate::store::rows::{corrupt, ends_too_early, lock};
 use fjall::AbstractTree;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -75,6 +75,16 @@ fn numbered(folder: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
         }
     }
     Ok(found)
+}
+
+/// What was written to a journal. The rest is room that fjall set aside.
+fn written(journal: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(journal)?;
+    let length = written_bytes(&file)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    file.rewind()?;
+    file.take(length).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A whole batch.
@@ -142,9 +152,12 @@ fn group(batch: &Batch<'_>) -> Option<u64> {
 pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
     let acknowledged = acknowledged(path)?;
     let journals = numbered(&path.join(FJALL)).map_err(missing)?;
+    if journals.is_empty() {
+        return Err(corrupt("its journal is missing"));
+    }
     let (mut last, mut ended) = (None, true);
     for journal in journals.values() {
-        let bytes = fs::read(journal).map_err(StoreError::Io)?;
+        let bytes = written(journal).map_err(StoreError::Io)?;
         // Only the last one may have an end that was not written in full.
         if !ended {
             return Err(corrupt("a journal of it cannot be read to its end"));
@@ -169,7 +182,7 @@ fn missing(error: io::Error) -> StoreError {
 /// journals that are not in tables yet.
 pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
     let mut report = IntegrityReport::default();
-    let (mut rows, written) = match tables(path, &mut report) {
+    let (mut rows, in_tables) = match tables(path, &mut report) {
         Ok(tables) => tables,
         Err(error) => {
             report.note(None, "the tables", &error);
@@ -177,7 +190,7 @@ pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
         }
     };
     for journal in numbered(&path.join(FJALL)).map_err(missing)?.values() {
-        let bytes = fs::read(journal).map_err(StoreError::Io)?;
+        let bytes = written(journal).map_err(StoreError::Io)?;
         let mut rest = bytes.as_slice();
         let mut damaged = false;
         while !rest.is_empty() {
@@ -190,7 +203,7 @@ pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
                     .unwrap_or_default();
                 continue;
             };
-            if written.is_some_and(|written| batch.sequence <= written) {
+            if in_tables.is_some_and(|last| batch.sequence <= last) {
                 continue;
             }
             for (key, value) in batch.items {

@@ -131,8 +131,12 @@ impl Opened {
         let created = create_directories(dir).map_err(StoreError::Io)?;
         let making = CreationLock::of(dir, &path, name)?;
         let mark = match &making {
-            // fjall syncs its journal when it opens it.
-            None => Mark::open(&path)?,
+            // What a process that was killed had written may not be durable: runs go on from it.
+            None => {
+                let journal = ActiveJournal::find(path.join(FJALL)).and_then(|left| left.sync());
+                journal.map_err(StoreError::Io)?;
+                Mark::open(&path)?
+            }
             Some(_) => Mark::fresh(&path).map_err(StoreError::Io)?,
         };
         let opened = Self::at(&path, options, mark, name)?;

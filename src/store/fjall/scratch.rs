@@ -1,11 +1,11 @@
 //! A copy of a database's files in the folder for temporary files. A database that is opened writes: a
 //! damaged one, or one where nothing can be written, is read in a copy.
 
-use crate::store::directory::{DIRECTORY, create_directories, files};
+use crate::store::directory::{DIRECTORY, create_directories, files, written_bytes};
 use nix::unistd::Pid;
-use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,9 +26,7 @@ impl Scratch {
             let inside = file.strip_prefix(store).map_err(io::Error::other)?;
             let copy = to.join(inside);
             create_directories(copy.parent().unwrap_or(&to))?;
-            fs::copy(&file, &copy)?;
-            // That of a store that is only to be read.
-            fs::set_permissions(&copy, PermissionsExt::from_mode(0o600))?;
+            copy_file(&file, &copy)?;
         }
         Ok(scratch)
     }
@@ -36,6 +34,20 @@ impl Scratch {
     pub fn path(&self) -> &Path {
         &self.0
     }
+}
+
+/// Copies what was written; room that was set aside behind it takes none in the copy.
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let mut from = File::open(from)?;
+    let mut to = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(to)?;
+    let written = written_bytes(&from)?;
+    from.rewind()?;
+    io::copy(&mut from.by_ref().take(written), &mut to)?;
+    to.set_len(from.metadata()?.len())
 }
 
 impl Drop for Scratch {

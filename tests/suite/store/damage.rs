@@ -133,9 +133,32 @@ pub fn copy(from: &Path, to: &Path) {
         if entry.file_type().unwrap().is_dir() {
             copy(&entry.path(), &to);
         } else {
-            fs::copy(entry.path(), to).unwrap();
+            // Room that is set aside is a hole.
+            let content = fs::read(entry.path()).unwrap();
+            fs::write(&to, &content[..used(&content)]).unwrap();
+            let file = fs::OpenOptions::new().write(true).open(to).unwrap();
+            file.set_len(content.len() as u64).unwrap();
         }
     }
+}
+
+/// How many bytes are before the room at the end.
+pub fn used(content: &[u8]) -> usize {
+    const PAGE: usize = 4096;
+    // Whole pages are compared at once: a journal has much room.
+    let mut pages = content.chunks(PAGE);
+    let last = pages.rposition(|page| *page != [0; PAGE][..page.len()]);
+    let upto = last.map_or(0, |last| content.len().min((last + 1) * PAGE));
+    let last = content[..upto].iter().rposition(|byte| *byte != 0);
+    last.map_or(0, |at| at + 1)
+}
+
+/// The file that a store's database appends to.
+pub fn log_of(dir: &Path) -> PathBuf {
+    dir.join(match kind() {
+        StoreKind::Sled => "store/db",
+        StoreKind::Fjall => "store/fjall/0.jnl",
+    })
 }
 
 /// The files of a store's database, also in folders.
@@ -146,6 +169,8 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             match path.is_dir() {
                 true => open.push(path),
+                // A file that is only locked has nothing to be damaged.
+                false if path.metadata().unwrap().len() == 0 => {}
                 false => files.push(path),
             }
         }
@@ -156,8 +181,11 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
 
 pub fn damage(path: &Path, dice: &mut Dice) -> String {
     let mut bytes = fs::read(path).unwrap();
-    let length = bytes.len() as u64;
-    let at = dice.roll(length) as usize;
+    let length = match path.extension() {
+        Some(journal) if journal == "jnl" => used(&bytes),
+        _ => bytes.len(),
+    };
+    let at = dice.roll(length as u64) as usize;
     let what = match dice.roll(10) {
         0 => {
             bytes.truncate(at);
@@ -212,12 +240,8 @@ fn rot_is_found_or_harmless() {
         copy(original, &place);
         let files = files(&place);
         // Most of the bytes are in the log.
-        let log = match kind() {
-            StoreKind::Sled => "store/db",
-            StoreKind::Fjall => "store/fjall/0.jnl",
-        };
         let file = if dice.roll(4) > 0 {
-            place.join(log)
+            log_of(&place)
         } else {
             files[dice.roll(files.len() as u64) as usize].clone()
         };

@@ -9,6 +9,8 @@ mod format;
 mod full;
 mod golden;
 mod kill;
+#[cfg(feature = "fjall")]
+mod kinds;
 mod mark;
 mod migrate;
 pub mod power;

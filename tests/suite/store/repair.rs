@@ -5,7 +5,7 @@
 
 use crate::store::contract::{commit, hash, noise, source};
 use crate::store::damage::{
-    Dice, RUNS, copy, damage, database, files, from_env, id, open_again, sample,
+    Dice, RUNS, copy, damage, database, files, from_env, id, log_of, open_again, sample,
 };
 use crate::support::alone;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,12 +66,12 @@ fn what_a_repair_keeps_is_what_was_written() {
         let files = files(&place);
         let file = match dice.roll(3) {
             0 => files[dice.roll(files.len() as u64) as usize].clone(),
-            _ => place.join("store/db"),
+            _ => log_of(&place),
         };
         let how = damage(&file, &mut dice);
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         let kind = match name.as_str() {
-            "db" => format!("db, {}", how.split(' ').next().unwrap()),
+            "db" | "0.jnl" => format!("log, {}", how.split(' ').next().unwrap()),
             // Without it nobody knows whether the log has its end.
             "mark" => String::from("mark"),
             _ => String::from("beside the log"),
@@ -91,7 +91,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         let Ok(repaired) = repaired else {
             // Nothing of it can be read: it is as it was.
             assert_eq!(before, content(&place.join("store")), "{what}");
-            assert_eq!(kind, "db, cut", "{what}: {repaired:?}");
+            assert_eq!(kind, "log, cut", "{what}: {repaired:?}");
             tally.lost += RUNS;
             fs::remove_dir_all(&place).unwrap();
             continue;
@@ -317,7 +317,7 @@ fn the_command_line_tells_and_repairs() {
     let said = String::from_utf8_lossy(&repaired.stdout).into_owned();
     assert!(said.contains("the damaged one is"), "{repaired:?}");
     assert!(said.contains("was acknowledged"), "{said}");
-    assert!(dir.path().join("store.damaged-1/db").exists());
+    assert!(dir.path().join("store.damaged-1/mark").exists());
     let list = windlass(dir.path(), &["list", "-o", "json"]);
     assert_eq!(list.status.code(), Some(0), "{list:?}");
     let dump = windlass(dir.path(), &["doctor"]);

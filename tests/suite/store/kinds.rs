@@ -1,0 +1,156 @@
+//! Which database keeps a store: what a directory says of itself, and how a store moves from one to the
+//! other, whatever happens meanwhile.
+
+use crate::life::process::Place;
+use crate::store::damage::{everything, sample};
+use crate::store::power::strace_works;
+use crate::support::{alone, kind};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use windlass::internals::store::{self, StoreKind};
+
+const WORKFLOW: &str = "
+name: counts
+variables: { n: 0 }
+actions:
+  each:
+    type: until
+    condition: \"@equals(variables('n'), 20)\"
+    actions:
+      more: { type: incrementVariable, name: n }
+outputs: \"@variables('n')\"
+";
+
+fn of(place: &Place, args: &[&str]) -> Output {
+    let mut command = place.command(args);
+    command.env_remove("WINDLASS_STORE").output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    let said = [&*output.stdout, &*output.stderr].concat();
+    String::from_utf8(said).unwrap()
+}
+
+#[test]
+fn a_directory_says_what_keeps_its_store_and_a_flag_that_says_otherwise_is_refused() {
+    let place = Place::new();
+    let file = place.file("counts.yaml", WORKFLOW);
+    for (kept, other) in [("sled", "fjall"), ("fjall", "sled")] {
+        let _ = fs::remove_dir_all(place.state());
+        let run = ["run", &file, "--id", "r", "--store", kept];
+        let ran = of(&place, &run);
+        assert!(ran.status.success(), "{ran:?}");
+        let folder = place.state().join("store/fjall");
+        assert_eq!(folder.exists(), kept == "fjall");
+        for command in [
+            &["status", "r"][..],
+            &["list"],
+            &["doctor"],
+            &["dump", "r"],
+            &["run", &file],
+            &["backup", "copy"],
+        ] {
+            if command[0] != "backup" {
+                let fine = of(&place, command);
+                assert!(fine.status.success(), "{command:?}: {fine:?}");
+            }
+            let refused = of(&place, &[command, &["--store", other]].concat());
+            assert_eq!(refused.status.code(), Some(8), "{command:?}: {refused:?}");
+            let words = format!("{kept} keeps the store in");
+            assert!(said(&refused).contains(&words), "{}", said(&refused));
+        }
+    }
+}
+
+fn migrate(place: &Path, to: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.env_remove("WINDLASS_STORE");
+    command.args(["migrate", "-o", "json", "--to", to, "--state"]);
+    command.arg(place);
+    command
+}
+
+fn answers(dir: &Path) -> Vec<String> {
+    let store = alone(|| store::open(dir, None)).unwrap();
+    let answers = everything(&*store).into_iter();
+    answers.map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_store_moves_to_another_database_and_back() {
+    let place = tempfile::tempdir().unwrap();
+    let expected = sample(place.path(), false);
+    let [first, second] = match kind() {
+        StoreKind::Sled => ["fjall", "sled"],
+        StoreKind::Fjall => ["sled", "fjall"],
+    };
+    for (to, from) in [(first, second), (second, first)] {
+        let done = migrate(place.path(), to).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+        assert!(report["records"].as_u64().unwrap() > 500, "{report}");
+        assert!(place.path().join(format!("store.{from}/mark")).exists());
+        let kept = StoreKind::of(place.path()).unwrap();
+        assert_eq!(kept.to_string(), to);
+        assert_eq!(answers(place.path()), expected);
+        let again = migrate(place.path(), to).output().unwrap();
+        let report: Value = serde_json::from_slice(&again.stdout).unwrap();
+        assert_eq!(report["old"], Value::Null, "{again:?}");
+    }
+}
+
+/// Killed at one system call after the other, it leaves the old store or the new one, and can be begun
+/// again.
+#[test]
+fn a_move_that_is_killed_leaves_a_store_and_can_be_begun_again() {
+    const CALLS: &str = "fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat";
+    if !strace_works() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let original = place.path().join("original");
+    let expected = sample(&original, false);
+    let to = match kind() {
+        StoreKind::Sled => "fjall",
+        StoreKind::Fjall => "sled",
+    };
+    let (mut at, mut killed) = (1, 0);
+    loop {
+        let state = place.path().join("state");
+        let _ = fs::remove_dir_all(&state);
+        crate::store::damage::copy(&original, &state);
+        let command = migrate(&state, to);
+        let ended = Command::new("strace")
+            .args(["-f", "-o", "/dev/null", "-e"])
+            .arg(format!("trace={CALLS}"))
+            .args(["-e", &format!("inject={CALLS}:signal=KILL:when={at}")])
+            .arg(command.get_program())
+            .args(command.get_args())
+            .env_remove("WINDLASS_STORE")
+            .output()
+            .unwrap();
+        assert_eq!(answers(&state), expected, "killed at {at}: {ended:?}");
+        let done = alone_of(|| migrate(&state, to).output().unwrap());
+        assert!(done.status.success(), "killed at {at}: {done:?}");
+        assert_eq!(answers(&state), expected, "killed at {at}, and begun again");
+        if ended.status.success() {
+            break;
+        }
+        killed += 1;
+        at += 3;
+    }
+    println!("killed at {killed} calls");
+    assert!(killed > 5);
+}
+
+/// The threads of a database that was just closed may have its lock for a moment.
+fn alone_of(mut what: impl FnMut() -> Output) -> Output {
+    loop {
+        match what() {
+            output if said(&output).contains("in use by another process") => {}
+            output => return output,
+        }
+    }
+}
