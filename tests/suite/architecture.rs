@@ -141,7 +141,7 @@ const TOOLS: [(&str, &[&str]); 11] = [
     ("std::net", &["action", "server", "cli"]),
     (
         "std::process",
-        &["store", "action", "server", "cli", "main"],
+        &["store", "action", "server", "temporal", "cli", "main"],
     ),
 ];
 

@@ -2,12 +2,11 @@
 //! execution from its beginning, as a worker does that has nothing in memory.
 
 use super::*;
-use crate::engine::Engine;
+use crate::engine::{Bundle, Engine, SourceFile};
 use crate::machine::RunState;
 use crate::model::{Dialect, Origin, Status};
 use crate::program::ProgramHash;
 use crate::scheduler::Loader;
-use crate::source::{Bundle, SourceFile};
 use crate::store::ProgramSource;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
