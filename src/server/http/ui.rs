@@ -172,6 +172,7 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
         "store-format",
         "store-sled",
         "tea",
+        "temporal",
     ]
     .into_iter()
     .map(|(name, text)| (name.to_owned(), text.into()))
