@@ -142,7 +142,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         let places = places
             .filter(|one| one.what == "a place in the log")
             .count();
-        assert!(kind != "db, bit" || places <= 1, "{what}: {repaired:?}");
+        assert!(kind != "log, bit" || places <= 1, "{what}: {repaired:?}");
         tally.several += usize::from(tally.newest - newest_before + 1 < RUNS);
         tally.whole += usize::from(whole);
         tally.still += usize::from(repaired.stand_still);
@@ -160,7 +160,7 @@ fn what_a_repair_keeps_is_what_was_written() {
         println!("{kind}: {tally:?}");
     }
     // Unless it hits a page that several have, a flipped bit costs the run that it hits, at most.
-    let bits = &tallies["db, bit"];
+    let bits = &tallies["log, bit"];
     assert!(bits.several * 4 <= bits.places, "{bits:?}");
 }
 
