@@ -9,7 +9,7 @@ use super::list::{runs, statuses};
 use super::output::{self, Format, Screen, counted};
 use crate::api::{BulkDone, BulkFailed, BulkReport, BulkVerb};
 use crate::engine::report::ListFilter;
-use crate::engine::{Engine, RunStatus, Value};
+use crate::engine::{Engine, EngineError, RunStatus, ScheduleError, Value};
 use serde_json::json;
 
 pub async fn pause(global: &Global, screen: Screen, args: &RunArg) -> Result<Exit, Failure> {
@@ -124,7 +124,12 @@ async fn each(engine: &Engine, verb: BulkVerb, runs: &[String]) -> BulkReport {
             _ => engine.cancel(run).await,
         };
         match outcome {
-            Ok(status) => report.done.push(BulkDone {
+            // The process that owned the store did it, and was gone before it could say so.
+            Ok(status)
+            | Err(EngineError::Schedule(ScheduleError::Ended {
+                status: status @ RunStatus::Cancelled,
+                ..
+            })) => report.done.push(BulkDone {
                 run: run.clone(),
                 status: Some(status),
                 new_run: None,
