@@ -9,7 +9,7 @@ use super::list::{runs, statuses};
 use super::output::{self, Format, Screen, counted};
 use crate::api::{BulkDone, BulkFailed, BulkReport, BulkVerb};
 use crate::engine::report::ListFilter;
-use crate::engine::{Engine, EngineError, RunStatus, ScheduleError, Value};
+use crate::engine::{Engine, RunStatus, Value};
 use serde_json::json;
 
 pub async fn pause(global: &Global, screen: Screen, args: &RunArg) -> Result<Exit, Failure> {
@@ -121,15 +121,10 @@ async fn each(engine: &Engine, verb: BulkVerb, runs: &[String]) -> BulkReport {
     for run in runs {
         let outcome = match verb {
             BulkVerb::Pause => engine.pause(run).await,
-            _ => engine.cancel(run).await,
+            _ => engine.cancel_again(run).await,
         };
         match outcome {
-            // The process that owned the store did it, and was gone before it could say so.
-            Ok(status)
-            | Err(EngineError::Schedule(ScheduleError::Ended {
-                status: status @ RunStatus::Cancelled,
-                ..
-            })) => report.done.push(BulkDone {
+            Ok(status) => report.done.push(BulkDone {
                 run: run.clone(),
                 status: Some(status),
                 new_run: None,

@@ -529,6 +529,17 @@ impl Engine {
         self.runs.deliver(run, Event::CancelRequested).await
     }
 
+    /// The same as a command that may come twice: one that was cancelled already is.
+    pub(crate) async fn cancel_again(&self, run: &str) -> Result<RunStatus, EngineError> {
+        match self.cancel(run).await {
+            Err(EngineError::Schedule(ScheduleError::Ended {
+                status: status @ RunStatus::Cancelled,
+                ..
+            })) => Ok(status),
+            outcome => outcome,
+        }
+    }
+
     /// Sends a signal to a run. One that comes before anything waits for it is kept.
     ///
     /// # Errors

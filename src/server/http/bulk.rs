@@ -62,7 +62,8 @@ async fn one(app: &App, verb: BulkVerb, run: &str) -> Result<BulkDone, Problem> 
     let status = match verb {
         BulkVerb::Pause => engine.pause(run).await?,
         BulkVerb::Resume => engine.resume(run).await?,
-        BulkVerb::Cancel => engine.cancel(run).await?,
+        // Whoever got no answer asks again.
+        BulkVerb::Cancel => engine.cancel_again(run).await?,
         BulkVerb::Retry => {
             let started = engine.retry(run, None, None).await?;
             return Ok(BulkDone {
