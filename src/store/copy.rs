@@ -22,6 +22,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// A database that was closed lets go of its lock while somebody asks so often, on a busy machine too.
+const ASKED: u32 = 1_000;
+const ASKED_EVERY: Duration = Duration::from_millis(10);
 
 /// A batch with more than this is applied.
 const FULL: usize = 1 << 20;
@@ -196,7 +202,7 @@ impl<K: Kv> Rows<K> {
             let _ = fs::remove_dir_all(&fresh);
             return Err(StoreError::Io(error));
         }
-        let found = D::open_store(dir, StoreOptions::default()).and_then(|copy| copy.check());
+        let found = opened_again::<D>(dir).and_then(|copy| copy.check());
         if found
             .as_ref()
             .map_or(true, |found| !found.issues.is_empty())
@@ -227,6 +233,17 @@ impl<K: Kv> Rows<K> {
         }
         copied.map(|()| fresh)
     }
+}
+
+/// Opens a store that this process has just closed: threads of the database may have its lock for a moment.
+fn opened_again<D: Disk>(dir: &Path) -> Result<Rows<D>, StoreError> {
+    for _ in 0..ASKED {
+        match D::open_store(dir, StoreOptions::default()) {
+            Err(StoreError::Locked { .. }) => thread::sleep(ASKED_EVERY),
+            opened => return opened,
+        }
+    }
+    D::open_store(dir, StoreOptions::default())
 }
 
 /// Writes the store of a state directory that no process owns anew, without the room that rows left
