@@ -28,6 +28,9 @@ const FIRST_BYTES: u64 = 4 << 20;
 const FAILED: u64 = 1_000;
 const FAILED_BYTES: u64 = 16 << 20;
 
+/// So many whole rows at most go, or stay, together.
+const TOGETHER: u64 = 250;
+
 /// What an iteration gave is kept in a whole row up to so many bytes, about.
 const LARGE: usize = 1 << 20;
 
@@ -264,6 +267,7 @@ impl<K: Kv> Rows<K> {
         while rows.peek().is_some() {
             let (mut body, mut span) = (Vec::new(), Span::default());
             while body.len() < LARGE
+                && span.count < TOGETHER
                 && let Some(row) = rows.next()
             {
                 codec::encode(&mut body, *row).map_err(|error| corrupt(&error.to_string()))?;
