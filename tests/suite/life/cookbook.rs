@@ -113,6 +113,38 @@ async fn link_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn backfill() {
+    let base = support::serve(app::router(app::Options::default())).await;
+    let place = Folder::new();
+    let file = folder().join(format!("{}.yaml", "backfill"));
+    let url = format!("url={base}/flaky?after=0");
+    // The second day fails twice: the first run gives up after one retry.
+    let days = r#"days=["a&fails=0", "b&fails=2", "c&fails=1"]"#;
+    let run = [
+        "run",
+        file.to_str().unwrap(),
+        "--id",
+        "days",
+        "-i",
+        &url,
+        "-i",
+        days,
+        "-i",
+        "report=http://127.0.0.1:1/",
+    ];
+    let again = ["retry", "days", "--failed-items"];
+    let [first, second] = tokio::task::block_in_place(|| {
+        [&run[..], &again].map(|args| place.run(args).left(0, &[]).out)
+    });
+    let outputs: Value = serde_json::from_str(&first).unwrap();
+    let left = json!({ "loaded": 2, "failed": ["b&fails=2"], "told": false });
+    assert_eq!(outputs, left);
+    let outputs: Value = serde_json::from_str(&second).unwrap();
+    let done = json!({ "loaded": 3, "failed": [], "told": false });
+    assert_eq!(outputs, done);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn oauth() {
     let place = Folder::new();
     let secrets = tempfile::tempdir().unwrap();
