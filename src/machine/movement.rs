@@ -233,6 +233,25 @@ impl<'a> Stepper<'a> {
         error: Option<Fault>,
         started_at: Timestamp,
     ) -> Sure {
+        let state = self.state_of(cursor)?;
+        let calls = state.action == Some(action) && matches!(state.op, Op::Call(_));
+        // What was reported as started is reported as ended.
+        if calls || !self.is_hidden(action) {
+            self.report_end(cursor, action, status, error.as_ref())?;
+        }
+        self.record_silently(cursor, action, status, output, error, started_at)
+    }
+
+    /// As `record`, of what the history tells of by another event.
+    pub fn record_silently(
+        &mut self,
+        cursor: CursorId,
+        action: ActionId,
+        status: Status,
+        output: Output,
+        error: Option<Fault>,
+        started_at: Timestamp,
+    ) -> Sure {
         let secured = self.secured(Some(action));
         let output = match output {
             Output::Value(value) if secured.inputs || secured.outputs => {
@@ -240,12 +259,6 @@ impl<'a> Stepper<'a> {
             }
             output => output,
         };
-        let state = self.state_of(cursor)?;
-        let calls = state.action == Some(action) && matches!(state.op, Op::Call(_));
-        // What was reported as started is reported as ended.
-        if calls || !self.is_hidden(action) {
-            self.report_end(cursor, action, status, error.as_ref())?;
-        }
         self.emit(Change::Recorded {
             owner: self.run.record_owner(cursor),
             action,
@@ -257,7 +270,6 @@ impl<'a> Stepper<'a> {
         })
     }
 
-    /// The history has the ends that are no success; what follows a success tells of it.
     pub fn report_end(
         &mut self,
         cursor: CursorId,
@@ -265,9 +277,7 @@ impl<'a> Stepper<'a> {
         status: Status,
         error: Option<&Fault>,
     ) -> Sure {
-        if status != Status::Succeeded
-            && let Some(node_name) = self.reported(Some(action))
-        {
+        if let Some(node_name) = self.reported(Some(action)) {
             let (path, iteration) = self.view(cursor).innermost_iteration().unzip();
             self.report(HistoryKind::ActionEnded {
                 node_name,
