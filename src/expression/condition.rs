@@ -262,6 +262,14 @@ fn call(found: Option<Call<'_>>, source: &Value) -> Result<Expr, ParseError> {
             .as_object()
             .map(|map| map.keys().map(|key| &**key).collect())
             .unwrap_or_default();
+        if keys.is_empty() {
+            return Err(ParseError {
+                hint: Some(
+                    r#"a condition is an object with one function: {"equals": [1, 2]}"#.into(),
+                ),
+                ..shape("the condition is empty".into())
+            });
+        }
         return Err(ParseError {
             hint: Some("combine several with `and` or `or`".into()),
             ..shape(format!(
