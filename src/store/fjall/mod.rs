@@ -8,9 +8,11 @@
 //! the last durable group is kept beside it, as beside sled. Nothing here knows what a row means, but
 //! for the root, which says how far a journal goes.
 
+mod archive;
 mod journal;
 mod scratch;
 
+use self::archive::check_archives;
 use self::journal::{ActiveJournal, check_end};
 use self::scratch::Scratch;
 use crate::store::creation_lock::{CreationLock, lock, locked};
@@ -153,6 +155,9 @@ impl Opened {
     /// The database in a directory.
     fn at(path: &Path, options: StoreOptions, mark: Mark, name: &str) -> Result<Self, StoreError> {
         let folder = path.join(FJALL);
+        if folder.exists() {
+            check_archives(&folder)?;
+        }
         let database = database(&folder, options.cache_bytes, name)?;
         let rows = guard(|| {
             database.keyspace(ROWS, || {
@@ -321,6 +326,7 @@ pub(super) fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreErr
         // A full disk, one that is mounted to be read, a store of another user.
         Err(error @ (StoreError::Io(_) | StoreError::Unopened { .. })) => match copied(dir) {
             Ok(store) => Ok(Arc::new(store)),
+            Err(damaged @ StoreError::Corrupt { .. }) => Err(damaged),
             Err(_) => Err(error),
         },
         Err(error) => Err(error),
@@ -346,7 +352,10 @@ impl From<fjall::Error> for KvError {
         use io::ErrorKind as Kind;
         match error {
             Error::Io(error) | Error::Storage(LsmError::Io(error)) => match error.kind() {
-                Kind::UnexpectedEof | Kind::InvalidData => Self::Corrupt(error.to_string()),
+                // It looks before the beginning of a file that is too short.
+                Kind::UnexpectedEof | Kind::InvalidData | Kind::InvalidInput => {
+                    Self::Corrupt(error.to_string())
+                }
                 Kind::NotFound => Self::Corrupt(String::from("a file of the database is missing")),
                 _ => Self::Io(error),
             },
