@@ -52,6 +52,9 @@ pub(super) fn keep_private(path: &Path) -> io::Result<()> {
         if mode & !most & 0o777 != 0 {
             fs::set_permissions(entry.path(), Permissions::from_mode(mode & most & 0o777))?;
         }
+        if entry.file_type()?.is_dir() {
+            keep_private(&entry.path())?;
+        }
     }
     Ok(())
 }
