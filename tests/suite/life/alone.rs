@@ -30,7 +30,8 @@ fn a_run_leaves_those_of_others_as_they_are() {
     let log = format!("log={}", log.display());
     let mut left = place.follow(&["run", &counts, "--id", "left", "-i", &log, "-i", "for=1000"]);
     left.until("RunStarted", "");
-    while !place.dir.path().join("log").exists() {
+    let begun = || fs::read_to_string(place.dir.path().join("log")).unwrap_or_default();
+    while begun().is_empty() {
         std::thread::yield_now();
     }
     left.kill();
@@ -38,8 +39,7 @@ fn a_run_leaves_those_of_others_as_they_are() {
     for _ in 0..3 {
         assert!(place.run(&["run", &tiny]).status.success());
     }
-    let begun = fs::read_to_string(place.dir.path().join("log")).unwrap();
-    assert_eq!(begun, "begun\n");
+    assert_eq!(begun(), "begun\n");
     assert_eq!(
         place.json(&["status", "left", "-o", "json"])["status"],
         "Running"

@@ -5,10 +5,12 @@ use super::process::Place;
 use super::prune::fill;
 use crate::serve::{COUNT, SLEEP, Server};
 use crate::store::damage::copy;
+use crate::support::kind;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+use windlass::internals::store::StoreKind;
 
 /// A loop that makes a step as often as it can.
 const BUSY: &str = r#"
@@ -225,5 +227,6 @@ async fn a_plain_copy_of_a_live_store_opens_or_is_refused_with_a_word() {
         }
     }
     println!("{opened} opened, {refused} were refused");
-    assert!(opened > 0 && refused > 0);
+    // A busy store of fjall is hardly ever copied so that its files fit together.
+    assert!(refused > 0 && (opened > 0 || kind() == StoreKind::Fjall));
 }

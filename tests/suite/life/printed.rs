@@ -61,7 +61,10 @@ fn a_line_of_the_command_line_shows_what_its_command_prints() {
     let place = Place::new();
     let go = place.state().with_file_name("go").display().to_string();
     let run = format!("echo waiting; until [ -e {go} ]; do sleep 0.05; done; echo done");
-    let mut poll = spawn(&place, &["poll", "--every", "10ms", "--", "sh", "-c", &run]);
+    // Behind `--` it would be the command's.
+    let state = place.state().display().to_string();
+    let poll = ["--state", &state, "poll", "--every", "10ms", "--", "sh"];
+    let mut poll = spawn(&place, &[&poll[..], &["-c", &run]].concat());
     let mut err = BufReader::new(poll.stderr.take().unwrap());
     until(&mut err, "waiting");
     std::fs::write(go, "").unwrap();

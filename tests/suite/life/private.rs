@@ -4,9 +4,11 @@
 use super::process::Place;
 use crate::serve::COUNT;
 use crate::store::power::{Done, recorded_of, strace_works};
+use crate::support::kind;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use windlass::internals::store::StoreKind;
 
 const APPEND: &str = r#"
 name: append
@@ -72,11 +74,15 @@ fn no_action_writes_in_the_store() {
     symlink(store.join("mark"), dir.join("link")).unwrap();
     symlink(store.join("nothing"), dir.join("dangling")).unwrap();
     fs::hard_link(store.join("mark"), dir.join("hard")).unwrap();
+    let folder = match kind() {
+        StoreKind::Sled => "blobs",
+        StoreKind::Fjall => "fjall",
+    };
     let mark = || fs::metadata(store.join("mark")).unwrap().len();
     for path in [
         store.join("mark"),
         store.join("new"),
-        store.join("../store/blobs/new"),
+        store.join("../store").join(folder).join("new"),
         dir.join("folder/new"),
         dir.join("link"),
         dir.join("dangling"),
