@@ -1,13 +1,16 @@
-//! Refuses a file of tables that asks for more memory than it can fill, before fjall reads it: what cannot be
-//! reserved ends the process. The format is that of the crate `sfa`: sections, their list, and a trailer.
+//! Refuses files that fjall would not survive reading. A list of tables that is not what was written makes it
+//! panic twice, which ends the process; fjall keeps a checksum of it in `current` and does not look at that.
+//! A table whose list of sections asks for more memory than there is ends the process, too. The format of both
+//! is that of the crate `sfa`: sections, their list, and a trailer.
 
 use crate::store::StoreError;
 use crate::store::directory::files;
 use crate::store::rows::corrupt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// The magic, the version, the kind of checksum, the checksum, and where the list begins and ends.
 const TRAILER: usize = 4 + 1 + 1 + 16 + 8 + 8;
@@ -15,10 +18,13 @@ const TRAILER: usize = 4 + 1 + 1 + 16 + 8 + 8;
 /// An entry of the list has at least so many bytes: where a section begins, its length, that of its name.
 const ENTRY: u64 = 8 + 8 + 2;
 
-/// Checks the list of every file of a database that has one.
+/// Checks the lists of tables, and of sections, of a database.
 pub(super) fn check_archives(folder: &Path) -> Result<(), StoreError> {
     for file in files(folder).map_err(StoreError::Io)? {
-        let fits = File::open(&file).and_then(|file| fits(&file));
+        let fits = match file.file_name().is_some_and(|name| name == "current") {
+            true => is_current(&file),
+            false => File::open(&file).and_then(|file| fits(&file)),
+        };
         if !fits.map_err(StoreError::Io)? {
             let name = file.strip_prefix(folder).unwrap_or(&file);
             let what = format!("`{}` is not what was written", name.display());
@@ -26,6 +32,23 @@ pub(super) fn check_archives(folder: &Path) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+/// Whether the newest list of tables is the one of which `current` has the checksum.
+fn is_current(file: &Path) -> io::Result<bool> {
+    let current = fs::read(file)?;
+    let Some((number, rest)) = current.split_first_chunk() else {
+        return Ok(false);
+    };
+    let Some((checksum, [0])) = rest.split_first_chunk() else {
+        return Ok(false);
+    };
+    let list = file.with_file_name(format!("v{}", u64::from_le_bytes(*number)));
+    match fs::read(list) {
+        Ok(list) => Ok(xxh3_128(&list) == u128::from_le_bytes(*checksum)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether the list has room for as many entries as it says. What has no trailer is no such file.
