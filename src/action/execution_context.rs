@@ -4,6 +4,7 @@
 
 use super::live::Listener;
 use super::secrets::Mask;
+use crate::model::{self as trace, Request};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +22,8 @@ pub(super) struct ExecutionContext {
     /// Whether a process that is no more may have made the attempt before: then what it left may be
     /// its own.
     pub replayed: bool,
+    /// Whether who is called is told which span calls.
+    pub traced: bool,
     /// The state directory of the engine, in whose store no action writes.
     pub state: Option<Arc<Path>>,
     /// Find the secrets of the program, and what is secure in the action's inputs.
@@ -62,6 +65,12 @@ pub(super) fn resolved(path: &str) -> PathBuf {
         Some(folder) => folder.join(path),
         None => PathBuf::from(path),
     }
+}
+
+/// Which span calls, for who is called, where somebody collects spans.
+pub(super) fn traceparent(request: &Request) -> Option<String> {
+    let traced = CURRENT.try_with(|here| here.traced).unwrap_or(false);
+    traced.then(|| trace::traceparent(&request.key, request.attempt))
 }
 
 /// The state directory of the engine that this task works for.

@@ -49,10 +49,12 @@ impl Spec {
             ("WINDLASS_IDEMPOTENCY_KEY", request.key.clone()),
             ("WINDLASS_ATTEMPT", request.attempt.to_string()),
         ];
+        let span = execution_context::traceparent(request).map(|span| ("TRACEPARENT", span));
         Self {
             argv,
             env: env
                 .into_iter()
+                .chain(span)
                 .map(|(name, value)| (name.to_owned(), Some(value)))
                 .collect(),
             cwd: execution_context::folder().map(|folder| folder.to_path_buf()),

@@ -109,6 +109,7 @@ impl Registry {
                 folder: None,
                 quiet: false,
                 replayed: true,
+                traced: false,
                 state: None,
                 secrets: Vec::new(),
                 listener: None,
@@ -217,9 +218,15 @@ impl Registry {
         self.context.state = Some(Arc::from(state));
     }
 
-    /// The same as that of another registry.
-    pub fn set_state_of(&mut self, other: &Self) {
+    /// Whoever is called is told which span calls: `traceparent` of W3C Trace Context.
+    pub fn set_traced(&mut self, traced: bool) {
+        self.context.traced = traced;
+    }
+
+    /// The state directory and the tracing of another registry.
+    pub fn set_engine_of(&mut self, other: &Self) {
         self.context.state.clone_from(&other.context.state);
+        self.context.traced = other.context.traced;
     }
 
     /// Where secrets come from; without this, systemd's credentials and the environment.

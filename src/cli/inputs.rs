@@ -5,7 +5,7 @@ use super::exit::Failure;
 use super::policy::UntrustedArgs;
 use crate::engine::{
     Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
-    SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, read_file,
+    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, read_file,
 };
 use crate::engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 use serde::Deserialize;
@@ -55,6 +55,9 @@ pub fn engine(options: &LoadOptions, untrusted: &UntrustedArgs) -> EngineBuilder
         sources = sources.with_command(line);
     }
     builder = builder.secrets(sources);
+    if let Some(target) = OtlpTarget::from_variables(|name| std::env::var(name).ok()) {
+        builder = builder.otlp(target);
+    }
     if let Some(key) = &options.state_key {
         builder = builder.state_key(key.clone());
     }

@@ -137,6 +137,9 @@ pub enum EngineError {
     /// The engine of others that has the runs.
     #[error("{0}")]
     Elsewhere(String),
+    /// Spans cannot be sent as it was said.
+    #[error("spans cannot be sent: {0}")]
+    Otlp(String),
     /// Called outside a tokio runtime.
     #[error("an engine is opened inside a tokio runtime")]
     NoRuntime,
@@ -161,6 +164,7 @@ impl EngineError {
             Self::Load(error) => error.code(),
             Self::NoStore(_) => ErrorCode::NoStore,
             Self::StoreExists(_) => ErrorCode::StoreExists,
+            Self::Otlp(_) => ErrorCode::BadRequest,
             Self::Elsewhere(_) => ErrorCode::Unavailable,
             Self::Thread(_) | Self::NoRuntime => ErrorCode::Internal,
         }

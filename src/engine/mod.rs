@@ -14,6 +14,8 @@ mod inspect;
 mod load;
 mod missing;
 mod named;
+#[cfg(feature = "http")]
+mod otlp;
 mod prune;
 mod rehearsal;
 pub mod report;
@@ -33,6 +35,8 @@ pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
 pub use inspect::Inspector;
 pub use load::{LoadOptions, Workflow, load, load_bundle, load_text, read_file};
 pub use named::PutIf;
+#[cfg(feature = "http")]
+pub use otlp::OtlpTarget;
 #[cfg(feature = "temporal")]
 pub use prune::chosen_to_prune;
 pub use prune::{PruneFilter, Pruned};
@@ -94,9 +98,21 @@ pub struct EngineBuilder {
     commands_only: bool,
     key: Option<StateKey>,
     store: Option<StoreKind>,
+    #[cfg(feature = "http")]
+    otlp: Option<OtlpTarget>,
 }
 
 impl EngineBuilder {
+    /// Sends a span of each run, iteration and attempt to a collector, and tells whom an action calls which
+    /// span calls it (`traceparent`). Spans never keep a run waiting: some may be lost.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn otlp(mut self, target: OtlpTarget) -> Self {
+        self.registry.set_traced(true);
+        self.otlp = Some(target);
+        self
+    }
+
     /// Seals secure values in the store with this key; without it they lie there readable.
     #[must_use]
     pub fn state_key(mut self, key: StateKey) -> Self {
@@ -306,6 +322,12 @@ impl EngineBuilder {
         let (limits, commands_only) = (self.limits, self.commands_only);
         // Others carry the runs out: nothing can be missing here.
         self.commands_only |= connect.is_some();
+        #[cfg(feature = "http")]
+        let exporter = self.otlp.take().map(otlp::Exporter::start).transpose()?;
+        #[cfg(feature = "http")]
+        let spans = exporter.as_ref().map(otlp::Exporter::sink);
+        #[cfg(not(feature = "http"))]
+        let spans = None;
         let workflows = Arc::new(self.workflows());
         let tasks = tokio::runtime::Handle::try_current().map_err(|_| EngineError::NoRuntime)?;
         let scheduler = Scheduler::new(
@@ -314,6 +336,7 @@ impl EngineBuilder {
             tasks,
             limits,
             commands_only,
+            spans,
         )
         .map_err(EngineError::Thread)?;
         let local = Arc::new(Local::new(scheduler, store.clone()));
@@ -334,6 +357,8 @@ impl EngineBuilder {
             workflows,
             store,
             compiled: Compiled::default(),
+            #[cfg(feature = "http")]
+            exporter,
         })
     }
 }
@@ -351,6 +376,8 @@ pub struct Engine {
     workflows: Arc<Workflows>,
     store: Arc<dyn Store>,
     compiled: Compiled,
+    #[cfg(feature = "http")]
+    exporter: Option<otlp::Exporter>,
 }
 
 /// How a run is started, beyond its workflow and input.
@@ -481,7 +508,7 @@ impl Engine {
         let run = Name::from(id);
         let mut loaded = workflow.loaded.clone();
         // It may have been loaded without an engine.
-        loaded.registry.set_state_of(&self.workflows.registry);
+        loaded.registry.set_engine_of(&self.workflows.registry);
         let start = Start {
             run: run.clone(),
             loaded,
@@ -632,6 +659,10 @@ impl Engine {
     /// Stops. What is in flight is cut, and repeated with the same keys by whoever recovers.
     pub async fn stop(&self) {
         self.local.scheduler.stop().await;
+        #[cfg(feature = "http")]
+        if let Some(exporter) = &self.exporter {
+            exporter.flush().await;
+        }
     }
 }
 

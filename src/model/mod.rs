@@ -8,6 +8,7 @@ mod policy;
 mod request;
 mod rules;
 mod schedule;
+mod trace;
 
 pub use cron::{cron_mistake, next_of_cron};
 pub use digest::{sha256, sha256_of_parts};
@@ -17,6 +18,7 @@ pub use request::{
 };
 pub use rules::{NotRun, Rules};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};
+pub use trace::{SpanOf, trace_id, traceparent};
 
 use crate::expression::{Condition, Template, Value};
 use crate::source::Span;

@@ -4,6 +4,7 @@
 use super::buffers::{BATCH, UNDER_WAY, WRITERS};
 use super::driver::{Driver, reply_all};
 use super::metrics::Metrics;
+use super::traces::Attempts;
 use super::{Reply, ScheduleError, Step, Update};
 use crate::machine::{Event, HistoryKind, RunStatus, Transition};
 use crate::model::Name;
@@ -26,6 +27,7 @@ struct PendingStep {
     /// Whether it has a commit in the group.
     stored: bool,
     replies: Vec<Reply<RunStatus>>,
+    attempts: Attempts,
 }
 
 /// The steps of some busy runs, on their way through the store.
@@ -158,6 +160,7 @@ impl Driver {
         let now = active.hosted.time(now);
         let mut step = Transition::default();
         let mut replies = Vec::new();
+        let mut attempts = Attempts::default();
         while let Some((event, reply)) = active.inbox.pop_front() {
             // A step that goes on crosses an iteration boundary: it needs a commit of its own.
             let alone = matches!(event, Event::Continued);
@@ -166,6 +169,10 @@ impl Driver {
                 break;
             }
             replies.extend(reply);
+            let (state, program) = (active.hosted.state(), active.hosted.program());
+            self.runtime
+                .traces
+                .before(&mut attempts, state, program, &event);
             let changes = self.buffers.take();
             // Unwind safety: after a panic the run in memory is discarded.
             let next = catch_unwind(AssertUnwindSafe(|| active.hosted.on(changes, event, now)));
@@ -194,6 +201,7 @@ impl Driver {
                 step,
                 stored,
                 replies,
+                attempts,
             },
         ))
     }
@@ -214,7 +222,11 @@ impl Driver {
         result: Option<(Commit, Result<Committed, StoreError>)>,
     ) {
         let PendingStep {
-            run, step, replies, ..
+            run,
+            step,
+            replies,
+            attempts,
+            ..
         } = done;
         let Some(active) = self.runs.get_mut(&run) else {
             return;
@@ -242,6 +254,8 @@ impl Driver {
                 let name = &active.hosted.program().name;
                 let metrics = &self.runtime.metrics;
                 metrics.step(name, started_at, &commit.history, iterations);
+                let (state, program) = (active.hosted.state(), active.hosted.program());
+                self.runtime.traces.step(&commit, attempts, state, program);
                 self.watchers.step(&run, || Step {
                     history: commit.history,
                     loops: commit.loops,

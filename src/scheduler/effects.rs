@@ -5,6 +5,7 @@ use super::limiter::Limiter;
 use super::metrics::Metrics;
 use super::printed::{Printed, Printing};
 use super::queue::Queue;
+use super::traces::Traces;
 use crate::action::{Listener, Registry};
 use crate::expression::Value;
 use crate::machine::EffectId;
@@ -23,6 +24,7 @@ pub(super) struct EffectRuntime {
     pub queue: Queue,
     pub printing: Printing,
     pub metrics: Metrics,
+    pub traces: Traces,
     /// Where they report.
     pub messages: Sender<Message>,
 }

@@ -8,6 +8,7 @@ use super::limiter::{Limiter, Limits};
 use super::metrics::Metrics;
 use super::printed::Printing;
 use super::queue::Queue;
+use super::traces::Traces;
 use super::{Loader, Message, Reply, ScheduleError, Start};
 use crate::machine::{Event, RunStatus};
 use crate::model::Name;
@@ -42,6 +43,7 @@ impl ManualDriver {
             handle: tasks,
             limiter: Limiter::new(limits),
             metrics: Metrics::default(),
+            traces: Traces::default(),
             queue: Queue::default(),
             printing: Printing::default(),
             messages: messages.clone(),

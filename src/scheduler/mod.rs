@@ -28,6 +28,7 @@ mod printed;
 mod queue;
 mod recovery;
 mod timers;
+mod traces;
 mod watch;
 
 pub use clock::now;
@@ -37,10 +38,12 @@ pub use manual::{Answer, ManualDriver};
 pub use metrics::Metrics;
 pub use printed::{Printed, Printing};
 pub use queue::{Queue, Queued};
+pub use traces::{SpanSink, TraceSpan};
 pub use watch::{Update, Updates, Watcher, Watchers, watch};
 
 use effects::EffectRuntime;
 use limiter::Limiter;
+use traces::Traces;
 
 use crate::action::Registry;
 use crate::expression::Value;
@@ -214,6 +217,7 @@ impl Scheduler {
         tasks: tokio::runtime::Handle,
         limits: Limits,
         commands_only: bool,
+        traces: Option<SpanSink>,
     ) -> std::io::Result<Self> {
         let (messages, inbox) = std::sync::mpsc::channel();
         let (metrics, queue) = (Metrics::default(), Queue::default());
@@ -222,6 +226,7 @@ impl Scheduler {
             handle: tasks,
             limiter: Limiter::new(limits),
             metrics: metrics.clone(),
+            traces: Traces(traces),
             queue: queue.clone(),
             printing: printing.clone(),
             messages: messages.clone(),

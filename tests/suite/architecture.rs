@@ -128,7 +128,7 @@ const TOOLS: [(&str, &[&str]); 11] = [
     ("temporalio_", &["temporal"]),
     ("sled::", &["store"]),
     ("fjall::", &["store"]),
-    ("reqwest::", &["action", "client"]),
+    ("reqwest::", &["action", "client", "engine"]),
     ("axum::", &["server"]),
     ("prometheus_client::", &["scheduler", "server"]),
     ("clap::", &["cli", "main"]),

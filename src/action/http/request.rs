@@ -1,6 +1,7 @@
 //! From the inputs of an action to a request without credentials. It never sends anything.
 
 use super::multipart::{self, Part};
+use crate::action::execution_context::traceparent;
 use crate::action::inputs::{Inputs, invalid, scalar};
 use crate::expression::Value;
 use crate::model::{Fault, Request};
@@ -13,6 +14,7 @@ use reqwest::{Method, Url};
 use url::form_urlencoded;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const FORM: &str = "application/x-www-form-urlencoded";
 
 pub(super) fn from_inputs(request: &Request) -> Result<reqwest::Request, Fault> {
@@ -227,10 +229,14 @@ fn default_type(call: &mut reqwest::Request, kind: &str) {
     }
 }
 
-/// Sends the key unless the author chose one.
+/// Sends the key, and which span calls, unless the author chose others.
 fn set_key(call: &mut reqwest::Request, request: &Request) {
     if let Ok(value) = HeaderValue::from_str(&printable(&request.key)) {
         call.headers_mut().entry(IDEMPOTENCY_KEY).or_insert(value);
+    }
+    let span = traceparent(request).and_then(|span| HeaderValue::try_from(span).ok());
+    if let Some(span) = span {
+        call.headers_mut().entry(TRACEPARENT).or_insert(span);
     }
 }
 

@@ -234,6 +234,7 @@ async fn a_run_that_the_engine_panics_over_is_parked_after_three_tries() {
         tasks,
         Limits::default(),
         false,
+        None,
     )
     .unwrap();
     scheduler.recover(false).await.unwrap();

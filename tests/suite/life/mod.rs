@@ -26,6 +26,7 @@ mod limits;
 mod lua;
 mod many;
 mod mcp;
+mod otlp;
 mod outage;
 mod policy;
 mod printed;

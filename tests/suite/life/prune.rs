@@ -102,7 +102,10 @@ fn room(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
     let of_one = |entry: std::fs::DirEntry| {
         let about = entry.metadata().unwrap();
-        let inside = about.is_dir().then(|| room(&entry.path())).unwrap_or(0);
+        let inside = match about.is_dir() {
+            true => room(&entry.path()),
+            false => 0,
+        };
         about.blocks() * 512 + inside
     };
     entries.map(of_one).sum()
