@@ -577,10 +577,6 @@ impl<'a> Stepper<'a> {
             exit_reason: self.exit_reason(this.spec, end),
         });
         match this.scope.action {
-            // The event above tells of the success.
-            Some(action) if status == Status::Succeeded => {
-                self.record_silently(cursor, action, status, output, error, started_at)
-            }
             Some(action) => self.record(cursor, action, status, output, error, started_at),
             None => Ok(()),
         }

@@ -239,19 +239,6 @@ impl<'a> Stepper<'a> {
         if calls || !self.is_hidden(action) {
             self.report_end(cursor, action, status, error.as_ref())?;
         }
-        self.record_silently(cursor, action, status, output, error, started_at)
-    }
-
-    /// As `record`, of what the history tells of by another event.
-    pub fn record_silently(
-        &mut self,
-        cursor: CursorId,
-        action: ActionId,
-        status: Status,
-        output: Output,
-        error: Option<Fault>,
-        started_at: Timestamp,
-    ) -> Sure {
         let secured = self.secured(Some(action));
         let output = match output {
             Output::Value(value) if secured.inputs || secured.outputs => {
@@ -277,7 +264,13 @@ impl<'a> Stepper<'a> {
         status: Status,
         error: Option<&Fault>,
     ) -> Sure {
-        if let Some(node_name) = self.reported(Some(action)) {
+        // The end of a loop tells of its success.
+        let told = |name: &Name| match self.out.history.last().map(|event| &event.what) {
+            Some(HistoryKind::LoopEnd { node_name, .. }) => node_name == name,
+            _ => false,
+        };
+        let name = self.reported(Some(action));
+        if let Some(node_name) = name.filter(|name| status != Status::Succeeded || !told(name)) {
             let (path, iteration) = self.view(cursor).innermost_iteration().unzip();
             self.report(HistoryKind::ActionEnded {
                 node_name,

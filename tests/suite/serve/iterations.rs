@@ -280,7 +280,8 @@ async fn whole(server: &Server) {
     assert_eq!(one["variables"]["n"], last);
     assert_eq!(one["result"]["Ask"]["body"]["n"], last);
     let retried = get(server, "/v1/runs/r/iteration?path=Poll%233607").await;
-    let ask = &retried["actions"][0];
+    let [count, ask] = [0, 1].map(|at| &retried["actions"][at]);
+    assert_eq!(count["path"], "Poll#3607/Count", "{retried}");
     assert_eq!(ask["path"], "Poll#3607/Ask", "{retried}");
     let numbers: Vec<u64> = ask["attempts"]
         .as_array()
