@@ -8,7 +8,7 @@ pub use problem::{MEDIA_TYPE, Problem};
 pub use socket::{NAME as SOCKET_NAME, StateDirectory};
 
 use crate::engine::report::WorkflowSummary;
-use crate::engine::{HandlerTarget, RunStatus, Value};
+use crate::engine::{HandlerTarget, OutputStream, RunStatus, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -163,6 +163,25 @@ pub struct BulkReport {
     pub done: Vec<BulkDone>,
     /// The others.
     pub failed: Vec<BulkFailed>,
+}
+
+/// What commands of a run that run now have printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PrintedReport {
+    /// Their last lines, of each command in order.
+    pub lines: Vec<PrintedLine>,
+}
+
+/// A line that a command printed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PrintedLine {
+    /// The action.
+    pub action: String,
+    /// Where: standard output or standard error.
+    #[schema(value_type = String)]
+    pub stream: OutputStream,
+    /// The line, without its end.
+    pub text: String,
 }
 
 /// A run that a command was done to.

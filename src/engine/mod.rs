@@ -60,7 +60,7 @@ pub use crate::expression::{
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use crate::model::{Answer, Dialect, HandlerTarget, Name, Origin, Policy, Status, sha256};
 pub use crate::program::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
-pub use crate::scheduler::{Limits, Metrics, ScheduleError, now};
+pub use crate::scheduler::{Limits, Metrics, Printed, ScheduleError, now};
 pub use crate::source::{Bundle, SourceFile};
 pub use crate::store::{QUARANTINE_LABEL, StateKey, StoreError, StoreKind};
 pub use crate::time::{Timestamp, format_duration, parse_duration};
@@ -605,6 +605,13 @@ impl Engine {
         let handle = self.handle(run).await?;
         let inspector = self.inspector.clone();
         Ok(Follower::new(handle, inspector, events, printed))
+    }
+
+    /// The last lines that commands of a run have printed which run now, at most 64 KiB of each.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn printed(&self, run: &str) -> Vec<Printed> {
+        self.local.scheduler.printing().recent(run)
     }
 
     /// Waits until the store is not where it was opened any more, which is looked at once a second;

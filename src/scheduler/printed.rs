@@ -78,6 +78,14 @@ impl Printing {
         from
     }
 
+    /// The last lines of a run's commands that run now.
+    #[must_use]
+    pub fn recent(&self, run: &str) -> Vec<Printed> {
+        let runs = self.runs();
+        let recent = runs.get(run).into_iter().flat_map(|of| of.recent.values());
+        recent.flat_map(|one| one.lines.iter().cloned()).collect()
+    }
+
     /// A call begins.
     pub(super) fn begins(&self, run: &Name, effect: EffectId) -> Prints {
         Prints {

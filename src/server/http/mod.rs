@@ -103,6 +103,7 @@ fn router(app: Arc<App>) -> Router {
         .route("/v1/runs/{run}/export", get(iterations::export))
         .route("/v1/runs/{run}/source", get(runs::source))
         .route("/v1/runs/{run}/places", get(runs::places))
+        .route("/v1/runs/{run}/printed", get(runs::printed))
         .route("/v1/runs/{run}/loops", get(iterations::loops))
         .route("/v1/runs/{run}/strip", get(iterations::strip))
         .route("/v1/runs/{run}/iterations", get(iterations::list))

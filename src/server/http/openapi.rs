@@ -20,7 +20,7 @@ use utoipa::{Modify, OpenApi};
     ),
     paths(
         workflows::list, workflows::put, workflows::get, workflows::remove, workflows::versions, workflows::schedule, workflows::validate,
-        runs::list, runs::start, runs::status, runs::result, runs::history, iterations::export, runs::source, runs::places, runs::dump,
+        runs::list, runs::start, runs::status, runs::result, runs::history, iterations::export, runs::source, runs::places, runs::printed, runs::dump,
         graph::graph,
         language::complete, language::hover, language::symbols, language::test,
         iterations::loops, iterations::strip, iterations::list, iterations::one, iterations::difference,

@@ -6,7 +6,9 @@ use super::body::{Asked, Json, Named, Optional, flag, page};
 use super::listener::Caller;
 use super::schema::OrWorkflow;
 use super::source::{Envelope, Form, Source, bundle, dialect};
-use crate::api::{LocalStart, Problem, RetryRun, RunState, Signal, StartRun};
+use crate::api::{
+    LocalStart, PrintedLine, PrintedReport, Problem, RetryRun, RunState, Signal, StartRun,
+};
 use crate::engine::report::source as source_report;
 use crate::engine::report::{
     DumpFilter, DumpReport, HistoryFilter, HistoryReport, ListFilter, ListReport, OutcomeReport,
@@ -469,6 +471,30 @@ pub(super) async fn source(
 ) -> Result<axum::Json<SourceReport>, Problem> {
     let report = app.inspect(move |store| source_report(store, &run));
     Ok(axum::Json(report.await?))
+}
+
+/// The last lines of the run's commands that run now. None is kept when its command has ended, and none is
+/// told that may hold a secret.
+#[utoipa::path(get, path = "/v1/runs/{run}/printed", operation_id = "get_printed", tag = "runs", params(("run" = String, Path, description = "The run")),
+    responses(
+        (status = 200, description = "The lines", body = PrintedReport),
+        (status = 404, description = "There is no such run", body = Problem, content_type = "application/problem+json"),
+    ))]
+pub(super) async fn printed(
+    State(app): State<Arc<App>>,
+    Named(run): Named,
+) -> Result<axum::Json<PrintedReport>, Problem> {
+    let name = run.clone();
+    app.inspect(move |store| store.header(&name)).await?;
+    let lines = app.engine.printed(&run).into_iter();
+    let lines = lines.map(|line| PrintedLine {
+        action: line.action.to_string(),
+        stream: line.stream,
+        text: line.text,
+    });
+    Ok(axum::Json(PrintedReport {
+        lines: lines.collect(),
+    }))
 }
 
 /// How many places are listed.

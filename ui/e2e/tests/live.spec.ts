@@ -1,4 +1,6 @@
 // What moves is shown while it moves: over the death of the server, in many tabs, and at many events a second.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Console } from '../lib/console.js';
 import { budget, figure, quantile } from '../lib/figures.js';
 import { range } from '../lib/gallery.js';
@@ -147,4 +149,17 @@ test('20: at 600 events a second for 30 s keys answer at once, and the final sta
   await expect(console.rows.filter({ hasText: `tick ${each}/10,000` })).toHaveCount(await console.rows.count());
   expect(quantile(list, 0.95)).toBeLessThanOrEqual(budget(100, least, 3));
   expect(quantile(run, 0.95)).toBeLessThanOrEqual(budget(100, least, 3));
+});
+
+test('the lines of a command are shown while it runs, and not afterwards', async ({ page, serve }) => {
+  const server = await serve();
+  const go = join(server.dir, 'go');
+  const run = await server.run('printing.yaml', { input: { go } });
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}`);
+  const printed = page.getByTestId('printed');
+  await expect(printed).toHaveText('build | compiling 1 of 2');
+  writeFileSync(go, '');
+  await expect(page.getByTestId('run-status')).toHaveText(/Succeeded/);
+  await expect(printed).toHaveCount(0);
 });

@@ -46,6 +46,8 @@ export const loops = (id: string) => ask<{ loops: LoopEntry[] }>(`${run(id)}/loo
 export const source = (id: string) => ask<Source>(`${run(id)}/source`);
 export const places = (id: string) => ask<{ places: Place[]; cut: boolean }>(`${run(id)}/places?limit=1000`);
 
+export const printed = (id: string) => ask<{ lines: { action: string; stream: string; text: string }[] }>(`${run(id)}/printed`);
+
 export const strip = (
   id: string,
   loop: string,
