@@ -1,6 +1,6 @@
 //! The speed of wholes, each beside floors that write the same bytes to the same disk in the same
 //! run: `cargo bench --bench durable`, or with names of sections after `--`: `one`, `many`,
-//! `http`, `growing`, `flat`, `waiting`, `lag`, `process`. It prints what it measured and says
+//! `http`, `polls`, `growing`, `flat`, `waiting`, `lag`, `process`. It prints what it measured and says
 //! `MISSED` where a target of docs/performance.md is not met; it never fails for that, because a
 //! shared machine is no judge.
 //!
@@ -24,6 +24,7 @@
 mod floor;
 mod http;
 mod loops;
+mod polls;
 mod process;
 mod usage;
 mod waiting;
@@ -91,10 +92,11 @@ fn main() {
         };
         chosen.drain(at..at + 2);
     }
-    let sections: [(&str, fn()); 8] = [
+    let sections: [(&str, fn()); 9] = [
         ("one", loops::one),
         ("many", loops::many),
         ("http", http::polls),
+        ("polls", polls::all),
         ("growing", loops::growing),
         ("flat", loops::flat),
         ("waiting", waiting::many),

@@ -66,6 +66,9 @@ const CHECKED: &[u8] = b"wrtq";
 
 /// `child empty|fill|recover|timers|checked DIR N`.
 pub fn child(words: &[String]) {
+    if words[0] == "client" {
+        return crate::polls::client(words);
+    }
     let at = Path::new(&words[1]);
     let runs: usize = words[2].parse().unwrap();
     match &*words[0] {
@@ -104,7 +107,7 @@ pub fn child(words: &[String]) {
 }
 
 /// Runs a child until it has said its line, then kills it.
-fn told(words: &[&str]) -> Vec<f64> {
+pub fn told(words: &[&str]) -> Vec<f64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .arg("child")
         .env("WINDLASS_STORE", kind().to_string())

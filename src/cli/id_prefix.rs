@@ -42,6 +42,7 @@ impl Command {
             | Self::Migrate(_)
             | Self::Validate(_)
             | Self::Test(_)
+            | Self::Bench(_)
             | Self::Lsp(_)
             | Self::Compile(_)
             | Self::Eval(_)

@@ -4,6 +4,7 @@
 mod access;
 mod args;
 mod backup;
+mod bench;
 mod compile;
 mod control;
 mod doctor;
@@ -158,6 +159,10 @@ fn dispatch(arguments: &Arguments, screen: Screen) -> Result<Exit, Failure> {
         Command::Workflow(args) => block_on(&mut alone(), workflow::run(global, screen, args)),
         Command::Schedule(args) => block_on(&mut alone(), schedule::run(global, screen, args)),
         Command::Test(args) => block_on(&mut alone(), test::test(global, screen, args)),
+        Command::Bench(args) => {
+            as_many_files_as_may_be();
+            block_on(&mut workers(), bench::bench(global, screen, args))
+        }
         Command::Validate(args) => validate::validate(global, screen, args),
         Command::Compile(args) => compile::compile(global, screen, args),
         Command::Eval(args) => eval::eval(screen, args),

@@ -1,5 +1,6 @@
 //! The commands and their flags. Every flag has an environment variable.
 
+mod bench;
 mod files;
 mod quick;
 mod reports;
@@ -12,6 +13,7 @@ mod times;
 mod worker;
 mod workflows;
 
+pub use bench::*;
 pub use files::*;
 pub use quick::*;
 pub use reports::*;
@@ -200,6 +202,8 @@ pub enum Command {
     Schema(SchemaArgs),
     /// The language server: mistakes, completions and hovers in an editor
     Lsp(LspArgs),
+    /// Measures how fast this machine and its disk let loops be
+    Bench(BenchArgs),
     /// Prints the completion script of a shell
     Completions(CompletionsArgs),
     /// Prints the manual page, or writes one for each command

@@ -165,6 +165,7 @@ static MANUAL: LazyLock<File> = LazyLock::new(|| {
         "install",
         "loom",
         "loops",
+        "no-ceiling",
         "operations",
         "performance",
         "reliability",

@@ -4,6 +4,7 @@
 mod alone;
 mod append;
 mod backup;
+mod benched;
 mod bulk;
 mod clock;
 mod concurrency;

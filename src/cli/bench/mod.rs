@@ -1,0 +1,483 @@
+//! `windlass bench`: how fast this machine and its disk let loops be. Everything is measured from outside, on
+//! processes of this very program that ask a server which the command brings along.
+
+mod process;
+mod target;
+
+use super::args::{BenchArgs, BenchSection, Global};
+use super::exit::{Exit, Failure};
+use super::output::{self, Format, Screen};
+use crate::api::{StartRun, WorkflowText};
+use crate::client::ClientError;
+use crate::engine::{PutIf, StoreKind, Value};
+use process::{Scratch, Server};
+use serde::Serialize;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use target::Target;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+/// Each loop of `polls` asks so often.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// A request that does not come in this time never comes.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// So many requests to start a run are under way at a time.
+const STARTS: usize = 64;
+
+/// How often a thing is done of which the median is told.
+const ROUNDS: usize = 10;
+
+/// What `throughput` has: loops, and iterations of each.
+const LOOPS: u32 = 1_000;
+const ITERATIONS: u32 = 20;
+
+/// From here on `gaps` measures the last ones of a million.
+const FAR: usize = 1_000_000;
+
+/// One figure.
+#[derive(Clone, Debug, Serialize)]
+struct Figure {
+    section: BenchSection,
+    figure: String,
+    value: f64,
+    unit: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    version: &'static str,
+    store: String,
+    cores: usize,
+    figures: Vec<Figure>,
+}
+
+/// What a section measures with, and what it found.
+struct Bench<'a> {
+    at: &'a Path,
+    store: StoreKind,
+    args: &'a BenchArgs,
+    section: BenchSection,
+    figures: Vec<Figure>,
+}
+
+pub async fn bench(global: &Global, screen: Screen, args: &BenchArgs) -> Result<Exit, Failure> {
+    let store = global.store.unwrap_or_default();
+    let scratch = Scratch::new(&args.dir).map_err(Failure::Machine)?;
+    let mut bench = Bench {
+        at: scratch.path(),
+        store,
+        args,
+        section: BenchSection::Start,
+        figures: Vec::new(),
+    };
+    for section in BenchSection::ALL {
+        if !args.sections.is_empty() && !args.sections.contains(&section) {
+            continue;
+        }
+        screen.say(format!("measuring {section} on {store} …"));
+        bench.section = section;
+        match section {
+            BenchSection::Start => bench.start().await?,
+            BenchSection::Gaps => bench.gaps().await?,
+            BenchSection::Throughput => bench.throughput().await?,
+            BenchSection::Polls => bench.polls().await?,
+            BenchSection::Recovery => bench.recovery().await?,
+        }
+    }
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        store: store.to_string(),
+        cores: std::thread::available_parallelism().map_or(0, usize::from),
+        figures: bench.figures,
+    };
+    match args.output.output {
+        Format::Table => output::print(table(&report))?,
+        Format::Jsonl => output::list(Format::Jsonl, &report.figures)?,
+        format => output::document(format, &report)?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+fn table(report: &Report) -> String {
+    let rows = report.figures.iter().map(|one| {
+        let digits = if one.value >= 100.0 { 0 } else { 2 };
+        let value = format!("{:.digits$} {}", one.value, one.unit);
+        vec![one.section.to_string(), one.figure.clone(), value]
+    });
+    output::table(&["SECTION", "FIGURE", "VALUE"], rows)
+}
+
+#[allow(clippy::disallowed_methods, reason = "it measures")]
+fn clock() -> Instant {
+    Instant::now()
+}
+
+/// Asks without a delay, `count` times at most. Between the first steps and the last 20 of a million, nothing
+/// is asked.
+const STEPS: &str = "
+name: steps
+inputs: { url: { type: string }, count: { type: integer } }
+actions:
+  steps:
+    type: until
+    condition: \"@equals(1, 2)\"
+    limit: { count: \"@inputs('count')\", timeout: P1D }
+    on_limit: continue
+    actions:
+      near_or_far:
+        type: if
+        expression: \"@or(less(iterationIndexes('steps'), 1100), greaterOrEquals(iterationIndexes('steps'), 1000000))\"
+        actions:
+          check: { type: http, inputs: { method: GET, uri: \"@inputs('url')\" } }
+";
+
+const POLLS: &str = "
+name: polls
+inputs: { url: { type: string } }
+actions:
+  poll:
+    type: until
+    condition: \"@equals(body('check').status, 'complete')\"
+    limit: { count: 1000000, timeout: P1D }
+    delay: PT1S
+    actions:
+      check: { type: http, inputs: { method: GET, uri: \"@inputs('url')\" } }
+";
+
+const SPIN: &str = "
+name: spin
+inputs: { url: { type: string }, count: { type: integer } }
+actions:
+  spin:
+    type: until
+    condition: \"@equals(1, 2)\"
+    limit: { count: \"@inputs('count')\", timeout: P1D }
+    on_limit: continue
+    actions:
+      step: { type: compose, inputs: 1 }
+  done: { type: http, inputs: { method: GET, uri: \"@inputs('url')\" } }
+";
+
+fn input(url: &str, count: u32) -> Value {
+    Value::from_pairs([
+        ("url", Value::text(url)),
+        ("count", Value::from(i64::from(count))),
+    ])
+}
+
+impl Bench<'_> {
+    fn tell(&mut self, figure: impl Into<String>, value: f64, unit: &'static str) {
+        let (section, figure) = (self.section, figure.into());
+        self.figures.push(Figure {
+            section,
+            figure,
+            value,
+            unit,
+        });
+    }
+
+    /// A server on a new store that knows a workflow, and a name for runs of it.
+    async fn serve(&self, scratch: &Scratch, workflow: &str) -> Result<Server, Failure> {
+        let server = self.again(scratch)?;
+        let text = WorkflowText {
+            text: workflow.to_owned(),
+            ..WorkflowText::default()
+        };
+        server
+            .client
+            .put_workflow("bench", &text, &PutIf::Always)
+            .await?;
+        Ok(server)
+    }
+
+    fn again(&self, scratch: &Scratch) -> Result<Server, Failure> {
+        Server::start(&scratch.path().join("state"), self.store).map_err(Failure::Machine)
+    }
+
+    fn scratch(&self) -> Result<Scratch, Failure> {
+        Scratch::new(self.at).map_err(Failure::Machine)
+    }
+
+    /// From the request to start a run to its first step, on a server that runs; and from the start of a
+    /// server on a new store.
+    async fn start(&mut self) -> Result<(), Failure> {
+        let target = begin()?;
+        let scratch = self.scratch()?;
+        let server = self.serve(&scratch, STEPS).await?;
+        let mut warm = Vec::new();
+        for _ in 0..2 * ROUNDS {
+            let begun = clock();
+            started(&server, input(&target.url, 1)).await?;
+            warm.push(millis(asked(&target)? - begun));
+        }
+        drop(server);
+        let mut cold = Vec::new();
+        for _ in 0..ROUNDS {
+            let scratch = self.scratch()?;
+            let begun = clock();
+            let server = self.serve(&scratch, STEPS).await?;
+            started(&server, input(&target.url, 1)).await?;
+            cold.push(millis(asked(&target)? - begun));
+        }
+        self.tell(
+            "from the request to the first step, median",
+            quantile(&mut warm, 0.5),
+            "ms",
+        );
+        self.tell(
+            "from the request to the first step, worst",
+            quantile(&mut warm, 1.0),
+            "ms",
+        );
+        self.tell(
+            "from no process to the first step, median",
+            quantile(&mut cold, 0.5),
+            "ms",
+        );
+        Ok(())
+    }
+
+    /// From a step of one loop to the next: an answer, a commit, a request.
+    async fn gaps(&mut self) -> Result<(), Failure> {
+        let target = begin()?;
+        let scratch = self.scratch()?;
+        let server = self.serve(&scratch, STEPS).await?;
+        let last = if self.args.long { FAR + 20 } else { 1_020 };
+        let count = u32::try_from(last).unwrap_or(u32::MAX);
+        started(&server, input(&target.url, count)).await?;
+        let mut times = Vec::new();
+        for _ in 0..1_020 {
+            times.push(asked(&target)?);
+        }
+        for first in [1, 101, 1_001] {
+            self.window(
+                &format!("{first} to {}", first + 19),
+                times.iter().skip(first - 1),
+            );
+        }
+        if self.args.long {
+            // Those up to 1,100 are asked as well.
+            for _ in 1_020..1_100 {
+                asked(&target)?;
+            }
+            // The others take minutes, in which nothing is asked.
+            let first = loop {
+                match target.next(PERIOD) {
+                    Some(first) => break first,
+                    None => server.client.ready().await?,
+                }
+            };
+            let mut far = vec![first];
+            for _ in 1..20 {
+                far.push(asked(&target)?);
+            }
+            self.window("1,000,001 to 1,000,020", far.iter());
+        }
+        Ok(())
+    }
+
+    fn window<'t>(&mut self, which: &str, times: impl Iterator<Item = &'t Instant>) {
+        let times: Vec<Instant> = times.take(20).copied().collect();
+        let pairs = times.iter().zip(times.iter().skip(1));
+        let mut gaps: Vec<f64> = pairs.map(|(one, next)| millis(*next - *one)).collect();
+        let average = gaps.iter().sum::<f64>() / gaps.len().max(1) as f64;
+        self.tell(format!("steps {which}, average"), average, "ms");
+        for (name, share) in [("p50", 0.5), ("p90", 0.9), ("p99", 0.99)] {
+            let value = quantile(&mut gaps, share);
+            self.tell(format!("steps {which}, {name}"), value, "ms");
+        }
+    }
+
+    /// Many short loops at once, started over HTTP.
+    async fn throughput(&mut self) -> Result<(), Failure> {
+        let target = begin()?;
+        let scratch = self.scratch()?;
+        let server = self.serve(&scratch, SPIN).await?;
+        let (begun, cpu) = (clock(), server.cpu_us());
+        let inputs = (0..LOOPS).map(|_| input(&target.url, ITERATIONS));
+        start_all(&server, inputs).await?;
+        let started = clock() - begun;
+        for _ in 0..LOOPS {
+            asked(&target)?;
+        }
+        let ended = (clock() - begun).as_secs_f64();
+        let iterations = f64::from(LOOPS * ITERATIONS);
+        self.tell(
+            "loops started a second",
+            f64::from(LOOPS) / started.as_secs_f64(),
+            "/s",
+        );
+        self.tell(
+            format!("iterations a second of {LOOPS} loops, with their starts"),
+            iterations / ended,
+            "/s",
+        );
+        if let (Some(before), Some(after)) = (cpu, server.cpu_us()) {
+            self.tell(
+                "CPU an iteration, with starts",
+                (after - before) / iterations,
+                "µs",
+            );
+        }
+        Ok(())
+    }
+
+    /// Loops that each ask once a second.
+    async fn polls(&mut self) -> Result<(), Failure> {
+        for loops in self.args.loops.clone() {
+            let target = begin()?;
+            let scratch = self.scratch()?;
+            let server = self.serve(&scratch, POLLS).await?;
+            let empty = server.memory();
+            let begun = clock();
+            let url = |n: u32| Value::text(format!("{}/poll/{n}", target.url));
+            let inputs = (0..loops).map(|n| Value::from_pairs([("url", url(n))]));
+            let one = start_all(&server, inputs).await?;
+            let starts = clock() - begun;
+            while target.begun() < loops as usize {
+                sleep(Duration::from_millis(50)).await;
+            }
+            // A round that has nothing of the starts.
+            sleep(3 * PERIOD).await;
+            target.take();
+            let (begun, cpu) = (clock(), server.cpu_us());
+            let mut looks = Vec::new();
+            while clock() - begun < self.args.seconds.0 {
+                let asked = clock();
+                server.client.status(&one).await?;
+                looks.push(millis(clock() - asked));
+                sleep(Duration::from_millis(100)).await;
+            }
+            let seconds = (clock() - begun).as_secs_f64();
+            let cpu = cpu.zip(server.cpu_us());
+            let mut asked = target.take();
+            let polls = asked.late.len() as f64;
+            let name = |what: &str| format!("{loops} loops, {what}");
+            self.tell(
+                name("started a second"),
+                f64::from(loops) / starts.as_secs_f64(),
+                "/s",
+            );
+            self.tell(name("polls a second"), polls / seconds, "/s");
+            for (what, share) in [("late p50", 0.5), ("late p99", 0.99), ("late, worst", 1.0)] {
+                self.tell(name(what), quantile(&mut asked.late, share), "ms");
+            }
+            self.tell(
+                name("polls of the slowest loop"),
+                f64::from(asked.least),
+                "",
+            );
+            self.tell(
+                name("polls of the quickest loop"),
+                f64::from(asked.most),
+                "",
+            );
+            self.tell(name("a look, p99"), quantile(&mut looks, 0.99), "ms");
+            if let Some((before, after)) = cpu {
+                self.tell(name("CPU a poll"), (after - before) / polls, "µs");
+                self.tell(name("cores"), (after - before) / seconds / 1e6, "");
+            }
+            if let (Some(empty), Some(now)) = (empty, server.memory()) {
+                self.tell(name("memory"), now / 1e6, "MB");
+                self.tell(
+                    name("memory a loop"),
+                    (now - empty) / f64::from(loops) / 1e3,
+                    "KB",
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// From the start of a process to the next step, after a SIGKILL.
+    async fn recovery(&mut self) -> Result<(), Failure> {
+        let target = begin()?;
+        let scratch = self.scratch()?;
+        let mut server = self.serve(&scratch, STEPS).await?;
+        started(&server, input(&target.url, 1_000)).await?;
+        let mut times = Vec::new();
+        for _ in 0..ROUNDS {
+            for _ in 0..20 {
+                asked(&target)?;
+            }
+            server.kill().map_err(Failure::Machine)?;
+            target.forget();
+            let begun = clock();
+            server = self.again(&scratch)?;
+            times.push(millis(asked(&target)? - begun));
+        }
+        self.tell(
+            "from SIGKILL to the next step, median",
+            quantile(&mut times, 0.5),
+            "ms",
+        );
+        self.tell(
+            "from SIGKILL to the next step, worst",
+            quantile(&mut times, 1.0),
+            "ms",
+        );
+        Ok(())
+    }
+}
+
+fn begin() -> Result<Target, Failure> {
+    Target::begin(PERIOD).map_err(Failure::Machine)
+}
+
+fn asked(target: &Target) -> Result<Instant, Failure> {
+    let none = || Failure::Machine(io::Error::other("nothing was asked for two minutes"));
+    target.next(PATIENCE).ok_or_else(none)
+}
+
+fn start_of(input: Value) -> StartRun {
+    StartRun {
+        workflow: Some(String::from("bench")),
+        input,
+        ..StartRun::default()
+    }
+}
+
+async fn started(server: &Server, input: Value) -> Result<String, Failure> {
+    Ok(server.client.start(&start_of(input)).await?)
+}
+
+/// Starts runs, many at a time; the id of the last one.
+async fn start_all(
+    server: &Server,
+    inputs: impl Iterator<Item = Value>,
+) -> Result<String, Failure> {
+    let mut starts: JoinSet<Result<String, ClientError>> = JoinSet::new();
+    let mut last = String::new();
+    let cut = |_| Failure::Machine(io::Error::other("a start was cut off"));
+    for input in inputs {
+        if starts.len() >= STARTS
+            && let Some(done) = starts.join_next().await
+        {
+            last = done.map_err(cut)??;
+        }
+        let client = server.client.clone();
+        starts.spawn(async move { client.start(&start_of(input)).await });
+    }
+    while let Some(done) = starts.join_next().await {
+        last = done.map_err(cut)??;
+    }
+    Ok(last)
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+/// The value below which this share of the values lies.
+fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let place = (values.len() as f64 * share).ceil() as usize;
+    values
+        .get(place.clamp(1, values.len().max(1)) - 1)
+        .copied()
+        .unwrap_or_default()
+}

@@ -1,0 +1,114 @@
+//! A `windlass serve` of this very program, with a store of its own, that is started, weighed and killed.
+
+use crate::client::Client;
+use crate::engine::StoreKind;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+
+/// A directory that is removed with what is in it.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    pub fn new(at: &Path) -> io::Result<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let made = at.join(format!("windlass-bench-{}-{number}", std::process::id()));
+        std::fs::create_dir(&made).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", made.display()))
+        })?;
+        Ok(Self(made))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed stays, and nothing depends on it.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A server, which ends with this value.
+pub struct Server {
+    process: Child,
+    pub client: Client,
+}
+
+impl Server {
+    /// Starts it on the store in a directory, and waits until it is ready.
+    pub fn start(state: &Path, store: StoreKind) -> io::Result<Self> {
+        let mut process = Command::new(std::env::current_exe()?)
+            .args(["serve", "--listen", "127.0.0.1:0", "--max-count", "2000000"])
+            .arg("--allow-private-network")
+            .arg("--state")
+            .arg(state)
+            .args(["--store", &store.to_string()])
+            .env_remove("WINDLASS_TOKEN")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut said = String::new();
+        if let Some(errors) = process.stderr.take() {
+            let mut lines = BufReader::new(errors).lines();
+            while let Some(line) = lines.next().transpose()? {
+                if let Some(url) = line.strip_prefix("ready at ") {
+                    let client = Client::at(url.trim(), None, false).map_err(io::Error::other)?;
+                    // What it says is read, so that it never waits for a reader.
+                    thread::spawn(move || lines.for_each(drop));
+                    return Ok(Self { process, client });
+                }
+                said = line;
+            }
+        }
+        let _ = process.wait();
+        Err(io::Error::other(format!(
+            "`windlass serve` did not start: {said}"
+        )))
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(mut self) -> io::Result<()> {
+        self.process.kill()?;
+        self.process.wait().map(drop)
+    }
+
+    /// CPU of all its threads so far, in microseconds; none where the system does not say.
+    pub fn cpu_us(&self) -> Option<f64> {
+        let stat = self.proc("stat")?;
+        // Behind the name, which may have blanks: state, …, and as 12th and 13th the ticks.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut ticks = fields.split_whitespace().skip(11);
+        let user: f64 = ticks.next()?.parse().ok()?;
+        let system: f64 = ticks.next()?.parse().ok()?;
+        // Linux says 100 ticks a second to every program.
+        Some((user + system) * 10_000.0)
+    }
+
+    /// Resident memory in bytes; none where the system does not say.
+    pub fn memory(&self) -> Option<f64> {
+        let status = self.proc("status")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: f64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kilobytes * 1024.0)
+    }
+
+    fn proc(&self, file: &str) -> Option<String> {
+        std::fs::read_to_string(format!("/proc/{}/{file}", self.process.id())).ok()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

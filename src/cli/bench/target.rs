@@ -1,0 +1,162 @@
+//! The server that loops ask while they are measured: it answers all with the same JSON, and knows when it
+//! was asked by whom.
+
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 20\r\n\r\n{\"status\":\"running\"}";
+
+/// Requests for `/poll/N` are counted by loop; all others are told one by one.
+pub struct Target {
+    pub url: String,
+    seen: Arc<Mutex<Seen>>,
+    asked: Receiver<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// By the loop's number: when it asked last, and how often.
+    loops: Vec<(Option<Instant>, u32)>,
+    /// How much later than the period each request came, in milliseconds.
+    late: Vec<f32>,
+    /// How many loops have asked at all.
+    begun: usize,
+}
+
+/// What was asked in a stretch of time.
+pub struct Asked {
+    /// How much later than the period each request came, in milliseconds.
+    pub late: Vec<f64>,
+    /// How often the loop asked that asked the least, and the most.
+    pub least: u32,
+    pub most: u32,
+}
+
+impl Target {
+    /// Listens on this machine, on a thread of its own.
+    pub fn begin(period: Duration) -> io::Result<Self> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+        listener.set_nonblocking(true)?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let (tell, asked) = channel();
+        let seen: Arc<Mutex<Seen>> = Arc::default();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()?;
+        let counted = seen.clone();
+        thread::spawn(move || {
+            runtime.block_on(accept(
+                listener,
+                &Counter {
+                    tell,
+                    seen: counted,
+                    period,
+                },
+            ));
+        });
+        Ok(Self { url, seen, asked })
+    }
+
+    /// When the next request came that is none of a loop's polls; none when none comes in this time.
+    pub fn next(&self, patience: Duration) -> Option<Instant> {
+        self.asked.recv_timeout(patience).ok()
+    }
+
+    /// Forgets requests that were not looked at.
+    pub fn forget(&self) {
+        while self.asked.try_recv().is_ok() {}
+    }
+
+    /// How many loops have asked at all.
+    pub fn begun(&self) -> usize {
+        self.seen().begun
+    }
+
+    /// Begins to count anew, and gives what was counted. Who has asked is still known.
+    pub fn take(&self) -> Asked {
+        let mut seen = self.seen();
+        let late = std::mem::take(&mut seen.late);
+        let late = late.into_iter().map(f64::from).collect();
+        let counts = || seen.loops.iter().map(|(_, count)| *count);
+        let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+        seen.loops.iter_mut().for_each(|(_, count)| *count = 0);
+        Asked { late, least, most }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Clone)]
+struct Counter {
+    tell: Sender<Instant>,
+    seen: Arc<Mutex<Seen>>,
+    period: Duration,
+}
+
+#[allow(clippy::disallowed_methods, reason = "it measures")]
+impl Counter {
+    fn count(&self, head: &[u8]) {
+        let now = Instant::now();
+        let Some(number) = number(head) else {
+            let _ = self.tell.send(now);
+            return;
+        };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.loops.len() <= number {
+            seen.loops.resize(number + 1, (None, 0));
+        }
+        let Some((last, count)) = seen.loops.get_mut(number) else {
+            return;
+        };
+        *count += 1;
+        match last.replace(now) {
+            None => seen.begun += 1,
+            Some(before) => {
+                let late = (now - before).saturating_sub(self.period);
+                seen.late.push(late.as_secs_f32() * 1e3);
+            }
+        }
+    }
+}
+
+/// The number behind `GET /poll/`.
+fn number(head: &[u8]) -> Option<usize> {
+    let digits = head.strip_prefix(b"GET /poll/")?;
+    let end = digits.iter().position(|byte| *byte == b' ')?;
+    std::str::from_utf8(digits.get(..end)?).ok()?.parse().ok()
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a task for each connection, on a thread that has nothing else"
+)]
+async fn accept(listener: std::net::TcpListener, counter: &Counter) {
+    let Ok(listener) = TcpListener::from_std(listener) else {
+        return;
+    };
+    while let Ok((stream, _)) = listener.accept().await {
+        tokio::spawn(answer(stream, counter.clone()));
+    }
+}
+
+/// Answers requests without a body until the other side has gone.
+async fn answer(mut stream: TcpStream, counter: Counter) -> io::Result<()> {
+    const END: &[u8] = b"\r\n\r\n";
+    stream.set_nodelay(true)?;
+    let mut read = Vec::with_capacity(1024);
+    while stream.read_buf(&mut read).await? > 0 {
+        while let Some(end) = read.windows(END.len()).position(|bytes| bytes == END) {
+            let head: Vec<u8> = read.drain(..end + END.len()).collect();
+            counter.count(&head);
+            stream.write_all(ANSWER).await?;
+        }
+    }
+    Ok(())
+}
