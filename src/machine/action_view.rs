@@ -61,7 +61,8 @@ impl<'a> View<'a> {
     }
 
     fn record_of(&self, action: ActionId) -> Option<&'a ActionRecord> {
-        self.visible().find_map(|from| from.records.get(&action))
+        self.visible()
+            .find_map(|from| from.records.get(&action).map(|found| &**found))
     }
 
     pub fn skipped_view(&self, id: ActionId) -> ActionView {

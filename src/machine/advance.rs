@@ -14,10 +14,13 @@ use crate::program::{Op, Outputs, Program, ScopeId, State};
 use crate::time::Timestamp;
 use rand::rngs::StdRng;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many states at most in one transition; what is left goes on with `Continued`.
 const MAX_STEPS: u32 = 10_000;
+
+/// So many items of a foreach end in one transition at most.
+const LIGHT_ITEMS: u32 = 50;
 
 /// Moves a run through its program. `now` is the time of the event.
 ///
@@ -54,7 +57,7 @@ pub fn advance_into(
             changes,
             ..Transition::default()
         },
-        at_boundary: BTreeSet::new(),
+        at_boundary: BTreeMap::new(),
         deferred: BTreeSet::new(),
         touched: BTreeSet::new(),
         random: RefCell::new(None),
@@ -70,9 +73,9 @@ pub(super) struct Stepper<'a> {
     pub run: &'a mut RunState,
     pub now: Timestamp,
     pub out: Transition,
-    /// The cursors whose loop or foreach crossed an iteration boundary in this transition: each
-    /// may cross one, so that every iteration has a checkpoint of its own.
-    at_boundary: BTreeSet<CursorId>,
+    /// The cursors whose loop or foreach crossed iteration boundaries in this transition, and how many.
+    /// A loop may cross one, so that every iteration has a checkpoint of its own.
+    at_boundary: BTreeMap<CursorId, u32>,
     /// Ready cursors that have to wait for the next transition.
     deferred: BTreeSet<CursorId>,
     /// The loops that changed: cursor and depth.
@@ -113,14 +116,17 @@ impl Stepper<'_> {
         self.out.history.push(HistoryEvent { at: self.now, what });
     }
 
-    /// Whether this cursor's loop or foreach may cross an iteration boundary now; if not,
-    /// `waiting` goes on in the next transition.
-    pub fn may_cross(&mut self, owner: CursorId, waiting: CursorId) -> bool {
-        let first = self.at_boundary.insert(owner);
-        if !first {
+    /// Whether this cursor's loop or foreach may cross an iteration boundary now; if not, `waiting` goes on
+    /// in the next transition. Who crosses alone is the only one in a transition; of others there may be
+    /// [`LIGHT_ITEMS`].
+    pub fn may_cross(&mut self, owner: CursorId, waiting: CursorId, alone: bool) -> bool {
+        let crossed = self.at_boundary.entry(owner).or_default();
+        if *crossed >= LIGHT_ITEMS || alone && *crossed > 0 {
             self.deferred.insert(waiting);
+            return false;
         }
-        first
+        *crossed = if alone { LIGHT_ITEMS } else { *crossed + 1 };
+        true
     }
 
     // ── events ──────────────────────────────────────────────────────────────────────────────

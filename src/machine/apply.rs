@@ -40,7 +40,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             {
                 own.variables = run.variables_of(parent).clone();
             }
-            run.cursors.insert(*id, cursor);
+            run.cursors.insert(*id, Box::new(cursor));
         }
         Change::CursorDropped(id) => {
             drop_cursor(run, *id)?;
@@ -91,14 +91,16 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
                 ended_at: *at,
                 attempts: 1,
             };
-            cursor(run, *owner)?.records.insert(*action, record);
+            cursor(run, *owner)?
+                .records
+                .insert(*action, Box::new(record));
         }
         Change::Forgotten(owner, inner) => {
             take_range(&mut cursor(run, *owner)?.records, *inner);
         }
         Change::EffectRequested(id, effect) => {
             used(run, id.0);
-            run.effects.insert(*id, effect.clone());
+            run.effects.insert(*id, Box::new(effect.clone()));
         }
         Change::EffectEnded {
             id,
@@ -120,7 +122,9 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
                 attempts: effect.request.attempt,
             };
             if let Some(action) = effect.action {
-                cursor(run, *owner)?.records.insert(action, record);
+                cursor(run, *owner)?
+                    .records
+                    .insert(action, Box::new(record));
             }
         }
         Change::EffectDropped(id) => {
@@ -276,7 +280,9 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
                 ended_at: *at,
                 attempts: 1,
             };
-            cursor(run, *owner)?.records.insert(*action, record);
+            cursor(run, *owner)?
+                .records
+                .insert(*action, Box::new(record));
         }
         Change::Restored(state) => {
             let own = (run.id.clone(), run.program);
@@ -369,11 +375,11 @@ fn last_of(array: Option<&Value>) -> Value {
 // ── cursors and frames ──────────────────────────────────────────────────────────────────────────
 
 fn cursor(run: &mut RunState, id: CursorId) -> Sure<&mut Cursor> {
-    let found = run.cursors.get_mut(&id);
+    let found = run.cursors.get_mut(&id).map(|cursor| &mut **cursor);
     found.ok_or_else(|| not_there("cursor", id.0))
 }
 
-fn drop_cursor(run: &mut RunState, id: CursorId) -> Sure<Cursor> {
+fn drop_cursor(run: &mut RunState, id: CursorId) -> Sure<Box<Cursor>> {
     run.ready.remove(&id);
     let gone = run.cursors.remove(&id);
     gone.ok_or_else(|| not_there("cursor", id.0))

@@ -2,7 +2,7 @@
 
 use super::feedback::FEEDBACK;
 use super::record::{Reading, Records};
-use super::state::{Cursor, CursorId, FrameKind, LoopState, RunState};
+use super::state::{CursorId, FrameKind, LoopState, RunState};
 use crate::expression::{
     ActionView, Condition, Env, EvalError, Lookup, Mode, Object, Template, Value,
     environment_secret, secret_mark,
@@ -431,7 +431,7 @@ impl Env for View<'_> {
 
     fn attempt(&self) -> u32 {
         let cursor = self.run.cursors.get(&self.cursor);
-        cursor.map_or(1, Cursor::attempt)
+        cursor.map_or(1, |cursor| cursor.attempt())
     }
 
     fn current_action(&self) -> Option<ActionView> {

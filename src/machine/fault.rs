@@ -75,7 +75,7 @@ impl<'a> Stepper<'a> {
                     let this = self.loop_on_top(cursor)?;
                     // An iteration that fails ends: that is a boundary like any other.
                     let running = self.loop_state(this)?.iteration_started_at.is_some();
-                    if running && !self.may_cross(cursor, cursor) {
+                    if running && !self.may_cross(cursor, cursor, true) {
                         return self.defer(cursor, error, Raised::Through);
                     }
                     if running && spec.survives_failure {

@@ -26,6 +26,9 @@ use crate::time::Timestamp;
 /// As many items as a foreach takes (Azure's limit is the same).
 const MAX_ITEMS: usize = 100_000;
 
+/// Items of a foreach may share a checkpoint when each of their actions left no more than so many bytes.
+const LIGHT: usize = 1 << 10;
+
 /// What a branch has to itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Own {
@@ -126,10 +129,18 @@ impl<'a> Stepper<'a> {
         })
     }
 
+    /// Whether an item may end in this transition. Those that leave little share a checkpoint, so that many
+    /// short ones do not wait for the disk one by one.
+    fn item_may_end(&mut self, parent: CursorId, cursor: CursorId) -> Sure<bool> {
+        let mut records = self.run.cursor(cursor)?.records.values();
+        let light = records.all(|record| record.weighs_at_most(LIGHT));
+        Ok(self.may_cross(parent, cursor, !light))
+    }
+
     /// `Op::Join`: a branch is done.
     pub fn join(&mut self, cursor: CursorId) -> Sure {
         let (parent, index) = self.branch_of(cursor)?;
-        match self.is_foreach(parent)? && !self.may_cross(parent, cursor) {
+        match self.is_foreach(parent)? && !self.item_may_end(parent, cursor)? {
             true => Ok(()),
             false => self.branch_ended(parent, index, Status::Succeeded, None),
         }
@@ -138,7 +149,7 @@ impl<'a> Stepper<'a> {
     /// A fault reached the bottom of a branch.
     pub fn branch_failed(&mut self, cursor: CursorId, error: RunError) -> Sure {
         let (parent, index) = self.branch_of(cursor)?;
-        if self.is_foreach(parent)? && !self.may_cross(parent, cursor) {
+        if self.is_foreach(parent)? && !self.may_cross(parent, cursor, true) {
             return self.defer(cursor, error, Raised::Through);
         }
         let mut status = error.fault.status();

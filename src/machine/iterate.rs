@@ -133,7 +133,7 @@ impl<'a> Stepper<'a> {
             ended: None,
             pages: BTreeMap::new(),
         };
-        self.push(cursor, id, FrameKind::Loop(state))?;
+        self.push(cursor, id, FrameKind::Loop(Box::new(state)))?;
         let this = self.loop_on_top(cursor)?;
         self.check(this, spec.test == Test::Before, true)
     }
@@ -158,7 +158,7 @@ impl<'a> Stepper<'a> {
     /// `Op::Repeat`: the iteration boundary.
     pub fn repeat(&mut self, cursor: CursorId) -> Done {
         let this = self.loop_on_top(cursor)?;
-        if !self.may_cross(cursor, cursor) {
+        if !self.may_cross(cursor, cursor, true) {
             return Ok(());
         }
         self.keep(this)?;
@@ -292,7 +292,7 @@ impl<'a> Stepper<'a> {
         let Some(this) = self.loop_at(cursor, depth)? else {
             return Ok(self.break_fork(cursor)?);
         };
-        if self.may_cross(cursor, cursor) {
+        if self.may_cross(cursor, cursor, true) {
             self.keep(this)?;
             self.end_iteration(this, Status::Succeeded)?;
             self.end_loop(this, LoopEnd::Break)?;

@@ -16,7 +16,7 @@ impl<'a> View<'a> {
             let id = next?;
             let cursor = run.cursors.get(&id)?;
             next = cursor.forked_by(id);
-            Some((id, cursor))
+            Some((id, &**cursor))
         })
     }
 

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// The records of one cursor, or of one iteration.
-pub type Records = BTreeMap<ActionId, ActionRecord>;
+/// The records of one cursor, or of one iteration. They are boxed because a node of the map has room for
+/// eleven, and most have one or two.
+pub type Records = BTreeMap<ActionId, Box<ActionRecord>>;
 
 /// How deep records may lie in the output of another: foreach in foreach.
 const MAX_NESTING: u32 = 64;
@@ -63,6 +64,20 @@ impl Nested {
 impl Drop for Nested {
     fn drop(&mut self) {
         NESTING.with(|depth| depth.set(depth.get().saturating_sub(1)));
+    }
+}
+
+impl ActionRecord {
+    /// Whether what it gave has no more than about so many bytes, and nothing inside of it.
+    pub fn weighs_at_most(&self, bytes: usize) -> bool {
+        let given = match &self.output {
+            Output::Value(value) => Some(value),
+            Output::Appended { more, .. } => Some(more),
+            Output::Variable(_) | Output::Actions(_) | Output::LastOf(_) => Some(&Value::Null),
+            Output::Loop { .. } | Output::Iterations { .. } | Output::Branches(_) => None,
+        };
+        let light = |value: &Value| value.weighs_at_most(bytes);
+        given.is_some_and(light) && light(&self.inputs)
     }
 }
 
@@ -247,6 +262,7 @@ impl Reading<'_> {
         let ran = actions.iter().filter_map(|id| {
             let record = self.records.get(id).filter(|_| follows(id))?;
             let action = self.program.action(*id)?;
+            let record: &ActionRecord = record;
             let ran = !matches!(record.status, Status::Skipped | Status::Cancelled);
             ran.then_some((*id, action, record))
         });
@@ -271,7 +287,7 @@ mod tests {
     /// A record in which others are, so many deep.
     fn nested(depth: u32) -> ActionRecord {
         let inner = (depth > 1).then(|| {
-            let records = Records::from([(ActionId(0), nested(depth - 1))]);
+            let records = Records::from([(ActionId(0), Box::new(nested(depth - 1)))]);
             (Status::Succeeded, records)
         });
         ActionRecord {

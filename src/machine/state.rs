@@ -56,12 +56,12 @@ pub struct RunState {
     pub variables: Value,
     /// What `Respond` recorded.
     pub response: Option<Value>,
-    /// Where it stands.
-    pub cursors: BTreeMap<CursorId, Cursor>,
+    /// Where it stands. Boxed, as its records are: most runs have one.
+    pub cursors: BTreeMap<CursorId, Box<Cursor>>,
     /// Those of the cursors that can go on without hearing from outside.
     pub ready: BTreeSet<CursorId>,
     /// What it asked of the world and has not heard of.
-    pub effects: BTreeMap<EffectId, PendingEffect>,
+    pub effects: BTreeMap<EffectId, Box<PendingEffect>>,
     /// What it sleeps on.
     pub timers: BTreeMap<TimerId, PendingTimer>,
     /// Signals that came before anything waited for them.
@@ -167,7 +167,7 @@ pub enum FrameKind {
     /// How many nodes of a graph were entered.
     Graph(GraphState),
     /// Where a loop stands.
-    Loop(LoopState),
+    Loop(Box<LoopState>),
     /// Where a try stands.
     Try(TryState),
     /// A deadline.
@@ -552,7 +552,7 @@ impl RunState {
     }
 
     pub(super) fn cursor(&self, id: CursorId) -> Sure<&Cursor> {
-        let found = self.cursors.get(&id);
+        let found = self.cursors.get(&id).map(|cursor| &**cursor);
         found.ok_or_else(|| Bug::new(format!("the run has no cursor {}", id.0)))
     }
 
@@ -560,7 +560,7 @@ impl RunState {
     pub(super) fn root(&self) -> Sure<(CursorId, &Cursor)> {
         let mut cursors = self.cursors.iter();
         let root = cursors.find(|(_, one)| one.parent.is_none());
-        let root = root.map(|(id, cursor)| (*id, cursor));
+        let root = root.map(|(id, cursor)| (*id, &**cursor));
         root.ok_or_else(|| Bug::new("the run has no root"))
     }
 
@@ -605,7 +605,7 @@ impl RunState {
     pub fn variables_of(&self, cursor: CursorId) -> &Value {
         let branch = self.isolated_by(cursor);
         let branch = branch.and_then(|id| self.cursors.get(&id));
-        let own = branch.and_then(Cursor::own_variables);
+        let own = branch.and_then(|cursor| cursor.own_variables());
         own.unwrap_or(&self.variables)
     }
 
@@ -613,7 +613,7 @@ impl RunState {
     pub fn loops(&self) -> impl Iterator<Item = (CursorId, ScopeId, &LoopState)> {
         self.cursors.iter().flat_map(|(id, cursor)| {
             cursor.frames.iter().filter_map(|frame| match &frame.kind {
-                FrameKind::Loop(state) => Some((*id, frame.scope, state)),
+                FrameKind::Loop(state) => Some((*id, frame.scope, &**state)),
                 _ => None,
             })
         })

@@ -37,7 +37,7 @@ pub(super) struct Driver {
     /// A message that came while commits were under way.
     called: Option<Message>,
     pub(super) limits: Limits,
-    pub(super) runs: HashMap<Name, ActiveRun>,
+    pub(super) runs: HashMap<Name, Box<ActiveRun>>,
     pub(super) programs: HashMap<ProgramHash, Loaded>,
     /// With so many, those that no run in memory has are forgotten.
     pub(super) max_programs: usize,
@@ -297,7 +297,7 @@ impl Driver {
         if let Some(watcher) = watcher {
             self.watchers.add(&run, watcher);
         }
-        self.runs.insert(run.clone(), active);
+        self.runs.insert(run.clone(), Box::new(active));
         let (durable, told) = oneshot::channel();
         let started = Event::Started { input, environment };
         let began = from.map_or(started, Event::Restored);

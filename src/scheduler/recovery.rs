@@ -125,7 +125,7 @@ impl Driver {
             active.header.placement = placement;
         }
         let outstanding = active.hosted.outstanding();
-        self.runs.insert(run.clone(), active);
+        self.runs.insert(run.clone(), Box::new(active));
         self.release(run, outstanding);
         Ok(status)
     }
@@ -140,7 +140,7 @@ impl Driver {
         let loaded = loaded(run, || self.loader.load_to_end(hash, &source))?;
         let mut active = ActiveRun::stored(stored, loaded);
         active.header.labels.remove(QUARANTINE_LABEL);
-        self.runs.insert(run.clone(), active);
+        self.runs.insert(run.clone(), Box::new(active));
         Ok(status)
     }
 

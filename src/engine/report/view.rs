@@ -94,7 +94,7 @@ impl RunView {
             let id = next?;
             let cursor = self.state().cursors.get(&id)?;
             next = cursor.forked_by(id);
-            Some((id, cursor))
+            Some((id, &**cursor))
         })
     }
 

@@ -126,23 +126,27 @@ fn a_body_without_effects_has_a_checkpoint_an_iteration() {
 }
 
 #[test]
-fn a_foreach_has_a_checkpoint_an_item() {
-    let played = Case::yaml(
-        "
+fn items_that_leave_much_have_a_checkpoint_each_and_others_share_some() {
+    let ended = |inputs: &str| {
+        let text = format!(
+            "
 actions:
   each:
     type: foreach
-    foreach: \"@range(0, 40)\"
+    foreach: \"@range(0, 120)\"
     concurrency: 8
-    actions: { a: { type: compose, inputs: \"@item()\" } }
-",
-    )
-    .play();
-    assert!(played.steps.len() >= 40, "{}", played.steps.len());
-    for step in &played.steps {
+    actions: {{ a: {{ type: compose, inputs: {inputs} }} }}
+"
+        );
+        let played = Case::yaml(&text).play();
         let ended = |change: &&Change| matches!(change, Change::BranchEnded { .. });
-        assert!(step.changes.iter().filter(ended).count() <= 1);
-    }
+        let steps = played.steps.iter();
+        let counts = steps.map(|step| step.changes.iter().filter(ended).count());
+        counts.filter(|count| *count > 0).collect::<Vec<_>>()
+    };
+    assert_eq!(ended("\"@item()\""), [50, 50, 20]);
+    let long = "x".repeat(2_000);
+    assert_eq!(ended(&long), [1; 120]);
 }
 
 #[test]

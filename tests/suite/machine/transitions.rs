@@ -259,7 +259,7 @@ fn a_loop_is_told_when_it_is_entered() {
     assert_eq!(told, entered);
 }
 
-/// The end of an item is a boundary like that of an iteration, also when it is a failure.
+/// Items that leave little end together. The end of one that fails is a boundary like that of an iteration.
 #[test]
 fn an_item_that_fails_ends_in_a_transition_of_its_own() {
     let played = Case::yaml(
@@ -278,5 +278,5 @@ actions:
             .count()
     });
     let ends: Vec<usize> = ends.filter(|ends| *ends > 0).collect();
-    assert_eq!(ends, [1, 1, 1]);
+    assert_eq!(ends, [2, 1]);
 }

@@ -197,7 +197,7 @@ fn branch(view: &RunView, branch: &BranchState) -> BranchDump {
 }
 
 fn records(view: &RunView, records: &Records) -> Vec<RecordDump> {
-    let dump = |(action, record): (&ActionId, &ActionRecord)| RecordDump {
+    let dump = |action: &ActionId, record: &ActionRecord| RecordDump {
         action: view.action_name(*action),
         status: record.status,
         inputs: shown(&record.inputs),
@@ -207,7 +207,8 @@ fn records(view: &RunView, records: &Records) -> Vec<RecordDump> {
         ended_at: record.ended_at,
         attempts: record.attempts,
     };
-    records.iter().map(dump).collect()
+    let all = records.iter();
+    all.map(|(action, record)| dump(action, record)).collect()
 }
 
 /// An output as it is stored: `{value}`, or where it is read from: `{variable, appended}`,
