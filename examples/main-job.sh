@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 
-setup 'cc=gcc libc6-dev'
+setup 'cc=gcc libc6-dev' make=make
 say "Building windlass and the example's server, without optimisation: some three minutes on two cores"
 cargo build --profile demo --bin windlass --example server
 built=${CARGO_TARGET_DIR:-target}/demo

@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+/// glibc's own keeps what many threads gave back, and musl's is slow with several.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     match windlass::lua_worker() {
         Some(code) => code,
