@@ -11,9 +11,13 @@ use super::watch::{Shown, show};
 use crate::engine::report::{CurrentActivity, ListFilter, LoopReport, StatusReport, status};
 use crate::engine::{QUARANTINE_LABEL, RunStatus, TerminalText, Timestamp, now};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// The most characters of a value on a line.
 const VALUE: usize = 100;
+
+/// A timer that is so late is told.
+const LATE: Duration = Duration::from_millis(500);
 
 /// So many branches are shown.
 const MAX_DOING: usize = 20;
@@ -97,6 +101,13 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     }
     if let Some(outage) = &report.outage {
         let _ = writeln!(out, "stopped   nothing moves: {outage}");
+    }
+    if let Some(behind) = behind(report) {
+        let _ = writeln!(
+            out,
+            "behind    by {}: the process that runs it has more to do than it can",
+            format::duration(behind)
+        );
     }
     outcome(&mut out, report);
     for one in &report.loops {
@@ -294,6 +305,13 @@ fn name(doing: &CurrentActivity) -> String {
     format!("{} ({})", doing.action, words.join(" "))
 }
 
+/// How long ago the run should have gone on, when that is long and nothing else keeps it.
+fn behind(report: &StatusReport) -> Option<Duration> {
+    let goes_on = report.owned && report.outage.is_none() && report.status.goes_on();
+    let due = report.next_due_at.filter(|_| goes_on)?;
+    Some(report.at.since(due)).filter(|late| *late >= LATE)
+}
+
 /// Whether a run that should go on stands still because no process owns the store.
 fn is_left(report: &StatusReport) -> bool {
     !report.owned && report.status.goes_on()
@@ -324,5 +342,32 @@ fn tint(status: RunStatus) -> &'static str {
         RunStatus::Paused => "1;33",
         RunStatus::Succeeded => "1;32",
         RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled => "1;31",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(due: &str, owned: bool) -> StatusReport {
+        serde_json::from_value(serde_json::json!({
+            "at": "2026-11-23T12:00:10Z", "run": "r", "workflow": "poll", "status": "Waiting",
+            "owned": owned, "started_at": "2026-11-23T12:00:00Z",
+            "updated_at": "2026-11-23T12:00:08Z", "commit": 7, "file": null, "program": "p",
+            "dialect": null, "labels": {}, "pause": null, "outcome": null, "next_due_at": due,
+            "loops": [], "forks": [], "doing": [],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_run_that_comes_late_says_so() {
+        let shown = |due: &str, owned: bool| text(&report(due, owned), "", false).to_string();
+        let late = shown("2026-11-23T12:00:08.6Z", true);
+        assert!(late.contains("behind    by 1"), "{late}");
+        assert!(!shown("2026-11-23T12:00:09.9Z", true).contains("behind"));
+        assert!(!shown("2026-11-23T12:00:12Z", true).contains("behind"));
+        // Nobody runs it: that is said instead.
+        assert!(!shown("2026-11-23T12:00:01Z", false).contains("behind"));
     }
 }
