@@ -108,12 +108,16 @@ impl Temporal {
             program: start.loaded.program.hash,
             labels: start.labels.clone(),
             carry_over_at: asked.unwrap_or(CARRY_OVER_AT),
+            searchable: self.connection.target.search,
             from,
         }
     }
 
     async fn begin(&self, start: Start) -> Result<(), EngineError> {
-        let bytes = self.wire.write(&self.begun(&start))?;
+        let begun = self.begun(&start);
+        let marks = || wire::marks(&start.loaded.program.name, &start.labels);
+        let marks = begun.searchable.then(marks);
+        let bytes = self.wire.write(&begun)?;
         if bytes.len() > MAX_PAYLOAD {
             return Err(EngineError::Input(format!(
                 "the workflow and its input have {} bytes together, and Temporal takes \
@@ -127,6 +131,7 @@ impl Temporal {
                 name: WORKFLOW.to_owned(),
             }),
             input: Some(one(wire::of_bytes(bytes))),
+            search_attributes: marks,
             request_id: uuid(),
             workflow_id_reuse_policy: WorkflowIdReusePolicy::RejectDuplicate.into(),
             workflow_id_conflict_policy: WorkflowIdConflictPolicy::Fail.into(),

@@ -26,6 +26,8 @@ pub struct Target {
     pub queue: String,
     pub tls: Option<Tls>,
     pub api_key: Option<String>,
+    /// Whether the namespace has Windlass's search attributes.
+    pub search: bool,
 }
 
 /// What TLS is begun with; the files of the system when nothing is given.
@@ -62,6 +64,7 @@ impl Target {
             },
             queue: QUEUE.to_owned(),
             tls: None,
+            search: false,
             api_key: std::env::var(API_KEY).ok().filter(|key| !key.is_empty()),
         };
         let (mut cert, mut key) = (None, None);
@@ -71,6 +74,8 @@ impl Target {
                 ("queue", queue) => target.queue = queue.to_owned(),
                 ("tls", "true") => drop(target.tls.get_or_insert_default()),
                 ("tls", "false") => target.tls = None,
+                ("search", "true") => target.search = true,
+                ("search", "false") => target.search = false,
                 ("ca", file) => {
                     target.tls.get_or_insert_default().authority = Some(read(file)?);
                 }
@@ -84,7 +89,8 @@ impl Target {
                     target.api_key = Some(text);
                 }
                 (other, _) => {
-                    let known = "queue, tls, ca, cert, key, server_name and api_key_file are known";
+                    let known = "queue, search, tls, ca, cert, key, server_name and api_key_file \
+                                 are known";
                     return Err(wrong(&format!("`{other}` means nothing in it: {known}")));
                 }
             }

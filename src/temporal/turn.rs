@@ -92,6 +92,8 @@ pub enum Order {
     Refuse(String, String),
     /// Go on as a new execution with this input.
     CarryOver(Vec<u8>),
+    /// Make it known to those who search that the run has this status.
+    Mark(RunStatus),
     /// The run has ended.
     Finish(Outcome),
 }
@@ -130,6 +132,8 @@ pub struct Turn {
     yielded: Option<u32>,
     carry_over: CarryOver,
     steps: u32,
+    /// What those who search know.
+    marked: RunStatus,
 }
 
 impl Turn {
@@ -152,6 +156,7 @@ impl Turn {
             yielded: None,
             carry_over: CarryOver::Later,
             steps: 0,
+            marked: RunStatus::Running,
         }
     }
 
@@ -393,9 +398,11 @@ impl Turn {
         }
         if let Some(outcome) = self.hosted.state().outcome.clone() {
             answers_only(orders);
+            self.mark(orders);
             orders.push(Order::Finish(outcome));
             return Ok(());
         }
+        self.mark(orders);
         if self.carry_over == CarryOver::Later {
             for (id, request) in std::mem::take(&mut self.asked) {
                 orders.push(Order::Start(id, self.ask(request)?));
@@ -403,6 +410,18 @@ impl Turn {
             }
         }
         Ok(())
+    }
+
+    /// Says what status the run has when that is another one.
+    fn mark(&mut self, orders: &mut Vec<Order>) {
+        let status = match self.hosted.status() {
+            // Each change is an event, and a loop that polls does both in turns.
+            RunStatus::Waiting => RunStatus::Running,
+            other => other,
+        };
+        if self.begun.searchable && std::mem::replace(&mut self.marked, status) != status {
+            orders.push(Order::Mark(status));
+        }
     }
 
     /// Whether the run carries over now: when its history is long and nothing is in flight. One that

@@ -14,7 +14,7 @@ use flate2::read::{DeflateDecoder, DeflateEncoder};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::sync::Arc;
-use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads};
+use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads, SearchAttributes};
 
 /// The version that this Windlass writes, and the only one so far.
 const VERSION: u8 = 1;
@@ -42,6 +42,8 @@ pub struct Begun {
     pub labels: BTreeMap<String, String>,
     /// An execution with a history of so many events carries over.
     pub carry_over_at: u32,
+    /// Whether the namespace has the search attributes of [`marks`].
+    pub searchable: bool,
     /// Where it begins.
     pub from: From,
 }
@@ -206,6 +208,34 @@ pub fn shown(text: &serde_json::Value) -> Payload {
         metadata: HashMap::from([encoding]),
         data: text.to_string().into_bytes(),
         ..Payload::default()
+    }
+}
+
+/// The search attribute that changes.
+fn mark(status: RunStatus) -> (String, Payload) {
+    let word = serde_json::Value::from(status.as_str());
+    (String::from("WindlassStatus"), shown(&word))
+}
+
+/// Search attributes of a run that has come to another status.
+pub fn marked(status: RunStatus) -> SearchAttributes {
+    SearchAttributes {
+        indexed_fields: HashMap::from([mark(status)]),
+    }
+}
+
+/// Search attributes of a new run: `WindlassStatus`, `WindlassWorkflow`, and `WindlassLabels`, a list of
+/// `name=value`.
+pub fn marks(workflow: &str, labels: &BTreeMap<String, String>) -> SearchAttributes {
+    let workflow = shown(&serde_json::Value::from(workflow));
+    let labels = labels.iter().map(|(name, value)| format!("{name}={value}"));
+    let labels = shown(&serde_json::Value::from(labels.collect::<Vec<_>>()));
+    SearchAttributes {
+        indexed_fields: HashMap::from([
+            mark(RunStatus::Running),
+            (String::from("WindlassWorkflow"), workflow),
+            (String::from("WindlassLabels"), labels),
+        ]),
     }
 }
 

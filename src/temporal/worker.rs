@@ -38,7 +38,10 @@ use tokio::task::JoinSet;
 
 /// The version of the machine. Runs under way stay with the version that they began with, where
 /// workers are versioned: another number is another way through the same history.
-pub const MACHINE: &str = "1";
+const MACHINE: &str = "1";
+
+/// The variable with another one, for tests.
+const MACHINE_OF_TESTS: &str = "WINDLASS_TEMPORAL_MACHINE";
 
 /// An effect has no end of its own in Temporal: its action has one.
 const LONGEST: Duration = Duration::from_secs(3_650 * 86_400);
@@ -156,12 +159,13 @@ impl Worker {
             .map_err(failed)?;
         let runtime = CoreRuntime::new_assume_tokio(runtime)
             .map_err(|error| TemporalError::Worker(error.to_string()))?;
+        let machine = std::env::var(MACHINE_OF_TESTS).unwrap_or_else(|_| MACHINE.to_owned());
         let strategy = match &options.deployment {
             Some(name) => WorkerVersioningStrategy::WorkerDeploymentBased(
                 WorkerDeploymentOptions::new(
                     WorkerDeploymentVersion::builder()
                         .deployment_name(name.clone())
-                        .build_id(MACHINE)
+                        .build_id(machine)
                         .build(),
                 )
                 .use_worker_versioning(true)
@@ -169,7 +173,7 @@ impl Worker {
                 .build(),
             ),
             None => WorkerVersioningStrategy::None {
-                build_id: format!("windlass-{MACHINE}"),
+                build_id: format!("windlass-{machine}"),
             },
         };
         let config = WorkerConfig::builder()
@@ -418,6 +422,12 @@ impl Shared {
                 ),
             ],
             Order::Refuse(id, why) => vec![refuse(id, &why)],
+            Order::Mark(status) => vec![
+                commands::UpsertWorkflowSearchAttributes {
+                    search_attributes: Some(wire::marked(status)),
+                }
+                .into(),
+            ],
             Order::CarryOver(next) => vec![self.carry_over(next)],
             Order::Finish(outcome) => vec![finish(&outcome)],
         }

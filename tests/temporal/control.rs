@@ -83,6 +83,39 @@ fn a_signal_ends_a_run_and_is_answered() {
     assert_eq!(report["outcome"]["output"]["by"], "me", "{report}");
 }
 
+/// Commands race the end of the run: each is taken before it, or told that it came too late.
+#[test]
+fn commands_that_race_the_end_are_answered() {
+    let place = Server::shared().place("race");
+    let _worker = place.worker(&[]);
+    for round in 0..5 {
+        let id = format!("{}-{round}", place.id);
+        place.start_as(&id, &counting(1, "0.5", "PT0S"), &[]);
+        place.await_traces(round + 1);
+        std::thread::scope(|scope| {
+            for wait in 0..8_u64 {
+                let (place, id) = (&place, &id);
+                scope.spawn(move || {
+                    std::thread::sleep(std::time::Duration::from_millis(wait * 70));
+                    let command = if wait % 2 == 0 { "pause" } else { "signal" };
+                    let mut args = vec![command, id];
+                    args.extend((command == "signal").then_some("approved"));
+                    let done = place.ask(&args);
+                    let told = told(&done);
+                    let late = told.contains("has ended") || told.contains("no signal");
+                    assert!(done.status.success() || late, "{told}");
+                });
+            }
+        });
+        // It may stand still.
+        let _ = place.ask(&["resume", &id]);
+        super::server::until("the run ends", || {
+            place.report(&["status", &id])["status"] == "Succeeded"
+        });
+        assert_eq!(place.traces().len(), round + 1);
+    }
+}
+
 #[test]
 fn a_run_that_failed_is_retried_from_its_place() {
     let place = Server::shared().place("retry");

@@ -94,25 +94,32 @@ fn a_worker_that_stands_still_is_replaced() {
 }
 
 #[test]
-fn several_workers_share_many_runs() {
+fn five_workers_of_which_one_dies_share_a_hundred_runs() {
     let place = Server::shared().place("many");
-    let workers: Vec<_> = (0..3).map(|_| place.worker(&[])).collect();
-    let runs = 20;
-    for run in 0..runs {
-        place.start_as(
-            &format!("{}-{run}", place.id),
-            &counting(3, "0.01", "PT0S"),
-            &[],
-        );
-    }
-    for run in 0..runs {
-        let id = format!("{}-{run}", place.id);
-        super::server::until("the run ends", || {
-            place.report(&["status", &id])["status"] == "Succeeded"
-        });
-    }
-    checked(&place, 3 * runs, 0);
-    drop(workers);
+    let mut workers: Vec<_> = (0..5).map(|_| place.worker(&TUNED)).collect();
+    let runs = 100;
+    std::thread::scope(|scope| {
+        for half in 0..2 {
+            let place = &place;
+            scope.spawn(move || {
+                for run in (half..runs).step_by(2) {
+                    let id = format!("{}-{run}", place.id);
+                    place.start_as(&id, &counting(3, "0.01", "PT0S"), &[]);
+                }
+            });
+        }
+    });
+    place.await_traces(100);
+    workers.remove(0).kill();
+    super::server::until("all runs end", || {
+        let list = place.report(&["list", "--status", "Succeeded", "--limit", "1000"]);
+        let list = list.as_array().unwrap();
+        let mine = |run: &&serde_json::Value| run["run"].as_str().unwrap().starts_with(&place.id);
+        list.iter().filter(mine).count() == runs
+    });
+    let begun = place.begun();
+    assert_eq!(begun.len(), 3 * runs);
+    assert!(begun.iter().all(|(_, count)| *count <= 2), "{begun:?}");
 }
 
 #[test]

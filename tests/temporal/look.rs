@@ -63,3 +63,34 @@ fn a_run_is_looked_at_without_any_worker() {
     let done = place.ask(&["logs", &place.id]);
     assert!(done.status.success());
 }
+
+/// Temporal's own tools find runs by what Windlass says of them, over a carry-over too.
+#[test]
+fn runs_are_found_by_status_workflow_and_label() {
+    let server = Server::shared();
+    let mut place = server.place("search");
+    place.url.push_str("&search=true");
+    let _worker = place.worker(&[]);
+    let found = |query: &str| {
+        let query = format!("{query} AND WorkflowId STARTS_WITH '{}'", place.id);
+        let count = server.tool(&["workflow", "count", "--query", &query]);
+        count.contains("Total: 1")
+    };
+    let mine = "WindlassWorkflow = 'counting' AND WindlassLabels = 'team=blue'";
+    let file = place.file("workflow.yaml", &counting(1_000, "0.01", "PT0.05S"));
+    let done = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["run", &file, "--detach", "--engine", &place.url])
+        .args(["--id", &place.id, "--label", "team=blue"])
+        .env("WINDLASS_TEMPORAL_CARRY_OVER", "40")
+        .output()
+        .unwrap();
+    assert!(done.status.success());
+    let ask = |status: &str| format!("{mine} AND WindlassStatus = '{status}'");
+    super::server::until("it is found as running", || found(&ask("Running")));
+    // Some executions later.
+    place.await_traces(20);
+    place.report(&["pause", &place.id]);
+    super::server::until("it is found as paused", || found(&ask("Paused")));
+    place.report(&["cancel", &place.id]);
+    super::server::until("it is found as cancelled", || found(&ask("Cancelled")));
+}

@@ -14,7 +14,10 @@
 
 mod control;
 mod figures;
+mod gateway;
 mod kills;
 mod limits;
 mod look;
+mod network;
 mod server;
+mod upgrades;

@@ -66,6 +66,27 @@ impl Server {
         self.await_port();
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A command of Temporal's own tool to this server; what it printed.
+    pub fn tool(&self, args: &[&str]) -> String {
+        self.try_tool(args)
+            .unwrap_or_else(|| panic!("{args:?} failed"))
+    }
+
+    /// The same, of a command that may fail.
+    pub fn try_tool(&self, args: &[&str]) -> Option<String> {
+        let done = Command::new(tool())
+            .args(args)
+            .args(["--address", &format!("127.0.0.1:{}", self.port)])
+            .output()
+            .unwrap();
+        let out = String::from_utf8(done.stdout).unwrap();
+        done.status.success().then_some(out)
+    }
+
     pub fn url(&self, queue: &str) -> String {
         format!("temporal://127.0.0.1:{}/default?queue={queue}", self.port)
     }
@@ -87,11 +108,23 @@ impl Drop for Server {
     }
 }
 
+/// What runs are found by.
+const SEARCHED: [&str; 3] = [
+    "WindlassStatus=Keyword",
+    "WindlassWorkflow=Keyword",
+    "WindlassLabels=KeywordList",
+];
+
+/// Temporal's program.
+fn tool() -> String {
+    std::env::var("WINDLASS_TEMPORAL").unwrap_or_else(|_| "temporal".to_owned())
+}
+
 fn spawn(dir: &Path, port: u16) -> Child {
-    let program = std::env::var("WINDLASS_TEMPORAL").unwrap_or_else(|_| "temporal".to_owned());
-    let mut command = Command::new(program);
+    let mut command = Command::new(tool());
     command
         .args(["server", "start-dev", "--headless", "--ip", "127.0.0.1"])
+        .args(SEARCHED.iter().flat_map(|one| ["--search-attribute", one]))
         .args(["--log-level", "error", "--port", &port.to_string()])
         .args(["--http-port", &free_port().to_string()])
         .args(["--metrics-port", &free_port().to_string()])
@@ -156,10 +189,16 @@ impl Place {
 
     /// A worker, and flags for it.
     pub fn worker(&self, flags: &[&str]) -> Worker {
+        self.worker_of("1", flags)
+    }
+
+    /// A worker whose machine has this version.
+    pub fn worker_of(&self, machine: &str, flags: &[&str]) -> Worker {
         let process = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(["worker", "--engine", &self.url])
             .args(flags)
             .env("PLACE", self.dir.path())
+            .env("WINDLASS_TEMPORAL_MACHINE", machine)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(fs::File::create(self.path("worker.log")).unwrap())
@@ -177,10 +216,23 @@ impl Place {
 
     /// Starts a run of this id, which nobody follows.
     pub fn start_as(&self, id: &str, text: &str, flags: &[&str]) {
+        self.started(id, text, flags, &[]);
+    }
+
+    /// A run that carries over when its history has so many events.
+    pub fn start_carrying(&self, text: &str, events: &str) {
+        let settings = [("WINDLASS_TEMPORAL_CARRY_OVER", events)];
+        self.started(&self.id, text, &[], &settings);
+    }
+
+    fn started(&self, id: &str, text: &str, flags: &[&str], settings: &[(&str, &str)]) {
         let file = self.file("workflow.yaml", text);
-        let mut args = vec!["run", &file, "--engine", &self.url, "--detach", "--id", id];
-        args.extend(flags);
-        let done = windlass(&args);
+        let done = Command::new(env!("CARGO_BIN_EXE_windlass"))
+            .args(["run", &file, "--engine", &self.url, "--detach", "--id", id])
+            .args(flags)
+            .envs(settings.iter().copied())
+            .output()
+            .unwrap();
         assert!(done.status.success(), "{}", told(&done));
     }
 

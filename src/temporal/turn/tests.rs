@@ -80,6 +80,7 @@ impl Fake {
             program: ProgramHash([7; 32]),
             labels: BTreeMap::new(),
             carry_over_at,
+            searchable: true,
             from: From::Start {
                 input: Value::Null,
                 environment: Value::Null,
@@ -174,7 +175,7 @@ impl Fake {
                     assert!(self.timers.insert(number, due).is_none());
                 }
                 Order::Disarm(number) => assert!(self.timers.remove(&number).is_some()),
-                Order::Answer(..) | Order::Refuse(..) => {}
+                Order::Answer(..) | Order::Refuse(..) | Order::Mark(_) => {}
                 Order::CarryOver(bytes) => self.carry_over(&bytes),
                 Order::Finish(ended) => outcome = Some(ended),
             }
