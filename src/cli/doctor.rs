@@ -193,12 +193,12 @@ fn writes(place: &Path) -> Check {
     }
 }
 
+#[allow(clippy::useless_conversion, reason = "on macOS blocks are counted in 32 bits")]
 fn room(place: &Path) -> Check {
     match statvfs(place) {
         Ok(found) => {
-            let free = found
-                .blocks_available()
-                .saturating_mul(found.fragment_size());
+            let blocks = u64::from(found.blocks_available());
+            let free = blocks.saturating_mul(found.fragment_size());
             let health = match free {
                 0..NOTHING => Health::Bad,
                 NOTHING..LITTLE => Health::Warning,

@@ -1,7 +1,6 @@
 //! Where stores lie in a state directory: how their directories are made, put in the place of another,
 //! and removed when they were never finished. It knows no database.
 
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use nix::unistd::Pid;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 #[cfg(feature = "fjall")]
@@ -154,8 +153,12 @@ pub(super) fn sync_names(path: &Path, created: &[PathBuf]) -> io::Result<()> {
 /// Makes the system read a file from the disk again. What a failed sync was to write stays in memory as
 /// if it were written: it can be read, the next sync succeeds, and it is gone with the next power cut.
 pub(super) fn forget_cached(path: &Path) {
+    // macOS takes no such advice.
+    #[cfg(not(target_vendor = "apple"))]
     if let Ok(file) = File::open(path) {
         // Advice: where it is not taken, there is nothing better to be done.
-        let _ = posix_fadvise(&file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
     }
+    #[cfg(target_vendor = "apple")]
+    let _ = path;
 }
