@@ -193,7 +193,10 @@ fn writes(place: &Path) -> Check {
     }
 }
 
-#[allow(clippy::useless_conversion, reason = "on macOS blocks are counted in 32 bits")]
+#[allow(
+    clippy::useless_conversion,
+    reason = "on macOS blocks are counted in 32 bits"
+)]
 fn room(place: &Path) -> Check {
     match statvfs(place) {
         Ok(found) => {
