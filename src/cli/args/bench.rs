@@ -1,6 +1,7 @@
 //! The flags of `windlass bench`.
 
 use super::{Lasting, Output};
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::fmt;
@@ -49,24 +50,9 @@ pub enum BenchSection {
     Recovery,
 }
 
-impl BenchSection {
-    pub const ALL: [Self; 5] = [
-        Self::Start,
-        Self::Gaps,
-        Self::Throughput,
-        Self::Polls,
-        Self::Recovery,
-    ];
-}
-
 impl fmt::Display for BenchSection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Start => "start",
-            Self::Gaps => "gaps",
-            Self::Throughput => "throughput",
-            Self::Polls => "polls",
-            Self::Recovery => "recovery",
-        })
+        let value = self.to_possible_value();
+        f.write_str(value.as_ref().map_or("", PossibleValue::get_name))
     }
 }

@@ -10,6 +10,7 @@ use super::output::{self, Format, Screen};
 use crate::api::{StartRun, WorkflowText};
 use crate::client::ClientError;
 use crate::engine::{PutIf, StoreKind, Value};
+use clap::ValueEnum;
 use process::{Scratch, Server};
 use serde::Serialize;
 use std::io;
@@ -36,7 +37,7 @@ const LOOPS: u32 = 1_000;
 const ITERATIONS: u32 = 20;
 
 /// From here on `gaps` measures the last ones of a million.
-const FAR: usize = 1_000_000;
+const FAR: u32 = 1_000_000;
 
 /// One figure.
 #[derive(Clone, Debug, Serialize)]
@@ -74,7 +75,7 @@ pub async fn bench(global: &Global, screen: Screen, args: &BenchArgs) -> Result<
         section: BenchSection::Start,
         figures: Vec::new(),
     };
-    for section in BenchSection::ALL {
+    for &section in BenchSection::value_variants() {
         if !args.sections.is_empty() && !args.sections.contains(&section) {
             continue;
         }
@@ -180,6 +181,12 @@ impl Bench<'_> {
         });
     }
 
+    fn median_and_worst(&mut self, what: &str, times: &mut [f64]) {
+        for (name, share) in [("median", 0.5), ("worst", 1.0)] {
+            self.tell(format!("{what}, {name}"), quantile(times, share), "ms");
+        }
+    }
+
     /// A server on a new store that knows a workflow, and a name for runs of it.
     async fn serve(&self, scratch: &Scratch, workflow: &str) -> Result<Server, Failure> {
         let server = self.again(scratch)?;
@@ -223,21 +230,8 @@ impl Bench<'_> {
             started(&server, input(&target.url, 1)).await?;
             cold.push(millis(asked(&target)? - begun));
         }
-        self.tell(
-            "from the request to the first step, median",
-            quantile(&mut warm, 0.5),
-            "ms",
-        );
-        self.tell(
-            "from the request to the first step, worst",
-            quantile(&mut warm, 1.0),
-            "ms",
-        );
-        self.tell(
-            "from no process to the first step, median",
-            quantile(&mut cold, 0.5),
-            "ms",
-        );
+        self.median_and_worst("from the request to the first step", &mut warm);
+        self.median_and_worst("from no process to the first step", &mut cold);
         Ok(())
     }
 
@@ -247,8 +241,7 @@ impl Bench<'_> {
         let scratch = self.scratch()?;
         let server = self.serve(&scratch, STEPS).await?;
         let last = if self.args.long { FAR + 20 } else { 1_020 };
-        let count = u32::try_from(last).unwrap_or(u32::MAX);
-        started(&server, input(&target.url, count)).await?;
+        started(&server, input(&target.url, last)).await?;
         let mut times = Vec::new();
         for _ in 0..1_020 {
             times.push(asked(&target)?);
@@ -339,6 +332,7 @@ impl Bench<'_> {
             let one = start_all(&server, inputs).await?;
             let starts = clock() - begun;
             while target.begun() < loops as usize {
+                server.client.ready().await?;
                 sleep(Duration::from_millis(50)).await;
             }
             // A round that has nothing of the starts.
@@ -404,22 +398,13 @@ impl Bench<'_> {
             for _ in 0..20 {
                 asked(&target)?;
             }
-            server.kill().map_err(Failure::Machine)?;
+            drop(server);
             target.forget();
             let begun = clock();
             server = self.again(&scratch)?;
             times.push(millis(asked(&target)? - begun));
         }
-        self.tell(
-            "from SIGKILL to the next step, median",
-            quantile(&mut times, 0.5),
-            "ms",
-        );
-        self.tell(
-            "from SIGKILL to the next step, worst",
-            quantile(&mut times, 1.0),
-            "ms",
-        );
+        self.median_and_worst("from SIGKILL to the next step", &mut times);
         Ok(())
     }
 }
@@ -452,20 +437,18 @@ async fn start_all(
 ) -> Result<String, Failure> {
     let mut starts: JoinSet<Result<String, ClientError>> = JoinSet::new();
     let mut last = String::new();
-    let cut = |_| Failure::Machine(io::Error::other("a start was cut off"));
-    for input in inputs {
-        if starts.len() >= STARTS
-            && let Some(done) = starts.join_next().await
-        {
-            last = done.map_err(cut)??;
+    let mut inputs = inputs.fuse();
+    loop {
+        for input in inputs.by_ref().take(STARTS - starts.len()) {
+            let client = server.client.clone();
+            starts.spawn(async move { client.start(&start_of(input)).await });
         }
-        let client = server.client.clone();
-        starts.spawn(async move { client.start(&start_of(input)).await });
-    }
-    while let Some(done) = starts.join_next().await {
+        let Some(done) = starts.join_next().await else {
+            return Ok(last);
+        };
+        let cut = |_| Failure::Machine(io::Error::other("a start was cut off"));
         last = done.map_err(cut)??;
     }
-    Ok(last)
 }
 
 fn millis(time: Duration) -> f64 {

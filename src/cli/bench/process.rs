@@ -34,7 +34,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A server, which ends with this value.
+/// A server. It is killed when this value goes, as by a power cut.
 pub struct Server {
     process: Child,
     pub client: Client,
@@ -71,12 +71,6 @@ impl Server {
         Err(io::Error::other(format!(
             "`windlass serve` did not start: {said}"
         )))
-    }
-
-    /// Ends it as a power cut would.
-    pub fn kill(mut self) -> io::Result<()> {
-        self.process.kill()?;
-        self.process.wait().map(drop)
     }
 
     /// CPU of all its threads so far, in microseconds; none where the system does not say.
