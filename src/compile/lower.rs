@@ -162,12 +162,13 @@ impl Lowerer<'_> {
                 .fold(next, |next, step| self.step(step, scope, next)),
             Block::Dag(steps) => {
                 let dag = self.scope(name, Some(scope), ScopeKind::Dag { nodes: Vec::new() });
-                let index_of = |name: &Name| {
-                    steps
-                        .iter()
-                        .position(|other| other.step.name.eq_ignore_ascii_case(name))
-                };
+                let mut indices = HashMap::with_capacity(steps.len());
+                for (index, step) in steps.iter().enumerate() {
+                    let name = step.step.name.to_ascii_lowercase();
+                    indices.entry(name).or_insert(index);
+                }
                 let mut nodes = Vec::with_capacity(steps.len());
+                let mut waited_by = vec![Vec::new(); steps.len()];
                 for dag_step in steps {
                     let step = &dag_step.step;
                     let branch = self.branch(&step.name, step.span, dag, |to, branch, join| {
@@ -175,8 +176,14 @@ impl Lowerer<'_> {
                     });
                     let mut after = Vec::new();
                     for wanted in &dag_step.after {
-                        match index_of(&wanted.name) {
-                            Some(index) => after.push((index, wanted.statuses.clone())),
+                        match indices.get(&wanted.name.to_ascii_lowercase()) {
+                            Some(index) => {
+                                after.push((*index, wanted.statuses.clone()));
+                                waited_by
+                                    .get_mut(*index)
+                                    .into_iter()
+                                    .for_each(|by: &mut Vec<usize>| by.push(nodes.len()));
+                            }
                             None => self.unknown(&wanted.name, wanted.span, "an action here"),
                         }
                     }
@@ -185,8 +192,12 @@ impl Lowerer<'_> {
                             action,
                             branch,
                             after,
+                            waited_by: Vec::new(),
                         });
                     }
+                }
+                for (node, by) in nodes.iter_mut().zip(waited_by) {
+                    node.waited_by = by;
                 }
                 if let Some(scope) = self.scopes.get_mut(dag.index()) {
                     scope.kind = ScopeKind::Dag { nodes };

@@ -22,6 +22,7 @@ use crate::expression::Value;
 use crate::model::{Fault, Name, OnError, Status, fault_kind};
 use crate::program::{DagNode, Scope, ScopeId, ScopeKind, StateId};
 use crate::time::Timestamp;
+use std::collections::BTreeSet;
 
 /// As many items as a foreach takes (Azure's limit is the same).
 const MAX_ITEMS: usize = 100_000;
@@ -64,11 +65,12 @@ impl<'a> Stepper<'a> {
         };
         self.push(cursor, id, FrameKind::Fork(fork))?;
         self.emit(Change::Waits(cursor, Wait::Branches))?;
-        Ok(self.schedule_branches(cursor)?)
+        Ok(self.schedule_branches(cursor, None)?)
     }
 
-    /// Starts what can start; ends the fork when nothing runs and nothing can.
-    fn schedule_branches(&mut self, cursor: CursorId) -> Sure {
+    /// Starts what can start, at the beginning or after the end of a branch; ends the fork when nothing runs and
+    /// nothing can.
+    fn schedule_branches(&mut self, cursor: CursorId, over: Option<u32>) -> Sure {
         let scope = self.fork_scope(cursor)?;
         match &scope.kind {
             ScopeKind::ForEach {
@@ -80,6 +82,7 @@ impl<'a> Stepper<'a> {
                     self.spawn(cursor, *branch, index, Own::Item)?;
                 }
             }
+            ScopeKind::Parallel { .. } if over.is_some() => {}
             ScopeKind::Parallel { branches, isolated } => {
                 let own = if *isolated {
                     Own::Variables
@@ -92,7 +95,7 @@ impl<'a> Stepper<'a> {
                     }
                 }
             }
-            ScopeKind::Dag { nodes } => self.schedule_dag(cursor, nodes)?,
+            ScopeKind::Dag { nodes } => self.schedule_dag(cursor, nodes, over)?,
             _ => return Err(Bug::new(format!("scope `{}` is no fork", scope.name))),
         }
         match self.fork(cursor)?.running {
@@ -191,7 +194,7 @@ impl<'a> Stepper<'a> {
             index,
             outcome: ended(status, error),
         })?;
-        self.schedule_branches(parent)
+        self.schedule_branches(parent, Some(index))
     }
 
     /// The items of a foreach have rows, as the iterations of a loop do.
@@ -229,26 +232,42 @@ impl<'a> Stepper<'a> {
 
     /// An action starts when every predecessor ended in one of the listed statuses, and is
     /// skipped when one did not (docs/loom.md).
-    fn schedule_dag(&mut self, cursor: CursorId, nodes: &'a [DagNode]) -> Sure {
-        let mut moved = true;
-        while moved {
-            moved = false;
-            for (index, node) in (0..).zip(nodes) {
-                let fork = self.fork(cursor)?;
-                if !fork.is_pending(index) {
-                    continue;
+    /// Starts or skips the nodes that wait for nothing any more, in the order of the file, again and again. Only
+    /// those can be ready that waited for the one that ended; without one, it is the beginning.
+    fn schedule_dag(&mut self, cursor: CursorId, nodes: &'a [DagNode], over: Option<u32>) -> Sure {
+        let waited_by = |index: u32| nodes.get(index as usize).map(|node| &node.waited_by);
+        let mut candidates: BTreeSet<usize> = match over {
+            None => (0..nodes.len()).collect(),
+            Some(over) => waited_by(over).into_iter().flatten().copied().collect(),
+        };
+        let mut from = 0;
+        while let Some(at) = candidates
+            .range(from..)
+            .next()
+            .or(candidates.first())
+            .copied()
+        {
+            candidates.remove(&at);
+            from = at;
+            let (Some(node), index) = (nodes.get(at), narrow(at)) else {
+                continue;
+            };
+            let fork = self.fork(cursor)?;
+            if !fork.is_pending(index) {
+                continue;
+            }
+            let verdict = node.after.iter().try_fold(true, |runs, (before, wanted)| {
+                let ended = fork.ended(*before)?;
+                Some(runs && wanted.contains(&ended))
+            });
+            match verdict {
+                Some(true) => self.spawn(cursor, node.branch, index, Own::Nothing)?,
+                Some(false) => {
+                    self.skip(cursor, index, node)?;
+                    candidates.extend(&node.waited_by);
                 }
-                let verdict = node.after.iter().try_fold(true, |runs, (before, wanted)| {
-                    let ended = fork.ended(*before)?;
-                    Some(runs && wanted.contains(&ended))
-                });
-                match verdict {
-                    Some(true) => self.spawn(cursor, node.branch, index, Own::Nothing)?,
-                    Some(false) => self.skip(cursor, index, node)?,
-                    // A predecessor has not ended.
-                    None => continue,
-                }
-                moved = true;
+                // A predecessor has not ended.
+                None => {}
             }
         }
         Ok(())
@@ -268,13 +287,8 @@ impl<'a> Stepper<'a> {
     /// The failure of a DAG: that of a last action, or, where that was skipped, of what it waited
     /// for. A failure that another action took care of by its `runAfter` is none.
     fn dag_failure(&self, fork: &ForkState, nodes: &[DagNode]) -> Option<RunError> {
-        let waited_for: Vec<usize> = nodes
-            .iter()
-            .flat_map(|node| node.after.iter().map(|(index, _)| *index))
-            .collect();
-        let mut open: Vec<usize> = (0..nodes.len())
-            .filter(|index| !waited_for.contains(index))
-            .collect();
+        let last = |(index, node): (usize, &DagNode)| node.waited_by.is_empty().then_some(index);
+        let mut open: Vec<usize> = nodes.iter().enumerate().filter_map(last).collect();
         let mut seen = vec![false; nodes.len()];
         let mut failures = Vec::new();
         while let Some(index) = open.pop() {
@@ -607,22 +621,14 @@ fn bad_items(scope: &Scope, items: &Value, length: Option<usize>) -> Fault {
 
 /// The last actions of what comes after these, themselves where nothing does: in that order.
 fn last_behind(nodes: &[DagNode], from: &[usize]) -> Vec<usize> {
-    let behind = |at: usize| {
-        let waits = move |node: &DagNode| node.after.iter().any(|(before, _)| *before == at);
-        (0..nodes.len()).filter(move |next| nodes.get(*next).is_some_and(waits))
-    };
-    let (mut last, mut seen) = (Vec::new(), Vec::from(from));
+    let (mut last, mut seen) = (Vec::new(), BTreeSet::from_iter(from.iter().copied()));
     let mut open: Vec<usize> = from.iter().rev().copied().collect();
     while let Some(at) = open.pop() {
-        if behind(at).next().is_none() {
+        let behind = nodes.get(at).map_or(&[][..], |node| &node.waited_by);
+        if behind.is_empty() {
             last.push(at);
         }
-        for next in behind(at) {
-            if !seen.contains(&next) {
-                seen.push(next);
-                open.push(next);
-            }
-        }
+        open.extend(behind.iter().filter(|next| seen.insert(**next)));
     }
     last
 }

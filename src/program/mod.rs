@@ -371,6 +371,8 @@ pub struct DagNode {
     pub branch: ScopeId,
     /// Predecessors, as indices into the DAG's nodes, and the statuses that let it run.
     pub after: Vec<(usize, Vec<Status>)>,
+    /// Those that wait for it, as indices, too.
+    pub waited_by: Vec<usize>,
 }
 
 impl Program {
