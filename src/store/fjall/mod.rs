@@ -27,6 +27,7 @@ use crate::store::presence::Presence;
 use crate::store::rows::Rows;
 use crate::store::write_batch::WriteBatch;
 use crate::store::{MemoryStore, Store, StoreError};
+use fjall::compaction::Leveled;
 use fjall::{Database, Guard, Keyspace, KeyspaceCreateOptions, KvPair, PersistMode, Slice};
 use nix::fcntl::FlockArg;
 use std::fs::File;
@@ -43,8 +44,12 @@ const ROWS: &str = "rows";
 /// the journal when the store is opened.
 const MEMTABLE: u64 = 8 << 20;
 
-/// One writes tables, the other merges them: else who writes would wait for a merge.
-const WORKERS: usize = 2;
+/// One writes tables, the others merge them: else who writes would wait for a merge. With only one that merges,
+/// the one that writes hands a second call to merge to itself, again and again until the first merge is over.
+const WORKERS: usize = 3;
+
+/// So large a table may get. A table is synced whole, and a commit waits behind it for the disk.
+const TABLE: u64 = 4 << 20;
 
 /// With so many tables in memory that are not written yet, fjall lets who writes wait in steps of 100 ms.
 const MEMTABLES: usize = 3;
@@ -161,7 +166,10 @@ impl Opened {
         let database = database(&folder, options.cache_bytes, name)?;
         let rows = guard(|| {
             database.keyspace(ROWS, || {
-                KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE)
+                let merging = Leveled::default().with_table_target_size(TABLE);
+                KeyspaceCreateOptions::default()
+                    .max_memtable_size(MEMTABLE)
+                    .compaction_strategy(Arc::new(merging))
             })
         })?;
         Ok(Self {
