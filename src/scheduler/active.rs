@@ -117,12 +117,13 @@ impl ActiveRun {
         weighed.is_some_and(|bytes| self.tail_bytes > bytes.saturating_mul(OUTWEIGHS))
     }
 
-    /// Carries out a request.
-    pub fn start(&mut self, on: &EffectRuntime, id: EffectId, request: Request) {
+    /// Carries out a request, while so many runs are in memory.
+    pub fn start(&mut self, on: &EffectRuntime, runs: usize, id: EffectId, request: Request) {
         let of = Of {
             run: &self.header.id,
             workflow: &self.header.workflow,
             registry: &self.registry,
+            runs,
             replayed: self.hosted.is_replayed(id),
         };
         self.tasks.start(on, of, id, request);

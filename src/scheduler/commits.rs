@@ -47,9 +47,9 @@ impl Batch {
 
 impl Driver {
     /// Advances the busy runs, stores their steps and releases the effects. Many runs go in batches:
-    /// one is advanced while another is stored. With `keep_going`, runs that are busy again join the
-    /// next batch, until a message comes or a timer is due.
-    pub(super) fn run_commits(&mut self, keep_going: bool) {
+    /// one is advanced while another is stored. Runs that are busy again join the next batch, until a message
+    /// comes or a timer is due; not where a caller starts the rounds.
+    pub(super) fn run_commits(&mut self) {
         if self.outage.is_some() {
             return;
         }
@@ -59,10 +59,11 @@ impl Driver {
             let outcome = batch.write(&*self.store, &self.runtime.metrics);
             return self.complete(batch, outcome);
         }
-        self.pipeline(busy, keep_going);
+        self.pipeline(busy);
     }
 
-    fn pipeline(&mut self, mut busy: Vec<Name>, keep_going: bool) {
+    fn pipeline(&mut self, mut busy: Vec<Name>) {
+        let keep_going = self.runtime.own.is_some();
         let (store, metrics) = (self.store.clone(), self.runtime.metrics.clone());
         let (to_write, batches) = channel::<Batch>();
         let batches = Mutex::new(batches);

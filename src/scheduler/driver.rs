@@ -2,7 +2,7 @@
 
 use super::active::ActiveRun;
 use super::buffers::BufferPool;
-use super::effects::{Completion, EffectRuntime};
+use super::effects::{Completion, EffectRuntime, OwnRuntime};
 use super::limiter::Limits;
 use super::outage::{Outage, RetryQueue};
 use super::timers::Timers;
@@ -15,8 +15,8 @@ use crate::store::{Placement, RunHeader, Store, StoreError};
 use crate::time::Timestamp;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
 /// So many programs are cached that no run in memory has.
@@ -33,7 +33,7 @@ pub(super) struct Driver {
     pub(super) loader: Arc<dyn Loader>,
     pub(super) clock: Clock,
     pub(super) runtime: EffectRuntime,
-    inbox: Receiver<Message>,
+    inbox: UnboundedReceiver<Message>,
     /// A message that came while commits were under way.
     called: Option<Message>,
     pub(super) limits: Limits,
@@ -66,7 +66,7 @@ impl Driver {
         store: Arc<dyn Store>,
         loader: Arc<dyn Loader>,
         runtime: EffectRuntime,
-        inbox: Receiver<Message>,
+        inbox: UnboundedReceiver<Message>,
         limits: Limits,
         commands_only: bool,
     ) -> Self {
@@ -104,24 +104,26 @@ impl Driver {
 
     pub fn run(mut self) {
         loop {
-            self.round(true);
+            self.round();
             if let Some(done) = self.stopping.take() {
                 self.runs
                     .values_mut()
                     .for_each(|active| active.tasks.abort_all());
+                let own = self.runtime.own.take();
                 // The store is closed before the caller hears of the stop.
                 drop(self);
+                own.into_iter().for_each(OwnRuntime::stop);
                 let _ = done.send(());
                 return;
             }
         }
     }
 
-    /// One round. If it `may_wait`, it waits for a message or a timer first.
-    pub fn round(&mut self, may_wait: bool) {
-        self.gather(may_wait);
+    /// One round. On a thread of its own, it waits for a message or a timer first.
+    pub fn round(&mut self) {
+        self.gather();
         self.fire_timers();
-        self.run_commits(may_wait);
+        self.run_commits();
         self.drained();
         self.runtime
             .metrics
@@ -153,25 +155,8 @@ impl Driver {
         self.called.is_some() || due.is_some_and(|due| due <= self.clock.now())
     }
 
-    fn gather(&mut self, may_wait: bool) {
-        let first = if let Some(called) = self.called.take() {
-            Some(called)
-        } else if !may_wait || self.is_busy() {
-            self.inbox.try_recv().ok()
-        } else {
-            match self.wait_for() {
-                Some(wait) => match self.inbox.recv_timeout(wait) {
-                    Ok(message) => Some(message),
-                    Err(RecvTimeoutError::Timeout) => None,
-                    Err(RecvTimeoutError::Disconnected) => return self.stop(None),
-                },
-                None => match self.inbox.recv() {
-                    Ok(message) => Some(message),
-                    Err(_) => return self.stop(None),
-                },
-            }
-        };
-        let Some(first) = first else { return };
+    fn gather(&mut self) {
+        let Some(first) = self.wait() else { return };
         self.take(first);
         for _ in 0..GROUP {
             match self.inbox.try_recv() {
@@ -179,6 +164,21 @@ impl Driver {
                 Err(_) => break,
             }
         }
+    }
+
+    /// Waits for a message until a timer is due; not at all while there is something to do.
+    fn wait(&mut self) -> Option<Message> {
+        let at_once = self.called.is_some() || self.is_busy();
+        let wait = match at_once {
+            true => Some(Duration::ZERO),
+            false => self.wait_for(),
+        };
+        match &self.runtime.own {
+            Some(own) if wait == Some(Duration::ZERO) => own.turn(),
+            Some(own) => return own.receive(&mut self.inbox, wait),
+            None => {}
+        }
+        self.called.take().or_else(|| self.inbox.try_recv().ok())
     }
 
     /// Answers callers that wait until nothing is in flight.
@@ -193,10 +193,6 @@ impl Driver {
 
     fn in_flight(&self) -> usize {
         self.runs.values().map(|active| active.tasks.len()).sum()
-    }
-
-    fn stop(&mut self, reply: Option<oneshot::Sender<()>>) {
-        self.stopping = Some(reply.unwrap_or_else(|| oneshot::channel().0));
     }
 
     /// How long to wait for a message; none: without an end.
@@ -248,7 +244,7 @@ impl Driver {
                 self.commands_only = true;
                 self.draining.push(reply);
             }
-            Message::Stop(reply) => self.stop(Some(reply)),
+            Message::Stop(reply) => self.stopping = Some(reply),
         }
     }
 
@@ -401,6 +397,7 @@ impl Driver {
             // The next owner of the store starts what is outstanding.
             return;
         }
+        let runs = self.runs.len();
         for effect in effects {
             let starts = matches!(
                 effect,
@@ -414,7 +411,7 @@ impl Driver {
             };
             match effect {
                 Effect::Start { id, request } => {
-                    active.start(&self.runtime, id, request);
+                    active.start(&self.runtime, runs, id, request);
                 }
                 Effect::Abort { id } => active.tasks.abort(id),
                 Effect::Arm { id, due_at } => self.timers.arm(run, id, due_at),

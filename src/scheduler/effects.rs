@@ -1,4 +1,7 @@
 //! Effects in flight: one task each. Aborting a task drops the attempt, which cuts it.
+//!
+//! A call to a server that is the only effect in flight of a few runs goes on the driver's thread, because to
+//! wake two threads costs more than the call. Everything else goes on the workers, which may be busy for long.
 
 use super::Message;
 use super::limiter::Limiter;
@@ -12,21 +15,73 @@ use crate::machine::EffectId;
 use crate::model::{Fault, Name, Request};
 use futures_util::FutureExt;
 use std::collections::HashMap;
+use std::io;
 use std::pin::pin;
-use std::sync::mpsc::Sender;
-use tokio::runtime::Handle;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::task::AbortHandle;
+
+/// With more runs in memory, the driver's thread has enough to do.
+const FEW: usize = 8;
 
 /// Where effects are carried out.
 pub(super) struct EffectRuntime {
     pub handle: Handle,
+    /// On the driver's thread; none where a caller starts its rounds.
+    pub own: Option<OwnRuntime>,
+    /// A clone for each effect in flight.
+    pub in_flight: Arc<()>,
     pub limiter: Limiter,
     pub queue: Queue,
     pub printing: Printing,
     pub metrics: Metrics,
     pub traces: Traces,
     /// Where they report.
-    pub messages: Sender<Message>,
+    pub messages: UnboundedSender<Message>,
+}
+
+impl EffectRuntime {
+    /// Where the next effect of one of so many runs is carried out.
+    fn place(&self, runs: usize, host: Option<&Name>) -> &Handle {
+        let alone = runs <= FEW && host.is_some() && Arc::strong_count(&self.in_flight) == 1;
+        let own = self.own.as_ref().filter(|_| alone);
+        own.map_or(&self.handle, |own| own.0.handle())
+    }
+}
+
+/// The runtime of the driver's thread. Its tasks go on only while the driver waits in it.
+pub(super) struct OwnRuntime(Runtime);
+
+impl OwnRuntime {
+    pub fn new() -> io::Result<Self> {
+        Builder::new_current_thread().enable_all().build().map(Self)
+    }
+
+    /// Waits for a message; none when so much time has passed, or when nobody can send one.
+    pub fn receive(
+        &self,
+        inbox: &mut UnboundedReceiver<Message>,
+        wait: Option<Duration>,
+    ) -> Option<Message> {
+        self.0.block_on(async {
+            match wait {
+                None => inbox.recv().await,
+                Some(wait) => tokio::time::timeout(wait, inbox.recv()).await.ok()?,
+            }
+        })
+    }
+
+    /// Ends without waiting for a name that is looked up.
+    pub fn stop(self) {
+        self.0.shutdown_background();
+    }
+
+    /// Lets its tasks go on with what has come in.
+    pub fn turn(&self) {
+        self.0.block_on(tokio::task::yield_now());
+    }
 }
 
 /// An effect's end.
@@ -40,6 +95,8 @@ pub(super) struct Of<'a> {
     pub run: &'a Name,
     pub workflow: &'a Name,
     pub registry: &'a Registry,
+    /// How many runs are in memory.
+    pub runs: usize,
     /// Whether it may have been begun by a process that is no more.
     pub replayed: bool,
 }
@@ -90,8 +147,11 @@ impl Tasks {
         let registry = of.registry.clone().again(of.replayed).telling(listener);
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
-        let task = on.handle.spawn(async move {
-            let mut turn = pin!(limiter.acquire(&workflow, registry.host(&request)));
+        let host = registry.host(&request);
+        let place = on.place(of.runs, host.as_ref());
+        let counted = on.in_flight.clone();
+        let task = place.spawn(async move {
+            let mut turn = pin!(limiter.acquire(&workflow, host));
             let (permit, _waited) = match turn.as_mut().now_or_never() {
                 Some(permit) => (permit, None),
                 None => {
@@ -103,7 +163,7 @@ impl Tasks {
             };
             let in_flight = metrics.effect();
             let result = registry.execute(&request).await;
-            drop((permit, in_flight, prints));
+            drop((permit, in_flight, prints, counted));
             // Without a receiver the engine is going down: the effect is repeated later.
             let _ = to.send(Message::EffectDone(run, Completion { id, result }));
         });

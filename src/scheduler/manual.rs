@@ -15,14 +15,14 @@ use crate::model::Name;
 use crate::store::Store;
 use crate::time::Timestamp;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 /// A scheduler whose rounds the caller starts.
 pub struct ManualDriver {
     driver: Driver,
-    messages: Sender<Message>,
+    messages: UnboundedSender<Message>,
 }
 
 /// The answer to a command; there after the round that did it.
@@ -36,11 +36,13 @@ impl ManualDriver {
         tasks: Handle,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
     ) -> Self {
-        let (messages, inbox) = std::sync::mpsc::channel();
+        let (messages, inbox) = unbounded_channel();
         let clock = Clock::of(clock);
         let limits = Limits::default();
         let runtime = EffectRuntime {
             handle: tasks,
+            own: None,
+            in_flight: Arc::default(),
             limiter: Limiter::new(limits),
             metrics: Metrics::default(),
             traces: Traces::default(),
@@ -57,7 +59,7 @@ impl ManualDriver {
 
     /// One round: takes messages, fires timers, advances, commits, and releases effects.
     pub fn round(&mut self) {
-        self.driver.round(false);
+        self.driver.round();
     }
 
     /// Whether the next round has something to do without a message or a timer.

@@ -41,7 +41,7 @@ pub use queue::{Queue, Queued};
 pub use traces::{SpanSink, TraceSpan};
 pub use watch::{Update, Updates, Watcher, Watchers, watch};
 
-use effects::EffectRuntime;
+use effects::{EffectRuntime, OwnRuntime};
 use limiter::Limiter;
 use traces::Traces;
 
@@ -53,8 +53,8 @@ use crate::program::{Program, ProgramHash};
 use crate::store::{ProgramSource, RunHeader, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
 /// A program ready to run, with the executors its workflow may call.
@@ -194,7 +194,7 @@ enum Message {
 
 /// The scheduler of one store. Dropping it stops it at the next durable point.
 pub struct Scheduler {
-    messages: Sender<Message>,
+    messages: UnboundedSender<Message>,
     metrics: Metrics,
     queue: Queue,
     printing: Printing,
@@ -210,7 +210,7 @@ impl Scheduler {
     /// by itself: for a command to a store that no process owns.
     ///
     /// # Errors
-    /// When no thread can be made.
+    /// When no thread or no runtime of its own can be made.
     pub fn new(
         store: Arc<dyn Store>,
         loader: Arc<dyn Loader>,
@@ -219,11 +219,13 @@ impl Scheduler {
         commands_only: bool,
         traces: Option<SpanSink>,
     ) -> std::io::Result<Self> {
-        let (messages, inbox) = std::sync::mpsc::channel();
+        let (messages, inbox) = unbounded_channel();
         let (metrics, queue) = (Metrics::default(), Queue::default());
         let printing = Printing::default();
         let runtime = EffectRuntime {
             handle: tasks,
+            own: Some(OwnRuntime::new()?),
+            in_flight: Arc::default(),
             limiter: Limiter::new(limits),
             metrics: metrics.clone(),
             traces: Traces(traces),

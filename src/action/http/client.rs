@@ -1,5 +1,6 @@
 //! The connections: shared by everything that speaks HTTP, made when first needed, because reading
-//! the machine's certificates takes longer than a whole short run.
+//! the machine's certificates takes longer than a whole short run. A connection is served by the runtime
+//! that opened it, so the scheduler's own thread has connections of its own.
 
 use super::egress;
 use super::fault::{connection_fault, shown};
@@ -15,6 +16,7 @@ use reqwest::redirect::Policy;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::OnceCell;
 
 /// How long a connection may take to come about, within the attempt's own time.
@@ -27,15 +29,23 @@ const USER_AGENT: &str = concat!("windlass/", env!("CARGO_PKG_VERSION"));
 
 #[derive(Default)]
 pub(in crate::action) struct Client {
+    /// Of runtimes with workers.
+    workers: Connections,
+    /// Of runtimes with one thread.
+    alone: Connections,
+    tokens: Tokens,
+    /// It reaches the public internet only.
+    public_only: bool,
+}
+
+#[derive(Default)]
+struct Connections {
     /// Knows no certificates, which makes it quick to build.
     plain: OnceCell<reqwest::Client>,
     /// Speaks TLS as well; once it is there, it does everything.
     secure: OnceCell<reqwest::Client>,
     /// Those with a CA or a certificate of their own.
     own: Mutex<BTreeMap<[u8; 32], reqwest::Client>>,
-    tokens: Tokens,
-    /// It reaches the public internet only.
-    public_only: bool,
 }
 
 /// Of more than so many clients with TLS of their own, all are made anew.
@@ -123,8 +133,15 @@ impl Client {
         self.call(call).await
     }
 
+    fn connections(&self) -> &Connections {
+        match Handle::current().runtime_flavor() {
+            RuntimeFlavor::CurrentThread => &self.alone,
+            _ => &self.workers,
+        }
+    }
+
     async fn send(&self, call: reqwest::Request) -> reqwest::Result<reqwest::Response> {
-        if call.url().scheme() == "https" || self.secure.initialized() {
+        if call.url().scheme() == "https" || self.connections().secure.initialized() {
             return self.secure().await?.execute(call).await;
         }
         self.plain().await?.execute(call).await
@@ -133,7 +150,8 @@ impl Client {
     /// The client with this TLS: making one reads files.
     async fn own(&self, trust: &Trust) -> Result<reqwest::Client, Fault> {
         let key = trust.key();
-        let own = || self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = &self.connections().own;
+        let own = || own.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = own().get(&key) {
             return Ok(client.clone());
         }
@@ -157,7 +175,8 @@ impl Client {
 
     async fn plain(&self) -> reqwest::Result<&reqwest::Client> {
         let build = || async { self.builder().tls_built_in_root_certs(false).build() };
-        self.plain.get_or_try_init(build).await
+        let plain = &self.connections().plain;
+        plain.get_or_try_init(build).await
     }
 
     async fn secure(&self) -> reqwest::Result<&reqwest::Client> {
@@ -169,7 +188,8 @@ impl Client {
                 Err(_) => self.builder().build(),
             }
         };
-        self.secure.get_or_try_init(build).await
+        let secure = &self.connections().secure;
+        secure.get_or_try_init(build).await
     }
 }
 

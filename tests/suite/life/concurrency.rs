@@ -1,7 +1,11 @@
-//! Many runs at once: more than one part of a driver's turn, and handles that nobody looks at.
+//! Many runs at once: more than one part of a driver's turn, and handles that nobody looks at. One alone, whose
+//! requests the driver's own thread sends.
 
+use crate::life::first_use::Folder;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use tokio::task::JoinSet;
 use windlass::internals::engine::{Engine, Value};
 use windlass::internals::scheduler::Update;
@@ -102,4 +106,49 @@ async fn what_is_asked_of_busy_runs_waits_for_the_step_that_is_being_stored() {
         engine.cancel(&id).await.unwrap();
     }
     engine.stop().await;
+}
+
+/// Answers one request on each connection and closes it, though it does not say so before.
+fn closes_after_each(told: mpsc::Sender<()>) -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut read = Vec::new();
+            while !read.ends_with(b"\r\n\r\n{}") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                read.extend(byte);
+            }
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+            stream.write_all(answer).unwrap();
+            drop(stream);
+            told.send(()).unwrap();
+        }
+    });
+    at
+}
+
+#[test]
+fn a_connection_that_was_closed_between_two_requests_is_not_used_again() {
+    let (tell, told) = mpsc::channel();
+    let at = closes_after_each(tell);
+    let folder = Folder::new();
+    let file = folder.file(
+        "w.yaml",
+        format!(
+            "actions:
+  poll:
+    type: until
+    condition: \"@equals(iterationIndexes('poll'), 10)\"
+    limit: {{ count: 20, timeout: PT1M }}
+    delay: PT0.02S
+    actions:
+      ask: {{ type: http, retry: {{ type: none }}, inputs: {{ method: POST, uri: 'http://{at}/', body: {{}} }} }}
+"
+        ),
+    );
+    folder.run(&["run", file.to_str().unwrap()]).left(0, &[]);
+    assert_eq!(told.try_iter().count(), 10);
 }
