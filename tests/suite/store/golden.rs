@@ -1,8 +1,8 @@
-//! A store of every format that was ever written lies in `tests/golden`: each is opened, looks as
-//! it did, and its runs go on to their ends. `cargo test --test suite store_golden::generate --
-//! --ignored` writes the one of this format, once, when the format is decided.
+//! A store of every format that was ever written, of both databases, lies in `tests/golden`: each is opened, looks
+//! as it did, and its runs go on to their ends. `cargo test --test suite golden::generate -- --ignored` writes those
+//! of this format, once, when the format is decided.
 
-use crate::store::damage::copy;
+use crate::store::damage::{copy, used};
 use crate::support::alone;
 use serde_json::Value as Json;
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use windlass::internals::engine::report::{DumpFilter, dump};
 use windlass::internals::engine::{
-    Engine, Inspector, RunStatus, StartOptions, Timestamp, Value, doctor,
+    Engine, Inspector, RunStatus, StartOptions, StoreKind, Timestamp, Value, doctor,
 };
 
 const AT: Timestamp = Timestamp(0);
@@ -78,12 +78,19 @@ fn dumped(dir: &Path) -> Json {
 }
 
 #[tokio::test]
-#[ignore = "it writes the golden store of this format"]
+#[ignore = "it writes the golden stores of this format"]
 async fn generate() {
+    for kind in [StoreKind::Sled, StoreKind::Fjall] {
+        generate_of(kind).await;
+    }
+}
+
+async fn generate_of(kind: StoreKind) {
     let place = tempfile::tempdir().unwrap();
     let century = Duration::from_secs(36_500 * 24 * 3600);
     let engine = Engine::builder()
         .max_timeout(century)
+        .store(kind)
         .open(place.path())
         .unwrap();
     for (name, text) in RUNS {
@@ -101,7 +108,7 @@ async fn generate() {
     engine.stop().await;
     drop(engine);
     let format = windlass::internals::store::FORMAT;
-    let to = golden().join(format!("store-{format}"));
+    let to = golden().join(format!("store-{format}-{kind}"));
     let store = to.join("store");
     let _ = fs::remove_dir_all(&to);
     copy(&place.path().join("store"), &store);
@@ -110,6 +117,12 @@ async fn generate() {
         serde_json::to_string_pretty(&dumped(place.path())).unwrap() + "\n",
     )
     .unwrap();
+    if kind == StoreKind::Fjall {
+        let journal = store.join("fjall/0.jnl");
+        let content = fs::read(&journal).unwrap();
+        fs::write(journal, &content[..used(&content)]).unwrap();
+        return;
+    }
     // What is empty is not kept by version control, and the index of the log is made anew.
     for entry in fs::read_dir(&store).unwrap() {
         let path = entry.unwrap().path();
@@ -142,6 +155,7 @@ async fn every_golden_store_opens_and_goes_on() {
         }
         let place = tempfile::tempdir().unwrap();
         copy(&entry, place.path());
+        make_empty_folders(&place.path().join("store/fjall/keyspaces"));
         let report = alone(|| doctor::examine(place.path())).unwrap();
         assert_eq!(report.unreadable, [], "{}", entry.display());
         assert_eq!(report.runs, RUNS.len() as u64);
@@ -190,6 +204,13 @@ async fn every_golden_store_opens_and_goes_on() {
         found += 1;
     }
     assert!(found > 0, "there is no golden store");
+}
+
+/// fjall has a folder for the tables of each keyspace. What is empty is not kept by version control.
+fn make_empty_folders(keyspaces: &Path) {
+    for keyspace in fs::read_dir(keyspaces).into_iter().flatten() {
+        fs::create_dir_all(keyspace.unwrap().path().join("tables")).unwrap();
+    }
 }
 
 /// Takes out of `all` the members that `known` does not have.
