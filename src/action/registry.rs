@@ -361,6 +361,12 @@ impl Registry {
         Some(Name::from(format!("{}:{port}", url.host_str()?)))
     }
 
+    /// Whether the task of an attempt only waits: for a server, or for the thread that writes a file.
+    #[must_use]
+    pub fn only_waits(&self, request: &Request) -> bool {
+        &*request.executor == "appendFile" || self.host(request).is_some()
+    }
+
     async fn attempt(&self, request: &Request) -> Result<Value, Fault> {
         if let Some(flag) = self.policy.denies(&request.executor) {
             let message = format!("`{}` is not allowed here: {flag}", request.executor);

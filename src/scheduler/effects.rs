@@ -1,7 +1,7 @@
 //! Effects in flight: one task each. Aborting a task drops the attempt, which cuts it.
 //!
-//! A call to a server that is the only effect in flight of a few runs goes on the driver's thread, because to
-//! wake two threads costs more than the call. Everything else goes on the workers, which may be busy for long.
+//! An effect that only waits, and is the only one in flight of a few runs, goes on the driver's thread: to wake two
+//! threads costs more than most calls. Everything else goes on the workers, which may be busy for long.
 
 use super::Message;
 use super::limiter::Limiter;
@@ -44,8 +44,8 @@ pub(super) struct EffectRuntime {
 
 impl EffectRuntime {
     /// Where the next effect of one of so many runs is carried out.
-    fn place(&self, runs: usize, host: Option<&Name>) -> &Handle {
-        let alone = runs <= FEW && host.is_some() && Arc::strong_count(&self.in_flight) == 1;
+    fn place(&self, runs: usize, only_waits: bool) -> &Handle {
+        let alone = runs <= FEW && only_waits && Arc::strong_count(&self.in_flight) == 1;
         let own = self.own.as_ref().filter(|_| alone);
         own.map_or(&self.handle, |own| own.0.handle())
     }
@@ -147,11 +147,10 @@ impl Tasks {
         let registry = of.registry.clone().again(of.replayed).telling(listener);
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
-        let host = registry.host(&request);
-        let place = on.place(of.runs, host.as_ref());
+        let place = on.place(of.runs, registry.only_waits(&request));
         let counted = on.in_flight.clone();
         let task = place.spawn(async move {
-            let mut turn = pin!(limiter.acquire(&workflow, host));
+            let mut turn = pin!(limiter.acquire(&workflow, registry.host(&request)));
             let (permit, _waited) = match turn.as_mut().now_or_never() {
                 Some(permit) => (permit, None),
                 None => {
