@@ -72,7 +72,7 @@ actions:
 fn the_sources_travel_with_a_run() {
     let place = Server::shared().place("sources");
     place.start(&counting(2, "0", "PT0S"), &[]);
-    fs::remove_file(place.path("workflow.yaml")).unwrap();
+    fs::remove_file(place.path(&format!("{}.yaml", place.id))).unwrap();
     let _worker = place.worker(&[]);
     place.await_status("Succeeded");
 }

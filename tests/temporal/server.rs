@@ -226,7 +226,8 @@ impl Place {
     }
 
     fn started(&self, id: &str, text: &str, flags: &[&str], settings: &[(&str, &str)]) {
-        let file = self.file("workflow.yaml", text);
+        // A file of the run's own: runs are started side by side.
+        let file = self.file(&format!("{id}.yaml"), text);
         let done = Command::new(env!("CARGO_BIN_EXE_windlass"))
             .args(["run", &file, "--engine", &self.url, "--detach", "--id", id])
             .args(flags)
