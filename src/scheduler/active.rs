@@ -24,9 +24,13 @@ pub(super) struct ActiveRun {
     pub header: RunHeader,
     /// What carries out its calls.
     registry: Registry,
-    pub inbox: VecDeque<(Event, Option<Reply<RunStatus>>)>,
+    /// Boxed: there are as many of these as runs, and they keep their room.
+    pub inbox: VecDeque<Box<(Event, Option<Reply<RunStatus>>)>>,
     /// Whether it is among the busy runs.
     pub queued: bool,
+    /// Whether a step of it is on its way to the store. The next one waits: of two commits of a run the later
+    /// could be written first.
+    pub under_way: bool,
     pub tasks: Tasks,
     /// The program's source, until the first commit has stored it.
     source: Option<ProgramSource>,
@@ -81,6 +85,7 @@ impl ActiveRun {
             registry,
             inbox: VecDeque::new(),
             queued: false,
+            under_way: false,
             tasks: Tasks::default(),
             source,
             tail_bytes: 0,

@@ -1,13 +1,10 @@
 //! Buffers of the steps under way, and how many there are.
 
+use super::writers::UNDER_WAY;
 use crate::machine::Change;
 
 /// So many runs are stored at once. With more, one batch is advanced while another is written.
 pub(super) const BATCH: usize = 100;
-/// So many batches are written at a time: the database takes one while the disk syncs another.
-pub(super) const WRITERS: usize = 2;
-/// So many batches are under way at most: those that are written, and one that waits.
-pub(super) const UNDER_WAY: usize = WRITERS + 1;
 
 /// Buffers for the changes of steps. To allocate one for every step costs a driver of many runs more
 /// than the steps.

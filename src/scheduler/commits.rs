@@ -1,24 +1,26 @@
 //! The commit pipeline: advance the busy runs, make their steps durable, and release the effects.
 //! No effect of a step starts before its commit is durable.
 
-use super::buffers::{BATCH, UNDER_WAY, WRITERS};
+use super::buffers::BATCH;
 use super::driver::{Driver, reply_all};
 use super::metrics::Metrics;
 use super::traces::Attempts;
+use super::writers::{UNDER_WAY, WRITERS, Written};
 use super::{Reply, ScheduleError, Step, Update};
 use crate::machine::{Event, HistoryKind, RunStatus, Transition};
 use crate::model::Name;
 use crate::store::{Commit, Committed, Store, StoreError};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::mpsc::channel;
-use std::sync::{Mutex, PoisonError};
 
-/// After so many batches the driver gathers messages again.
-const BATCHES: usize = 128;
+/// So few busy runs are stored on the driver's own thread: to wake another one costs more.
+const FEW: usize = 4;
+
+/// While one batch is written, so many busy runs are worth a sync of their own.
+const SOME: usize = 8;
 
 /// The outcome of each commit of a group, or why nothing is known to be durable.
-type Outcomes = Result<Vec<Result<Committed, StoreError>>, StoreError>;
+pub(super) type Outcomes = Result<Vec<Result<Committed, StoreError>>, StoreError>;
 
 /// A step that waits for its commit.
 struct PendingStep {
@@ -31,13 +33,14 @@ struct PendingStep {
 }
 
 /// The steps of some busy runs, on their way through the store.
-struct Batch {
+pub(super) struct Batch {
     group: Vec<Commit>,
     waiting: Vec<PendingStep>,
 }
 
 impl Batch {
-    fn write(&self, store: &dyn Store, metrics: &Metrics) -> Outcomes {
+    /// Makes it durable.
+    pub fn write(&self, store: &dyn Store, metrics: &Metrics) -> Outcomes {
         match self.group.len() {
             0 => Ok(Vec::new()),
             size => metrics.group(size, || store.commit(&self.group)),
@@ -46,84 +49,77 @@ impl Batch {
 }
 
 impl Driver {
-    /// Advances the busy runs, stores their steps and releases the effects. Many runs go in batches:
-    /// one is advanced while another is stored. Runs that are busy again join the next batch, until a message
-    /// comes or a timer is due; not where a caller starts the rounds.
+    /// Advances busy runs, stores their steps and releases the effects. Of more than a few runs, one batch is
+    /// advanced while others are written; not where a caller starts the rounds.
     pub(super) fn run_commits(&mut self) {
-        if self.outage.is_some() {
+        if self.runtime.own.is_none() {
+            let mut left = self.busy.len();
+            while left > 0 && self.outage.is_none() {
+                let size = left.min(BATCH);
+                self.write_here(size);
+                left -= size;
+            }
             return;
         }
-        let busy = self.take_busy();
-        if busy.len() <= BATCH {
-            let batch = self.advance_all(&busy);
-            let outcome = batch.write(&*self.store, &self.runtime.metrics);
-            return self.complete(batch, outcome);
+        while self.may_commit() {
+            let size = self.busy.len().min(BATCH);
+            if size <= FEW && self.writers.under_way() == 0 {
+                return self.write_here(size);
+            }
+            let batch = self.next_batch(size);
+            let (metrics, messages) = (&self.runtime.metrics, &self.runtime.messages);
+            let handed = self.writers.write(batch, &self.store, metrics, messages);
+            if let Err((batch, error)) = handed {
+                tracing::warn!(%error, "steps are stored one batch after the other");
+                let outcome = batch.write(&*self.store, metrics);
+                self.complete(batch, outcome);
+            }
         }
-        self.pipeline(busy);
     }
 
-    fn pipeline(&mut self, mut busy: Vec<Name>) {
-        let keep_going = self.runtime.own.is_some();
-        let (store, metrics) = (self.store.clone(), self.runtime.metrics.clone());
-        let (to_write, batches) = channel::<Batch>();
-        let batches = Mutex::new(batches);
-        let (written, outcomes) = channel();
-        std::thread::scope(|scope| {
-            // One writer keeps the order fixed for the manual driver.
-            let writers = if keep_going { WRITERS } else { 1 };
-            for _ in 0..writers {
-                let (written, batches, store, metrics) =
-                    (written.clone(), &batches, &store, &metrics);
-                scope.spawn(move || {
-                    let next = || {
-                        batches
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .recv()
-                    };
-                    while let Ok(batch) = next() {
-                        // The panic goes to the driver, which would wait for this batch for ever.
-                        let write = AssertUnwindSafe(|| batch.write(&**store, metrics));
-                        let outcome = catch_unwind(write);
-                        // The driver receives until all batches are back.
-                        let _ = written.send((batch, outcome));
-                    }
-                });
-            }
-            drop(written);
-            let (mut under_way, mut left) = (0, BATCHES);
-            loop {
-                let goes_on = keep_going && left > 0 && !self.is_called();
-                if goes_on && busy.len() < BATCH {
-                    busy.append(&mut self.take_busy());
-                }
-                // A small batch waits: those under way may make more runs busy.
-                let enough = busy.len() >= BATCH || under_way < writers && !busy.is_empty();
-                if enough && under_way < UNDER_WAY && self.outage.is_none() {
-                    let rest = busy.split_off(busy.len().min(BATCH));
-                    let batch = self.advance_all(&std::mem::replace(&mut busy, rest));
-                    // The writers end only when this sender is dropped.
-                    let _ = to_write.send(batch);
-                    under_way += 1;
-                    left = left.saturating_sub(1);
-                } else if under_way == 0 {
-                    break;
-                } else if let Ok((batch, outcome)) = outcomes.recv() {
-                    self.complete(batch, outcome.unwrap_or_else(|panic| resume_unwind(panic)));
-                    under_way -= 1;
-                }
-            }
-            drop(to_write);
-        });
-        // After a failed write these wait for the store.
-        self.busy.append(&mut busy);
+    fn write_here(&mut self, size: usize) {
+        let batch = self.next_batch(size);
+        let outcome = batch.write(&*self.store, &self.runtime.metrics);
+        self.complete(batch, outcome);
     }
 
-    /// The busy runs, in the order of their ids.
-    fn take_busy(&mut self) -> Vec<Name> {
-        let mut busy = std::mem::take(&mut self.busy);
-        busy.sort_unstable();
-        busy
+    /// Whether the busy runs are worth a batch now. A small one waits for those under way, which may make more
+    /// runs busy: each sync costs as much as many steps.
+    pub(super) fn may_commit(&self) -> bool {
+        let busy = self.busy.len();
+        let enough = match self.writers.under_way() {
+            0 => 1,
+            1..WRITERS => SOME,
+            WRITERS..UNDER_WAY => BATCH,
+            _ => return false,
+        };
+        busy >= enough && self.outage.is_none()
+    }
+
+    /// Takes back the batches that were written.
+    pub(super) fn take_written(&mut self) {
+        while let Some(written) = self.writers.back() {
+            self.written(written);
+        }
+    }
+
+    /// Waits until no batch is under way.
+    pub(super) fn await_written(&mut self) {
+        while let Some(written) = self.writers.wait() {
+            self.written(written);
+        }
+    }
+
+    fn written(&mut self, (batch, outcome): Written) {
+        self.complete(batch, outcome.unwrap_or_else(|panic| resume_unwind(panic)));
+    }
+
+    /// The next so many busy runs, advanced in the order of their ids.
+    fn next_batch(&mut self, size: usize) -> Batch {
+        let size = size.min(self.busy.len());
+        let mut runs: Vec<Name> = self.busy.drain(..size).collect();
+        runs.sort_unstable();
+        self.advance_all(&runs)
     }
 
     fn advance_all(&mut self, runs: &[Name]) -> Batch {
@@ -140,6 +136,9 @@ impl Driver {
 
     fn complete(&mut self, batch: Batch, outcome: Outcomes) {
         let Batch { group, waiting } = batch;
+        let deferred = !self.deferred.is_empty();
+        let runs = waiting.iter().map(|step| step.run.clone());
+        let runs: Vec<Name> = runs.filter(|_| deferred).collect();
         match outcome {
             Ok(results) => {
                 let mut results = group.into_iter().zip(results);
@@ -149,6 +148,10 @@ impl Driver {
                 }
             }
             Err(error) => self.commit_failed(waiting, error),
+        }
+        for run in runs {
+            let calls = self.deferred.remove(&run).unwrap_or_default();
+            calls.into_iter().for_each(|call| self.take(call));
         }
     }
 
@@ -162,13 +165,14 @@ impl Driver {
         let mut step = Transition::default();
         let mut replies = Vec::new();
         let mut attempts = Attempts::default();
-        while let Some((event, reply)) = active.inbox.pop_front() {
+        while let Some(next) = active.inbox.pop_front() {
             // A step that goes on crosses an iteration boundary: it needs a commit of its own.
-            let alone = matches!(event, Event::Continued);
+            let alone = matches!(next.0, Event::Continued);
             if alone && !step.is_empty() {
-                active.inbox.push_front((event, reply));
+                active.inbox.push_front(next);
                 break;
             }
+            let (event, reply) = *next;
             replies.extend(reply);
             let (state, program) = (active.hosted.state(), active.hosted.program());
             self.runtime
@@ -192,6 +196,7 @@ impl Driver {
                 break;
             }
         }
+        active.under_way = true;
         // A step without changes is not stored, but its replies still go out.
         let commit = (!step.is_empty()).then(|| active.commit(&mut step, now));
         let stored = commit.is_some();
@@ -232,6 +237,7 @@ impl Driver {
         let Some(active) = self.runs.get_mut(&run) else {
             return;
         };
+        active.under_way = false;
         let status = active.hosted.status();
         match result {
             None => {

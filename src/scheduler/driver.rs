@@ -7,13 +7,14 @@ use super::limiter::Limits;
 use super::outage::{Outage, RetryQueue};
 use super::timers::Timers;
 use super::watch::Watchers;
+use super::writers::Writers;
 use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Update, clock::Clock};
 use crate::machine::{Effect, Event, RunStatus, TimerId};
 use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::store::{Placement, RunHeader, Store, StoreError};
 use crate::time::Timestamp;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -34,8 +35,6 @@ pub(super) struct Driver {
     pub(super) clock: Clock,
     pub(super) runtime: EffectRuntime,
     inbox: UnboundedReceiver<Message>,
-    /// A message that came while commits were under way.
-    called: Option<Message>,
     pub(super) limits: Limits,
     pub(super) runs: HashMap<Name, Box<ActiveRun>>,
     pub(super) programs: HashMap<ProgramHash, Loaded>,
@@ -46,7 +45,10 @@ pub(super) struct Driver {
     /// When the first waiting run in the store's index is due.
     pub(super) stored_due: Option<Timestamp>,
     /// Runs with something in their inbox, each once.
-    pub(super) busy: Vec<Name>,
+    pub(super) busy: VecDeque<Name>,
+    pub(super) writers: Writers,
+    /// What was asked of runs that have a step under way: it waits until that is durable.
+    pub(super) deferred: HashMap<Name, Vec<Message>>,
     pub(super) buffers: BufferPool,
     /// Runs that could not go on.
     pub(super) retries: RetryQueue,
@@ -76,7 +78,6 @@ impl Driver {
             clock: Clock::Process,
             runtime,
             inbox,
-            called: None,
             limits,
             runs: HashMap::new(),
             programs: HashMap::new(),
@@ -84,7 +85,9 @@ impl Driver {
             watchers: Watchers::default(),
             timers: Timers::default(),
             stored_due: None,
-            busy: Vec::new(),
+            busy: VecDeque::new(),
+            writers: Writers::default(),
+            deferred: HashMap::new(),
             buffers: BufferPool::default(),
             retries: RetryQueue::default(),
             outage: None,
@@ -105,6 +108,9 @@ impl Driver {
     pub fn run(mut self) {
         loop {
             self.round();
+            if self.stopping.is_some() {
+                self.await_written();
+            }
             if let Some(done) = self.stopping.take() {
                 self.runs
                     .values_mut()
@@ -146,15 +152,6 @@ impl Driver {
 
     // ── gather ──────────────────────────────────────────────────────────────────────────────
 
-    /// Whether a message has come or a timer is due, so that the driver should look.
-    pub(super) fn is_called(&mut self) -> bool {
-        if self.called.is_none() {
-            self.called = self.inbox.try_recv().ok();
-        }
-        let due = self.due_at();
-        self.called.is_some() || due.is_some_and(|due| due <= self.clock.now())
-    }
-
     fn gather(&mut self) {
         let Some(first) = self.wait() else { return };
         self.take(first);
@@ -168,8 +165,7 @@ impl Driver {
 
     /// Waits for a message until a timer is due; not at all while there is something to do.
     fn wait(&mut self) -> Option<Message> {
-        let at_once = self.called.is_some() || self.is_busy();
-        let wait = match at_once {
+        let wait = match self.may_commit() {
             true => Some(Duration::ZERO),
             false => self.wait_for(),
         };
@@ -178,13 +174,14 @@ impl Driver {
             Some(own) => return own.receive(&mut self.inbox, wait),
             None => {}
         }
-        self.called.take().or_else(|| self.inbox.try_recv().ok())
+        self.inbox.try_recv().ok()
     }
 
     /// Answers callers that wait until nothing is in flight.
     fn drained(&mut self) {
         let waiting = !self.draining.is_empty();
-        if waiting && self.busy.is_empty() && self.in_flight() == 0 {
+        let idle = self.busy.is_empty() && self.writers.under_way() == 0;
+        if waiting && idle && self.in_flight() == 0 {
             self.draining.drain(..).for_each(|reply| {
                 let _ = reply.send(());
             });
@@ -204,8 +201,16 @@ impl Driver {
         Some(due.since(self.clock.now()).min(CLOCK_CHECK))
     }
 
-    fn take(&mut self, message: Message) {
+    pub(super) fn take(&mut self, message: Message) {
+        if let Message::Deliver(run, ..) | Message::Watch(run, ..) = &message
+            && self.runs.get(run).is_some_and(|active| active.under_way)
+        {
+            let calls = self.deferred.entry(run.clone()).or_default();
+            calls.push(message);
+            return;
+        }
         match message {
+            Message::Written => self.take_written(),
             Message::Start(start, reply) => self.start(*start, reply),
             Message::Deliver(run, event, reply) => self.deliver(&run, event, reply),
             Message::Watch(run, watcher, reply) => {
@@ -250,7 +255,7 @@ impl Driver {
 
     pub(super) fn post(&mut self, run: &Name, event: Event, reply: Option<Reply<RunStatus>>) {
         if let Some(active) = self.runs.get_mut(run) {
-            active.inbox.push_back((event, reply));
+            active.inbox.push_back(Box::new((event, reply)));
         }
         self.queue(run);
     }
@@ -259,9 +264,10 @@ impl Driver {
     pub(super) fn queue(&mut self, run: &Name) {
         if let Some(active) = self.runs.get_mut(run)
             && !active.inbox.is_empty()
+            && !active.under_way
             && !std::mem::replace(&mut active.queued, true)
         {
-            self.busy.push(run.clone());
+            self.busy.push_back(run.clone());
         }
     }
 

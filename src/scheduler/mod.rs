@@ -30,6 +30,7 @@ mod recovery;
 mod timers;
 mod traces;
 mod watch;
+mod writers;
 
 pub use clock::now;
 pub use limiter::Limits;
@@ -187,6 +188,8 @@ enum Message {
     Watch(Name, Watcher, Reply<RunHeader>),
     EffectDone(Name, effects::Completion),
     InFlight(oneshot::Sender<usize>),
+    /// A batch of steps was written.
+    Written,
     Recover(bool, Reply<Vec<Name>>),
     Drain(oneshot::Sender<()>),
     Stop(oneshot::Sender<()>),

@@ -294,6 +294,8 @@ impl Driver {
 
     /// Opens the store again and recovers its runs.
     fn open_again(&mut self, now: Timestamp) {
+        // What is under way fails, and its runs are discarded before they are loaded.
+        self.await_written();
         let outcome = self
             .store
             .reopen()
