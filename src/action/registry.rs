@@ -361,12 +361,6 @@ impl Registry {
         Some(Name::from(format!("{}:{port}", url.host_str()?)))
     }
 
-    /// Whether the task of an attempt only waits: for a server, or for the thread that writes a file.
-    #[must_use]
-    pub fn only_waits(&self, request: &Request) -> bool {
-        &*request.executor == "appendFile" || self.host(request).is_some()
-    }
-
     async fn attempt(&self, request: &Request) -> Result<Value, Fault> {
         if let Some(flag) = self.policy.denies(&request.executor) {
             let message = format!("`{}` is not allowed here: {flag}", request.executor);
@@ -379,7 +373,9 @@ impl Registry {
             if let Some(answer) = self.handlers.instead_of_http(request) {
                 return answer;
             }
-            if let Some(signed) = identity::signed(&self.handlers, request).await? {
+            // Boxed: else each attempt of any action has room for it.
+            let signed = Box::pin(identity::signed(&self.handlers, request)).await?;
+            if let Some(signed) = signed {
                 return self.execute_here(&signed).await;
             }
         }

@@ -147,10 +147,13 @@ impl Tasks {
         let registry = of.registry.clone().again(of.replayed).telling(listener);
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
-        let place = on.place(of.runs, registry.only_waits(&request));
+        let host = registry.host(&request);
+        // For a server, or for the thread that writes a file.
+        let only_waits = host.is_some() || &*request.executor == "appendFile";
+        let place = on.place(of.runs, only_waits);
         let counted = on.in_flight.clone();
         let task = place.spawn(async move {
-            let mut turn = pin!(limiter.acquire(&workflow, registry.host(&request)));
+            let mut turn = pin!(limiter.acquire(&workflow, host));
             let (permit, _waited) = match turn.as_mut().now_or_never() {
                 Some(permit) => (permit, None),
                 None => {

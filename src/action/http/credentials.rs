@@ -1,7 +1,6 @@
 //! How a call signs in (docs/actions.md): with a header that is known beforehand, with a token that is
 //! fetched, or with a signature over the call.
 
-use super::client::Client;
 use super::fault::shown;
 use super::signature::Signer;
 use super::tokens::Asked;
@@ -59,32 +58,17 @@ impl Credentials {
         }
     }
 
-    /// Puts them on a call. A token that was used is added to `used`; none is taken from those that are
-    /// kept if it was `refused`.
-    pub(super) async fn put_on(
-        &self,
-        call: &mut reqwest::Request,
-        client: &Client,
-        used: &mut Vec<String>,
-        refused: Option<&str>,
-    ) -> Result<(), Fault> {
-        let value = match self {
-            Self::None => return Ok(()),
-            Self::Signature(signer) => return signer.sign(call),
-            Self::Header(value) => value.clone(),
-            Self::Token(asked) => {
-                let token = client.tokens().get(client, asked, refused).await?;
-                let value = bearer(&token)?;
-                used.push(token);
-                value
+    /// Puts them on a call, or says which token must be fetched for it.
+    pub(super) fn put_on(&self, call: &mut reqwest::Request) -> Result<Option<&Asked>, Fault> {
+        match self {
+            Self::None => {}
+            Self::Token(asked) => return Ok(Some(asked)),
+            Self::Signature(signer) => signer.sign(call)?,
+            Self::Header(value) => {
+                call.headers_mut().insert(AUTHORIZATION, value.clone());
             }
-        };
-        call.headers_mut().insert(AUTHORIZATION, value);
-        Ok(())
-    }
-
-    pub(super) fn is_token(&self) -> bool {
-        matches!(self, Self::Token(_))
+        }
+        Ok(None)
     }
 }
 

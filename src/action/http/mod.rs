@@ -24,9 +24,11 @@ use super::{Attempt, Executor};
 use crate::expression::Value;
 use crate::model::{Fault, Request};
 use credentials::Credentials;
+use reqwest::header::AUTHORIZATION;
 use reqwest::{StatusCode, Url};
 use std::sync::Arc;
 use std::time::Duration;
+use tokens::Asked;
 use trust::Trust;
 
 /// How long a call may take when the action does not say.
@@ -103,29 +105,22 @@ impl Signing<'_> {
         let asked = call.url().clone();
         let reply = self.call(call).await?;
         if is_asynchronous(request) {
-            return Ok(self.settled(reply, asked, request).await?.into_value());
+            // Boxed: else each call has room for it.
+            let settled = Box::pin(self.settled(reply, asked, request));
+            return Ok(settled.await?.into_value());
         }
         Ok(reply.into_value())
     }
 
-    /// Signs and calls; once more, with a new token, when the one that was used is refused.
-    async fn call(&mut self, call: reqwest::Request) -> Result<Reply, Fault> {
-        let mut refused: Option<String> = None;
-        loop {
-            let Some(mut signed) = call.try_clone() else {
-                return Err(invalid("the body cannot be sent twice"));
-            };
-            let known = refused.as_deref();
-            let credentials = &self.credentials;
-            credentials
-                .put_on(&mut signed, self.client, self.used, known)
-                .await?;
-            let outcome = self.client.call_with(signed, self.trust.as_ref()).await;
-            let denied = matches!(&outcome, Err(fault) if fault.code.as_deref() == Some("401"));
-            if !denied || refused.is_some() || !self.credentials.is_token() {
-                return outcome;
+    /// Signs and calls.
+    async fn call(&mut self, mut call: reqwest::Request) -> Result<Reply, Fault> {
+        match self.credentials.put_on(&mut call)? {
+            None => self.client.call_with(call, self.trust.as_ref()).await,
+            Some(asked) => {
+                let with_token =
+                    call_with_token(self.client, self.trust.as_ref(), asked, self.used, call);
+                Box::pin(with_token).await
             }
-            refused = self.used.last().cloned();
         }
     }
 
@@ -153,6 +148,35 @@ impl Signing<'_> {
             at = next;
         }
         Ok(reply)
+    }
+}
+
+/// Calls with a token; once more, with a new one, when it is refused. Tokens that were used are added to
+/// `used`.
+async fn call_with_token(
+    client: &Client,
+    trust: Option<&Trust>,
+    asked: &Asked,
+    used: &mut Vec<String>,
+    call: reqwest::Request,
+) -> Result<Reply, Fault> {
+    let mut refused: Option<String> = None;
+    loop {
+        let Some(mut signed) = call.try_clone() else {
+            return Err(invalid("the body cannot be sent twice"));
+        };
+        let tokens = client.tokens();
+        let token = tokens.get(client, asked, refused.as_deref()).await?;
+        signed
+            .headers_mut()
+            .insert(AUTHORIZATION, credentials::bearer(&token)?);
+        used.push(token.clone());
+        let outcome = client.call_with(signed, trust).await;
+        let denied = matches!(&outcome, Err(fault) if fault.code.as_deref() == Some("401"));
+        if !denied || refused.is_some() {
+            return outcome;
+        }
+        refused = Some(token);
     }
 }
 
