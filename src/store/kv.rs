@@ -36,6 +36,9 @@ pub trait Kv: Send + Sync + 'static {
     /// The database of a copy of it on disk.
     type Backup: Disk;
 
+    /// So many bytes of groups may be applied and not durable. A group with more becomes durable in several.
+    const MAX_UNSYNCED: usize;
+
     /// The value of a key.
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError>;
 

@@ -95,6 +95,7 @@ impl Memory {
 impl Kv for Memory {
     type Bytes = Bytes;
     type Backup = Sled;
+    const MAX_UNSYNCED: usize = 128 * 1024;
 
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError> {
         Ok(self.read().rows.get(key).cloned())

@@ -18,7 +18,6 @@ use crate::model::{Name, Status};
 use crate::program::ProgramHash;
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
-use durable::MAX_UNSYNCED;
 use std::io;
 use std::ops::{Bound, Range};
 use std::path::Path;
@@ -481,7 +480,7 @@ impl<K: Kv> Store for Rows<K> {
             let before = outcomes.len();
             for commit in rest {
                 outcomes.push(self.put_commit(&mut writer, commit));
-                if writer.batch.len() > MAX_UNSYNCED {
+                if writer.batch.len() > K::MAX_UNSYNCED {
                     break;
                 }
             }

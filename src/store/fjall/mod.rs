@@ -44,9 +44,8 @@ const ROWS: &str = "rows";
 /// the journal when the store is opened.
 const MEMTABLE: u64 = 8 << 20;
 
-/// One writes tables, the others merge them: else who writes would wait for a merge. With only one that merges,
-/// the one that writes hands a second call to merge to itself, again and again until the first merge is over.
-const WORKERS: usize = 3;
+/// With more than one, the first hands calls to merge to itself, again and again, while another one merges.
+const WORKERS: usize = 1;
 
 /// So large a table may get. A table is synced whole, and a commit waits behind it for the disk.
 const TABLE: u64 = 4 << 20;
@@ -249,6 +248,8 @@ impl Disk for Fjall {
 impl Kv for Fjall {
     type Bytes = Slice;
     type Backup = Self;
+    // What a commit waits for at most behind another one.
+    const MAX_UNSYNCED: usize = 1 << 20;
 
     fn get(&self, key: &[u8]) -> Result<Option<Slice>, KvError> {
         self.with(|open| guard(|| open.rows.get(key)))

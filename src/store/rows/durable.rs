@@ -11,10 +11,6 @@ use super::{FORMAT, Rows, corrupt, lock};
 use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A group with more bytes than this is made durable in several: see `SEGMENT` of `sled`, which
-/// writes a few times as many.
-pub(super) const MAX_UNSYNCED: usize = 128 * 1024;
-
 impl<K: Kv> Rows<K> {
     /// Opens the database again after a write that failed, and goes on with what is in it.
     pub(super) fn open_again(&self) -> Result<(), StoreError> {
@@ -71,7 +67,8 @@ impl<K: Kv> Rows<K> {
 
     fn sync_group(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), StoreError> {
         let group = writer.next_group(self.kv.marked())?;
-        let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, writer.batch.len());
+        let bytes = writer.batch.len();
+        let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, bytes, K::MAX_UNSYNCED);
         let epoch = self.epoch.load(Ordering::SeqCst);
         {
             let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
@@ -120,7 +117,7 @@ impl<K: Kv> Rows<K> {
 }
 
 /// Bytes that are applied and not durable yet. Of several groups that are on their way there are no
-/// more than of one, for the same reason.
+/// more than of one: [`Kv::MAX_UNSYNCED`].
 struct Unsynced<'a> {
     all: &'a Mutex<usize>,
     fewer: &'a Condvar,
@@ -129,8 +126,8 @@ struct Unsynced<'a> {
 
 impl<'a> Unsynced<'a> {
     /// Waits until there is room.
-    fn new(all: &'a Mutex<usize>, fewer: &'a Condvar, own: usize) -> Self {
-        let full = |all: &mut usize| *all > 0 && all.saturating_add(own) > MAX_UNSYNCED;
+    fn new(all: &'a Mutex<usize>, fewer: &'a Condvar, own: usize, most: usize) -> Self {
+        let full = |all: &mut usize| *all > 0 && all.saturating_add(own) > most;
         let unsynced = fewer.wait_while(lock(all), full);
         *unsynced.unwrap_or_else(PoisonError::into_inner) += own;
         Self { all, fewer, own }

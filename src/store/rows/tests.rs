@@ -45,6 +45,7 @@ struct Failing {
 impl Kv for Failing {
     type Bytes = <Memory as Kv>::Bytes;
     type Backup = crate::store::sled::Sled;
+    const MAX_UNSYNCED: usize = 128 * 1024;
 
     fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError> {
         self.memory.get(key)

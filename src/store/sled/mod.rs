@@ -273,6 +273,8 @@ impl Disk for Sled {
 impl Kv for Sled {
     type Bytes = IVec;
     type Backup = Self;
+    // It writes a few times as many to its log, which must lie in two segments.
+    const MAX_UNSYNCED: usize = 128 * 1024;
 
     fn get(&self, key: &[u8]) -> Result<Option<IVec>, KvError> {
         self.with(|open| guard(|| open.db.db()?.get(key)))
