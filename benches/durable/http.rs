@@ -1,10 +1,11 @@
-//! Polls over HTTP, beside a bare client that polls the same server.
+//! Polls and pages over HTTP, beside a bare client of the same server.
 
 use crate::floor::{self, Shape};
-use crate::loops::{engine, on_runtime};
+use crate::loops::{engine, noise, on_runtime};
 use crate::{directory, on_sled, report};
 use axum::Router;
 use axum::routing::get;
+use std::io::Write;
 use std::time::Instant;
 use tempfile::TempDir;
 use windlass::internals::engine::Value;
@@ -21,7 +22,10 @@ pub fn server() -> String {
             tell.send(listener.local_addr().unwrap()).unwrap();
             let body = r#"{"status":"running"}"#;
             let answer = ([("content-type", "application/json")], body);
-            let router = Router::new().route("/job", get(move || async move { answer }));
+            let page = ([("content-type", "application/json")], page());
+            let router = Router::new()
+                .route("/job", get(move || async move { answer }))
+                .route("/page", get(move || async move { page }));
             axum::serve(listener, router).await.unwrap();
         });
     });
@@ -103,5 +107,75 @@ outputs: {{ n: 1 }}
         "  with a bare client and the bare database",
         format!("{:.2}", bound / bare),
         None,
+    );
+}
+
+/// How many pages are read, and how many rows each has.
+const PAGES: usize = 5_000;
+const ROWS: usize = 10;
+
+/// A page of rows. The next one is where the reader says.
+fn page() -> String {
+    let row = |number| serde_json::json!({ "id": number, "text": noise(80) });
+    let rows: Vec<_> = (0..ROWS).map(row).collect();
+    serde_json::json!({ "items": rows }).to_string()
+}
+
+/// Pages to a file of rows, beside a bare client that appends and syncs each page.
+pub fn pages() {
+    let url = server().replace("/job", "/page");
+    let at = directory();
+    let text = format!(
+        "name: pages
+variables: {{ n: 0 }}
+actions:
+  pages:
+    type: until
+    condition: \"@equals(variables('n'), {PAGES})\"
+    limit: {{ count: {PAGES}, timeout: PT1H }}
+    actions:
+      page: {{ type: http, inputs: {{ method: GET, uri: '{url}' }} }}
+      rows: {{ type: appendFile, inputs: {{ path: '{}', rows: \"@body('page').items\" }} }}
+      next: {{ type: incrementVariable, name: n, value: 1 }}
+outputs: {{ n: \"@variables('n')\" }}
+",
+        at.path().join("rows.ndjson").display()
+    );
+    let (bare, ours) = on_runtime(async {
+        let client = reqwest::Client::new();
+        let path = at.path().join("bare.ndjson");
+        let mut file = std::fs::File::create(&path).unwrap();
+        let start = Instant::now();
+        for _ in 0..PAGES {
+            let answer = client.get(&url).send().await.unwrap();
+            let body: serde_json::Value =
+                serde_json::from_slice(&answer.bytes().await.unwrap()).unwrap();
+            let rows = body["items"].as_array().unwrap();
+            let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
+            file.write_all(lines.as_bytes()).unwrap();
+            file.sync_data().unwrap();
+        }
+        let bare = start.elapsed().as_secs_f64();
+        let engine = engine(at.path());
+        let workflow = engine.load_text("pages.yaml", &text).unwrap();
+        let start = Instant::now();
+        let run = engine.start(&workflow, Value::Null).await.unwrap();
+        run.result::<Value>().await.unwrap();
+        let ours = start.elapsed().as_secs_f64();
+        engine.stop().await;
+        (bare, ours)
+    });
+    let rows = std::fs::read(at.path().join("rows.ndjson")).unwrap();
+    let lines = rows.iter().filter(|byte| **byte == b'\n').count();
+    assert_eq!(lines, PAGES * ROWS);
+    let rate = |seconds| format!("{:.0}", PAGES as f64 / seconds);
+    report("pages a second of a bare client", rate(bare), None);
+    report("durable pages a second", rate(ours), None);
+    let ratio = bare / ours;
+    let met = (ratio >= 0.8, "at least 0.8");
+    report(
+        "of the bare client's rate",
+        format!("{ratio:.2}"),
+        Some(met),
     );
 }

@@ -162,7 +162,7 @@ pub fn many() {
 }
 
 /// A text of which a store cannot make less.
-fn noise(length: usize) -> String {
+pub fn noise(length: usize) -> String {
     let mut number = 0x9E37_79B9_7F4A_7C15_u64;
     let mut letter = || {
         number = number

@@ -1,6 +1,6 @@
 //! The speed of wholes, each beside floors that write the same bytes to the same disk in the same
 //! run: `cargo bench --bench durable`, or with names of sections after `--`: `one`, `many`,
-//! `http`, `polls`, `growing`, `flat`, `waiting`, `lag`, `process`. It prints what it measured and says
+//! `http`, `pages`, `polls`, `growing`, `flat`, `waiting`, `lag`, `process`. It prints what it measured and says
 //! `MISSED` where a target of docs/performance.md is not met; it never fails for that, because a
 //! shared machine is no judge.
 //!
@@ -92,10 +92,11 @@ fn main() {
         };
         chosen.drain(at..at + 2);
     }
-    let sections: [(&str, fn()); 9] = [
+    let sections: [(&str, fn()); 10] = [
         ("one", loops::one),
         ("many", loops::many),
         ("http", http::polls),
+        ("pages", http::pages),
         ("polls", polls::all),
         ("growing", loops::growing),
         ("flat", loops::flat),
