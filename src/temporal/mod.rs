@@ -58,6 +58,11 @@ pub enum TemporalError {
     /// A payload cannot be written or read.
     #[error("a payload cannot be used: {0}")]
     Payload(String),
+    /// A payload was sealed with a key that is not here.
+    #[error(
+        "what the run has is sealed with {0}: give the one that it was started with, --state-key FILE"
+    )]
+    Sealed(&'static str),
     /// The workflow of a run cannot be loaded here.
     #[error("the workflow cannot be loaded here: {0}")]
     Unloadable(String),

@@ -1,8 +1,9 @@
 //! What goes through Temporal: the bytes of inputs, answers and commands. Each begins with a mark
-//! and a version, so that an older worker says what it lacks. Longer ones are deflated.
+//! and a version, so that an older worker says what it lacks. Longer ones are deflated. With a key, all
+//! of them are sealed.
 
 use super::TemporalError;
-use crate::expression::{Sealer, Sealing, Value};
+use crate::expression::{Sealer, Value};
 use crate::machine::{Event, RunState, RunStatus};
 use crate::model::{Fault, Name, Request};
 use crate::program::ProgramHash;
@@ -13,7 +14,6 @@ use flate2::Compression;
 use flate2::read::{DeflateDecoder, DeflateEncoder};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
-use std::sync::Arc;
 use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads, SearchAttributes};
 
 /// The version that this Windlass writes, and the only one so far.
@@ -21,6 +21,10 @@ const VERSION: u8 = 1;
 
 /// What every payload begins with.
 const MARK: u8 = b'W';
+
+/// What the third byte says: the rest is deflated, and is sealed.
+const DEFLATED: u8 = 1;
+const SEALED: u8 = 2;
 
 /// Payloads from so many bytes on are deflated.
 const DEFLATED_FROM: usize = 512;
@@ -121,33 +125,40 @@ impl Command {
     }
 }
 
-/// Reads and writes payloads; with a key, secure values in them are sealed.
+/// Reads and writes payloads. With a key all of a payload is sealed: what an action answers is known to be
+/// secure only to the run that gets it. So who lacks the key can neither go on with a run nor add
+/// something to it that others can read.
 #[derive(Clone, Default)]
 pub struct Wire {
-    sealer: Option<Arc<dyn Sealer>>,
+    key: Option<StateKey>,
 }
 
 impl Wire {
     pub fn sealed_with(key: Option<StateKey>) -> Self {
-        Self {
-            sealer: key.map(|key| Arc::new(key) as Arc<dyn Sealer>),
-        }
+        Self { key }
     }
 
     /// The bytes of a value.
     pub fn write(&self, value: &impl Encode) -> Result<Vec<u8>, TemporalError> {
-        let _sealing = Sealing::with(self.sealer.clone());
-        let plain = bincode::encode_to_vec(value, bincode::config::standard())
+        let mut body = bincode::encode_to_vec(value, bincode::config::standard())
             .map_err(|error| TemporalError::Payload(error.to_string()))?;
-        let deflated = plain.len() >= DEFLATED_FROM;
-        let mut bytes = vec![MARK, VERSION, u8::from(deflated)];
-        if deflated {
-            DeflateEncoder::new(&*plain, Compression::fast())
-                .read_to_end(&mut bytes)
+        let mut kind = 0;
+        if body.len() >= DEFLATED_FROM {
+            kind |= DEFLATED;
+            let mut deflated = Vec::new();
+            DeflateEncoder::new(&*body, Compression::fast())
+                .read_to_end(&mut deflated)
                 .map_err(|error| TemporalError::Payload(error.to_string()))?;
-        } else {
-            bytes.extend_from_slice(&plain);
+            body = deflated;
         }
+        if let Some(key) = &self.key {
+            kind |= SEALED;
+            let sealed = key.seal(&body);
+            body = sealed
+                .ok_or_else(|| TemporalError::Payload(String::from("it cannot be sealed")))?;
+        }
+        let mut bytes = vec![MARK, VERSION, kind];
+        bytes.append(&mut body);
         Ok(bytes)
     }
 
@@ -168,8 +179,18 @@ impl Wire {
             }
             _ => return Err(bad(String::from("it was not written by Windlass"))),
         };
+        let opened;
+        let body = match (kind & SEALED, &self.key) {
+            (0, _) => body,
+            (_, None) => return Err(TemporalError::Sealed("a key, and none is here")),
+            (_, Some(key)) => {
+                let other = TemporalError::Sealed("another key than the one here");
+                opened = key.open(body).ok_or(other)?;
+                &opened
+            }
+        };
         let mut inflated = Vec::new();
-        let plain = match kind {
+        let plain = match kind & DEFLATED {
             0 => body,
             _ => {
                 let mut from = DeflateDecoder::new(body).take(MAX_INFLATED);
@@ -178,7 +199,6 @@ impl Wire {
                 &inflated
             }
         };
-        let _sealing = Sealing::with(self.sealer.clone());
         bincode::decode_from_slice(plain, bincode::config::standard())
             .map(|(value, _)| value)
             .map_err(|error| bad(error.to_string()))
