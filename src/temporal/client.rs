@@ -25,8 +25,9 @@ use temporalio_common::protos::temporal::api::update::v1::{
 use temporalio_common::protos::temporal::api::workflowservice::v1 as service;
 use tokio::runtime::Handle;
 
-/// An execution with a history of so many events carries over. Temporal ends it at 51,200.
-const CARRY_OVER_AT: u32 = 4_000;
+/// An execution with a history of so many events carries over. Temporal ends it at 51,200. Who looks at
+/// the run reads the last execution, and its state is in the first event of that.
+pub const CARRY_OVER_AT: u32 = 1_000;
 
 /// The variable with another number, for tests.
 const CARRY_OVER: &str = "WINDLASS_TEMPORAL_CARRY_OVER";

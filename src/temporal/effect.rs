@@ -4,8 +4,10 @@
 use super::TemporalError;
 use super::connection::of;
 use super::fold;
+use super::turn::YIELD;
 use super::wire::{self, Answer, Ask, MAX_PAYLOAD};
 use super::worker::{Shared, time};
+use crate::expression::Value;
 use crate::machine::EffectId;
 use crate::model::{Fault, Name, Request, fault_kind};
 use crate::scheduler::{Loaded, now};
@@ -165,6 +167,11 @@ fn pack(
 }
 
 async fn execute(shared: &Shared, start: &Start) -> Result<Answer, TemporalError> {
+    let id = start.activity_id.parse().map(EffectId);
+    let id = id.map_err(|_| TemporalError::Payload(String::from("an effect has no number")))?;
+    if id == YIELD {
+        return Ok(Ok(Value::Null));
+    }
     let bytes = start.input.first();
     let ask: Ask = shared
         .wire
@@ -174,7 +181,7 @@ async fn execute(shared: &Shared, start: &Start) -> Result<Answer, TemporalError
     let loaded = load(shared, run, execution, &ask).await?;
     let request = match ask.request {
         Some(request) => request,
-        None => large(shared, run, execution, &start.activity_id).await?,
+        None => large(shared, run, execution, id).await?,
     };
     let registry = loaded.registry.again(start.attempt > 1);
     Ok(registry.execute(&request).await)
@@ -200,10 +207,8 @@ async fn large(
     shared: &Shared,
     run: &str,
     execution: &str,
-    activity: &str,
+    id: EffectId,
 ) -> Result<Request, TemporalError> {
-    let missing = || TemporalError::Payload(format!("the run does not ask for {activity}"));
-    let id = EffectId(activity.parse().map_err(|_| missing())?);
     if let Some(request) = shared.request(execution, id) {
         return Ok(request);
     }
@@ -218,5 +223,6 @@ async fn large(
         begun,
         &events,
     )?;
+    let missing = || TemporalError::Payload(format!("the run does not ask for {}", id.0));
     turn.request(id).ok_or_else(missing)
 }

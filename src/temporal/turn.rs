@@ -16,11 +16,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// So many steps that need nothing from outside follow each other in one workflow task.
-const STEPS_A_TASK: u32 = 500;
+/// So many steps that need nothing from outside follow each other in one workflow task. Then the run
+/// yields, so that it hears of commands.
+const STEPS_A_TASK: u32 = 2_000;
+
+/// An execution of so many such steps carries over: whoever replays it does not take long.
+const STEPS_AN_EXECUTION: u32 = 20_000;
+
+/// The activity of a run that yields, which does nothing. A timer would fire up to a second late.
+pub const YIELD: EffectId = EffectId(u64::MAX);
 
 /// Requests from so many bytes on are left in the run's state, where an activity finds them.
 const LARGE: usize = 16 << 10;
+
+/// A history so many times as long as one that carries over does so when something is in flight, too.
+const BUSY: u32 = 8;
 
 /// How long effects in flight may take to end before a run carries over all the same. They are
 /// repeated then, under the same keys.
@@ -128,10 +138,14 @@ pub struct Turn {
     fired: BTreeSet<u32>,
     /// The next timer gets this number.
     next_timer: u32,
-    /// Steps without end are cut by the timer of this number.
-    yielded: Option<u32>,
+    /// Steps were cut, and go on after [`YIELD`].
+    cut: bool,
+    /// Whether [`YIELD`] was ordered and has not ended.
+    yields: bool,
     carry_over: CarryOver,
+    /// Steps in this task that needed nothing from outside, and in this execution.
     steps: u32,
+    all_steps: u32,
     /// What those who search know.
     marked: RunStatus,
 }
@@ -153,9 +167,11 @@ impl Turn {
             timers: BTreeMap::new(),
             fired: BTreeSet::new(),
             next_timer: 1,
-            yielded: None,
+            cut: false,
+            yields: false,
             carry_over: CarryOver::Later,
             steps: 0,
+            all_steps: 0,
             marked: RunStatus::Running,
         }
     }
@@ -247,12 +263,13 @@ impl Turn {
             },
             Input::Cancel if self.is_final() => {}
             Input::Cancel => self.step(Event::CancelRequested, now, sink, orders)?,
+            Input::Done(YIELD, _) => {
+                self.yields = false;
+                self.cut = false;
+                self.step(Event::Continued, now, sink, orders)?;
+            }
             Input::Done(id, result) => {
                 self.step(Event::EffectCompleted { id, result }, now, sink, orders)?;
-            }
-            Input::Fired(number) if self.yielded == Some(number) => {
-                self.yielded = None;
-                self.step(Event::Continued, now, sink, orders)?;
             }
             Input::Fired(GRACE_TIMER) => self.carry_over = CarryOver::Now,
             Input::Fired(number) => {
@@ -308,12 +325,9 @@ impl Turn {
                 return Ok(());
             }
             self.steps += 1;
+            self.all_steps = self.all_steps.saturating_add(1);
             if self.steps >= STEPS_A_TASK {
-                if self.yielded.is_none() {
-                    let number = self.number();
-                    self.yielded = Some(number);
-                    orders.push(Order::Arm(number, Duration::from_millis(1)));
-                }
+                self.cut = true;
                 return Ok(());
             }
             event = Event::Continued;
@@ -408,6 +422,9 @@ impl Turn {
                 orders.push(Order::Start(id, self.ask(request)?));
                 self.in_flight.insert(id);
             }
+            if self.cut && !std::mem::replace(&mut self.yields, true) {
+                orders.push(Order::Start(YIELD, Vec::new()));
+            }
         }
         Ok(())
     }
@@ -424,17 +441,20 @@ impl Turn {
         }
     }
 
-    /// Whether the run carries over now: when its history is long and nothing is in flight. One that
+    /// Whether the run carries over now: when this execution is long and nothing is in flight. One that
     /// always has something in flight starts nothing more for a while.
     fn carries_over(&mut self, task: &Task, orders: &mut Vec<Order>) -> bool {
         let limit = self.begun.carry_over_at;
-        if !task.suggested && task.length < limit {
+        let is_long = task.length >= limit || self.all_steps >= STEPS_AN_EXECUTION;
+        if !task.suggested && !is_long {
             return false;
         }
         if self.in_flight.is_empty() || self.carry_over == CarryOver::Now {
             return true;
         }
-        if task.length >= limit.saturating_mul(2) && self.carry_over == CarryOver::Later {
+        let is_too_long = task.length >= limit.saturating_mul(BUSY)
+            || self.all_steps >= STEPS_AN_EXECUTION.saturating_mul(2);
+        if is_too_long && self.carry_over == CarryOver::Later {
             self.carry_over = CarryOver::Waiting;
             orders.push(Order::Arm(GRACE_TIMER, GRACE));
         }

@@ -1,6 +1,7 @@
 //! A fake of Temporal: it takes orders, answers in any order, and after each task replays the whole
 //! execution from its beginning, as a worker does that has nothing in memory.
 
+use super::super::client::CARRY_OVER_AT;
 use super::*;
 use crate::engine::{Bundle, Engine, SourceFile};
 use crate::machine::RunState;
@@ -35,8 +36,36 @@ actions:
   wait: { type: waitForSignal, runAfter: { poll: [Succeeded] }, signal: go }
 "#;
 
+/// A loop of so many effects.
+fn effects(iterations: u32) -> String {
+    format!(
+        r#"
+name: fake
+variables: {{ n: 0 }}
+actions:
+  poll:
+    type: until
+    condition: "@equals(variables('n'), {iterations})"
+    limit: {{ count: 10000000, timeout: P10000D }}
+    actions:
+      look: {{ type: shell, inputs: {{ run: look }}, retry: {{ count: 30, interval: PT1S }} }}
+      next: {{ type: incrementVariable, name: n }}
+"#
+    )
+}
+
+/// A loop of so many iterations that need nothing from outside.
+fn pure(iterations: u32) -> String {
+    effects(iterations).replace(
+        "type: shell, inputs: { run: look }",
+        "type: compose, inputs: 1",
+    )
+}
+
 struct Fake {
     random: StdRng,
+    /// After each task, or else at the end of each execution, it is replayed.
+    replays_each: bool,
     loader: Arc<dyn Loader>,
     begun: Begun,
     turn: Turn,
@@ -46,9 +75,12 @@ struct Fake {
     events: u32,
     running: Vec<EffectId>,
     timers: BTreeMap<u32, Timestamp>,
-    /// Every effect that was started, in order.
-    started: Vec<EffectId>,
+    /// The effect that was started last.
+    last: EffectId,
     executions: u32,
+    /// The most bytes that an execution began with, and the most events that one had.
+    largest: usize,
+    longest: u32,
     answered: u32,
 }
 
@@ -60,8 +92,8 @@ fn source(text: &str) -> ProgramSource {
     ProgramSource {
         bundle: Bundle { files: vec![file] },
         dialect: Dialect::Loom,
-        max_count: 1_000_000,
-        max_timeout_ms: 1_000_000_000,
+        max_count: 10_000_000,
+        max_timeout_ms: 1_000_000_000_000,
         origin: Origin::Operator,
         folder: None,
     }
@@ -75,8 +107,12 @@ fn turn(loader: &Arc<dyn Loader>, begun: &Begun) -> Turn {
 
 impl Fake {
     fn new(seed: u64, carry_over_at: u32) -> Self {
+        Self::of(WORKFLOW, seed, carry_over_at)
+    }
+
+    fn of(workflow: &str, seed: u64, carry_over_at: u32) -> Self {
         let begun = Begun {
-            source: source(WORKFLOW),
+            source: source(workflow),
             program: ProgramHash([7; 32]),
             labels: BTreeMap::new(),
             carry_over_at,
@@ -89,6 +125,7 @@ impl Fake {
         let loader = Engine::builder().loader();
         Self {
             random: StdRng::seed_from_u64(seed),
+            replays_each: true,
             turn: turn(&loader, &begun),
             loader,
             begun,
@@ -97,8 +134,10 @@ impl Fake {
             events: 0,
             running: Vec::new(),
             timers: BTreeMap::new(),
-            started: Vec::new(),
+            last: EffectId(0),
             executions: 1,
+            largest: 0,
+            longest: 0,
             answered: 0,
         }
     }
@@ -112,7 +151,7 @@ impl Fake {
             let fault = super::super::worker::lost("a test");
             let result = match self.random.random_bool(0.1) {
                 true => Err(fault),
-                false => Ok(Value::from(i64::try_from(id.0).unwrap())),
+                false => Ok(Value::from(i64::try_from(id.0).unwrap_or_default())),
             };
             inputs.push(Input::Done(id, result));
         }
@@ -152,22 +191,18 @@ impl Fake {
         self.tasks.push((Timestamp(self.now), self.events, inputs));
         let (now, length, inputs) = self.tasks.last().cloned().unwrap();
         let orders = take(&mut self.turn, now, length, inputs);
-        // A worker without memory comes to the same.
-        let mut again = turn(&self.loader, &self.begun);
-        let mut last = Vec::new();
-        for (now, length, inputs) in &self.tasks {
-            // In whatever order they came.
-            let inputs = inputs.iter().rev().cloned().collect();
-            last = take(&mut again, *now, *length, inputs);
+        let leaves = |order: &Order| matches!(order, Order::CarryOver(_) | Order::Finish(_));
+        if self.replays_each || orders.iter().any(leaves) {
+            self.replay(&orders);
         }
-        assert_eq!(again.hosted.state(), self.turn.hosted.state());
-        assert_eq!(format!("{last:?}"), format!("{orders:?}"));
         let mut outcome = None;
         for order in orders {
             match order {
+                Order::Start(YIELD, _) => self.running.push(YIELD),
                 Order::Start(id, _) => {
+                    assert!(id > self.last, "{id:?} is started again");
+                    self.last = id;
                     self.running.push(id);
-                    self.started.push(id);
                 }
                 Order::Abort(id) => self.running.retain(|one| *one != id),
                 Order::Arm(number, after) => {
@@ -183,10 +218,25 @@ impl Fake {
         outcome
     }
 
+    /// A worker without memory comes to the same.
+    fn replay(&self, orders: &[Order]) {
+        let mut again = turn(&self.loader, &self.begun);
+        let mut last = Vec::new();
+        for (now, length, inputs) in &self.tasks {
+            // In whatever order they came.
+            let inputs = inputs.iter().rev().cloned().collect();
+            last = take(&mut again, *now, *length, inputs);
+        }
+        assert_eq!(again.hosted.state(), self.turn.hosted.state());
+        assert_eq!(format!("{last:?}"), format!("{orders:?}"));
+    }
+
     fn carry_over(&mut self, bytes: &[u8]) {
         assert!(self.running.is_empty(), "what is in flight may end first");
         self.begun = Wire::default().read(bytes).unwrap();
         self.turn = turn(&self.loader, &self.begun);
+        self.largest = self.largest.max(bytes.len());
+        self.longest = self.longest.max(self.events);
         self.tasks.clear();
         self.timers.clear();
         self.events = 0;
@@ -194,8 +244,12 @@ impl Fake {
     }
 
     fn play(&mut self) -> (Outcome, RunState) {
+        self.play_for(2_000)
+    }
+
+    fn play_for(&mut self, tasks: u32) -> (Outcome, RunState) {
         let mut outcome = self.task(Vec::new());
-        for _ in 0..2_000 {
+        for _ in 0..tasks {
             if let Some(outcome) = outcome {
                 return (outcome, self.turn.hosted.state().clone());
             }
@@ -235,11 +289,47 @@ fn a_run_that_carries_over_starts_no_effect_twice() {
         let (outcome, _) = fake.play();
         assert_eq!(outcome.status, Status::Succeeded, "{seed}");
         assert!(fake.executions > 2, "{} executions", fake.executions);
-        let mut distinct = fake.started.clone();
-        distinct.sort_unstable();
-        distinct.dedup();
-        assert_eq!(distinct.len(), fake.started.len(), "{:?}", fake.started);
     }
+}
+
+/// How many iterations long loops have: `WINDLASS_ITERATIONS=1000000` for more.
+fn many() -> u32 {
+    let asked = std::env::var("WINDLASS_ITERATIONS").ok();
+    asked.map_or(20_000, |number| number.parse().unwrap())
+}
+
+/// At the limit that is used. What an execution begins with, and what it has, stays small.
+#[test]
+fn a_long_loop_of_effects_stays_small() {
+    let iterations = many();
+    let mut fake = Fake::of(&effects(iterations), 1, CARRY_OVER_AT);
+    fake.replays_each = false;
+    let (outcome, _) = fake.play_for(iterations * 3);
+    assert_eq!(outcome.status, Status::Succeeded);
+    let Fake {
+        executions,
+        largest,
+        longest,
+        ..
+    } = fake;
+    println!("{executions} executions, at most {longest} events, begun with {largest} bytes");
+    assert!(executions > iterations * 6 / CARRY_OVER_AT);
+    assert!(longest < CARRY_OVER_AT + 100, "{longest} events");
+    assert!(largest < 2_000, "{largest} bytes");
+}
+
+/// Its executions are bounded by steps.
+#[test]
+fn a_long_loop_without_effects_carries_over() {
+    let iterations = 3 * many();
+    let mut fake = Fake::of(&pure(iterations), 1, CARRY_OVER_AT);
+    fake.replays_each = false;
+    let (outcome, _) = fake.play_for(iterations);
+    assert_eq!(outcome.status, Status::Succeeded);
+    println!("{} executions", fake.executions);
+    assert!(fake.executions >= iterations / STEPS_AN_EXECUTION);
+    assert!(fake.longest < 200, "{} events", fake.longest);
+    assert!(fake.largest < 2_000, "{} bytes", fake.largest);
 }
 
 /// A timer that Temporal fires before its time is armed again.
