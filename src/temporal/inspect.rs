@@ -20,11 +20,15 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use temporalio_common::protos::temporal::api::enums::v1::WorkflowExecutionStatus;
+use temporalio_common::protos::temporal::api::history::v1::HistoryEvent as Event;
 use temporalio_common::protos::temporal::api::workflow::v1::WorkflowExecutionInfo;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 
 type Read<T> = Result<T, EngineError>;
+
+/// All executions of a run.
+const EVERY: usize = usize::MAX;
 
 /// So many histories are read at a time.
 const AT_A_TIME: usize = 8;
@@ -48,7 +52,9 @@ struct Known {
     folded: Folded,
     /// The execution, and how many events it had; none before anything was read.
     at: Option<(String, i64)>,
-    /// Whether it was folded from its very beginning.
+    /// So many executions were folded, up to the last.
+    executions: usize,
+    /// Whether there are none before them.
     whole: bool,
     /// A task takes its events as they come.
     followed: bool,
@@ -96,6 +102,7 @@ impl Folds {
             Arc::new(AsyncMutex::new(Known {
                 folded: Folded::new(run, self.store.clone()),
                 at: None,
+                executions: 0,
                 whole: false,
                 followed: false,
             }))
@@ -110,12 +117,16 @@ impl Folds {
         let _ = self.store.delete(run);
     }
 
-    /// Folds what is new of a run; with `whole`, from its very beginning.
-    async fn refresh(&self, run: &Name, whole: bool) -> Result<(), TemporalError> {
+    /// Folds what is new of a run, and its last executions if they were not folded before; whether there
+    /// are none before them.
+    async fn refresh(&self, run: &Name, executions: usize) -> Result<bool, TemporalError> {
         let known = self.known(run);
         let mut known = known.lock().await;
         match self.connection.describe(run).await {
-            Ok(info) => self.catch_up(&mut known, run, &info, whole).await,
+            Ok(info) => {
+                self.catch_up(&mut known, run, &info, executions).await?;
+                Ok(known.whole)
+            }
             Err(error) => {
                 if error.is_unknown() {
                     self.forget(run);
@@ -130,13 +141,13 @@ impl Folds {
         known: &mut Known,
         run: &Name,
         info: &WorkflowExecutionInfo,
-        whole: bool,
+        executions: usize,
     ) -> Result<(), TemporalError> {
         let execution = info.execution.as_ref();
         let execution = execution.map(|one| one.run_id.clone()).unwrap_or_default();
         let now = (execution.clone(), info.history_length);
         let first = known.at.as_ref().filter(|_| !known.folded.provisional);
-        let goes_on = first.is_some() && (known.whole || !whole);
+        let goes_on = first.is_some() && (known.whole || executions <= known.executions);
         if goes_on && known.at.as_ref() == Some(&now) {
             return Ok(());
         }
@@ -145,11 +156,9 @@ impl Folds {
             (true, Some((at, _))) if same || known.whole => at.clone(),
             _ => {
                 self.reset(known, run);
-                known.whole = whole || info.first_run_id == execution;
-                match known.whole {
-                    true => self.earliest(run, info).await?,
-                    false => execution,
-                }
+                let (first, whole) = self.back(run, info, executions).await?;
+                known.whole = whole;
+                first
             }
         };
         loop {
@@ -166,6 +175,7 @@ impl Folds {
                 Some(following) => {
                     next = following.clone();
                     known.folded.next_execution();
+                    known.executions += 1;
                 }
                 None => return Ok(()),
             }
@@ -177,40 +187,46 @@ impl Folds {
         let _ = self.store.delete(run);
         known.folded = Folded::new(run, self.store.clone());
         known.at = None;
+        known.executions = 1;
     }
 
-    /// The first execution of a run that Temporal still has.
-    async fn earliest(
+    /// The first of the last executions of a run, and whether Temporal has none before it.
+    async fn back(
         &self,
         run: &Name,
         info: &WorkflowExecutionInfo,
-    ) -> Result<String, TemporalError> {
+        executions: usize,
+    ) -> Result<(String, bool), TemporalError> {
         use temporalio_common::protos::temporal::api::history::v1::history_event::Attributes;
-        match self.connection.first_event(run, &info.first_run_id).await {
-            Ok(Some(_)) => return Ok(info.first_run_id.clone()),
-            Ok(None) => {}
-            Err(error) if error.is_unknown() => {}
-            Err(error) => return Err(error),
-        }
         let execution = info.execution.as_ref();
         let mut found = execution.map(|one| one.run_id.clone()).unwrap_or_default();
-        loop {
-            let first = self.connection.first_event(run, &found).await?;
+        if found == info.first_run_id {
+            return Ok((found, true));
+        }
+        if executions == EVERY && self.first(run, &info.first_run_id).await?.is_some() {
+            return Ok((info.first_run_id.clone(), true));
+        }
+        for _ in 1..executions {
+            let first = self.first(run, &found).await?;
             let before = match first.and_then(|event| event.attributes) {
                 Some(Attributes::WorkflowExecutionStartedEventAttributes(started)) => {
                     started.continued_execution_run_id
                 }
                 _ => String::new(),
             };
-            if before.is_empty() {
-                return Ok(found);
+            if before.is_empty() || self.first(run, &before).await?.is_none() {
+                return Ok((found, true));
             }
-            match self.connection.first_event(run, &before).await {
-                Ok(Some(_)) => found = before,
-                Ok(None) => return Ok(found),
-                Err(error) if error.is_unknown() => return Ok(found),
-                Err(error) => return Err(error),
-            }
+            found = before;
+        }
+        Ok((found, false))
+    }
+
+    /// The first event of an execution, unless Temporal has forgotten it.
+    async fn first(&self, run: &Name, execution: &str) -> Result<Option<Event>, TemporalError> {
+        match self.connection.first_event(run, execution).await {
+            Err(error) if error.is_unknown() => Ok(None),
+            other => other,
         }
     }
 
@@ -230,7 +246,7 @@ impl Folds {
         };
         for run in gone {
             // What was just started may not be listed yet.
-            if let Err(error) = self.refresh(&run, false).await
+            if let Err(error) = self.refresh(&run, 1).await
                 && !error.is_unknown()
             {
                 return Err(error);
@@ -255,9 +271,9 @@ impl Folds {
         // A list is a little behind, and has no length of what goes on.
         let is_open = info.status() == WorkflowExecutionStatus::Running;
         let refreshed = match is_open {
-            false => self.catch_up(&mut known, &run, &info, false).await,
+            false => self.catch_up(&mut known, &run, &info, 1).await,
             true => match self.connection.describe(&run).await {
-                Ok(info) => self.catch_up(&mut known, &run, &info, false).await,
+                Ok(info) => self.catch_up(&mut known, &run, &info, 1).await,
                 Err(error) => Err(error),
             },
         };
@@ -266,6 +282,7 @@ impl Folds {
             Err(
                 error @ (TemporalError::Refused(_)
                 | TemporalError::Payload(_)
+                | TemporalError::Sealed(_)
                 | TemporalError::Unloadable(_)),
             ) => {
                 tracing::warn!(%run, %error, "a run is not listed");
@@ -277,7 +294,7 @@ impl Folds {
 
     /// Sends what happens to a run from now on.
     pub async fn follow(self: Arc<Self>, run: &Name, watcher: Watcher) -> Read<RunHeader> {
-        self.refresh(run, false)
+        self.refresh(run, 1)
             .await
             .map_err(|error| unknown(run, error))?;
         let header = self.store.header(run)?;
@@ -334,7 +351,7 @@ impl Folds {
                 if known.folded.provisional {
                     self.reset(&mut known, run);
                     let info = self.connection.describe(run).await?;
-                    self.catch_up(&mut known, run, &info, false).await?;
+                    self.catch_up(&mut known, run, &info, 1).await?;
                 } else {
                     let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
                     known
@@ -355,6 +372,7 @@ impl Folds {
             let mut known = known.lock().await;
             if let Some(next) = known.folded.next.clone() {
                 known.folded.next_execution();
+                known.executions += 1;
                 known.at = Some((next, 0));
             } else if known.at.as_ref().is_none_or(|(at, _)| *at == execution) {
                 return Ok(());
@@ -365,7 +383,7 @@ impl Folds {
     /// Refuses a command that comes too late, or a signal that nothing waits for.
     pub async fn check(&self, run: &str, command: &Command) -> Read<()> {
         let name = Name::from(run);
-        self.refresh(&name, false)
+        self.refresh(&name, 1)
             .await
             .map_err(|error| unknown(&name, error))?;
         let header = self.store.header(run)?;
@@ -411,19 +429,39 @@ fn unknown(run: &Name, error: TemporalError) -> EngineError {
 pub struct Look(pub Arc<Folds>);
 
 impl Look {
-    fn one(&self, run: &str, whole: bool) -> Read<&Stored> {
+    /// The last executions of a run; whether that is all of it.
+    fn back(&self, run: &str, executions: usize) -> Read<bool> {
         let (folds, name) = (Arc::clone(&self.0), Name::from(run));
-        let refreshing = async move { folds.refresh(&name, whole).await };
-        blocking(&self.0.tasks, refreshing).map_err(|error| unknown(&Name::from(run), error))?;
-        Ok(&self.0.stored)
+        let refreshing = async move { folds.refresh(&name, executions).await };
+        blocking(&self.0.tasks, refreshing).map_err(|error| unknown(&Name::from(run), error))
     }
 
     fn last(&self, run: &str) -> Read<&Stored> {
-        self.one(run, false)
+        self.back(run, 1)?;
+        Ok(&self.0.stored)
     }
 
     fn whole_run(&self, run: &str) -> Read<&Stored> {
-        self.one(run, true)
+        self.back(run, EVERY)?;
+        Ok(&self.0.stored)
+    }
+
+    /// Reads of the last executions of a run, of more and more of them until it is enough.
+    fn until<T>(
+        &self,
+        run: &str,
+        read: impl Fn(&Stored) -> Read<T>,
+        enough: impl Fn(&T, usize) -> bool,
+    ) -> Read<T> {
+        let mut executions = 1;
+        loop {
+            let all = self.back(run, executions)?;
+            let found = read(&self.0.stored)?;
+            if all || enough(&found, executions) {
+                return Ok(found);
+            }
+            executions = executions.saturating_mul(4);
+        }
     }
 
     fn all(&self) -> Read<&Stored> {
@@ -502,7 +540,11 @@ impl Inspect for Look {
     }
 
     fn iterations(&self, run: &str, path: Option<&str>, limit: usize) -> Read<Vec<IterationRow>> {
-        self.whole_run(run)?.iterations(run, path, limit)
+        if limit == usize::MAX {
+            return self.whole_run(run)?.iterations(run, path, limit);
+        }
+        let read = |stored: &Stored| stored.iterations(run, path, limit);
+        self.until(run, read, |rows, _| rows.len() >= limit)
     }
 
     fn last_statuses(
@@ -512,8 +554,12 @@ impl Inspect for Look {
         wanted: Range<u64>,
         commits: u64,
     ) -> Read<Vec<(u64, Status)>> {
-        self.whole_run(run)?
-            .last_statuses(run, path, wanted, commits)
+        let all = usize::try_from(wanted.end.saturating_sub(wanted.start)).unwrap_or(usize::MAX);
+        let read = |stored: &Stored| stored.last_statuses(run, path, wanted.clone(), commits);
+        // A list need not show what is far back.
+        self.until(run, read, |found, executions| {
+            found.len() >= all || executions > 1
+        })
     }
 
     fn iterations_of(&self, run: &str, path: &str) -> Read<LoopIterations> {
