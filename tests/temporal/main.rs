@@ -19,5 +19,6 @@ mod kills;
 mod limits;
 mod look;
 mod network;
+mod sealed;
 mod server;
 mod upgrades;
