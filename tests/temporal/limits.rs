@@ -118,3 +118,37 @@ outputs: { last: "@outputs('ask')" }
     // 100 times 800,000 bytes would be 80 MB.
     assert!(size < 3_000_000, "{size} bytes of history");
 }
+
+/// It hears of commands in between, and no execution of it is long.
+#[test]
+fn a_loop_without_effects_yields_and_carries_over() {
+    let place = Server::shared().place("pure");
+    let _worker = place.worker(&[]);
+    let text = counting(1_000_000, "0", "PT0S");
+    let (before, after) = text.split_once("type: shell").unwrap();
+    let (_, after) = after.split_once("      next:").unwrap();
+    let text = format!("{before}type: compose\n        inputs: 1\n      next:{after}");
+    place.start_carrying(&text, "20");
+    let done = || {
+        let report = place.report(&["status", &place.id]);
+        report["loops"][0]["iterations_completed"].as_u64().unwrap()
+    };
+    until("it has carried over", || done() > 9_000);
+    assert_eq!(place.report(&["pause", &place.id])["status"], "Paused");
+    let stands = done();
+    let describe = [
+        "workflow",
+        "describe",
+        "--workflow-id",
+        &place.id,
+        "-o",
+        "json",
+    ];
+    let described = Server::shared().tool(&describe);
+    let described: serde_json::Value = serde_json::from_str(&described).unwrap();
+    let events = &described["workflowExecutionInfo"]["historyLength"];
+    let events: u64 = events.as_str().unwrap().parse().unwrap();
+    assert!(events < 60, "{events} events");
+    assert_eq!(done(), stands);
+    assert_eq!(place.report(&["cancel", &place.id])["status"], "Cancelled");
+}
