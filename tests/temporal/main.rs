@@ -13,7 +13,6 @@
 )]
 
 mod control;
-mod figures;
 mod gateway;
 mod kills;
 mod limits;
