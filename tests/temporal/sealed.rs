@@ -101,7 +101,9 @@ fn who_lacks_the_key_says_so_and_loses_nothing() {
     // Without a key, and with another one.
     for digits in [None, Some("5b")] {
         place.settings.clear();
-        digits.map(|digits| with_key(&mut place, digits));
+        if let Some(digits) = digits {
+            with_key(&mut place, digits);
+        }
         for args in [
             &["status", &place.id][..],
             &["history", &place.id],
