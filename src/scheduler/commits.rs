@@ -56,29 +56,29 @@ impl Driver {
             let mut left = self.busy.len();
             while left > 0 && self.outage.is_none() {
                 let size = left.min(BATCH);
-                self.write_here(size);
+                let batch = self.next_batch(size);
+                self.write_here(batch);
                 left -= size;
             }
             return;
         }
         while self.may_commit() {
             let size = self.busy.len().min(BATCH);
-            if size <= FEW && self.writers.under_way() == 0 {
-                return self.write_here(size);
-            }
+            let few = size <= FEW && self.writers.under_way() == 0;
             let batch = self.next_batch(size);
+            if few {
+                return self.write_here(batch);
+            }
             let (metrics, messages) = (&self.runtime.metrics, &self.runtime.messages);
             let handed = self.writers.write(batch, &self.store, metrics, messages);
             if let Err((batch, error)) = handed {
                 tracing::warn!(%error, "steps are stored one batch after the other");
-                let outcome = batch.write(&*self.store, metrics);
-                self.complete(batch, outcome);
+                self.write_here(batch);
             }
         }
     }
 
-    fn write_here(&mut self, size: usize) {
-        let batch = self.next_batch(size);
+    fn write_here(&mut self, batch: Batch) {
         let outcome = batch.write(&*self.store, &self.runtime.metrics);
         self.complete(batch, outcome);
     }
@@ -86,14 +86,13 @@ impl Driver {
     /// Whether the busy runs are worth a batch now. A small one waits for those under way, which may make more
     /// runs busy: each sync costs as much as many steps.
     pub(super) fn may_commit(&self) -> bool {
-        let busy = self.busy.len();
         let enough = match self.writers.under_way() {
             0 => 1,
             1..WRITERS => SOME,
             WRITERS..UNDER_WAY => BATCH,
             _ => return false,
         };
-        busy >= enough && self.outage.is_none()
+        self.is_busy() && self.busy.len() >= enough
     }
 
     /// Takes back the batches that were written.
