@@ -104,17 +104,8 @@ outputs: { last: "@outputs('ask')" }
         &[],
     );
     place.await_status("Succeeded");
-    let described = Server::shared().tool(&[
-        "workflow",
-        "describe",
-        "--workflow-id",
-        &place.id,
-        "-o",
-        "json",
-    ]);
-    let described: serde_json::Value = serde_json::from_str(&described).unwrap();
-    let size = &described["workflowExecutionInfo"]["historySizeBytes"];
-    let size: u64 = size.as_str().unwrap().parse().unwrap();
+    let info = Server::shared().describe(&place.id);
+    let size: u64 = info["historySizeBytes"].as_str().unwrap().parse().unwrap();
     // 100 times 800,000 bytes would be 80 MB.
     assert!(size < 3_000_000, "{size} bytes of history");
 }
@@ -137,17 +128,9 @@ fn a_loop_without_effects_yields_and_carries_over() {
     until("it goes on behind a carry-over", || done() > 4_500);
     assert_eq!(place.report(&["pause", &place.id])["status"], "Paused");
     let stands = done();
-    let describe = [
-        "workflow",
-        "describe",
-        "--workflow-id",
-        &place.id,
-        "-o",
-        "json",
-    ];
-    let described = Server::shared().tool(&describe);
-    let described: serde_json::Value = serde_json::from_str(&described).unwrap();
-    let info = &described["workflowExecutionInfo"];
+    let info = Server::shared().describe(&place.id);
+    let events: u64 = info["historyLength"].as_str().unwrap().parse().unwrap();
+    assert!(events < 60, "{events} events");
     assert_ne!(info["firstRunId"], info["execution"]["runId"], "{info}");
     assert_eq!(done(), stands);
     assert_eq!(place.report(&["cancel", &place.id])["status"], "Cancelled");

@@ -87,6 +87,13 @@ impl Server {
         done.status.success().then_some(out)
     }
 
+    /// What Temporal tells of the last execution of a run.
+    pub fn describe(&self, id: &str) -> Value {
+        let told = self.tool(&["workflow", "describe", "--workflow-id", id, "-o", "json"]);
+        let mut told: Value = serde_json::from_str(&told).unwrap();
+        told["workflowExecutionInfo"].take()
+    }
+
     pub fn url(&self, queue: &str) -> String {
         format!("temporal://127.0.0.1:{}/default?queue={queue}", self.port)
     }
