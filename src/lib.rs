@@ -109,6 +109,7 @@ mod engine;
 mod expression;
 mod hir;
 mod hosted;
+mod inode;
 #[cfg(feature = "server")]
 mod language;
 mod machine;

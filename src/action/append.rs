@@ -166,7 +166,7 @@ impl Job {
         let known = known.or(place.known);
         let mut file = self.locked(file)?;
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = file.metadata().map_err(told)?.len();
+        let now = length_of(&mut file).map_err(told)?;
         if self.measure {
             return Ok(self.output(&target, &real, known.unwrap_or(now)));
         }
@@ -174,14 +174,14 @@ impl Job {
         // What nobody knows of is what is written anew, or was there.
         let from = known.unwrap_or(if self.replace { 0 } else { now });
         let length = from + self.data.len() as u64;
-        let written = write(&mut file, from, &self.data);
+        let written = write(&mut file, from, now, &self.data);
         let key = self.key.clone();
         let ends = match &written {
             Ok(()) => length,
             Err(_) => {
                 // As if it had not begun, when the disk lets that happen.
                 let _ = file.set_len(from);
-                file.metadata().map_err(told)?.len()
+                length_of(&mut file).map_err(told)?
             }
         };
         last.insert(real.clone(), Last { key, length: ends });
@@ -397,9 +397,16 @@ impl std::ops::DerefMut for Locked {
     }
 }
 
-/// Cuts the file to what was committed and puts the data behind it, durably.
-fn write(file: &mut File, from: u64, data: &[u8]) -> io::Result<()> {
-    file.set_len(from)?;
+/// Asked without its times: see `Inode`.
+fn length_of(file: &mut File) -> io::Result<u64> {
+    file.seek(SeekFrom::End(0))
+}
+
+/// Cuts the file, which has `now` bytes, to what was committed and puts the data behind it, durably.
+fn write(file: &mut File, from: u64, now: u64, data: &[u8]) -> io::Result<()> {
+    if now != from {
+        file.set_len(from)?;
+    }
     file.seek(SeekFrom::Start(from))?;
     file.write_all(data)?;
     file.sync_data()

@@ -223,10 +223,16 @@ impl Registry {
         self.context.traced = traced;
     }
 
-    /// The state directory and the tracing of another registry.
-    pub fn set_engine_of(&mut self, other: &Self) {
-        self.context.state.clone_from(&other.context.state);
-        self.context.traced = other.context.traced;
+    /// One with the state directory and the tracing of another: itself, when it has them.
+    #[must_use]
+    pub fn in_engine(mut this: Arc<Self>, other: &Self) -> Arc<Self> {
+        let (here, there) = (&this.context, &other.context);
+        if here.state != there.state || here.traced != there.traced {
+            let context = &mut Arc::make_mut(&mut this).context;
+            context.state.clone_from(&other.context.state);
+            context.traced = other.context.traced;
+        }
+        this
     }
 
     /// Where secrets come from; without this, systemd's credentials and the environment.

@@ -1,9 +1,9 @@
 //! Files that actions write: opened so that none of the engine's own store is among them, however it
 //! is called, and so that a new one's name outlasts a power cut. It never writes into a file.
 
-use std::fs::{File, Metadata, OpenOptions};
+use crate::inode::Inode;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Opens a file to write, making it when it is not there; none when it is one of the store in the
@@ -19,7 +19,7 @@ pub(super) fn open(path: &Path, state: Option<&Path>) -> io::Result<Option<File>
     options.create(true).read(true).write(true).truncate(false);
     let file = options.open(path)?;
     let real = std::fs::canonicalize(path)?;
-    if store.holds_folder(folder_of(&real)) || store.holds(&file.metadata()?) {
+    if store.holds_folder(folder_of(&real)) || store.holds(Inode::of(&file)?) {
         if fresh {
             // Made in there through a link that led to nothing.
             std::fs::remove_file(real)?;
@@ -39,18 +39,11 @@ fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// What a file is, however it is called.
-type Identity = (u64, u64);
-
-fn identity(of: &Metadata) -> Identity {
-    (of.dev(), of.ino())
-}
-
 /// The directories of a store: its own, and those that repairs left.
 #[derive(Default)]
 struct Store {
-    folders: Vec<Identity>,
-    files: Vec<Identity>,
+    folders: Vec<Inode>,
+    files: Vec<Inode>,
 }
 
 impl Store {
@@ -64,22 +57,20 @@ impl Store {
             }
             let path = entry.path();
             let inside = std::fs::read_dir(&path).into_iter().flatten().flatten();
-            let files = inside.filter_map(|file| file.metadata().ok());
-            found.files.extend(files.map(|file| identity(&file)));
-            found
-                .folders
-                .extend(path.metadata().map(|of| identity(&of)));
+            let files = inside.filter_map(|file| Inode::at(&file.path()).ok());
+            found.files.extend(files);
+            found.folders.extend(Inode::at(&path));
         }
         found
     }
 
-    fn holds(&self, file: &Metadata) -> bool {
-        self.files.contains(&identity(file))
+    fn holds(&self, file: Inode) -> bool {
+        self.files.contains(&file)
     }
 
     /// Whether it is one of its folders, or below one.
     fn holds_folder(&self, real: &Path) -> bool {
-        let mut all = real.ancestors().filter_map(|folder| folder.metadata().ok());
-        all.any(|folder| self.folders.contains(&identity(&folder)))
+        let mut all = real.ancestors().filter_map(|folder| Inode::at(folder).ok());
+        all.any(|folder| self.folders.contains(&folder))
     }
 }

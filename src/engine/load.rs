@@ -611,7 +611,7 @@ impl Workflows {
         let registry = registry.with_secure(secure.map(|action| action.name.clone()).collect());
         Loaded {
             program: Arc::new(program),
-            registry,
+            registry: Arc::new(registry),
         }
     }
 }

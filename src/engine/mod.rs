@@ -508,7 +508,7 @@ impl Engine {
         let run = Name::from(id);
         let mut loaded = workflow.loaded.clone();
         // It may have been loaded without an engine.
-        loaded.registry.set_engine_of(&self.workflows.registry);
+        loaded.registry = Registry::in_engine(loaded.registry, &self.workflows.registry);
         let start = Start {
             run: run.clone(),
             loaded,

@@ -390,6 +390,10 @@ impl<'de> Deserialize<'de> for Value {
                 while let Some((key, value)) = map.next_entry::<String, Value>()? {
                     out.insert(Arc::from(key), value);
                 }
+                // Most answers are small, and a run keeps its last ones.
+                if out.len() < 4 {
+                    out.shrink_to_fit();
+                }
                 Ok(Value::object(out))
             }
         }

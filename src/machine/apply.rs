@@ -58,7 +58,12 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
                 false => run.ready.remove(id),
             };
         }
-        Change::Entered(id, frame) => cursor(run, *id)?.frames.push(frame.clone()),
+        Change::Entered(id, frame) => {
+            let frames = &mut cursor(run, *id)?.frames;
+            // There are as many of these as runs, and few frames in each.
+            frames.reserve_exact(1);
+            frames.push(frame.clone());
+        }
         Change::Popped(id, keep) => cursor(run, *id)?.frames.truncate(*keep as usize),
         Change::Visited(cursor, node) => visited(run, *cursor, *node)?,
         Change::Recorded {
@@ -133,7 +138,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
         }
         Change::TimerArmed(id, timer) => {
             used(run, id.0);
-            run.timers.insert(*id, timer.clone());
+            run.timers.insert(*id, Box::new(timer.clone()));
         }
         Change::TimerDropped(id) => {
             let gone = run.timers.remove(id);
@@ -223,7 +228,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             due_at,
         } => {
             let state = a_try(run, *cursor, *depth)?;
-            state.last_fault = Some((fault.clone(), *at));
+            state.last_fault = Some(Box::new((fault.clone(), *at)));
             state.next_due_at = Some(*due_at);
         }
         Change::AttemptBegan { cursor, depth } => {

@@ -62,8 +62,8 @@ pub struct RunState {
     pub ready: BTreeSet<CursorId>,
     /// What it asked of the world and has not heard of.
     pub effects: BTreeMap<EffectId, Box<PendingEffect>>,
-    /// What it sleeps on.
-    pub timers: BTreeMap<TimerId, PendingTimer>,
+    /// What it sleeps on. Boxed as well.
+    pub timers: BTreeMap<TimerId, Box<PendingTimer>>,
     /// Signals that came before anything waited for them.
     pub signals: Vec<(Name, Value)>,
 }
@@ -305,7 +305,7 @@ pub struct TryState {
     /// How many there may be.
     pub max_attempts: u32,
     /// The last attempt's fault, and when.
-    pub last_fault: Option<(Fault, Timestamp)>,
+    pub last_fault: Option<Box<(Fault, Timestamp)>>,
     /// When the next attempt begins, while it waits.
     pub next_due_at: Option<Timestamp>,
 }

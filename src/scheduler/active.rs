@@ -9,6 +9,7 @@ use crate::model::{Name, Request};
 use crate::store::{Commit, Placement, ProgramSource, RunHeader, StoredRun};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A run that waits longer than this leaves memory (docs/architecture.md, law 9).
@@ -23,7 +24,7 @@ pub(super) struct ActiveRun {
     pub hosted: Hosted,
     pub header: RunHeader,
     /// What carries out its calls.
-    registry: Registry,
+    registry: Arc<Registry>,
     /// Boxed: there are as many of these as runs, and they keep their room.
     pub inbox: VecDeque<Box<(Event, Option<Reply<RunStatus>>)>>,
     /// Whether it is among the busy runs.
@@ -33,7 +34,7 @@ pub(super) struct ActiveRun {
     pub under_way: bool,
     pub tasks: Tasks,
     /// The program's source, until the first commit has stored it.
-    source: Option<ProgramSource>,
+    source: Option<Box<ProgramSource>>,
     /// How many bytes the commits behind the last snapshot have.
     tail_bytes: u64,
 }
@@ -59,7 +60,7 @@ impl ActiveRun {
             labels,
         };
         let hosted = Hosted::new(id.clone(), loaded.program);
-        Self::with(hosted, header, loaded.registry, Some(source))
+        Self::with(hosted, header, loaded.registry, Some(Box::new(source)))
     }
 
     pub fn stored(stored: StoredRun, loaded: Loaded) -> Self {
@@ -76,8 +77,8 @@ impl ActiveRun {
     fn with(
         hosted: Hosted,
         header: RunHeader,
-        registry: Registry,
-        source: Option<ProgramSource>,
+        registry: Arc<Registry>,
+        source: Option<Box<ProgramSource>>,
     ) -> Self {
         Self {
             hosted,
@@ -112,7 +113,7 @@ impl ActiveRun {
             iterations: std::mem::take(&mut step.iterations),
             history: std::mem::take(&mut step.history),
             snapshot,
-            program: self.source.take(),
+            program: self.source.take().map(|source| *source),
         }
     }
 

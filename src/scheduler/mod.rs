@@ -64,7 +64,7 @@ pub struct Loaded {
     /// The program.
     pub program: Arc<Program>,
     /// What carries out its calls.
-    pub registry: Registry,
+    pub registry: Arc<Registry>,
 }
 
 /// Turns a stored source into a program again; given by the engine, which knows the dialects.

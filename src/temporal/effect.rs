@@ -183,7 +183,7 @@ async fn execute(shared: &Shared, start: &Start) -> Result<Answer, TemporalError
         Some(request) => request,
         None => large(shared, run, execution, id).await?,
     };
-    let registry = loaded.registry.again(start.attempt > 1);
+    let registry = (*loaded.registry).clone().again(start.attempt > 1);
     Ok(registry.execute(&request).await)
 }
 

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A room, and the rooms it may use beside itself. What is not here has no room yet: give it one.
-const ROOMS: [(&str, &[&str]); 22] = [
+const ROOMS: [(&str, &[&str]); 23] = [
     ("time", &[]),
+    ("inode", &[]),
     ("expression", &["diagnostic"]),
     ("source", &["expression"]),
     ("diagnostic", &["source"]),
@@ -34,6 +35,7 @@ const ROOMS: [(&str, &[&str]); 22] = [
         "store",
         &[
             "expression",
+            "inode",
             "machine",
             "model",
             "program",
@@ -41,7 +43,7 @@ const ROOMS: [(&str, &[&str]); 22] = [
             "time",
         ],
     ),
-    ("action", &["diagnostic", "expression", "model"]),
+    ("action", &["diagnostic", "expression", "inode", "model"]),
     (
         "scheduler",
         &[
@@ -135,7 +137,7 @@ const TOOLS: [(&str, &[&str]); 11] = [
     (
         "std::fs",
         &[
-            "store", "action", "api", "engine", "server", "temporal", "cli",
+            "inode", "store", "action", "api", "engine", "server", "temporal", "cli",
         ],
     ),
     ("std::net", &["action", "server", "cli"]),

@@ -105,7 +105,7 @@ async fn read_body(mut response: Response) -> Result<Vec<u8>, Fault> {
 }
 
 fn header_map(headers: &HeaderMap) -> Object {
-    let mut map = Object::new();
+    let mut map = Object::with_capacity(headers.keys_len());
     for name in headers.keys() {
         let values: Vec<_> = headers.get_all(name).iter().map(header_text).collect();
         map.insert(name.as_str().into(), Value::text(values.join(", ")));

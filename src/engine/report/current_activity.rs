@@ -206,7 +206,7 @@ fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
         attempt: retried.map(|state| state.attempt),
         max_attempts: retried.map(|state| state.max_attempts),
         last_error: retried
-            .and_then(|state| state.last_fault.as_ref())
+            .and_then(|state| state.last_fault.as_deref())
             .map(LastError::new),
     })
 }

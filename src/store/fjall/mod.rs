@@ -42,7 +42,7 @@ const ROWS: &str = "rows";
 
 /// A table in memory is written to disk when it has so many bytes. What is in such tables is read from
 /// the journal when the store is opened.
-const MEMTABLE: u64 = 8 << 20;
+const MEMTABLE: u64 = 3 << 20;
 
 /// With more than one, the first hands calls to merge to itself, again and again, while another one merges.
 const WORKERS: usize = 1;

@@ -329,7 +329,7 @@ fn what_is_known_of_the_last_attempt() {
             _ => None,
         });
         let tried = tried.unwrap();
-        let (fault, at) = tried.last_fault.unwrap();
+        let (fault, at) = *tried.last_fault.unwrap();
         let since = |at: Timestamp| (at.0 - START.0) / 1000;
         let next = tried.next_due_at.map(since);
         (tried.attempt, fault.message, since(at), next)

@@ -208,7 +208,7 @@ pub fn play(script: &Script, plan: Plan, in_pauses: bool) -> Played {
     let loaded = script.programs.iter().map(|(hash, program)| {
         let loaded = Loaded {
             program: program.clone(),
-            registry: registry.clone(),
+            registry: Arc::new(registry.clone()),
         };
         (*hash, loaded)
     });

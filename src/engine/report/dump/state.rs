@@ -142,7 +142,7 @@ fn frame(view: &RunView, frame: &Frame) -> FrameDump {
         FrameKind::Try(state) => FrameKindDump::Try {
             attempt: state.attempt,
             max_attempts: state.max_attempts,
-            last_fault: state.last_fault.as_ref().map(|(fault, at)| FaultDump {
+            last_fault: state.last_fault.as_deref().map(|(fault, at)| FaultDump {
                 kind: fault.kind.to_string(),
                 code: fault.code.as_ref().map(ToString::to_string),
                 message: fault.message.clone(),
