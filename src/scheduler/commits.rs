@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 const FEW: usize = 4;
 
 /// While one batch is written, so many busy runs are worth a sync of their own.
-const SOME: usize = 8;
+const SOME: usize = 4;
 
 /// The outcome of each commit of a group, or why nothing is known to be durable.
 pub(super) type Outcomes = Result<Vec<Result<Committed, StoreError>>, StoreError>;
