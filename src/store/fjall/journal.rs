@@ -130,12 +130,15 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// The batches of a journal up to the first that is not whole. True when nothing but room lies behind.
-fn walk<'a>(mut bytes: &'a [u8], mut each: impl FnMut(Batch<'a>)) -> bool {
-    while let Some(batch) = batch(&mut bytes) {
+/// The batches of a journal up to the first that is not whole. Gives where that begins; none when nothing
+/// but room lies there.
+fn walk<'a>(bytes: &'a [u8], mut each: impl FnMut(Batch<'a>)) -> Option<u64> {
+    let mut rest = bytes;
+    while let Some(batch) = batch(&mut rest) {
         each(batch);
     }
-    bytes.iter().all(|byte| *byte == 0)
+    let torn = rest.iter().any(|byte| *byte != 0);
+    torn.then_some((bytes.len() - rest.len()) as u64)
 }
 
 /// The number of the group that a batch is.
@@ -148,27 +151,39 @@ fn group(batch: &Batch<'_>) -> Option<u64> {
 }
 
 /// Refuses a store of which fjall would cut off groups that were acknowledged: it takes damage in a
-/// journal for its end.
+/// journal for its end. What was not written in full there is cut off here, because fjall cannot read all
+/// of what a full disk leaves.
 pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
     let acknowledged = acknowledged(path)?;
     let journals = numbered(&path.join(FJALL)).map_err(missing)?;
     if journals.is_empty() {
         return Err(corrupt("its journal is missing"));
     }
-    let (mut last, mut ended) = (None, true);
+    let (mut last, mut torn) = (None, None);
     for journal in journals.values() {
         let bytes = written(journal).map_err(StoreError::Io)?;
         // Only the last one may have an end that was not written in full.
-        if !ended {
+        if torn.is_some() {
             return Err(corrupt("a journal of it cannot be read to its end"));
         }
-        ended = walk(&bytes, |batch| last = group(&batch).or(last));
+        let end = walk(&bytes, |batch| last = group(&batch).or(last));
+        torn = end.map(|end| (journal, end));
     }
-    match last {
-        Some(last) => ends_too_early(acknowledged, last).map_or(Ok(()), Err),
-        // Where no journal has a group, a table has the last one.
-        None => Ok(()),
+    // Where no journal has a group, a table has the last one.
+    let Some(last) = last else {
+        return Ok(());
+    };
+    match (ends_too_early(acknowledged, last), torn) {
+        (Some(error), _) => Err(error),
+        (None, Some((journal, end))) => cut(journal, end).map_err(StoreError::Io),
+        (None, None) => Ok(()),
     }
+}
+
+fn cut(journal: &Path, end: u64) -> io::Result<()> {
+    let journal = File::options().write(true).open(journal)?;
+    journal.set_len(end)?;
+    journal.sync_all()
 }
 
 fn missing(error: io::Error) -> StoreError {
