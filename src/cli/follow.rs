@@ -5,7 +5,7 @@ use super::args::{EventArgs, Global, HandlerArgs, Output, OwnerArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen};
 use super::progress::Progress;
-use super::session::{Feed, FeedItem, Session, Setup};
+use super::session::{Feed, FeedItem, Session, Setup, Wanted};
 use super::signals::Signals;
 use crate::engine::report::{OutcomeReport, PauseReport};
 use crate::engine::{Notice, TerminalText, Value, now};
@@ -115,8 +115,9 @@ pub async fn follow(
         shown: VecDeque::new(),
     };
     for run in runs {
-        let events = view.events.then_some(0);
-        session.watch(run, events, feed.clone()).await?;
+        session
+            .watch(run, following.wanted(0), feed.clone())
+            .await?;
         following.open.insert(run.clone(), Open::default());
     }
     let mut tick = tokio::time::interval(TICK);
@@ -161,6 +162,15 @@ struct Following<'a> {
 }
 
 impl Following<'_> {
+    /// What is shown of a run whose events up to this number were printed.
+    fn wanted(&self, event: u64) -> Wanted {
+        match self.view.events {
+            true => Wanted::Events(event),
+            false if self.progress.shows_steps() => Wanted::Steps,
+            false => Wanted::End,
+        }
+    }
+
     fn take(&mut self, run: &str, told: FeedItem) -> Result<(), Failure> {
         let Some(open) = self.open.get_mut(run) else {
             return Ok(());
@@ -240,10 +250,10 @@ impl Following<'_> {
             let message = format!("run {run} stopped without an end");
             return Err(Failure::Machine(std::io::Error::other(message)));
         }
-        let events = self.view.events.then_some(open.event);
+        let event = open.event;
         let runs: Vec<String> = self.open.keys().cloned().collect();
         session.renew(&runs).await?;
-        session.watch(run, events, feed.clone()).await
+        session.watch(run, self.wanted(event), feed.clone()).await
     }
 
     fn ended(&mut self, run: &str, exit: Exit) {

@@ -51,6 +51,11 @@ impl Progress {
         }
     }
 
+    /// Whether anything is shown of a run that goes on.
+    pub fn shows_steps(&self) -> bool {
+        !matches!(self.mode, Mode::Nothing)
+    }
+
     /// Whether lines are redrawn as time passes.
     pub fn is_live(&self) -> bool {
         matches!(self.mode, Mode::Bars(..))

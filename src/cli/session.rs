@@ -33,6 +33,17 @@ const AWAY: Duration = Duration::from_millis(500);
 /// How many runs of another process are followed at a time.
 const MAX_FOLLOWED: usize = 64;
 
+/// What is wanted of a run that is followed.
+#[derive(Clone, Copy)]
+pub enum Wanted {
+    /// Pauses, its end, and what its commands print.
+    End,
+    /// Its steps too.
+    Steps,
+    /// Its history too, after that number.
+    Events(u64),
+}
+
 /// What is heard of a run that is followed.
 pub enum FeedItem {
     /// What happened to it.
@@ -414,15 +425,22 @@ impl Session {
         }
     }
 
-    /// Sends what happens to a run; with `events`, also its history after that number.
+    /// Sends what happens to a run, as far as it is wanted.
     #[allow(
         clippy::disallowed_methods,
         reason = "a run that is followed has a task of its own"
     )]
-    pub async fn watch(&self, run: &str, events: Option<u64>, feed: Feed) -> Result<(), Failure> {
+    pub async fn watch(&self, run: &str, wanted: Wanted, feed: Feed) -> Result<(), Failure> {
+        let events = match wanted {
+            Wanted::Events(after) => Some(after),
+            Wanted::End | Wanted::Steps => None,
+        };
         match &self.role {
             Role::Owned { engine, .. } => {
                 let mut follower = engine.follow(run, events).await?;
+                if matches!(wanted, Wanted::End) {
+                    follower = follower.without_steps();
+                }
                 tokio::spawn(async move {
                     let run = follower.id().to_owned();
                     loop {

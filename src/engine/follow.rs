@@ -150,6 +150,13 @@ impl Follower {
         self
     }
 
+    /// The same without steps, for who shows none: to wake somebody for each costs as much as the step.
+    #[must_use]
+    pub fn without_steps(self) -> Self {
+        self.handle.only_end();
+        self
+    }
+
     /// The last event that was told.
     #[must_use]
     pub fn told(&self) -> u64 {

@@ -78,13 +78,18 @@ impl Run {
         self.updates.next().await
     }
 
+    /// From now on only pauses and the end are told.
+    pub(super) fn only_end(&self) {
+        self.updates.only_end();
+    }
+
     /// How the run ended, once it has.
     ///
     /// # Errors
     /// [`RunFailure::Paused`], [`RunFailure::Stuck`], and store errors; a run that ended badly
     /// is an outcome here.
     pub async fn outcome(mut self) -> Result<Outcome, RunFailure> {
-        self.updates.only_end();
+        self.only_end();
         let mut told = None;
         while let Some(update) = self.updates.try_next() {
             match self.end(update) {
