@@ -2,10 +2,11 @@
 //! and read here when it may be damaged. A batch is a start with its number of items and its sequence
 //! number, the items, and an end with a checksum and four fixed bytes. This file never opens the database.
 
+use super::archive::check_archives;
 use super::{FJALL, Opened, Scratch, StoreOptions};
 use crate::store::StoreError;
 use crate::store::codec;
-use crate::store::directory::{DIRECTORY, written_bytes};
+use crate::store::directory::{DIRECTORY, sync_files, written_bytes};
 use crate::store::disk::Readable;
 use crate::store::header::Root;
 use crate::store::integrity::IntegrityReport;
@@ -13,15 +14,19 @@ use crate::store::keys::Family;
 use crate::store::kv::{KvError, guard};
 use crate::store::mark::{Mark, acknowledged};
 use crate::store::rows::{corrupt, ends_too_early, lock};
-use fjall::AbstractTree;
+use lsm_tree::{AbstractTree, Config, SequenceNumberCounter as Counter};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek};
+use std::io::{self, BufWriter, Read, Seek, Write};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// What the names of journals end with.
 const ENDING: &str = "jnl";
+
+/// With so much in the journals that is in tables, they are written anew.
+const STALE: usize = 1 << 20;
 
 /// What a batch ends with.
 const MAGIC: [u8; 4] = *b"FJL\x03";
@@ -90,8 +95,20 @@ fn written(journal: &Path) -> io::Result<Vec<u8>> {
 /// A whole batch.
 struct Batch<'a> {
     sequence: u64,
-    /// Keys, and values or removals.
-    items: Vec<(&'a [u8], Option<&'a [u8]>)>,
+    count: u32,
+    items: &'a [u8],
+    /// With its start and its end.
+    whole: &'a [u8],
+}
+
+/// A key, and its value unless it is removed.
+type Item<'a> = (&'a [u8], Option<&'a [u8]>);
+
+impl<'a> Batch<'a> {
+    fn items(&self) -> impl Iterator<Item = Item<'a>> {
+        let mut rest = self.items;
+        (0..self.count).map_while(move |_| item(&mut rest))
+    }
 }
 
 /// Takes the batch that begins here; none when there is no whole one.
@@ -102,26 +119,36 @@ fn batch<'a>(bytes: &mut &'a [u8]) -> Option<Batch<'a>> {
     };
     let count = u32::from_le_bytes(count.try_into().ok()?);
     let sequence = u64::from_le_bytes(take(&mut rest, 8)?.try_into().ok()?);
-    let mut items = Vec::new();
+    let items = rest;
     for _ in 0..count {
-        // Its kind, how it is compressed, its keyspace, its lengths.
-        let head = take(&mut rest, 21)?;
-        let (&[2, kind, 0], lengths) = head.split_first_chunk()? else {
-            return None;
-        };
-        let (key, lengths) = lengths.get(8..)?.split_first_chunk()?;
-        let (value, stored) = lengths.split_first_chunk()?;
-        if value != stored {
-            return None;
-        }
-        let key = take(&mut rest, usize::from(u16::from_le_bytes(*key)))?;
-        let value = take(&mut rest, usize::try_from(u32::from_le_bytes(*value)).ok()?)?;
-        items.push((key, (kind == 0).then_some(value)));
+        item(&mut rest)?;
     }
     let end = take(&mut rest, 13)?;
     (end.first() == Some(&3) && end.ends_with(&MAGIC)).then_some(())?;
-    *bytes = rest;
-    Some(Batch { sequence, items })
+    let whole = take(bytes, bytes.len() - rest.len())?;
+    Some(Batch {
+        sequence,
+        count,
+        items,
+        whole,
+    })
+}
+
+/// Takes the item that begins here.
+fn item<'a>(rest: &mut &'a [u8]) -> Option<Item<'a>> {
+    // Its kind, how it is compressed, its keyspace, its lengths.
+    let head = take(rest, 21)?;
+    let (&[2, kind, 0], lengths) = head.split_first_chunk()? else {
+        return None;
+    };
+    let (key, lengths) = lengths.get(8..)?.split_first_chunk()?;
+    let (value, stored) = lengths.split_first_chunk()?;
+    if value != stored {
+        return None;
+    }
+    let key = take(rest, usize::from(u16::from_le_bytes(*key)))?;
+    let value = take(rest, usize::try_from(u32::from_le_bytes(*value)).ok()?)?;
+    Some((key, (kind == 0).then_some(value)))
 }
 
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
@@ -130,60 +157,107 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// The batches of a journal up to the first that is not whole. Gives where that begins; none when nothing
-/// but room lies there.
-fn walk<'a>(bytes: &'a [u8], mut each: impl FnMut(Batch<'a>)) -> Option<u64> {
+/// The whole batches of a journal, and where the first begins that is not; none when nothing but room lies
+/// there.
+fn batches(bytes: &[u8]) -> (Vec<Batch<'_>>, Option<u64>) {
     let mut rest = bytes;
-    while let Some(batch) = batch(&mut rest) {
-        each(batch);
-    }
+    let found = iter::from_fn(|| batch(&mut rest)).collect();
     let torn = rest.iter().any(|byte| *byte != 0);
-    torn.then_some((bytes.len() - rest.len()) as u64)
+    (found, torn.then_some((bytes.len() - rest.len()) as u64))
 }
 
 /// The number of the group that a batch is.
 fn group(batch: &Batch<'_>) -> Option<u64> {
     let key = [Family::Root.byte()];
-    let row = batch.items.iter().find(|(found, _)| *found == key)?.1?;
+    let row = batch.items().find(|(found, _)| *found == key)?.1?;
     let body = codec::check(&key, row).ok()?.body;
     let root: Root = codec::decode(row.get(body)?).ok()?;
     Some(root.group)
 }
 
-/// Refuses a store of which fjall would cut off groups that were acknowledged: it takes damage in a
-/// journal for its end. What was not written in full there is cut off here, because fjall cannot read all
-/// of what a full disk leaves.
-pub(super) fn check_end(path: &Path) -> Result<(), StoreError> {
+/// Makes the journals of a store ready for fjall. Refuses a store of which it would cut off groups that were
+/// acknowledged: it takes damage in a journal for its end. What was not written in full there is cut off
+/// here, because fjall cannot read all of what a full disk leaves. What is in tables is left out.
+pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     let acknowledged = acknowledged(path)?;
-    let journals = numbered(&path.join(FJALL)).map_err(missing)?;
-    if journals.is_empty() {
+    let folder = path.join(FJALL);
+    let journals = numbered(&folder).map_err(missing)?;
+    let Some(active) = journals.values().next_back() else {
         return Err(corrupt("its journal is missing"));
-    }
-    let (mut last, mut torn) = (None, None);
-    for journal in journals.values() {
-        let bytes = written(journal).map_err(StoreError::Io)?;
+    };
+    let read: io::Result<Vec<_>> = journals.values().map(|path| written(path)).collect();
+    let read = read.map_err(StoreError::Io)?;
+    let (mut found, mut torn) = (Vec::new(), None);
+    for bytes in &read {
         // Only the last one may have an end that was not written in full.
         if torn.is_some() {
             return Err(corrupt("a journal of it cannot be read to its end"));
         }
-        let end = walk(&bytes, |batch| last = group(&batch).or(last));
-        torn = end.map(|end| (journal, end));
+        let (whole, end) = batches(bytes);
+        found.extend(whole);
+        torn = end;
     }
     // Where no journal has a group, a table has the last one.
-    let Some(last) = last else {
-        return Ok(());
-    };
-    match (ends_too_early(acknowledged, last), torn) {
-        (Some(error), _) => Err(error),
-        (None, Some((journal, end))) => cut(journal, end).map_err(StoreError::Io),
-        (None, None) => Ok(()),
+    if let Some(last) = found.iter().rev().find_map(group)
+        && let Some(error) = ends_too_early(acknowledged, last)
+    {
+        return Err(error);
     }
+    if let Some(end) = torn {
+        cut(active, end).map_err(StoreError::Io)?;
+    }
+    check_archives(&folder)?;
+    // A disk may be full. Then fjall reads all of it.
+    if let Err(error) = leave_out(&folder, &found, &journals) {
+        tracing::debug!(%error, "the journal keeps what is in tables");
+    }
+    Ok(())
 }
 
 fn cut(journal: &Path, end: u64) -> io::Result<()> {
     let journal = File::options().write(true).open(journal)?;
     journal.set_len(end)?;
     journal.sync_all()
+}
+
+/// Writes the journals anew without the batches that are in tables, if that is much: fjall reads and
+/// encodes all of them whenever it is opened. Cut anywhere, this leaves journals with all that is in none.
+fn leave_out(
+    folder: &Path,
+    batches: &[Batch<'_>],
+    journals: &BTreeMap<u64, PathBuf>,
+) -> Result<(), KvError> {
+    let bytes = |batches: &[Batch<'_>]| batches.iter().map(|batch| batch.whole.len()).sum();
+    let all: usize = bytes(batches);
+    let mut paths = journals.values().rev();
+    let (Some(active), true) = (paths.next(), all > STALE) else {
+        return Ok(());
+    };
+    let keyspaces = folder.join("keyspaces");
+    let tree = keyspaces.join("1");
+    // Where nothing is, one would be made.
+    if !tree.join("current").exists() {
+        return Ok(());
+    }
+    let tree = Config::new(tree, Counter::default(), Counter::default());
+    let tree = guard(|| tree.open().map_err(fjall::Error::from))?;
+    let last = tree.get_highest_persisted_seqno();
+    let from = batches.partition_point(|batch| last.is_some_and(|last| batch.sequence <= last));
+    let kept = batches.get(from..).unwrap_or_default();
+    if all - bytes(kept) < STALE {
+        return Ok(());
+    }
+    // A process that was killed may have left a table that is not durable.
+    sync_files(&keyspaces)?;
+    let fresh = active.with_extension("new");
+    let mut file = BufWriter::new(File::create(&fresh)?);
+    for batch in kept {
+        file.write_all(batch.whole)?;
+    }
+    file.into_inner().map_err(io::Error::from)?.sync_all()?;
+    fs::rename(&fresh, active)?;
+    File::open(folder)?.sync_all()?;
+    Ok(paths.try_for_each(fs::remove_file)?)
 }
 
 fn missing(error: io::Error) -> StoreError {
@@ -221,7 +295,7 @@ pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
             if in_tables.is_some_and(|last| batch.sequence <= last) {
                 continue;
             }
-            for (key, value) in batch.items {
+            for (key, value) in batch.items() {
                 match value {
                     Some(value) => rows.insert(key.to_vec(), value.to_vec()),
                     None => rows.remove(key),

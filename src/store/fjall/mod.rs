@@ -13,7 +13,7 @@ mod journal;
 mod scratch;
 
 use self::archive::check_archives;
-use self::journal::{ActiveJournal, check_end};
+use self::journal::{ActiveJournal, prepare};
 use self::scratch::Scratch;
 use crate::store::creation_lock::{CreationLock, lock, locked};
 use crate::store::directory::{
@@ -75,7 +75,7 @@ impl FjallStore {
             // fjall would wait for it. It is given back at once, so that fjall can take it.
             let _alone = lock(dir, &path, FlockArg::LockExclusiveNonblock)
                 .map_err(|error| unopened(error, &name))?;
-            check_end(&path)?;
+            prepare(&path)?;
         }
         let opened = Opened::open(dir, options, &name).map_err(|error| unopened(error, &name))?;
         let database = Fjall::of(opened, dir, options, &name)?;
@@ -346,7 +346,7 @@ pub(super) fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreErr
 fn copied(dir: &Path) -> Result<FjallStore, StoreError> {
     let scratch = Scratch::of(&dir.join(DIRECTORY), |_| true).map_err(StoreError::Io)?;
     let at = scratch.path().to_owned();
-    check_end(&at.join(DIRECTORY))?;
+    prepare(&at.join(DIRECTORY))?;
     let options = StoreOptions::default();
     let name = dir.display().to_string();
     let opened = Opened::open(&at, options, &name)?;

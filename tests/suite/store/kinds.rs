@@ -146,7 +146,7 @@ fn a_move_that_is_killed_leaves_a_store_and_can_be_begun_again() {
 }
 
 /// The threads of a database that was just closed may have its lock for a moment.
-fn alone_of(mut what: impl FnMut() -> Output) -> Output {
+pub fn alone_of(mut what: impl FnMut() -> Output) -> Output {
     loop {
         match what() {
             output if said(&output).contains("in use by another process") => {}

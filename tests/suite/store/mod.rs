@@ -8,6 +8,8 @@ mod errors;
 mod format;
 mod full;
 mod golden;
+#[cfg(feature = "fjall")]
+mod journal;
 mod kill;
 #[cfg(feature = "fjall")]
 mod kinds;

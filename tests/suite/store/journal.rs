@@ -1,0 +1,139 @@
+//! The journal of fjall is written anew, without what is in tables, before fjall reads it: a kill or a power
+//! cut on the way loses nothing.
+
+use crate::life::process::Place;
+use crate::store::damage::copy;
+use crate::store::kinds::alone_of;
+use crate::store::power::{Done, all_is_durable, recorded_of, strace_works};
+use crate::support::{alone, this_test_binary};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use windlass::internals::store;
+
+/// A store of fjall whose journal has several megabytes that are in tables.
+fn large(dir: &Path) {
+    let mut writer = this_test_binary("store::power::writer");
+    let ended = writer
+        .envs([
+            ("WINDLASS_STORE", "fjall"),
+            ("WINDLASS_TEST_POWER_GROUPS", "40"),
+        ])
+        .env("WINDLASS_TEST_POWER_DIR", dir)
+        .output()
+        .unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+}
+
+fn journal(dir: &Path) -> u64 {
+    fs::metadata(dir.join("store/fjall/0.jnl")).unwrap().len()
+}
+
+/// All that is read of the runs in a store.
+fn runs(dir: &Path) -> Vec<String> {
+    let store = alone(|| store::open(dir, None)).unwrap();
+    let listed = store.list(None, usize::MAX).unwrap();
+    let of = |id: &str| {
+        let stored = store.load(id).unwrap();
+        let history = store.history(id, 0, usize::MAX).unwrap();
+        format!("{stored:?} {history:?}")
+    };
+    listed.iter().map(|run| of(&run.id)).collect()
+}
+
+/// Who only asks for the list, and opens the store for that.
+fn list(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.args(["list", "--state"]).arg(dir);
+    command
+}
+
+#[test]
+fn a_journal_is_opened_once_with_what_is_in_tables() {
+    let place = Place::new();
+    let dir = place.state();
+    large(&dir);
+    let whole = journal(&dir);
+    let ended = alone_of(|| list(&dir).output().unwrap());
+    assert!(ended.status.success(), "{ended:?}");
+    let left = journal(&dir);
+    assert!(left + (1 << 20) < whole, "{left} of {whole} bytes");
+    let expected = runs(&dir);
+    assert_eq!(expected.len(), 24);
+    assert_eq!(journal(&dir), left);
+    assert_eq!(runs(&dir), expected);
+}
+
+#[test]
+fn killed_while_it_is_written_anew_a_journal_has_all_there_was() {
+    const CALLS: &str = "openat,write,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink";
+    if !strace_works() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let original = place.path().join("original");
+    large(&original);
+    let state = place.path().join("state");
+    copy(&original, &state);
+    let expected = runs(&state);
+    // Behind it are the calls of fjall.
+    let trace = place.path().join("trace");
+    let traced = |state: &Path, inject: &[String]| {
+        let _ = fs::remove_dir_all(state);
+        copy(&original, state);
+        let list = list(state);
+        Command::new("strace")
+            .args(["-f", "-o"])
+            .arg(&trace)
+            .args(["-e", &format!("trace={CALLS}")])
+            .args(inject)
+            .arg(list.get_program())
+            .args(list.get_args())
+            .output()
+            .unwrap()
+    };
+    let whole = traced(&state, &[]);
+    assert!(whole.status.success(), "{whole:?}");
+    let calls = fs::read_to_string(&trace).unwrap();
+    let renamed = calls.lines().position(|call| call.contains("0.new\", "));
+    let renamed = renamed.expect("it was written anew");
+    let from = calls.lines().position(|call| call.contains("store/mark"));
+    let from = from.expect("the store was opened");
+    for at in (from..renamed).step_by(7).chain(renamed - 3..renamed + 4) {
+        let inject = format!("inject={CALLS}:signal=KILL:when={}", at + 1);
+        let killed = traced(&state, &[String::from("-e"), inject]);
+        assert!(!killed.status.success(), "{at} of {renamed}: {killed:?}");
+        assert_eq!(runs(&state), expected, "killed at {at} of {renamed}");
+        assert!(journal(&state) < 5 << 20, "it is written anew after all");
+    }
+}
+
+#[test]
+fn a_journal_that_is_written_anew_is_durable_before_it_is_in_its_place() {
+    if !strace_works() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("state");
+    large(&dir);
+    let tables: Vec<_> = fs::read_dir(dir.join("store/fjall/keyspaces/1/tables"))
+        .unwrap()
+        .map(|table| table.unwrap().path())
+        .collect();
+    assert!(!tables.is_empty());
+    let log = place.path().join("log");
+    let done = recorded_of(&list(&dir), &dir, &log, &[], &[0]);
+    let fresh = dir.join("store/fjall/0.new");
+    let renamed = |one: &Done| matches!(one, Done::Renamed(from, _) if *from == fresh);
+    let renamed = done.iter().position(renamed).expect("it was written anew");
+    let before = &done[..renamed];
+    let mut synced = before.iter().filter_map(|one| match one {
+        Done::Synced(path, _) => Some(path),
+        _ => None,
+    });
+    for table in tables {
+        assert!(synced.clone().any(|path| *path == table), "{table:?}");
+    }
+    assert!(synced.any(|path| *path == fresh));
+    all_is_durable(&done, "store/fjall/0.");
+}
