@@ -162,7 +162,7 @@ fn new_id(change: &Change) -> Option<u64> {
 
 /// The store as the driver sees it.
 pub struct Disk {
-    pub store: MemoryStore,
+    pub store: Arc<dyn Store>,
     pub books: Arc<Mutex<Books>>,
 }
 

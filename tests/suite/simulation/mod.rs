@@ -14,10 +14,12 @@
 
 mod author;
 mod books;
+mod medium;
 mod play;
 mod world;
 mod written;
 
+use crate::support::kind;
 use books::Crash;
 use play::{START, Script, play, same};
 use rand::rngs::StdRng;
@@ -51,7 +53,7 @@ impl Tally {
 
 fn simulate(seed: u64, tally: &mut Tally) {
     let script = Script::new(seed);
-    let calm = play(&script, Box::new(|_, _| None), false);
+    let calm = play(&script, None, Box::new(|_, _| None), false);
     tally.played(&calm);
     for book in calm.runs.values() {
         *tally
@@ -60,7 +62,7 @@ fn simulate(seed: u64, tally: &mut Tally) {
             .or_default() += 1;
     }
     let disturb = |plan: books::Plan, in_pauses: bool, tally: &mut Tally| {
-        let disturbed = play(&script, plan, in_pauses);
+        let disturbed = play(&script, None, plan, in_pauses);
         tally.played(&disturbed);
         let compared = same(&calm, &disturbed);
         tally.compared += compared;
@@ -77,8 +79,13 @@ fn simulate(seed: u64, tally: &mut Tally) {
     if seed.is_multiple_of(2) {
         return;
     }
+    disturb(sometimes(seed), false, tally);
+}
+
+/// A crash at a fourth of the groups.
+fn sometimes(seed: u64) -> books::Plan {
     let mut random = StdRng::seed_from_u64(seed ^ 2);
-    let sometimes = move |_: usize, tries: usize| {
+    Box::new(move |_: usize, tries: usize| {
         let crashes = [
             Crash::Before,
             Crash::After,
@@ -87,8 +94,7 @@ fn simulate(seed: u64, tally: &mut Tally) {
         ];
         let crash = crashes[random.random_range(0..4)];
         (tries < 3 && random.random_range(0..4) == 0).then_some(crash)
-    };
-    disturb(Box::new(sometimes), false, tally);
+    })
 }
 
 fn seeds() -> std::ops::Range<u64> {
@@ -142,4 +148,18 @@ fn what_dies_anywhere_comes_to_the_same_end() {
         assert!(tally.statuses["Succeeded"] > 300, "{:?}", tally.statuses);
         assert!(tally.exempt * 3 < tally.compared, "too many are exempt");
     }
+}
+
+/// What is in memory above is in files here, and each life opens what the one before left of them.
+#[test]
+fn what_dies_on_a_database_comes_to_the_same_end() {
+    let mut crashes = 0;
+    for seed in 0..100 {
+        let script = Script::new(seed);
+        let calm = play(&script, None, Box::new(|_, _| None), false);
+        let disturbed = play(&script, Some(kind()), sometimes(seed), false);
+        same(&calm, &disturbed);
+        crashes += disturbed.crashes;
+    }
+    assert!(crashes > 200, "{crashes} crashes");
 }

@@ -3,6 +3,7 @@
 
 use super::author::{Author, SIGNALS};
 use super::books::{Book, Books, Crash, Dead, Disk, Plan, lock};
+use super::medium::Medium;
 use super::world::{Door, World};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -20,7 +21,7 @@ use windlass::internals::model::{Dialect, Name, Origin};
 use windlass::internals::program::{Caps, Program, ProgramHash};
 use windlass::internals::scheduler::{Answer, Loaded, Loader, ManualDriver, Start};
 use windlass::internals::source::Bundle;
-use windlass::internals::store::{MemoryStore, ProgramSource, Retention, Store};
+use windlass::internals::store::{ProgramSource, Retention, Store, StoreKind};
 use windlass::internals::time::Timestamp;
 
 pub const START: Timestamp = Timestamp(1_700_000_000_000);
@@ -195,8 +196,8 @@ enum End {
     Cut,
 }
 
-/// Plays a script; `plan` says where the process dies.
-pub fn play(script: &Script, plan: Plan, in_pauses: bool) -> Played {
+/// Plays a script on a database, or else in memory; `plan` says where the process dies.
+pub fn play(script: &Script, kind: Option<StoreKind>, plan: Plan, in_pauses: bool) -> Played {
     let books = Books::new(plan, in_pauses, script.snapshots);
     let books = Arc::new(Mutex::new(books));
     let world = World::new(script.seed, books.clone(), START);
@@ -229,25 +230,18 @@ pub fn play(script: &Script, plan: Plan, in_pauses: bool) -> Played {
         exempt: BTreeSet::new(),
         events: 0,
     };
-    let mut store = MemoryStore::new(script.retention);
+    let mut medium = Medium::new(kind, script.retention);
     let cut = loop {
-        let disk = Arc::new(Disk {
-            store,
-            books: sim.books.clone(),
-        });
+        let disk = Arc::new(sim.disk(&medium));
         let end = sim.live(&disk);
         sim.died();
         // The tasks of the dead process hold nothing of the store.
-        store = disk.store.after_power_cut().unwrap();
-        let after = Disk {
-            store,
-            books: sim.books.clone(),
-        };
-        after.check();
+        medium = medium.after_death();
+        sim.disk(&medium).check();
         match end {
-            End::Crashed => store = after.store,
+            End::Crashed => {}
             End::Over => {
-                sim.nothing_is_left(&after.store);
+                sim.nothing_is_left(&*medium.store());
                 break false;
             }
             End::Cut => break true,
@@ -257,6 +251,13 @@ pub fn play(script: &Script, plan: Plan, in_pauses: bool) -> Played {
 }
 
 impl Sim<'_> {
+    fn disk(&self, medium: &Medium) -> Disk {
+        Disk {
+            store: medium.store(),
+            books: self.books.clone(),
+        }
+    }
+
     /// The life of one process.
     fn live(&mut self, disk: &Arc<Disk>) -> End {
         let clock = self.clock.clone();
@@ -440,7 +441,7 @@ impl Sim<'_> {
     // ── oracles ─────────────────────────────────────────────────────────────────────────────
 
     /// Nothing more happens by itself: every run has ended, or it is known what it waits for.
-    fn nothing_is_left(&mut self, store: &MemoryStore) {
+    fn nothing_is_left(&mut self, store: &dyn Store) {
         let runnable = store.runnable().unwrap();
         let due = store.due(Timestamp(i64::MAX), usize::MAX).unwrap();
         assert_eq!(due, [], "a run is due, and nobody comes");
