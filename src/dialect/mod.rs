@@ -177,29 +177,43 @@ pub fn settings_read(bundle: &Bundle) -> BTreeSet<String> {
     found
 }
 
+/// What is in a file beside a definition, which must be an object. Such a file may have secrets, so it is
+/// no file of the bundle, and its first mistake is told without its text.
+///
+/// # Errors
+/// That mistake, with its line.
+pub fn object_beside(file: &SourceFile) -> Result<Node, Diagnostic> {
+    let path = &file.path;
+    let told = |code, what: String| {
+        let hint = "it must hold one object, as Logic Apps writes it";
+        Err(Diagnostic::error(code, Span::START, what).hint(hint))
+    };
+    let bundle = Bundle {
+        files: vec![file.clone()],
+    };
+    let (node, mistakes) = source::parse(&bundle, 0);
+    // What Azure makes something of is none there.
+    if let Some(mistake) = mistakes.iter().find(|mistake| mistake.azure.is_none()) {
+        let line = mistake.span.line;
+        let what = format!("`{path}`, line {line}: {}", mistake.message);
+        return told(mistake.code, what);
+    }
+    match node {
+        Some(node) if node.entries().is_some() => Ok(node),
+        _ => told("wrong-type", format!("`{path}` must hold one object")),
+    }
+}
+
 /// A file of connections without anything that may be secret: what each leads to.
 #[must_use]
-pub fn connections_only(file: SourceFile) -> Option<SourceFile> {
-    let (node, _) = source::parse(
-        &Bundle {
-            files: vec![file.clone()],
-        },
-        0,
-    );
-    let text = loom::connections_only(&node?).to_json();
-    Some(SourceFile { text, ..file })
+pub fn connections_only(node: &Node) -> String {
+    loom::connections_only(node).to_json()
 }
 
 /// Those of these app settings that a file like local.settings.json has.
 #[must_use]
-pub fn settings_of(file: &SourceFile, names: &BTreeSet<String>) -> Vec<(String, String)> {
-    let bundle = Bundle {
-        files: vec![file.clone()],
-    };
-    let Some(node) = source::parse(&bundle, 0).0 else {
-        return Vec::new();
-    };
-    let values = node.get("Values").unwrap_or(&node);
+pub fn settings_of(node: &Node, names: &BTreeSet<String>) -> Vec<(String, String)> {
+    let values = node.get("Values").unwrap_or(node);
     let value = |name: &String| {
         let value = reader::constant(values.get_any_case(name)?);
         let text = value
@@ -217,6 +231,14 @@ fn beside(bundle: &Bundle, diagnostics: &mut Diagnostics) -> Vec<(Node, bool)> {
     for (index, file) in (1_u16..).zip(bundle.files.iter().skip(1)) {
         let (node, mistakes) = source::parse(bundle, index);
         report(diagnostics, mistakes, Some(Dialect::Azure));
+        if let Some(node) = node.as_ref().filter(|node| node.entries().is_none()) {
+            let what = format!(
+                "`{}` must hold one object, not {}",
+                file.path,
+                node.kind_name()
+            );
+            diagnostics.push(Diagnostic::error("wrong-type", node.span, what));
+        }
         let strict = !file.path.starts_with("../") && !file.path.ends_with(')');
         beside.extend(node.map(|node| (node, strict)));
     }

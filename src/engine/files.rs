@@ -3,13 +3,14 @@
 //! what a Standard app of Logic Apps has for all of its workflows.
 
 use super::LoadError;
+use super::load::read_text;
 use crate::diagnostic::Diagnostic;
 use crate::dialect::{self, MISSING_FILE, Reference};
 use crate::expression::Value;
 use crate::model::Dialect;
-use crate::source::{Bundle, MAX_BYTES, SourceFile};
+use crate::source::{Bundle, MAX_BYTES, SourceFile, Span};
 use std::collections::BTreeSet;
-use std::io::{Error, ErrorKind, Read};
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// How many files a workflow names at most, also through others.
@@ -58,21 +59,29 @@ const WORKFLOW: &str = "workflow.json";
 
 impl Beside {
     /// Adds it to a definition's bundle, with what a Standard app has beside the folder. Of app
-    /// settings only those that the files read are kept.
+    /// settings only those that the files read are kept. Gives what is wrong.
     pub(super) fn add_to(
         &self,
         bundle: &mut Bundle,
         folder: Option<&Path>,
         may_read: impl Fn(&str) -> bool,
-    ) {
+    ) -> Vec<Diagnostic> {
+        let mut mistakes = Vec::new();
         let in_app = bundle.named(WORKFLOW) == Some(0);
-        let app = folder.filter(|_| in_app).map(|folder| folder.join(".."));
-        let of_app = |name: &str| {
-            let path = app.as_deref()?.join(name);
-            let text = std::fs::read_to_string(path).ok();
-            let text = text.filter(|text| text.len() <= MAX_BYTES)?;
-            let path = format!("../{name}");
-            Some(SourceFile { path, text })
+        let app = folder.filter(|_| in_app).map(around);
+        let mut of_app = |name: &str| {
+            let file = beside(app.as_deref()?, name);
+            file.unwrap_or_else(|mistake| {
+                mistakes.push(mistake);
+                None
+            })
+        };
+        let parameters = of_app("parameters.json");
+        let connections = of_app("connections.json");
+        let local = of_app("local.settings.json");
+        let mut read = |file: &SourceFile| {
+            let node = dialect::object_beside(file);
+            node.map_err(|mistake| mistakes.push(mistake)).ok()
         };
         if let Some(name) = &self.workflow {
             let text = Value::from_pairs([("workflow", Value::text(name))]).to_json();
@@ -81,16 +90,16 @@ impl Beside {
         }
         bundle.files.extend(self.parameters.clone());
         bundle.files.extend(self.further.iter().cloned());
-        bundle.files.extend(of_app("parameters.json"));
-        let connections = of_app("connections.json").and_then(dialect::connections_only);
+        bundle.files.extend(parameters);
         let wanted = dialect::settings_read(bundle);
-        bundle.files.extend(connections);
-        let local = of_app("local.settings.json");
+        bundle.files.extend(connections.and_then(|file| {
+            let text = dialect::connections_only(&read(&file)?);
+            Some(SourceFile { text, ..file })
+        }));
         let files = [self.app_settings.as_ref(), local.as_ref()];
+        let files = files.into_iter().flatten().filter_map(&mut read);
         let mut values: Vec<(String, String)> = files
-            .into_iter()
-            .flatten()
-            .flat_map(|file| dialect::settings_of(file, &wanted))
+            .flat_map(|file| dialect::settings_of(&file, &wanted))
             .collect();
         let allowed = wanted.iter().filter(|name| may_read(name));
         values.extend(allowed.filter_map(|name| Some((name.clone(), std::env::var(name).ok()?))));
@@ -103,6 +112,30 @@ impl Beside {
             let text = Value::from_pairs([("Values", Value::from_pairs(values))]).to_json();
             let path = String::from("(app settings)");
             bundle.files.push(SourceFile { path, text });
+        }
+        mistakes
+    }
+}
+
+/// The folder around the one of a workflow, as it is written: that one may be a link.
+fn around(folder: &Path) -> PathBuf {
+    match (folder.file_name(), folder.parent()) {
+        (Some(_), Some(parent)) if parent.as_os_str().is_empty() => PathBuf::from("."),
+        (Some(_), Some(parent)) => parent.to_owned(),
+        _ => folder.join(".."),
+    }
+}
+
+/// A file of a Standard app; none when the app has none of that name.
+fn beside(app: &Path, name: &str) -> Result<Option<SourceFile>, Diagnostic> {
+    let path = format!("../{name}");
+    match read_below(app, name, MAX_BYTES) {
+        Ok(text) => Ok(Some(SourceFile { path, text })),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let message = format!("`{path}` cannot be read: {error}");
+            let hint = format!("it is looked for in {}", app.display());
+            Err(Diagnostic::error(MISSING_FILE, Span::START, message).hint(hint))
         }
     }
 }
@@ -198,18 +231,14 @@ fn read_below(folder: &Path, path: &str, limit: usize) -> std::io::Result<String
     let folder = folder.canonicalize()?;
     let file = folder.join(path).canonicalize()?;
     if !file.starts_with(&folder) {
-        let message = "it is a link that leads out of the workflow's folder";
+        let message = "it is a link that leads out of the folder";
         return Err(Error::new(ErrorKind::PermissionDenied, message));
     }
     // A pipe or a device would be waited for.
     if !file.metadata()?.is_file() {
         return Err(Error::new(ErrorKind::InvalidInput, "it is no regular file"));
     }
-    let mut text = String::new();
-    let more = limit as u64 + 1;
-    std::fs::File::open(file)?
-        .take(more)
-        .read_to_string(&mut text)?;
+    let text = read_text(std::fs::File::open(file)?)?;
     if text.len() > limit {
         let message = format!("the workflow and its files have more than {MAX_BYTES} bytes");
         return Err(Error::new(ErrorKind::FileTooLarge, message));

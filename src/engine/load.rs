@@ -116,7 +116,7 @@ pub fn read_file(path: &Path) -> Result<SourceFile, LoadError> {
     }
 }
 
-fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
+pub(super) fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     from.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE {
@@ -458,7 +458,8 @@ impl Workflows {
         match dialect::of(&bundle, dialect) {
             Some(Dialect::Azure) | None => {
                 let may_read = |name: &str| self.registry.reads(name);
-                self.definition.add_to(&mut bundle, folder, may_read);
+                let mistakes = self.definition.add_to(&mut bundle, folder, may_read);
+                missing.extend(mistakes);
             }
             Some(other) if self.definition.parameters.is_some() => {
                 missing.push(no_parameters(other));
@@ -622,13 +623,7 @@ fn no_parameters(dialect: Dialect) -> Diagnostic {
         dialect.as_str()
     );
     let hint = "give it its inputs instead: -i NAME=VALUE, --input FILE";
-    let start = Span {
-        line: 1,
-        column: 1,
-        length: 1,
-        ..Span::default()
-    };
-    Diagnostic::error("no-parameters", start, message).hint(hint)
+    Diagnostic::error("no-parameters", Span::START, message).hint(hint)
 }
 
 impl Loader for Workflows {

@@ -37,6 +37,16 @@ pub struct Span {
     pub length: u32,
 }
 
+impl Span {
+    /// The beginning of the workflow's file.
+    pub const START: Self = Self {
+        file: 0,
+        line: 1,
+        column: 1,
+        length: 1,
+    };
+}
+
 /// What is wrong with a text before anyone asks what it means.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -83,9 +93,7 @@ pub type Parsed = (Option<Node>, Vec<Mistake>);
 pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
     let start = Span {
         file,
-        line: 1,
-        column: 1,
-        length: 1,
+        ..Span::START
     };
     let Some(source) = bundle.file(file) else {
         let missing = Mistake::new("no-file", start, "there is no file to read");

@@ -388,6 +388,49 @@ async fn a_standard_app_brings_parameters_connections_and_settings() {
 }
 
 #[tokio::test]
+async fn a_bad_file_of_an_app_is_told_and_none_is_read_from_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let app = dir.path().join("app");
+    std::fs::create_dir_all(app.join("Only")).unwrap();
+    file(
+        &app,
+        "Only/workflow.json",
+        &json!({ "definition": definition(&json!({})), "kind": "Stateful" }),
+    );
+    let path = app.to_str().unwrap();
+    let said = async || {
+        let told = windlass(strings(&["validate", path])).await;
+        let said = String::from_utf8_lossy(&told.stderr).into_owned();
+        (told.status.success(), said)
+    };
+    assert!(said().await.0);
+    for name in ["connections.json", "local.settings.json", "parameters.json"] {
+        let place = app.join(name);
+        for text in ["{\n  \"a\": 1,\n  bad\n}", "[1]"] {
+            write(&app, name, text);
+            let (fine, told) = said().await;
+            assert!(!fine && told.contains(name), "{told}");
+            assert!(text == "[1]" || told.contains('3'), "no line: {told}");
+            let secret = name != "parameters.json";
+            assert!(
+                !secret || !told.contains("bad\n"),
+                "its text is told: {told}"
+            );
+        }
+        std::fs::remove_file(&place).unwrap();
+        nix::unistd::mkfifo(&place, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let (fine, told) = said().await;
+        assert!(!fine && told.contains("it is no regular file"), "{told}");
+        std::fs::remove_file(&place).unwrap();
+        write(dir.path(), name, "{}");
+        std::os::unix::fs::symlink(dir.path().join(name), &place).unwrap();
+        let (fine, told) = said().await;
+        assert!(!fine && told.contains("leads out of the folder"), "{told}");
+        std::fs::remove_file(&place).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_managed_identity_gets_its_token_from_a_handler() {
     let dir = tempfile::tempdir().unwrap();
     let base = crate::support::serve(crate::app::router(crate::app::Options::default())).await;

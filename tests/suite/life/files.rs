@@ -50,8 +50,8 @@ fn what_lies_outside_of_the_folder_is_never_read() {
         ("parts/../../secret.yaml", below),
         ("parts/../link.yaml", below),
         ("", below),
-        ("link.yaml", "leads out of the workflow's folder"),
-        ("out/secret.yaml", "leads out of the workflow's folder"),
+        ("link.yaml", "leads out of the folder"),
+        ("out/secret.yaml", "leads out of the folder"),
         ("folder.yaml", "it is no regular file"),
         ("nowhere.yaml", "No such file"),
     ] {
