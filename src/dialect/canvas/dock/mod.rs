@@ -5,6 +5,7 @@
 mod write;
 
 use super::Canvas;
+use crate::diagnostic::did_you_mean;
 use crate::source::{Kind, Node, Span};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -76,6 +77,10 @@ fn list(node: Option<&Node>) -> &[Node] {
     }
 }
 
+fn parent_of(node: &Node) -> Option<&Node> {
+    node.get("parentId").or_else(|| node.get("parentNode"))
+}
+
 fn is_loop(node: &Node) -> bool {
     matches!(text(node, "type"), Some("loop" | "map"))
 }
@@ -95,9 +100,18 @@ impl Canvas<'_> {
             .enumerate()
             .filter_map(|(index, node)| Some((text(node, "id")?, index)))
             .collect();
+        // In an inner workflow it may name the loop around it.
+        if self.whole.depth == 0 {
+            let unknown = nodes.iter().filter_map(|node| {
+                let parent = parent_of(node)?;
+                (!index.contains_key(parent.as_str()?)).then_some(parent)
+            });
+            for parent in unknown {
+                self.no_parent(parent, &index);
+            }
+        }
         let parent = |node: &Node| {
-            let id = text(node, "parentId").or_else(|| text(node, "parentNode"))?;
-            let parent = index.get(id).copied()?;
+            let parent = index.get(parent_of(node)?.as_str()?).copied()?;
             nodes.get(parent).filter(|parent| is_loop(parent))?;
             Some(parent)
         };
@@ -136,6 +150,14 @@ impl Canvas<'_> {
         self.conditions(&mut drawing);
         drawing.relay();
         Some(drawing.scope(None))
+    }
+
+    fn no_parent(&mut self, parent: &Node, index: &HashMap<&str, usize>) {
+        let id = parent.as_str().unwrap_or_default();
+        let what = format!("there is no node `{id}` here, so this one runs in no loop");
+        let near = did_you_mean(id, index.keys().copied());
+        let hint = near.unwrap_or_else(|| String::from("parentId names the loop around a node"));
+        self.warning("unknown-node", parent.span, what, hint);
     }
 
     /// Adds an edge between nodes that exist.
