@@ -1,9 +1,9 @@
 //! What the functions of deployment expressions give. Nothing is deployed, so what only a
 //! deployment knows (subscriptions, keys, addresses) has a stand-in that is always the same.
 
+use super::arm_time::{self, formatted};
 use crate::expression::{Context, Object, Subject, Value};
 use crate::model::sha256_of_parts;
-use crate::time::parse_duration;
 use std::sync::Arc;
 
 /// The key of an object that stands for something that only a deployment knows: each of its members
@@ -12,9 +12,8 @@ const STAND_IN: &str = "$standIn";
 
 const ZEROS: &str = "00000000-0000-0000-0000-000000000000";
 
-/// The time of every deployment, and how a moment is written.
+/// The time of every deployment.
 const NOW: &str = "2000-01-01T00:00:00Z";
-const SECONDS: &str = "yyyy-MM-ddTHH:mm:ssZ";
 
 /// The functions that WDL has, too, with the same meaning.
 const SHARED: [&str; 46] = [
@@ -120,12 +119,9 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
             let form = arguments.first().map_or("yyyyMMddTHHmmssZ".into(), as_text);
             formatted("formatDateTime", Value::text(NOW), &form)?
         }
-        "datetimeadd" => date_time_add(&arguments)?,
+        "datetimeadd" => arm_time::add(&text(0), &text(1), &text(2))?,
         "datetimefromepoch" => {
-            let seconds = arguments.first().cloned().unwrap_or_default();
-            let epoch = Value::text("1970-01-01T00:00:00Z");
-            let moment = shared("addSeconds", vec![epoch, seconds])?;
-            formatted("formatDateTime", moment, SECONDS)?
+            arm_time::from_epoch(arguments.first().cloned().unwrap_or_default())?
         }
         "union" if arguments.iter().all(|value| value.as_object().is_some()) => {
             let merged = arguments.into_iter().reduce(merged);
@@ -250,7 +246,7 @@ fn environment() -> Value {
 }
 
 /// A function of WDL with these arguments.
-fn shared(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
+pub(super) fn shared(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     let given: Vec<(String, Value)> = arguments
         .into_iter()
         .enumerate()
@@ -344,34 +340,6 @@ fn placed(place: &str, arguments: &[Value]) -> Result<String, String> {
     } else {
         spaces + &text
     })
-}
-
-/// A value in a form of .NET.
-fn formatted(function: &str, value: Value, form: &str) -> Result<Value, String> {
-    shared(function, vec![value, Value::text(form)])
-}
-
-/// `dateTimeAdd(base, duration, format)`. Years and months have no fixed length: what they give is
-/// not known here.
-fn date_time_add(arguments: &[Value]) -> Result<Value, String> {
-    let text = |index: usize| arguments.get(index).map(as_text).unwrap_or_default();
-    let duration = text(1);
-    let (sign, length) = match duration.strip_prefix('-') {
-        Some(length) => (-1, length),
-        None => (1, duration.as_str()),
-    };
-    let Ok(length) = parse_duration(length) else {
-        return Ok(stand_in("dateTimeAdd"));
-    };
-    let seconds = i64::try_from(length.as_secs()).unwrap_or(i64::MAX);
-    let base = arguments.first().cloned().unwrap_or_default();
-    let moment = shared("addSeconds", vec![base, Value::Int(sign * seconds)])?;
-    let form = text(2);
-    formatted(
-        "formatDateTime",
-        moment,
-        if form.is_empty() { SECONDS } else { &form },
-    )
 }
 
 /// Two objects as one: the later one wins, and objects within them become one, too.

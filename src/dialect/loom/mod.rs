@@ -12,6 +12,7 @@ mod arm;
 mod arm_expression;
 mod arm_functions;
 mod arm_names;
+mod arm_time;
 mod azure;
 mod block;
 mod connector;

@@ -4,7 +4,7 @@ use super::samples::{document, strings, windlass, write};
 use serde_json::{Value, json};
 use std::path::Path;
 
-fn file(folder: &Path, name: &str, content: &Value) -> String {
+pub(super) fn file(folder: &Path, name: &str, content: &Value) -> String {
     let path = folder.join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, content.to_string()).unwrap();
@@ -21,7 +21,7 @@ fn definition(actions: &Value) -> Value {
 }
 
 /// Runs a file; gives the outputs of its action `out`.
-async fn out(folder: &Path, file: &str, flags: &[&str]) -> Value {
+pub(super) async fn out(folder: &Path, file: &str, flags: &[&str]) -> Value {
     let state = folder.join("state").to_str().unwrap().to_owned();
     let mut args = vec!["run", file, "--state", &state, "-o", "json"];
     args.extend(flags);
@@ -49,7 +49,7 @@ fn template(resources: &Value) -> Value {
     })
 }
 
-fn workflow(name: &str, outputs: &Value) -> Value {
+pub(super) fn workflow(name: &str, outputs: &Value) -> Value {
     let mut inner =
         definition(&json!({ "Wait": { "type": "Compose", "inputs": 1, "runAfter": {} } }));
     inner["outputs"] = json!({ "all": { "type": "Object", "value": outputs } });

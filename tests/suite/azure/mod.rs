@@ -2,6 +2,7 @@
 
 mod loading;
 mod samples;
+mod templates;
 
 use crate::support;
 use axum::Router;
