@@ -3,8 +3,9 @@
 
 use super::Loom;
 use super::arm_expression::{Expr, inside, parse};
-use super::arm_functions::{call, member, placeholder, settled};
-use super::arm_names::{Frame, Slot, null};
+use super::arm_functions::{MadeUp, bare, call, made_up, member, placeholder, settled};
+use super::arm_names::{Frame, Seen, Slot, null};
+use super::arm_values::declared;
 use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::constant;
 use crate::expression::{Object, Value};
@@ -40,16 +41,16 @@ impl Loom<'_> {
         let mut template = Deployment {
             loom: self,
             frames: Vec::new(),
-            copies: Vec::new(),
             nodes: 0,
             text: 0,
             depth: 0,
             lenient: 0,
             naming: false,
             guessed: false,
+            seen: Seen::default(),
             reported: Vec::new(),
         };
-        template.frames.push(Frame::of(node, given));
+        template.enter(node, given);
         let mut found = Vec::new();
         template.collect(node, &mut found);
         let mut names: Vec<String> = Vec::new();
@@ -108,6 +109,17 @@ fn resources(template: &Node) -> Vec<&Node> {
     }
 }
 
+/// Whether a workflow is among a resource and what it carries. Of all others nothing is computed,
+/// because nothing is deployed.
+fn leads_to_workflow(resource: &Node) -> bool {
+    let holds = |template: &Node| resources(template).into_iter().any(leads_to_workflow);
+    let carried = |key: &str| resource.get_any_case("properties")?.get_any_case(key);
+    is_type(resource, WORKFLOW)
+        || holds(resource)
+        || carried("mainTemplate").is_some_and(holds)
+        || carried("template").is_some_and(holds)
+}
+
 /// Why an expression has no value.
 enum Miss {
     /// A parameter that is reported by itself.
@@ -130,8 +142,6 @@ struct Deployment<'d, 'a> {
     loom: &'d mut Loom<'a>,
     /// The innermost template last.
     frames: Vec<Frame>,
-    /// The copy loops around: name and index.
-    copies: Vec<(String, i64)>,
     nodes: usize,
     text: usize,
     depth: usize,
@@ -141,6 +151,7 @@ struct Deployment<'d, 'a> {
     naming: bool,
     /// The last name was made up of a parameter without a value.
     guessed: bool,
+    seen: Seen,
     /// What is reported already.
     reported: Vec<String>,
 }
@@ -157,71 +168,113 @@ impl Deployment<'_, '_> {
     }
 
     fn collect_resource(&mut self, resource: &Node, found: &mut Vec<Candidate>) {
-        if self.is_left_out(resource) {
+        if !leads_to_workflow(resource) {
             return;
         }
-        if is_type(resource, WORKFLOW) {
-            match resource.get_any_case("copy") {
-                Some(copy) => self.copies_of(resource, copy, found),
-                None => {
-                    let candidate = self.candidate(resource);
-                    found.push(candidate);
-                }
+        let Some(copy) = resource.get_any_case("copy") else {
+            self.collect_one(resource, found);
+            return;
+        };
+        let count = self.count_of(copy);
+        for index in 0..count {
+            self.begin_copy(copy, index);
+            let goes_on = self.collect_one(resource, found);
+            self.end_copy();
+            // What is wrong with one is wrong with all.
+            if !goes_on {
+                return;
             }
+        }
+    }
+
+    /// A resource, or one copy of it. Says whether it could be understood.
+    fn collect_one(&mut self, resource: &Node, found: &mut Vec<Candidate>) -> bool {
+        if !self.is_within(resource.span) {
+            return false;
+        }
+        match self.is_deployed(resource) {
+            Some(true) => {}
+            Some(false) => return true,
+            None => return false,
+        }
+        if is_type(resource, WORKFLOW) {
+            let candidate = self.candidate(resource);
+            found.push(candidate);
         }
         self.collect(resource, found);
         let Some(properties) = resource.get_any_case("properties") else {
-            return;
+            return true;
         };
         if let Some(template) = properties.get_any_case("mainTemplate") {
             // Its own expressions are escaped: this template only carries it.
             let template = self.deployed(template);
-            self.nested(&template, &[], found);
+            self.nested(&template, None, found);
         }
         let Some(template) = properties.get_any_case("template") else {
-            return;
+            return true;
         };
         let scope = properties.get_any_case("expressionEvaluationOptions");
         let scope = scope.and_then(|options| options.get_any_case("scope")?.as_str());
         let inner = scope.is_some_and(|scope| scope.eq_ignore_ascii_case("inner"));
-        match is_type(resource, DEPLOYMENT) && !inner && !has_parameters(template) {
-            true => self.collect(template, found),
-            false => {
-                self.lenient += 1;
-                let given = properties.get_any_case("parameters");
-                let given = given.map(|given| self.deployed(given));
-                self.lenient -= 1;
-                self.nested(template, given.as_slice(), found);
-            }
+        let given = properties.get_any_case("parameters");
+        // All of them may be one expression.
+        let given = given.map(|given| match given.as_str() {
+            Some(_) => self.deployed(given),
+            None => given.clone(),
+        });
+        if let Some(given) = &given {
+            self.loom.check_given_names(template, given);
         }
+        match is_type(resource, DEPLOYMENT) && !inner && declared(template).is_empty() {
+            true => self.collect(template, found),
+            false => self.nested(template, given.as_ref(), found),
+        }
+        true
     }
 
-    fn nested(&mut self, template: &Node, given: &[Node], found: &mut Vec<Candidate>) {
-        let given: Vec<&Node> = given.iter().collect();
-        self.frames.push(Frame::of(template, &given));
+    /// Looks into a template that another one carries, with the values that it is given there.
+    fn nested(&mut self, template: &Node, given: Option<&Node>, found: &mut Vec<Candidate>) {
+        let given: Vec<&Node> = given.into_iter().collect();
+        self.enter(template, &given);
         self.collect(template, found);
         self.frames.pop();
     }
 
-    fn copies_of(&mut self, resource: &Node, copy: &Node, found: &mut Vec<Candidate>) {
-        let count = self.count_of(copy);
+    /// Begins a template: its parameters are checked as far as they can be computed. The others
+    /// are reported where a workflow needs them.
+    fn enter(&mut self, template: &Node, given: &[&Node]) {
+        self.loom.check_declared(template);
+        self.frames.push(Frame::of(template, given));
+        self.lenient += 1;
+        for parameter in declared(template) {
+            // Why there is no value is told to those who ask for it.
+            let _unknown = self.parameter(&parameter.key);
+        }
+        self.lenient -= 1;
+    }
+
+    fn begin_copy(&mut self, copy: &Node, index: i64) {
         let name = copy.get_any_case("name").and_then(Node::as_str);
-        for index in 0..count {
-            self.copies
-                .push((name.unwrap_or_default().to_owned(), index));
-            let candidate = self.candidate(resource);
-            found.push(candidate);
-            self.copies.pop();
+        if let Some(frame) = self.frames.last_mut() {
+            let name = name.unwrap_or_default().to_owned();
+            frame.copies.push((name, index));
+        }
+    }
+
+    fn end_copy(&mut self) {
+        if let Some(frame) = self.frames.last_mut() {
+            frame.copies.pop();
         }
     }
 
     /// How often a copy loop is done. A deployment takes no other count either.
     fn count_of(&mut self, copy: &Node) -> i64 {
+        let before = self.seen;
         let count = copy.get_any_case("count").map(|count| self.deployed(count));
         match count.as_ref().map(|count| &count.kind) {
             Some(Kind::Int(count)) if (0..=MAX_COPIES).contains(count) => *count,
-            // Why a parameter has no value is reported.
-            Some(Kind::Null) => 0,
+            // Why it has no value is reported.
+            _ if self.seen.since(before).misses > 0 => 0,
             _ => {
                 let what = "the `count` of a copy loop is no whole number from 0 to 800";
                 let span = count.map_or(copy.span, |count| count.span);
@@ -232,24 +285,24 @@ impl Deployment<'_, '_> {
         }
     }
 
-    /// Whether the condition of a resource says that it is not deployed.
-    fn is_left_out(&mut self, resource: &Node) -> bool {
+    /// What the condition of a resource says; none if that is no condition, which is reported.
+    fn is_deployed(&mut self, resource: &Node) -> Option<bool> {
         let Some(condition) = resource.get_any_case("condition") else {
-            return false;
+            return Some(true);
         };
-        self.lenient += 1;
+        let before = self.seen;
         let condition = self.deployed(condition);
-        self.lenient -= 1;
+        let seen = self.seen.since(before);
         match &condition.kind {
-            Kind::Bool(deployed) => !deployed,
+            _ if seen.misses > 0 => None,
+            Kind::Bool(deployed) => Some(*deployed),
             // What only a deployment knows may be true.
-            Kind::String(text) if inside(&text.text).is_some() => false,
-            Kind::Null => false,
+            _ if seen.unknown > 0 => Some(true),
             _ => {
                 let what = "the `condition` of a resource is neither true nor false";
                 let hint = "a deployment would refuse it, too";
                 self.loom.error("arm-condition", condition.span, what, hint);
-                false
+                None
             }
         }
     }
@@ -292,11 +345,20 @@ impl Deployment<'_, '_> {
         }
     }
 
+    /// Whether the template is still small enough to go on.
+    fn is_within(&mut self, span: Span) -> bool {
+        self.nodes += 1;
+        let fits = self.nodes <= 4 * MAX_NODES;
+        if !fits {
+            self.seen.misses += 1;
+            self.report_once(span, "the template", "it grows too large".into());
+        }
+        fits
+    }
+
     /// A copy in which the deployment's expressions are replaced by what they stand for.
     fn deployed(&mut self, node: &Node) -> Node {
-        self.nodes += 1;
-        if self.nodes > 4 * MAX_NODES {
-            self.report_once(node.span, "the template", "it grows too large".into());
+        if !self.is_within(node.span) {
             return null(node.span);
         }
         let kind = match &node.kind {
@@ -384,14 +446,12 @@ impl Deployment<'_, '_> {
     /// What a copy loop makes.
     fn looped(&mut self, copy: &Node) -> Node {
         let count = self.count_of(copy);
-        let name = copy.get_any_case("name").and_then(Node::as_str);
         let input = copy.get_any_case("input");
         let mut items = Vec::new();
         for index in 0..count {
-            self.copies
-                .push((name.unwrap_or_default().to_owned(), index));
+            self.begin_copy(copy, index);
             items.extend(input.map(|input| self.deployed(input)));
-            self.copies.pop();
+            self.end_copy();
         }
         Node {
             span: copy.span,
@@ -403,15 +463,22 @@ impl Deployment<'_, '_> {
     fn replaced(&mut self, node: &Node, expression: &str) -> Node {
         match self.value_of(expression, node.span) {
             Ok(value) => value,
-            Err(_) if self.lenient > 0 => node.clone(),
+            Err(_) if self.lenient > 0 => {
+                self.seen.misses += 1;
+                node.clone()
+            }
             Err(Miss::Text(why)) => {
                 let what = format!("`[{expression}]` is no deployment expression: {why}");
                 let hint = "it is taken as text; text in brackets begins with `[[`";
                 self.loom.warning("arm-expression", node.span, what, hint);
                 node.clone()
             }
-            Err(Miss::Parameter) => null(node.span),
+            Err(Miss::Parameter) => {
+                self.seen.misses += 1;
+                null(node.span)
+            }
             Err(Miss::Because(why)) => {
+                self.seen.misses += 1;
                 self.report_once(node.span, &format!("[{expression}]"), why);
                 null(node.span)
             }
@@ -476,7 +543,15 @@ impl Deployment<'_, '_> {
     }
 
     fn call(&mut self, name: &str, arguments: &[Expr]) -> Outcome<Value> {
-        let lower = name.to_ascii_lowercase();
+        let lower = bare(name);
+        match made_up(&lower) {
+            Some(MadeUp::Value) => self.seen.stand_ins += 1,
+            Some(MadeUp::Whole) => {
+                self.seen.stand_ins += 1;
+                self.seen.unknown += 1;
+            }
+            None => {}
+        }
         match (lower.as_str(), arguments) {
             ("parameters", [name]) => {
                 let name = self.eval(name)?;
@@ -510,13 +585,14 @@ impl Deployment<'_, '_> {
     }
 
     fn copy_index(&mut self, arguments: &[Expr]) -> Outcome<Value> {
-        let mut index = self.copies.last().map(|(_, index)| *index);
+        let copies = self.frames.last().map(|frame| frame.copies.clone());
+        let copies = copies.unwrap_or_default();
+        let mut index = copies.last().map(|(_, index)| *index);
         let mut offset = 0;
         for argument in arguments {
             let given = self.eval(argument)?;
             if let Some(name) = given.as_str() {
-                let named = self
-                    .copies
+                let named = copies
                     .iter()
                     .find(|(known, _)| known.eq_ignore_ascii_case(name));
                 index = named.map(|(_, index)| *index);
@@ -538,13 +614,12 @@ impl Deployment<'_, '_> {
             _ => Vec::new(),
         };
         let parameters = names.iter().zip(values).map(|(name, value)| {
-            let known = Slot::Known(Node::made(value, function.span));
+            let known = Slot::Known(Node::made(value, function.span), Seen::default());
             (name.to_lowercase(), known)
         });
         self.frames.push(Frame {
             parameters: parameters.collect(),
-            variables: BTreeMap::new(),
-            functions: BTreeMap::new(),
+            ..Frame::default()
         });
         let output = function.get_any_case("output");
         let output = output.and_then(|output| output.get_any_case("value"));
@@ -574,7 +649,10 @@ impl Deployment<'_, '_> {
             return Err(Miss::Because(why));
         };
         let written = match slot {
-            Slot::Known(node) => return Ok(node.clone()),
+            Slot::Known(node, seen) => {
+                self.seen.add(*seen);
+                return Ok(node.clone());
+            }
             Slot::Open => {
                 return Err(Miss::Because(format!(
                     "the {what} `{name}` refers to itself"
@@ -582,38 +660,100 @@ impl Deployment<'_, '_> {
             }
             Slot::Missing(declared, span) => {
                 let (declared, span) = (declared.clone(), *span);
-                let value = first_value(name, &declared);
-                if self.naming {
-                    self.guessed = true;
-                    return Ok(Node::made(value, span));
-                }
-                if self.lenient == 0 {
-                    self.loom.missing_parameter(name, span, value);
-                }
-                return Err(Miss::Parameter);
+                return self.without_value(name, &declared, span);
             }
-            Slot::Written(_) => std::mem::replace(slot, Slot::Open),
+            Slot::Written(_) | Slot::Outer(_) => std::mem::replace(slot, Slot::Open),
         };
-        let Slot::Written(node) = written else {
-            return Err(Miss::Parameter);
-        };
-        self.depth += 1;
-        let found = match self.depth > MAX_STEPS {
-            true => Err(Miss::Because(format!(
-                "it refers to more than {MAX_STEPS} others"
-            ))),
-            false => Ok(self.deployed(&node)),
-        };
-        self.depth -= 1;
+        let before = self.seen;
+        let found = self.computed(name, &written);
+        let seen = self.seen.since(before);
+        if let (Ok(node), 0) = (&found, seen.misses)
+            && what == "parameter"
+        {
+            self.check_computed(&key, node, seen);
+        }
         let slots = self.frames.last_mut().map(of);
         if let Some(slot) = slots.and_then(|slots| slots.get_mut(&key)) {
-            *slot = match (&found, self.lenient) {
-                (Ok(node), 0) => Slot::Known(node.clone()),
+            *slot = match (&found, self.lenient, seen.misses) {
+                (Ok(node), 0, _) | (Ok(node), _, 0) => Slot::Known(node.clone(), seen),
                 // What stayed unknown is reported where it matters.
-                _ => Slot::Written(node),
+                _ => written,
             };
         }
         found
+    }
+
+    /// What stands in a slot, computed where it is written.
+    fn computed(&mut self, name: &str, written: &Slot) -> Outcome<Node> {
+        if self.depth >= MAX_STEPS {
+            return Err(Miss::Because(format!(
+                "it refers to more than {MAX_STEPS} others"
+            )));
+        }
+        self.depth += 1;
+        let found = match written {
+            Slot::Written(node) => {
+                // No variable is another one in each copy of a resource.
+                let frame = self.frames.last_mut();
+                let copies = frame.map(|frame| std::mem::take(&mut frame.copies));
+                let found = self.deployed(node);
+                if let (Some(frame), Some(copies)) = (self.frames.last_mut(), copies) {
+                    frame.copies = copies;
+                }
+                Some(found)
+            }
+            // Those of the outermost template are values as they are.
+            Slot::Outer(node) if self.frames.len() < 2 => node.get_any_case("value").cloned(),
+            Slot::Outer(node) => {
+                let own = self.frames.pop();
+                let found = self.deployed(node);
+                self.frames.extend(own);
+                match found.get_any_case("value") {
+                    Some(value) => Some(value.clone()),
+                    // Why the expression has no value is told, or will be.
+                    None if node.as_str().is_some() => Some(found),
+                    None => None,
+                }
+            }
+            Slot::Open | Slot::Known(..) | Slot::Missing(..) => None,
+        };
+        self.depth -= 1;
+        found.ok_or_else(|| Miss::Because(format!("the deployment gives `{name}` no value")))
+    }
+
+    fn without_value(&mut self, name: &str, declared: &Node, span: Span) -> Outcome<Node> {
+        let value = first_value(name, declared);
+        if self.naming {
+            self.guessed = true;
+            self.seen.misses += 1;
+            return Ok(Node::made(value, span));
+        }
+        match (self.lenient, self.frames.len()) {
+            (0, ..2) => self.loom.missing_parameter(name, span, value),
+            (0, _) => {
+                let why = format!("the deployment gives its parameter `{name}` no value");
+                return Err(Miss::Because(why));
+            }
+            _ => {}
+        }
+        Err(Miss::Parameter)
+    }
+
+    /// Checks what a template is given, and its defaults. Nobody knows what a stand-in will be.
+    fn check_computed(&mut self, key: &str, value: &Node, seen: Seen) {
+        let Some(frame) = self.frames.last() else {
+            return;
+        };
+        let Some(template) = &frame.declarations else {
+            return;
+        };
+        let mut declared = declared(template).iter();
+        if let Some(own) = declared.find(|own| own.key.to_lowercase() == key)
+            && seen.unknown == 0
+        {
+            self.loom
+                .check_value(template, own, value, seen.stand_ins == 0);
+        }
     }
 }
 
@@ -628,11 +768,6 @@ pub(super) fn first_value(name: &str, declared: &Node) -> Value {
 
 fn is_copy(node: &Node) -> bool {
     node.get_any_case("count").is_some() && node.get_any_case("input").is_some()
-}
-
-fn has_parameters(template: &Node) -> bool {
-    let parameters = template.get_any_case("parameters").and_then(Node::entries);
-    parameters.is_some_and(|entries| !entries.is_empty())
 }
 
 /// The same with another place, unless it has places of its own inside.

@@ -66,14 +66,48 @@ const SHARED: [&str; 46] = [
 ];
 const MORE_SHARED: [&str; 4] = ["trim", "union", "uricomponent", "uricomponenttostring"];
 
+/// How much of a function's value only a deployment would know.
+pub(super) enum MadeUp {
+    /// The value, but its type is known.
+    Value,
+    /// Everything.
+    Whole,
+}
+
+/// What is made up of the value of a function; none if it is computed.
+pub(super) fn made_up(lower: &str) -> Option<MadeUp> {
+    match lower {
+        "reference" | "providers" => Some(MadeUp::Whole),
+        list if list.starts_with("list") => Some(MadeUp::Whole),
+        "subscription"
+        | "resourcegroup"
+        | "tenant"
+        | "managementgroup"
+        | "deployment"
+        | "environment"
+        | "uniquestring"
+        | "guid"
+        | "newguid"
+        | "utcnow"
+        | "pickzones"
+        | "resourceid"
+        | "subscriptionresourceid"
+        | "managementgroupresourceid" => Some(MadeUp::Value),
+        _ => None,
+    }
+}
+
+/// The name of a function in lower case, without the name space of those that are built in.
+pub(super) fn bare(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    let bare = lower.strip_prefix("sys.");
+    let bare = bare.or_else(|| lower.strip_prefix("az."));
+    bare.unwrap_or(&lower).to_owned()
+}
+
 /// The value of a function; an error says why there is none.
 pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
-    let lower = name.to_ascii_lowercase();
-    let lower = lower
-        .strip_prefix("sys.")
-        .or_else(|| lower.strip_prefix("az."))
-        .unwrap_or(&lower)
-        .to_owned();
+    let lower = bare(name);
     let arguments: Vec<Value> = arguments.into_iter().map(settled).collect();
     let text = |index: usize| arguments.get(index).map(as_text).unwrap_or_default();
     Ok(match lower.as_str() {

@@ -1,86 +1,61 @@
 //! The names of an ARM template: parameters with their values, variables, functions of its own.
 
-use super::Loom;
-use crate::diagnostic::did_you_mean;
-use crate::dialect::reader::constant;
+use super::arm_expression::inside;
+use super::arm_values::{declared, is_nullable};
 use crate::source::{Entry, Kind, Node, Span};
 use std::collections::BTreeMap;
 
-impl Loom<'_> {
-    /// Checks the values of parameters that came with a template, as a deployment would.
-    pub(super) fn check_given(&mut self, template: &Node, given: &[&Node]) {
-        let declared = template.get_any_case("parameters");
-        let declared = declared.and_then(Node::entries).unwrap_or_default();
-        for given in given {
-            let given = given.get_any_case("parameters").unwrap_or(given);
-            for entry in given.entries().unwrap_or_default() {
-                let same = |own: &&Entry| own.key.eq_ignore_ascii_case(&entry.key);
-                match declared.iter().find(same) {
-                    Some(own) => self.check_value(own, entry),
-                    None if entry.key.starts_with('$') || entry.key == "contentVersion" => {}
-                    None => {
-                        let what = format!("the template has no parameter `{}`", entry.key);
-                        let names = declared.iter().map(|own| own.key.as_str());
-                        let hint = did_you_mean(&entry.key, names);
-                        let hint = hint.unwrap_or_else(|| String::from("leave it out"));
-                        self.error("unknown-parameter", entry.key_span, what, hint);
-                    }
-                }
-            }
-        }
-    }
-
-    fn check_value(&mut self, declared: &Entry, given: &Entry) {
-        let Some(value) = given.value.get_any_case("value") else {
-            return;
-        };
-        let kind = declared.value.get_any_case("type").and_then(Node::as_str);
-        let kind = kind.unwrap_or_default().to_ascii_lowercase();
-        let fits = match (kind.as_str(), &value.kind) {
-            (_, Kind::Null) => is_nullable(&declared.value),
-            ("string" | "securestring", found) => matches!(found, Kind::String(_)),
-            ("int", found) => matches!(found, Kind::Int(_)),
-            ("bool", found) => matches!(found, Kind::Bool(_)),
-            ("array", found) => matches!(found, Kind::Array(_)),
-            ("object" | "secureobject", found) => matches!(found, Kind::Object(_)),
-            _ => true,
-        };
-        if !fits {
-            let what = format!("the parameter `{}` takes {kind}", declared.key);
-            let hint = "the template declares its type";
-            self.error("parameter-type", value.span, what, hint);
-            return;
-        }
-        let allowed = declared.value.get_any_case("allowedValues");
-        let Some(Kind::Array(allowed)) = allowed.map(|allowed| &allowed.kind) else {
-            return;
-        };
-        let plain = |node: &Node| constant(node).to_json();
-        let value_text = plain(value);
-        if !allowed.iter().any(|one| plain(one) == value_text) {
-            let what = format!("the parameter `{}` may not be {value_text}", declared.key);
-            let allowed: Vec<String> = allowed.iter().map(plain).collect();
-            let hint = format!("allowed are: {}", allowed.join(", "));
-            self.error("parameter-value", value.span, what, hint);
-        }
-    }
-}
-
 /// The names of one template.
+#[derive(Default)]
 pub(super) struct Frame {
+    /// `parameters` and `definitions` as the template has them.
+    pub declarations: Option<Node>,
     pub parameters: BTreeMap<String, Slot>,
     pub variables: BTreeMap<String, Slot>,
     /// The functions that it declares, by `namespace.name`.
     pub functions: BTreeMap<String, Node>,
+    /// The copy loops around what is computed: name and index.
+    pub copies: Vec<(String, i64)>,
+}
+
+/// What a value is made of, counted on the way to it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Seen {
+    /// Expressions without a value.
+    pub misses: usize,
+    /// Stand-ins for what only a deployment knows.
+    pub stand_ins: usize,
+    /// Those of which not even the type is known.
+    pub unknown: usize,
+}
+
+impl Seen {
+    /// What was counted since then.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            misses: self.misses.saturating_sub(before.misses),
+            stand_ins: self.stand_ins.saturating_sub(before.stand_ins),
+            unknown: self.unknown.saturating_sub(before.unknown),
+        }
+    }
+
+    pub fn add(&mut self, more: Self) {
+        self.misses = self.misses.saturating_add(more.misses);
+        self.stand_ins = self.stand_ins.saturating_add(more.stand_ins);
+        self.unknown = self.unknown.saturating_add(more.unknown);
+    }
 }
 
 #[derive(Clone)]
 pub(super) enum Slot {
     /// As it is written.
     Written(Node),
+    /// `{value: …}` as the deployment around the template gives it, with that one's expressions.
+    Outer(Node),
     /// Being computed: to ask for it again would never end.
     Open,
-    Known(Node),
+    /// Its value, and what that is made of.
+    Known(Node, Seen),
     /// A parameter without a value: how it is declared.
     Missing(Node, Span),
 }
@@ -91,15 +66,17 @@ impl Frame {
             let node = template.get_any_case(key);
             node.and_then(Node::entries).unwrap_or_default()
         };
-        let parameters = entries("parameters").iter().map(|entry| {
+        let parameters = declared(template).iter().map(|entry| {
             let own = given.iter().find_map(|given| {
                 let given = given.get_any_case("parameters").unwrap_or(given);
-                given.get_any_case(&entry.key)?.get_any_case("value")
+                given.get_any_case(&entry.key).filter(|own| gives(own))
             });
             let slot = match (own, entry.value.get_any_case("defaultValue")) {
-                (Some(own), _) => Slot::Known(own.clone()),
+                (Some(own), _) => Slot::Outer(own.clone()),
                 (None, Some(default)) => Slot::Written(default.clone()),
-                (None, None) if is_nullable(&entry.value) => Slot::Known(null(entry.key_span)),
+                (None, None) if is_nullable(&entry.value) => {
+                    Slot::Known(null(entry.key_span), Seen::default())
+                }
                 (None, None) => Slot::Missing(entry.value.clone(), entry.key_span),
             };
             (entry.key.to_lowercase(), slot)
@@ -132,10 +109,30 @@ impl Frame {
             }
         }
         Self {
+            declarations: Some(declarations(template)),
             parameters: parameters.collect(),
             variables,
             functions,
+            copies: Vec::new(),
         }
+    }
+}
+
+/// Whether what is given for a parameter has a value. A secret of a key vault has none here.
+fn gives(given: &Node) -> bool {
+    let is_computed = given.as_str().is_some_and(|text| inside(text).is_some());
+    is_computed || given.get_any_case("value").is_some()
+}
+
+fn declarations(template: &Node) -> Node {
+    let entries = template.entries().unwrap_or_default().iter();
+    let kept = entries.filter(|entry| {
+        let key = entry.key.as_str();
+        key.eq_ignore_ascii_case("parameters") || key.eq_ignore_ascii_case("definitions")
+    });
+    Node {
+        span: template.span,
+        kind: Kind::Object(kept.cloned().collect()),
     }
 }
 
@@ -153,11 +150,6 @@ fn copied(copy: &Node) -> Node {
         span: copy.span,
         kind: Kind::Object(vec![entry]),
     }
-}
-
-fn is_nullable(declared: &Node) -> bool {
-    let nullable = declared.get_any_case("nullable").map(|node| &node.kind);
-    matches!(nullable, Some(Kind::Bool(true)))
 }
 
 pub(super) fn null(span: Span) -> Node {

@@ -13,6 +13,7 @@ mod arm_expression;
 mod arm_functions;
 mod arm_names;
 mod arm_time;
+mod arm_values;
 mod azure;
 mod block;
 mod connector;

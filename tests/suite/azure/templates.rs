@@ -91,3 +91,210 @@ async fn durations_are_added_as_a_deployment_does() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn a_value_that_a_template_does_not_allow_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = |declared: &Value| {
+        let resources = json!([workflow("w", &json!("[parameters('p')]"))]);
+        template(&json!({ "p": declared }), &resources)
+    };
+    for (declared, value, told) in [
+        (
+            json!({ "type": "int", "minValue": 3 }),
+            json!(2),
+            "`p` may not be 2",
+        ),
+        (
+            json!({ "type": "int", "maxValue": 3 }),
+            json!(4),
+            "`p` may not be 4",
+        ),
+        (
+            json!({ "type": "string", "minLength": 2 }),
+            json!("a"),
+            "may not have the length 1",
+        ),
+        (
+            json!({ "type": "array", "maxLength": 1 }),
+            json!([1, 2]),
+            "may not have the length 2",
+        ),
+        (
+            json!({ "type": "bool" }),
+            json!("true"),
+            "the parameter `p` takes bool",
+        ),
+        (
+            json!({ "type": "string", "allowedValues": ["a"] }),
+            json!("b"),
+            "may not be \"b\"",
+        ),
+        (
+            json!({ "type": "array", "allowedValues": ["a", "b"] }),
+            json!(["a", "c"]),
+            "may not be [\"a\",\"c\"]",
+        ),
+    ] {
+        // Given in a file, as a default, as a computed default, and to a nested deployment.
+        let path = file(dir.path(), "given.json", &whole(&declared));
+        let given = json!({ "p": { "value": value } });
+        let given = file(dir.path(), "values.json", &given);
+        let (code, said) = said(&path, &["--parameters", &given]).await;
+        assert!(code == Some(3) && said.contains(told), "{said}");
+
+        let mut defaulted = declared.clone();
+        defaulted["defaultValue"] = value.clone();
+        refused(dir.path(), &whole(&defaulted), told).await;
+
+        defaulted["defaultValue"] = json!("[variables('v')]");
+        let mut computed = whole(&defaulted);
+        computed["variables"] = json!({ "v": value });
+        refused(dir.path(), &computed, told).await;
+
+        let inner = nested(&json!({ "p": { "value": value } }), &whole(&declared));
+        refused(dir.path(), &template(&json!({}), &json!([inner])), told).await;
+    }
+    for (declared, told) in [
+        (
+            json!({ "defaultValue": 1 }),
+            "the parameter `p` has no type",
+        ),
+        (
+            json!({ "type": "text", "defaultValue": 1 }),
+            "has no known type: `text`",
+        ),
+        (
+            json!({ "type": "int", "defaultValue": 1, "minValue": "0" }),
+            "`minValue` of the parameter `p` must be a whole number",
+        ),
+    ] {
+        refused(dir.path(), &whole(&declared), told).await;
+    }
+    for declared in [
+        json!({ "type": "array", "defaultValue": ["a"], "allowedValues": ["a", "b"] }),
+        json!({ "type": "String", "defaultValue": "äö", "maxLength": 2, "minLength": 2 }),
+        // What only Azure knows may be allowed there.
+        json!({ "type": "string", "defaultValue": "[resourceGroup().location]", "allowedValues": ["x"] }),
+    ] {
+        let path = file(dir.path(), "good.json", &whole(&declared));
+        let (code, said) = said(&path, &[]).await;
+        assert_eq!((code, said.as_str()), (Some(0), ""), "{declared}");
+    }
+}
+
+/// A deployment inside of a template, with these values for its parameters.
+fn nested(given: &Value, template: &Value) -> Value {
+    json!({
+        "type": "Microsoft.Resources/deployments",
+        "name": "inner",
+        "properties": {
+            "expressionEvaluationOptions": { "scope": "inner" },
+            "parameters": given,
+            "template": template
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_nested_deployment_is_given_values_or_the_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let parameters =
+        json!({ "c": { "type": "string" }, "known": { "type": "string", "defaultValue": "k" } });
+    let inner = template(
+        &json!({ "p": { "type": "int" }, "unused": { "type": "string", "defaultValue": "" } }),
+        &json!([workflow("w", &json!("[parameters('p')]"))]),
+    );
+    let whole = |given: &Value| template(&parameters, &json!([nested(given, &inner)]));
+    for (given, told) in [
+        (
+            json!({ "p": { "value": "[parameters('c')]" } }),
+            "the parameter `c` has no value",
+        ),
+        (
+            json!({ "p": { "value": "[nope()]" } }),
+            "no deployment function `nope`",
+        ),
+        (
+            json!({ "p": { "value": "[parameters('known')]" } }),
+            "takes int",
+        ),
+        (
+            json!({ "p": { "value": 1 }, "q": { "value": 1 } }),
+            "no parameter `q`",
+        ),
+        (json!({}), "gives its parameter `p` no value"),
+    ] {
+        refused(dir.path(), &whole(&given), told).await;
+    }
+    // Nobody asks for what has no value, and what only Azure knows may be a number there.
+    for given in [
+        json!({ "p": { "value": 1 }, "unused": { "value": "[parameters('c')]" } }),
+        json!({ "p": { "value": "[reference('x').outputs.count.value]" } }),
+        json!({ "p": "[if(true(), createObject('value', 2), createObject('value', 3))]" }),
+    ] {
+        let path = file(dir.path(), "good.json", &whole(&given));
+        let (code, said) = said(&path, &[]).await;
+        assert_eq!((code, said.as_str()), (Some(0), ""), "{given}");
+    }
+}
+
+#[tokio::test]
+async fn a_condition_is_computed_or_the_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let parameters = json!({ "c": { "type": "bool" } });
+    let when = |condition: &str| {
+        let mut maybe = workflow("maybe", &json!(1));
+        maybe["condition"] = json!(condition);
+        template(&parameters, &json!([workflow("w", &json!(1)), maybe]))
+    };
+    for (condition, told) in [
+        ("[nope()]", "no deployment function `nope`"),
+        ("[parameters('d')]", "the template has no parameter `d`"),
+        ("[parameters('c')]", "the parameter `c` has no value"),
+        ("[greater('a', 1)]", "has no value here"),
+        ("[null()]", "neither true nor false"),
+    ] {
+        refused(dir.path(), &when(condition), told).await;
+    }
+    // What only Azure knows may be true, and other resources do not matter.
+    let mut unknown = when("[reference('x').enabled]");
+    unknown["resources"][0] = json!({ "type": "Microsoft.Web/sites", "condition": "[nope()]" });
+    let path = file(dir.path(), "good.json", &unknown);
+    assert_eq!(out(dir.path(), &path, &[]).await["all"], 1);
+
+    let mut copied = workflow("[concat('w', copyIndex())]", &json!("[copyIndex()]"));
+    copied["copy"] = json!({ "name": "c", "count": 3 });
+    copied["condition"] = json!("[equals(copyIndex(), 1)]");
+    let path = file(
+        dir.path(),
+        "copy.json",
+        &template(&json!({}), &json!([copied])),
+    );
+    assert_eq!(out(dir.path(), &path, &[]).await["all"], 1);
+}
+
+#[tokio::test]
+async fn a_nested_deployment_is_copied() {
+    let dir = tempfile::tempdir().unwrap();
+    let inner = template(
+        &json!({ "p": { "type": "int" } }),
+        &json!([workflow(
+            "[concat('w', parameters('p'))]",
+            &json!("[parameters('p')]")
+        )]),
+    );
+    let mut copied = nested(&json!({ "p": { "value": "[copyIndex(5)]" } }), &inner);
+    copied["copy"] = json!({ "name": "all", "count": 3 });
+    copied["condition"] = json!("[not(equals(copyIndex('all'), 1))]");
+    let path = file(
+        dir.path(),
+        "copy.json",
+        &template(&json!({}), &json!([copied])),
+    );
+    let ran = windlass(strings(&["run", &path])).await;
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert!(said.contains("--workflow NAME: w5, w7"), "{said}");
+    let outputs = out(dir.path(), &path, &["--workflow", "w7"]).await;
+    assert_eq!(outputs["all"], 7);
+}
