@@ -2,6 +2,7 @@
 //! make them. Its expressions are computed here ([`super::arm_functions`]); nothing is deployed.
 
 use super::Loom;
+use super::arm_arguments::{check_count, check_kinds};
 use super::arm_expression::{Expr, inside, parse};
 use super::arm_functions::{MadeUp, bare, call, made_up, member, placeholder, settled};
 use super::arm_names::{Frame, Seen, Slot, null};
@@ -552,6 +553,7 @@ impl Deployment<'_, '_> {
             }
             None => {}
         }
+        check_count(name, &lower, arguments.len())?;
         match (lower.as_str(), arguments) {
             ("parameters", [name]) => {
                 let name = self.eval(name)?;
@@ -564,22 +566,42 @@ impl Deployment<'_, '_> {
                 return Ok(constant(&found));
             }
             ("if", [condition, yes, no]) => {
+                let before = self.seen;
                 let holds = self.eval(condition)?;
-                return self.eval(if holds == Value::Bool(true) { yes } else { no });
+                let chosen = match holds {
+                    Value::Bool(true) => yes,
+                    Value::Bool(false) => no,
+                    // What only a deployment knows counts as false.
+                    _ if self.seen.since(before).unknown > 0 => no,
+                    // So does what is reported already.
+                    _ if self.seen.since(before).misses > 0 => no,
+                    other => {
+                        let kind = other.kind();
+                        let why = format!("`if` takes true or false first, and has {kind}");
+                        return Err(Miss::Because(why));
+                    }
+                };
+                return self.eval(chosen);
             }
             ("copyindex", given) => return self.copy_index(given),
             ("reference" | "listcallbackurl", _) => return Ok(call(name, Vec::new())?),
             (list, _) if list.starts_with("list") => return Ok(call(name, Vec::new())?),
             _ => {}
         }
+        let before = self.seen;
         let values: Outcome<Vec<Value>> = arguments.iter().map(|one| self.eval(one)).collect();
         let values = values?;
+        let seen = self.seen.since(before);
         let own = self
             .frames
             .last()
             .and_then(|frame| frame.functions.get(&lower));
         if let Some(function) = own.cloned() {
-            return self.own_function(&function, values);
+            return self.own_function(name, &function, values);
+        }
+        // What only a deployment knows may fit, and what has no value is reported already.
+        if seen.unknown == 0 && seen.misses == 0 {
+            check_kinds(name, &lower, &values)?;
         }
         Ok(call(name, values)?)
     }
@@ -604,7 +626,7 @@ impl Deployment<'_, '_> {
     }
 
     /// A function that the template declares, with these arguments.
-    fn own_function(&mut self, function: &Node, values: Vec<Value>) -> Outcome<Value> {
+    fn own_function(&mut self, name: &str, function: &Node, values: Vec<Value>) -> Outcome<Value> {
         let declared = function.get_any_case("parameters").map(|node| &node.kind);
         let names: Vec<&str> = match declared {
             Some(Kind::Array(items)) => items
@@ -613,6 +635,11 @@ impl Deployment<'_, '_> {
                 .collect(),
             _ => Vec::new(),
         };
+        let (takes, has) = (names.len(), values.len());
+        if takes != has {
+            let why = format!("`{name}` takes {takes} arguments, and has {has}");
+            return Err(Miss::Because(why));
+        }
         let parameters = names.iter().zip(values).map(|(name, value)| {
             let known = Slot::Known(Node::made(value, function.span), Seen::default());
             (name.to_lowercase(), known)

@@ -9,6 +9,7 @@ mod act;
 mod action;
 mod append;
 mod arm;
+mod arm_arguments;
 mod arm_expression;
 mod arm_functions;
 mod arm_names;

@@ -298,3 +298,47 @@ async fn a_nested_deployment_is_copied() {
     let outputs = out(dir.path(), &path, &["--workflow", "w7"]).await;
     assert_eq!(outputs["all"], 7);
 }
+
+#[tokio::test]
+async fn functions_refuse_arguments_that_they_do_not_take() {
+    gives(
+        &[
+            ("[concat('a', 1, true())]", json!("a1True")),
+            (
+                "[concat(createArray(1), createArray('b'))]",
+                json!([1, "b"]),
+            ),
+            ("[padLeft(7, 3, '0')]", json!("007")),
+            ("[if(reference('x').on, 'a', 'b')]", json!("b")),
+        ],
+        &[
+            ("[if('true', 'a', 'b')]", "`if` takes true or false first"),
+            ("[if(1, 'a', 'b')]", "`if` takes true or false first"),
+            ("[if(true(), 'a')]", "`if` takes 3 arguments, and has 2"),
+            ("[concat('a', createArray(1))]", "text, or only arrays"),
+            (
+                "[concat(createArray(1), 'a')]",
+                "only arrays after an array",
+            ),
+            ("[concat('a', createObject('b', 1))]", "and has object"),
+            ("[items('x')]", "`items` takes an object, and has string"),
+            (
+                "[objectKeys(createArray(1))]",
+                "`objectKeys` takes an object",
+            ),
+            ("[padLeft('a', 'x', 'y')]", "a whole number as the length"),
+            ("[padLeft('a', 3, 'xy')]", "one character to fill with"),
+        ],
+    )
+    .await;
+    let dir = tempfile::tempdir().unwrap();
+    for (call, has) in [("[ns.twice()]", 0), ("[ns.twice(1, 2)]", 2)] {
+        let mut own = template(&json!({}), &json!([workflow("w", &json!(call))]));
+        own["functions"] = json!([{ "namespace": "ns", "members": { "twice": {
+            "parameters": [{ "name": "x", "type": "int" }],
+            "output": { "type": "int", "value": "[mul(parameters('x'), 2)]" }
+        } } }]);
+        let told = format!("`ns.twice` takes 1 arguments, and has {has}");
+        refused(dir.path(), &own, &told).await;
+    }
+}
