@@ -3,7 +3,7 @@
 
 use super::Loom;
 use super::act::member;
-use super::arm::first_value;
+use super::arm_compute::first_value;
 use super::settings::{Settings, last};
 use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::constant;
