@@ -1,18 +1,13 @@
 //! ARM templates around a definition: the workflows among their resources, as the deployment would
-//! make them. Its expressions are computed here ([`super::arm_functions`]); nothing is deployed.
+//! make them. Its expressions are computed beside it (`arm_compute`); nothing is deployed.
 
 use super::Loom;
-use super::arm_arguments::{check_count, check_kinds};
 use super::arm_compute::{Deployment, MAX_STEPS};
-use super::arm_expression::{Expr, inside, parse};
-use super::arm_functions::{MadeUp, bare, call, made_up, member, placeholder, settled};
-use super::arm_names::{Frame, Seen, Slot, null};
+use super::arm_expression::inside;
+use super::arm_names::{Frame, Seen};
 use super::arm_values::declared;
 use crate::diagnostic::did_you_mean;
-use crate::dialect::reader::constant;
-use crate::expression::{Object, Value};
-use crate::source::{Entry, Kind, MAX_NODES, Node, Span};
-use std::collections::BTreeMap;
+use crate::source::{Entry, Kind, Node, Span};
 
 const WORKFLOW: &str = "Microsoft.Logic/workflows";
 const DEPLOYMENT: &str = "Microsoft.Resources/deployments";

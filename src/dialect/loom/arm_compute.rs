@@ -6,7 +6,6 @@ use super::arm_expression::{Expr, inside, parse};
 use super::arm_functions::{MadeUp, bare, call, made_up, member, placeholder, settled};
 use super::arm_names::{Frame, Seen, Slot, null};
 use super::arm_values::declared;
-use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::constant;
 use crate::expression::{Object, Value};
 use crate::source::{Entry, Kind, MAX_NODES, Node, Span};
