@@ -58,12 +58,20 @@ pub(super) const TABLE: &[Function] = &[
     eager("toLower", 1, 1, |ctx, args| {
         let text = args.text(0)?;
         ctx.work(text.len() / 64)?;
-        ctx.text(text.to_lowercase())
+        ctx.text(
+            text.chars()
+                .map(|one| one_letter(one, one.to_lowercase()))
+                .collect::<String>(),
+        )
     }),
     eager("toUpper", 1, 1, |ctx, args| {
         let text = args.text(0)?;
         ctx.work(text.len() / 64)?;
-        ctx.text(text.to_uppercase())
+        ctx.text(
+            text.chars()
+                .map(|one| one_letter(one, one.to_uppercase()))
+                .collect::<String>(),
+        )
     }),
     eager("trim", 1, 1, |ctx, args| {
         let text = args.text(0)?.trim();
@@ -231,6 +239,14 @@ fn split(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     Ok(Value::array(
         text.split(delimiter).map(Value::text).collect(),
     ))
+}
+
+/// A letter in the other case, or itself where that is several letters: .NET maps one to one.
+fn one_letter(letter: char, mut other: impl Iterator<Item = char>) -> char {
+    match (other.next(), other.next()) {
+        (Some(one), None) => one,
+        _ => letter,
+    }
 }
 
 fn substring(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {

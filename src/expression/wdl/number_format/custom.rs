@@ -160,8 +160,9 @@ pub(super) fn custom(number: Number, pattern: &str, culture: Culture) -> Result<
         shown = mantissa.shifted(before);
     }
     shown = shown.rounded(shape_of.places_fraction);
-    // What rounds to zero is shown as zero is.
-    let tokens = if shown.is_zero() && !digits.is_zero() && section(2).is_some() {
+    // What rounds to zero is shown as zero is: by the third section, or else the first.
+    let other = digits.negative || section(2).is_some();
+    let tokens = if shown.is_zero() && !digits.is_zero() && other {
         let tokens = section(2).map_or(first, Vec::as_slice);
         shape_of = shape(tokens);
         shown = digits

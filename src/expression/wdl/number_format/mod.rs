@@ -16,7 +16,7 @@ const MAX_PRECISION: usize = 99;
 pub(crate) fn format(number: Number, format: &str, culture: Culture) -> Result<String, String> {
     let mut letters = format.chars();
     let Some(first) = letters.next() else {
-        return Ok(general(&Digits::of(number), None, false, culture));
+        return Ok(general(number, None, false, culture));
     };
     let digits = letters.as_str();
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.len() <= 9;
@@ -103,7 +103,7 @@ fn standard(
             format!("{}{}", sign(&shown), joined(&shown, "", point))
         }
         'G' => general(
-            &digits,
+            number,
             precision.filter(|digits| *digits > 0),
             letter == 'g',
             culture,
@@ -121,7 +121,7 @@ fn standard(
             };
             format!("{}{}{space}%", sign(&shown), joined(&shown, group, point))
         }
-        'R' => general(&digits, None, false, culture),
+        'R' => general(number, None, false, culture),
         'X' => {
             let Number::Int(int) = number else {
                 return None;
@@ -161,7 +161,8 @@ fn exponential(digits: &Digits, decimals: usize, point: &str) -> String {
 }
 
 /// The shorter of plain and scientific.
-fn general(digits: &Digits, precision: Option<usize>, small: bool, culture: Culture) -> String {
+fn general(number: Number, precision: Option<usize>, small: bool, culture: Culture) -> String {
+    let digits = &Digits::of(number);
     let point = culture.decimal_point();
     let (mut exponent, mantissa) = digits.scientific();
     let mut shown = mantissa;
@@ -178,8 +179,13 @@ fn general(digits: &Digits, precision: Option<usize>, small: bool, culture: Cult
     } else {
         ""
     };
-    let limit = precision.map_or(15, |precision| i32::try_from(precision).unwrap_or(15));
-    if exponent < -5 || exponent >= limit.max(if precision.is_none() { 15 } else { 1 }) {
+    // All digits of a whole number are written.
+    let most = match number {
+        Number::Int(_) => 19,
+        Number::Float(_) | Number::Decimal(_) => 15,
+    };
+    let limit = precision.map_or(most, |precision| i32::try_from(precision).unwrap_or(most));
+    if exponent < -4 || exponent >= limit.max(1) {
         let mark = if small { 'e' } else { 'E' };
         let direction = if exponent < 0 { '-' } else { '+' };
         let mantissa = joined(&shown, "", point);
