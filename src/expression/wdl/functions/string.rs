@@ -102,10 +102,10 @@ fn folded(args: &Args, index: usize) -> Outcome<String> {
     Ok(text
         .chars()
         .map(|letter| {
-            let mut lower = letter.to_lowercase();
-            match (lower.next(), lower.next()) {
-                (Some(single), None) if single.len_utf16() == letter.len_utf16() => single,
-                _ => letter,
+            let lower = one_letter(letter, letter.to_lowercase());
+            match lower.len_utf16() == letter.len_utf16() {
+                true => lower,
+                false => letter,
             }
         })
         .collect())
