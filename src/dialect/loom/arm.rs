@@ -4,7 +4,7 @@
 use super::Loom;
 use super::arm_compute::{Deployment, MAX_STEPS};
 use super::arm_expression::inside;
-use super::arm_names::{Frame, Seen};
+use super::arm_names::Frame;
 use super::arm_values::declared;
 use crate::diagnostic::did_you_mean;
 use crate::source::{Entry, Kind, Node, Span};
@@ -28,18 +28,7 @@ impl Loom<'_> {
         chosen: Option<&str>,
     ) -> Option<Node> {
         self.check_given(node, given);
-        let mut template = Deployment {
-            loom: self,
-            frames: Vec::new(),
-            nodes: 0,
-            text: 0,
-            depth: 0,
-            lenient: 0,
-            naming: false,
-            guessed: false,
-            seen: Seen::default(),
-            reported: Vec::new(),
-        };
+        let mut template = Deployment::of(self);
         template.enter(node, given);
         let mut found = Vec::new();
         template.collect(node, &mut found);

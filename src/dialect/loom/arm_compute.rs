@@ -1,4 +1,4 @@
-//! What the expressions of an ARM template stand for, as far as a deployment is needed for none of it.
+//! What the expressions of an ARM template stand for. Nothing is deployed.
 
 use super::Loom;
 use super::arm_arguments::{check_count, check_kinds};
@@ -40,8 +40,8 @@ pub(super) struct Deployment<'d, 'a> {
     pub(super) loom: &'d mut Loom<'a>,
     /// The innermost template last.
     pub(super) frames: Vec<Frame>,
-    pub(super) nodes: usize,
-    pub(super) text: usize,
+    nodes: usize,
+    text: usize,
     pub(super) depth: usize,
     /// Within what may stay unknown, if above zero.
     pub(super) lenient: usize,
@@ -51,7 +51,24 @@ pub(super) struct Deployment<'d, 'a> {
     pub(super) guessed: bool,
     pub(super) seen: Seen,
     /// What is reported already.
-    pub(super) reported: Vec<String>,
+    reported: Vec<String>,
+}
+
+impl<'d, 'a> Deployment<'d, 'a> {
+    pub(super) fn of(loom: &'d mut Loom<'a>) -> Self {
+        Self {
+            loom,
+            frames: Vec::new(),
+            nodes: 0,
+            text: 0,
+            depth: 0,
+            lenient: 0,
+            naming: false,
+            guessed: false,
+            seen: Seen::default(),
+            reported: Vec::new(),
+        }
+    }
 }
 
 impl Deployment<'_, '_> {
@@ -186,7 +203,7 @@ impl Deployment<'_, '_> {
     }
 
     /// What a copy loop makes.
-    pub(super) fn looped(&mut self, copy: &Node) -> Node {
+    fn looped(&mut self, copy: &Node) -> Node {
         let count = self.count_of(copy);
         let input = copy.get_any_case("input");
         let mut items = Vec::new();
@@ -227,7 +244,7 @@ impl Deployment<'_, '_> {
         }
     }
 
-    pub(super) fn report_once(&mut self, span: Span, expression: &str, why: String) {
+    fn report_once(&mut self, span: Span, expression: &str, why: String) {
         if self.reported.iter().any(|known| known == expression) {
             return;
         }
@@ -347,7 +364,7 @@ impl Deployment<'_, '_> {
         Ok(call(name, values)?)
     }
 
-    pub(super) fn copy_index(&mut self, arguments: &[Expr]) -> Outcome<Value> {
+    fn copy_index(&mut self, arguments: &[Expr]) -> Outcome<Value> {
         let copies = self.frames.last().map(|frame| frame.copies.clone());
         let copies = copies.unwrap_or_default();
         let mut index = copies.last().map(|(_, index)| *index);
