@@ -206,8 +206,7 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     if let Some(end) = torn {
         cut(active, end).map_err(StoreError::Io)?;
     }
-    check_archives(&folder)?;
-    // A disk may be full. Then fjall reads all of it.
+    // A disk may be full. Then fjall reads all of it. What else is wrong is told when it opens.
     if let Err(error) = leave_out(&folder, &found, &journals) {
         tracing::debug!(%error, "the journal keeps what is in tables");
     }
@@ -226,9 +225,8 @@ fn leave_out(
     folder: &Path,
     batches: &[Batch<'_>],
     journals: &BTreeMap<u64, PathBuf>,
-) -> Result<(), KvError> {
-    let bytes = |batches: &[Batch<'_>]| batches.iter().map(|batch| batch.whole.len()).sum();
-    let all: usize = bytes(batches);
+) -> Result<(), StoreError> {
+    let all: usize = batches.iter().map(|batch| batch.whole.len()).sum();
     let mut paths = journals.values().rev();
     let (Some(active), true) = (paths.next(), all > STALE) else {
         return Ok(());
@@ -239,25 +237,29 @@ fn leave_out(
     if !tree.join("current").exists() {
         return Ok(());
     }
+    check_archives(folder)?;
     let tree = Config::new(tree, Counter::default(), Counter::default());
     let tree = guard(|| tree.open().map_err(fjall::Error::from))?;
     let last = tree.get_highest_persisted_seqno();
-    let from = batches.partition_point(|batch| last.is_some_and(|last| batch.sequence <= last));
-    let kept = batches.get(from..).unwrap_or_default();
-    if all - bytes(kept) < STALE {
+    // Not sorted when a kill left a journal beside the one that has what was kept of it.
+    let in_tables = |batch: &&Batch<'_>| last.is_some_and(|last| batch.sequence <= last);
+    let (stale, kept): (Vec<_>, Vec<_>) = batches.iter().partition(in_tables);
+    if stale.iter().map(|batch| batch.whole.len()).sum::<usize>() < STALE {
         return Ok(());
     }
     // A process that was killed may have left a table that is not durable.
-    sync_files(&keyspaces)?;
-    let fresh = active.with_extension("new");
-    let mut file = BufWriter::new(File::create(&fresh)?);
-    for batch in kept {
-        file.write_all(batch.whole)?;
-    }
-    file.into_inner().map_err(io::Error::from)?.sync_all()?;
-    fs::rename(&fresh, active)?;
-    File::open(folder)?.sync_all()?;
-    Ok(paths.try_for_each(fs::remove_file)?)
+    let written = sync_files(&keyspaces).and_then(|()| {
+        let fresh = active.with_extension("new");
+        let mut file = BufWriter::new(File::create(&fresh)?);
+        for batch in kept {
+            file.write_all(batch.whole)?;
+        }
+        file.into_inner()?.sync_all()?;
+        fs::rename(&fresh, active)?;
+        File::open(folder)?.sync_all()?;
+        paths.try_for_each(fs::remove_file)
+    });
+    written.map_err(StoreError::Io)
 }
 
 fn missing(error: io::Error) -> StoreError {
