@@ -21,6 +21,7 @@ use std::io::{self, BufWriter, Read, Seek, Write};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// What the names of journals end with.
 const ENDING: &str = "jnl";
@@ -29,7 +30,7 @@ const ENDING: &str = "jnl";
 const STALE: usize = 1 << 20;
 
 /// What a batch ends with.
-const MAGIC: [u8; 4] = *b"FJL\x03";
+const MAGIC: &[u8] = b"FJL\x03";
 
 /// The journal that is appended to, through a handle of our own: fjall's is not reachable, and who
 /// syncs through it keeps others from writing.
@@ -97,6 +98,8 @@ struct Batch<'a> {
     sequence: u64,
     count: u32,
     items: &'a [u8],
+    /// Of the items.
+    checksum: u64,
     /// With its start and its end.
     whole: &'a [u8],
 }
@@ -109,6 +112,11 @@ impl<'a> Batch<'a> {
         let mut rest = self.items;
         (0..self.count).map_while(move |_| item(&mut rest))
     }
+
+    /// A power cut may leave a batch with its start and its end, and nothing in between.
+    fn is_what_was_written(&self) -> bool {
+        xxh3_64(self.items) == self.checksum
+    }
 }
 
 /// Takes the batch that begins here; none when there is no whole one.
@@ -119,17 +127,23 @@ fn batch<'a>(bytes: &mut &'a [u8]) -> Option<Batch<'a>> {
     };
     let count = u32::from_le_bytes(count.try_into().ok()?);
     let sequence = u64::from_le_bytes(take(&mut rest, 8)?.try_into().ok()?);
-    let items = rest;
+    let from = rest;
     for _ in 0..count {
         item(&mut rest)?;
     }
-    let end = take(&mut rest, 13)?;
-    (end.first() == Some(&3) && end.ends_with(&MAGIC)).then_some(())?;
+    let (items, _) = from.split_at_checked(from.len() - rest.len())?;
+    let (3, end) = take(&mut rest, 13)?.split_first()? else {
+        return None;
+    };
+    let (checksum, MAGIC) = end.split_first_chunk()? else {
+        return None;
+    };
     let whole = take(bytes, bytes.len() - rest.len())?;
     Some(Batch {
         sequence,
         count,
         items,
+        checksum: u64::from_le_bytes(*checksum),
         whole,
     })
 }
@@ -161,7 +175,13 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
 /// there.
 fn batches(bytes: &[u8]) -> (Vec<Batch<'_>>, Option<u64>) {
     let mut rest = bytes;
-    let found = iter::from_fn(|| batch(&mut rest)).collect();
+    let next = || {
+        let mut behind = rest;
+        let found = batch(&mut behind).filter(Batch::is_what_was_written)?;
+        rest = behind;
+        Some(found)
+    };
+    let found = iter::from_fn(next).collect();
     let torn = rest.iter().any(|byte| *byte != 0);
     (found, torn.then_some((bytes.len() - rest.len()) as u64))
 }

@@ -2,6 +2,7 @@
 //! cut on the way loses nothing.
 
 use crate::life::process::Place;
+use crate::store::contract::{commit, noise};
 use crate::store::damage::copy;
 use crate::store::kinds::alone_of;
 use crate::store::power::{Done, all_is_durable, recorded_of, strace_works};
@@ -9,7 +10,9 @@ use crate::support::{alone, this_test_binary};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use windlass::internals::store;
+use windlass::internals::expression::Value;
+use windlass::internals::machine::Change;
+use windlass::internals::store::{self, StoreKind};
 
 /// A store of fjall whose journal has several megabytes that are in tables.
 fn large(dir: &Path) {
@@ -62,6 +65,34 @@ fn a_journal_is_opened_once_with_what_is_in_tables() {
     assert_eq!(expected.len(), 24);
     assert_eq!(journal(&dir), left);
     assert_eq!(runs(&dir), expected);
+}
+
+#[test]
+fn a_last_batch_that_lost_what_is_between_its_ends_is_cut_off() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("state");
+    let text = noise(7, 50_000);
+    let turn = |revision: u64| {
+        let store = alone(|| store::open(&dir, Some(StoreKind::Fjall))).unwrap();
+        let mut commit = commit("run", revision);
+        commit.changes = vec![Change::set("text".into(), Value::text(text.clone()))];
+        store.commit(&[commit]).unwrap()[0].as_ref().unwrap();
+    };
+    turn(0);
+    // The power is cut before the second one is acknowledged.
+    let mark = fs::read(dir.join("store/mark")).unwrap();
+    turn(1);
+    fs::write(dir.join("store/mark"), mark).unwrap();
+    let path = dir.join("store/fjall/0.jnl");
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = text[25_000..25_512].as_bytes();
+    let lost = bytes.windows(middle.len()).rposition(|at| at == middle);
+    let lost = lost.expect("the text is not compressed");
+    bytes[lost..lost + middle.len()].fill(0);
+    fs::write(&path, bytes).unwrap();
+    let store = alone(|| store::open(&dir, None)).unwrap();
+    assert_eq!(store.header("run").unwrap().revision, 1);
+    assert!(store.iterations("run", None, usize::MAX).is_ok());
 }
 
 #[test]
