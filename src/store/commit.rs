@@ -8,6 +8,7 @@ use super::header::{KnownHeader, Root, StoredHeader};
 use super::journal;
 use super::keys::{self, Family};
 use super::kv::Kv;
+use super::pack;
 use super::rows::{Rows, corrupt};
 use super::write_batch::{Put, Rejected, WriteBatch};
 use super::{Commit, Committed, Placement, StoreError};
@@ -228,6 +229,9 @@ impl<K: Kv> Rows<K> {
         let turn = commit.header.revision.wrapping_add(turn);
         if turn.is_multiple_of(self.retention.compact_every.max(1)) {
             self.compact_journal(entry)?;
+        }
+        if turn.is_multiple_of(pack::EVERY) {
+            self.pack_journal(entry)?;
         }
         self.put_header(entry, commit)?;
         Ok(committed)

@@ -6,7 +6,7 @@ use super::ended::Chunks;
 use super::header::Bounds;
 use super::journal::{Line, LoopRows, Newest, Order, Retained};
 use super::keys::{self, Family};
-use super::kv::{Kv, prefixed};
+use super::kv::{Kv, Range, prefixed};
 use super::rows::Rows;
 use super::write_batch::WriteBatch;
 use super::{RunHeader, StoreError};
@@ -35,7 +35,16 @@ impl<K: Kv> Rows<K> {
         batch: &mut WriteBatch,
         prefix: &[u8],
     ) -> Result<(), StoreError> {
-        for row in self.rows(prefixed(prefix)) {
+        self.remove_range(batch, prefixed(prefix))
+    }
+
+    /// The removal of all rows in a range.
+    pub(super) fn remove_range(
+        &self,
+        batch: &mut WriteBatch,
+        range: Range,
+    ) -> Result<(), StoreError> {
+        for row in self.rows(range) {
             let (key, _) = row?;
             batch.remove(|out| out.extend_from_slice(key.as_ref()));
         }
@@ -53,12 +62,16 @@ impl<K: Kv> Rows<K> {
         let (mut bytes, mut lines) = (0, Vec::new());
         let sized = |bytes: &[u8]| Ok((bytes.len() as u64, Line::decode(bytes)?));
         let all = (bounds.first, last);
-        self.walk(run, all, Order::OldestFirst, sized, |_, (size, line)| {
-            if line.events > may_go {
+        self.walk_rows(run, all, Order::OldestFirst, sized, |end, row| {
+            // What is packed together goes together.
+            let stays = row.last().is_none_or(|(_, line)| line.events > may_go);
+            if stays || end > last {
                 return ControlFlow::Break(());
             }
-            bytes += size;
-            lines.push(line);
+            for (size, line) in row {
+                bytes += size;
+                lines.push(line);
+            }
             ControlFlow::Continue(())
         })?;
         let Some(end) = lines.last() else {
@@ -75,12 +88,7 @@ impl<K: Kv> Rows<K> {
         let (mut from, mut to) = (Vec::new(), Vec::new());
         keys::numbered(&mut from, Family::Changes, run, bounds.first);
         keys::numbered(&mut to, Family::Changes, run, first);
-        for row in self.rows((Bound::Included(from), Bound::Excluded(to))) {
-            let (key, _) = row?;
-            entry
-                .batch
-                .remove(|out| out.extend_from_slice(key.as_ref()));
-        }
+        self.remove_range(entry.batch, (Bound::Included(from), Bound::Excluded(to)))?;
         self.remove_family(entry.batch, Family::Retained, run)?;
         let (retained, retained_bytes) = if rows.is_empty() {
             (0, 0)

@@ -24,9 +24,14 @@ pub fn write(out: &mut Vec<u8>, body: &[u8]) -> Result<(), EncodeError> {
             return Ok(());
         }
     }
+    write_plain(out, body);
+    Ok(())
+}
+
+/// Appends a body as it is.
+pub fn write_plain(out: &mut Vec<u8>, body: &[u8]) {
     out.push(PLAIN);
     out.extend_from_slice(body);
-    Ok(())
 }
 
 /// The body that was written so.

@@ -4,7 +4,6 @@
 use super::StoreError;
 use super::cells::{Told, is_failure};
 use super::journal::{self, Line, Order};
-use super::keys::{self, Family};
 use super::kv::Kv;
 use super::loop_iterations::LoopIterations;
 use super::rows::Rows;
@@ -109,9 +108,11 @@ impl<K: Kv> Rows<K> {
             if let Place::Commit(number) = *place
                 && number >= header.bounds.first
             {
-                let key = |key: &mut Vec<u8>| keys::numbered(key, Family::Changes, run, number);
-                let line = self.read(key, Line::decode)?;
-                found.extend(line.and_then(|line| line.iterations.into_iter().rfind(own)));
+                let at = (number, number);
+                self.walk(run, at, Order::OldestFirst, Line::decode, |_, line| {
+                    found.extend(line.iterations.into_iter().rfind(own));
+                    ControlFlow::Continue(())
+                })?;
                 continue;
             }
             let_go.push(*iteration);

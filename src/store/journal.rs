@@ -1,7 +1,8 @@
 //! A run's journal: one record a commit, with what the commit changed and what it has to tell.
 //! The same records are what a run is loaded from, what its history is read from, and where the
-//! rows of its loops and iterations lie. This file reads them; `commit` writes them, and
-//! `compaction` lets the oldest go.
+//! rows of its loops and iterations lie. A row of the store has the record of one commit, or those of
+//! several, packed. This file reads them; `commit` writes them, `pack` packs them, and `compaction`
+//! lets the oldest go.
 
 use super::codec::{self, BadRecord};
 use super::compress;
@@ -9,6 +10,7 @@ use super::ended::Chunks;
 use super::header::Bounds;
 use super::keys::{self, Family, LoopPath};
 use super::kv::Kv;
+use super::pack;
 use super::rows::{Rows, corrupt};
 use super::{Commit, RunHeader, StoreError};
 use crate::machine::{Change, HistoryEvent, IterationRow, LoopState, RunState};
@@ -134,6 +136,13 @@ impl Parts {
     }
 }
 
+/// What the keys of all records of a run begin with.
+pub(super) fn journal_of(run: &str) -> Vec<u8> {
+    let mut prefix = Vec::new();
+    keys::of_run(&mut prefix, Family::Changes, run);
+    prefix
+}
+
 /// How many bytes a body has when it is not compressed, and its changes.
 pub(super) fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
     let parts = Parts::read(bytes)?;
@@ -142,7 +151,7 @@ pub(super) fn changes(bytes: &[u8]) -> Result<(u64, Vec<Change>), BadRecord> {
 }
 
 /// The sequence number of the last event up to a commit.
-fn last_event(bytes: &[u8]) -> Result<u64, BadRecord> {
+pub(super) fn last_event(bytes: &[u8]) -> Result<u64, BadRecord> {
     codec::decode_first(bytes).map(|(events, _)| events)
 }
 
@@ -255,31 +264,92 @@ impl<K: Kv> Rows<K> {
         decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
         mut read: impl FnMut(u64, T) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
+        self.walk_rows(run, (first, last), order, decode, |end, records| {
+            let from = end.saturating_add(1).saturating_sub(records.len() as u64);
+            let mut records = (from..).zip(records);
+            let wanted = |(revision, _): &(u64, T)| (first..=last).contains(revision);
+            match order {
+                Order::OldestFirst => records
+                    .filter(wanted)
+                    .try_for_each(|one| read(one.0, one.1)),
+                Order::NewestFirst => {
+                    let records: Vec<_> = records.by_ref().filter(wanted).collect();
+                    records
+                        .into_iter()
+                        .rev()
+                        .try_for_each(|one| read(one.0, one.1))
+                }
+            }
+        })
+    }
+
+    /// Reads the rows that have the records of these revisions until `read` breaks; every one must be
+    /// there. `read` gets the revision of a row's last record, and all of its records.
+    pub(super) fn walk_rows<T>(
+        &self,
+        run: &str,
+        (first, last): (u64, u64),
+        order: Order,
+        decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+        mut read: impl FnMut(u64, Vec<T>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let missing =
+            |revision: u64| corrupt(&format!("changes {revision} of run {run} are missing"));
+        let mut expected = match order {
+            Order::OldestFirst => first,
+            Order::NewestFirst => last,
+        };
         if first > last {
             return Ok(());
         }
-        let (mut from, mut to) = (Vec::new(), Vec::new());
+        let mut from = Vec::new();
         keys::numbered(&mut from, Family::Changes, run, first);
-        keys::numbered(&mut to, Family::Changes, run, last);
-        let to = keys::after(&to);
-        let mut rows = self.records((Bound::Included(from), Bound::Excluded(to)));
-        for place in 0..=last - first {
-            let (row, expected) = match order {
-                Order::OldestFirst => (rows.next(), first + place),
-                Order::NewestFirst => (rows.next_back(), last - place),
-            };
-            let missing = || corrupt(&format!("changes {expected} of run {run} are missing"));
-            let (key, value) = row.transpose()?.ok_or_else(missing)?;
-            let found = keys::parse(key.as_ref()).and_then(|parsed| parsed.number);
-            if found != Some(expected) {
-                return Err(missing());
+        let to = match order {
+            Order::OldestFirst => keys::after(&journal_of(run)),
+            // The last one may be packed with later ones.
+            Order::NewestFirst => {
+                let row = self.row_with(run, last)?;
+                keys::after(row.ok_or_else(|| missing(last))?.0.as_ref())
             }
-            let value = self.value(key.as_ref(), value.as_ref(), &decode)?;
-            if read(expected, value).is_break() {
+        };
+        let mut rows = self.records((Bound::Included(from), Bound::Excluded(to)));
+        while (first..=last).contains(&expected) {
+            let row = match order {
+                Order::OldestFirst => rows.next(),
+                Order::NewestFirst => rows.next_back(),
+            };
+            let (key, value) = row.transpose()?.ok_or_else(|| missing(expected))?;
+            let end = keys::parse(key.as_ref()).and_then(|parsed| parsed.number);
+            let end = end.ok_or_else(|| missing(expected))?;
+            let decoded = |bytes: &[u8]| pack::each(bytes, &decode);
+            let records = self.value(key.as_ref(), value.as_ref(), decoded)?;
+            let before = end.checked_sub(records.len() as u64);
+            let before = before.ok_or_else(|| missing(expected))?;
+            if expected <= before || end < expected {
+                return Err(missing(expected));
+            }
+            expected = match order {
+                Order::OldestFirst => end.saturating_add(1),
+                Order::NewestFirst => before,
+            };
+            if read(end, records).is_break() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// The row that has the record of a revision, or else of the next one that is there.
+    fn row_with(
+        &self,
+        run: &str,
+        revision: u64,
+    ) -> Result<Option<(K::Bytes, K::Bytes)>, StoreError> {
+        let mut from = Vec::new();
+        keys::numbered(&mut from, Family::Changes, run, revision);
+        let to = keys::after(&journal_of(run));
+        let mut rows = self.records((Bound::Included(from), Bound::Excluded(to)));
+        rows.next().transpose()
     }
 
     /// The state at the last snapshot, or before the first step, and how large the snapshot is.
@@ -322,9 +392,7 @@ impl<K: Kv> Rows<K> {
                 ControlFlow::Continue(())
             },
         )?;
-        let mut next = Vec::new();
-        keys::numbered(&mut next, Family::Changes, run, last.saturating_add(1));
-        if self.crc_at(|key| key.extend_from_slice(&next))?.is_some() {
+        if self.row_with(run, last.saturating_add(1))?.is_some() {
             let what = format!("run {run} has more changes than its header says: {last}");
             return Err(corrupt(&what));
         }
@@ -439,10 +507,9 @@ impl<K: Kv> Rows<K> {
         let (mut low, mut high) = (bounds.first, last);
         while low < high {
             let middle = low + (high - low) / 2;
-            let key = |key: &mut Vec<u8>| keys::numbered(key, Family::Changes, run, middle);
-            let events = self.read(key, last_event)?;
             let missing = || corrupt(&format!("changes {middle} of run {run} are missing"));
-            if events.ok_or_else(missing)? > after {
+            let (key, value) = self.row_with(run, middle)?.ok_or_else(missing)?;
+            if self.value(key.as_ref(), value.as_ref(), last_event)? > after {
                 high = middle;
             } else {
                 low = middle + 1;

@@ -27,6 +27,7 @@ mod mark;
 mod memory;
 mod migrate;
 mod named;
+mod pack;
 mod presence;
 mod quarantine;
 mod raw;

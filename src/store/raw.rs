@@ -8,6 +8,7 @@ use super::header::{Root, StoredHeader};
 use super::journal::{Line, Retained, changes};
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
+use super::pack::each;
 use super::rows::{Meta, Rows};
 use super::{ProgramSource, StoreError, StoredWorkflow};
 use crate::machine::RunState;
@@ -95,8 +96,8 @@ fn record(family: Family, bytes: &[u8]) -> Result<String, BadRecord> {
         Family::Header => shown(codec::decode::<StoredHeader>(bytes)),
         Family::Snapshot => shown(codec::decode::<RunState>(bytes)),
         Family::Changes => {
-            let (_, changes) = changes(bytes)?;
-            shown(Line::decode(bytes).map(|line| (line, changes)))
+            let commit = |bytes: &[u8]| Ok((Line::decode(bytes)?, changes(bytes)?.1));
+            shown(each(bytes, commit))
         }
         Family::Retained => shown(Retained::decode(bytes)),
         Family::Iterations => described(bytes),

@@ -148,10 +148,26 @@ impl Rows<Memory> {
         for family in [Family::Snapshot, Family::Changes] {
             let mut prefix = Vec::new();
             keys::of_run(&mut prefix, family, run);
-            for (key, _) in self.rows(prefixed(&prefix)).flatten() {
-                let number = keys::parse(&key).and_then(|parsed| parsed.number);
-                if number.is_none_or(|number| number > head.header.revision) {
-                    batch.remove(|out| out.extend_from_slice(&key));
+            for (key, first) in self.rows(prefixed(&prefix)).flatten() {
+                let parsed = keys::parse(&key);
+                let number = parsed.as_ref().and_then(|parsed| parsed.number);
+                if number.is_some_and(|number| number <= head.header.revision) {
+                    continue;
+                }
+                batch.remove(|out| out.extend_from_slice(&key));
+                // It may be packed with what the head knows of.
+                if let (Family::Changes, Some(last)) = (family, number) {
+                    for (number, record) in self.unpacked(&key, &first, last) {
+                        if number <= head.header.revision {
+                            let key = |key: &mut Vec<u8>| keys::numbered(key, family, run, number);
+                            let put = |out: &mut Vec<u8>| {
+                                out.extend_from_slice(&record);
+                                Ok(())
+                            };
+                            // It was in a record before, so it fits.
+                            let _ = batch.put(key, put);
+                        }
+                    }
                 }
             }
         }

@@ -100,7 +100,10 @@ fn what_a_repair_keeps_is_what_was_written() {
         let again = alone(|| examine(&place)).unwrap();
         // A run whose program is lost is kept: whoever has its files can give it that again.
         for one in &again.unreadable {
-            assert_eq!(one.what, "its program", "{what}: the new store is whole");
+            assert_eq!(
+                one.what, "its program",
+                "{what}: the new store is whole: {one:?}"
+            );
             assert!(repaired.unreadable.contains(one), "{what}: {one:?}");
         }
         let without = again.unreadable.len() as u64;

@@ -1,0 +1,119 @@
+//! Packs the records of a run's last commits into one row: they are alike, and packed they take a small
+//! part of the room. They are read as before.
+
+use super::StoreError;
+use super::codec::{self, BadRecord};
+use super::commit::Entry;
+use super::compress;
+use super::journal::{Line, Order, last_event};
+use super::keys::{self, Family};
+use super::kv::Kv;
+use super::rows::Rows;
+use bincode::error::EncodeError;
+use std::ops::{Bound, ControlFlow};
+
+/// Once in so many commits of a run, those before are packed.
+pub const EVERY: u64 = 64;
+
+/// So many records are packed at once, and so many of them in a row.
+const MOST: usize = 1024;
+const TOGETHER: usize = 64;
+
+/// A longer record stays as it is, in bytes without compression.
+const LONG: usize = 8 << 10;
+
+/// Behind the number of the last event, this byte says that several records follow. Where there is one, that
+/// byte says how its body is written.
+const PACKED: u8 = 5;
+
+/// Appends records of commits that follow each other, given with their revisions.
+fn encode(out: &mut Vec<u8>, records: &[(u64, Vec<u8>)]) -> Result<(), EncodeError> {
+    let unreadable = EncodeError::Other("a record that is packed cannot be read");
+    let last = records.last().map(|(_, record)| last_event(record));
+    codec::encode(out, &last.and_then(Result::ok).ok_or(unreadable)?)?;
+    out.push(PACKED);
+    let mut whole = Vec::new();
+    for (_, record) in records {
+        codec::encode(&mut whole, &(record.len() as u64))?;
+        whole.extend_from_slice(record);
+    }
+    compress::write(out, &whole)
+}
+
+/// Decodes the record of each commit in a row.
+pub(super) fn each<T>(
+    bytes: &[u8],
+    decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
+) -> Result<Vec<T>, BadRecord> {
+    let (_, used) = codec::decode_first::<u64>(bytes)?;
+    let Some((&PACKED, packed)) = bytes.get(used..).and_then(<[u8]>::split_first) else {
+        return Ok(vec![decode(bytes)?]);
+    };
+    let whole = compress::read(packed)?;
+    let (mut rest, mut records) = (whole.as_slice(), Vec::new());
+    while !rest.is_empty() {
+        let (length, used) = codec::decode_first::<u64>(rest)?;
+        let behind = rest.get(used..).unwrap_or_default();
+        let length = usize::try_from(length).map_err(|_| BadRecord::Short)?;
+        let (record, behind) = behind.split_at_checked(length).ok_or(BadRecord::Short)?;
+        records.push(decode(record)?);
+        rest = behind;
+    }
+    Ok(records)
+}
+
+/// The record of one commit without compression: only so do several become shorter together.
+fn plain(bytes: &[u8]) -> Result<Vec<u8>, BadRecord> {
+    let (_, used) = codec::decode_first::<u64>(bytes)?;
+    let (events, body) = bytes.split_at_checked(used).ok_or(BadRecord::Short)?;
+    let mut out = events.to_vec();
+    compress::write_plain(&mut out, &compress::read(body)?);
+    Ok(out)
+}
+
+impl<K: Kv> Rows<K> {
+    /// Packs the records up to the last snapshot that are not packed yet: from those behind it a run is
+    /// loaded, and each is to be lost alone.
+    pub(super) fn pack_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
+        // The record of this very commit is not there yet.
+        let last = entry.head.snapshot.min(entry.head.revision);
+        let all = (entry.head.bounds.first, last);
+        let (run, mut records, mut long) = (entry.run, Vec::new(), 0);
+        self.walk_rows(run, all, Order::NewestFirst, plain, |revision, mut row| {
+            match (row.pop(), row.is_empty()) {
+                (Some(record), true) if record.len() <= LONG => records.push((revision, record)),
+                (Some(_), true) => long += 1,
+                // It is packed, and so are all before it.
+                _ => return ControlFlow::Break(()),
+            }
+            match records.len() < MOST && long < EVERY {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        })?;
+        records.reverse();
+        let follow = records.chunk_by(|(one, _), (next, _)| one + 1 == *next);
+        for records in follow.flat_map(|records| records.chunks(TOGETHER)) {
+            let [(first, _), .., (last, _)] = records else {
+                continue;
+            };
+            let (mut from, mut to) = (Vec::new(), Vec::new());
+            keys::numbered(&mut from, Family::Changes, run, *first);
+            keys::numbered(&mut to, Family::Changes, run, *last);
+            let range = (Bound::Included(from), Bound::Excluded(keys::after(&to)));
+            self.remove_range(entry.batch, range)?;
+            let key = |key: &mut Vec<u8>| key.extend_from_slice(&to);
+            entry.put(key, |out| encode(out, records))?;
+        }
+        Ok(())
+    }
+
+    /// The records of a row whose last one is of this revision, with their revisions; none where it
+    /// cannot be read.
+    pub(super) fn unpacked(&self, key: &[u8], first: &[u8], last: u64) -> Vec<(u64, Vec<u8>)> {
+        let whole = |record: &[u8]| Line::decode(record).map(|_| record.to_vec());
+        let records = self.value(key, first, |bytes| each(bytes, whole));
+        let records = records.unwrap_or_default().into_iter().rev();
+        (0..=last).rev().zip(records).collect()
+    }
+}
