@@ -34,6 +34,15 @@ pub struct Recovered {
     pub issues: IntegrityReport,
 }
 
+/// What can be read of a run's journal.
+struct Readable {
+    /// The revision of its first record, and the last event before that.
+    first: u64,
+    trimmed: u64,
+    /// The revisions that its rows end with.
+    rows: BTreeSet<u64>,
+}
+
 /// Writes what is whole into an empty database.
 pub(super) fn rebuild(
     rows: Memory,
@@ -212,12 +221,12 @@ impl Rows<Memory> {
                 out.issues.note(Some(run), what, &error);
             }
         }
-        let Some((first, trimmed)) = self.readable_from(&head) else {
+        let Some(journal) = self.readable_from(&head) else {
             return Ok(false);
         };
         let bounds = &mut head.bounds;
-        if first > bounds.first {
-            (bounds.first, bounds.trimmed) = (first, trimmed);
+        if journal.first > bounds.first {
+            (bounds.first, bounds.trimmed) = (journal.first, journal.trimmed);
         }
         let retained = self.retained_rows(run, bounds);
         if retained.is_err() {
@@ -241,7 +250,9 @@ impl Rows<Memory> {
         self.copy_whole(run, Family::Iterations, writer, |number| {
             retained.ended.has(number)
         });
-        self.copy_whole(run, Family::Changes, writer, |number| number >= Some(first));
+        self.copy_whole(run, Family::Changes, writer, |number| {
+            number.is_some_and(|number| journal.rows.contains(&number))
+        });
         flush(writer, into, FULL)?;
         let ended = head.header.status.is_final();
         if out.older && !ended {
@@ -267,25 +278,27 @@ impl Rows<Memory> {
         Ok(true)
     }
 
-    /// From which revision on the records of a run's commits can be read, and the last event before
-    /// it; none when the run cannot be loaded from those.
-    fn readable_from(&self, head: &StoredHeader) -> Option<(u64, u64)> {
+    /// Which rows with the records of a run's commits can be read, the last one first; none when the run
+    /// cannot be loaded from those.
+    fn readable_from(&self, head: &StoredHeader) -> Option<Readable> {
         let last = head.header.revision;
-        let (mut first, mut trimmed) = (last.saturating_add(1), head.bounds.events);
+        let mut found = Readable {
+            first: last.saturating_add(1),
+            trimmed: head.bounds.events,
+            rows: BTreeSet::new(),
+        };
         let all = (head.bounds.first, last);
         let run = &head.header.id;
         // What cannot be read ends it, and was told of.
-        let _ = self.walk(
-            run,
-            all,
-            Order::NewestFirst,
-            Line::decode,
-            |number, line| {
-                (first, trimmed) = (number, line.events_before());
-                ControlFlow::Continue(())
-            },
-        );
-        (first <= head.header.snapshot.saturating_add(1)).then_some((first, trimmed))
+        let _ = self.walk_rows(run, all, Order::NewestFirst, Line::decode, |end, lines| {
+            found.rows.insert(end);
+            found.first = end.saturating_add(1).saturating_sub(lines.len() as u64);
+            if let Some(line) = lines.first() {
+                found.trimmed = line.events_before();
+            }
+            ControlFlow::Continue(())
+        });
+        (found.first <= head.header.snapshot.saturating_add(1)).then_some(found)
     }
 
     /// Copies the records of a run in a family whose number is to be kept.
