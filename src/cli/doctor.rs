@@ -81,7 +81,8 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
         )));
     }
     let mut report = Report::default();
-    if args.repair {
+    let is_whole = || doctor::examine(state).is_ok_and(|found| found.unreadable.is_empty());
+    if args.repair && !is_whole() {
         report.repair = Some(doctor::repair(state)?);
     }
     let checks = &mut report.checks;

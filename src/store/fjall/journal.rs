@@ -4,6 +4,7 @@
 
 use super::archive::check_archives;
 use super::{FJALL, Opened, Scratch, StoreOptions};
+use crate::inode::Inode;
 use crate::store::StoreError;
 use crate::store::codec;
 use crate::store::directory::{DIRECTORY, sync_files, written_bytes};
@@ -52,18 +53,36 @@ impl ActiveJournal {
     }
 
     /// Makes durable what was handed to the system before. A journal that is full is synced by fjall,
-    /// with its name, before there is a next one.
-    pub fn sync(&self) -> io::Result<()> {
+    /// with its name, before there is a next one. Fails when the journal is not where it was.
+    pub fn sync(&self) -> Result<(), KvError> {
         let mut current = lock(&self.current);
         loop {
-            let next = current.0 + 1;
-            match File::open(self.folder.join(format!("{next}.{ENDING}"))) {
-                Ok(file) => *current = (next, file),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-                Err(error) => return Err(error),
+            while let Some(next) = self.next(current.0)? {
+                *current = next;
+            }
+            current.1.sync_data()?;
+            let path = self.path(current.0);
+            if Inode::at(&path).ok() == Some(Inode::of(&current.1)?) {
+                return Ok(());
+            }
+            // All of it may be in tables meanwhile.
+            if self.next(current.0)?.is_none() {
+                return Err(KvError::Gone(path.display().to_string()));
             }
         }
-        current.1.sync_data()
+    }
+
+    /// The journal after one, if there is one.
+    fn next(&self, number: u64) -> io::Result<Option<(u64, File)>> {
+        match File::open(self.path(number + 1)) {
+            Ok(file) => Ok(Some((number + 1, file))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("{number}.{ENDING}"))
     }
 }
 
@@ -333,7 +352,7 @@ pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
     Ok((rows, report))
 }
 
-/// The rows of the tables, read in a copy without journals, and up to which batch they have them.
+/// The rows of the tables, read in a copy with an empty journal, and up to which batch they have them.
 #[expect(clippy::type_complexity, reason = "said in the line above")]
 fn tables(
     path: &Path,
@@ -342,6 +361,8 @@ fn tables(
     let kept = |file: &Path| file.extension().is_none_or(|ending| ending != ENDING);
     let scratch = Scratch::of(path, kept).map_err(StoreError::Io)?;
     let copy = scratch.path().join(DIRECTORY);
+    // Without any, fjall takes the database for a new one and shows no row.
+    File::create_new(copy.join(FJALL).join(format!("0.{ENDING}"))).map_err(StoreError::Io)?;
     let mark = Mark::fresh(&copy).map_err(StoreError::Io)?;
     let opened = Opened::at(&copy, StoreOptions::default(), mark, "the damaged store")?;
     let mut rows = BTreeMap::new();

@@ -40,6 +40,9 @@ use std::time::Duration;
 /// Its keyspace.
 const ROWS: &str = "rows";
 
+/// Where its tables lie: our keyspace is its first.
+const TABLES: &str = "fjall/keyspaces/1/tables";
+
 /// A table in memory is written to disk when it has so many bytes. What is in such tables is read from
 /// the journal when the store is opened.
 const MEMTABLE: u64 = 3 << 20;
@@ -101,6 +104,7 @@ struct Opened {
     rows: Keyspace,
     journal: ActiveJournal,
     lock: File,
+    tables: File,
     mark: Mark,
 }
 
@@ -139,8 +143,8 @@ impl Opened {
         let mark = match &making {
             // What a process that was killed had written may not be durable: runs go on from it.
             None => {
-                let journal = ActiveJournal::find(path.join(FJALL)).and_then(|left| left.sync());
-                journal.map_err(StoreError::Io)?;
+                let journal = ActiveJournal::find(path.join(FJALL)).map_err(StoreError::Io)?;
+                journal.sync()?;
                 Mark::open(&path)?
             }
             Some(_) => Mark::fresh(&path).map_err(StoreError::Io)?,
@@ -175,6 +179,7 @@ impl Opened {
             rows,
             journal: ActiveJournal::find(folder.clone()).map_err(StoreError::Io)?,
             lock: File::open(folder.join("lock")).map_err(StoreError::Io)?,
+            tables: File::open(path.join(TABLES)).map_err(StoreError::Io)?,
             database,
             mark,
         })
@@ -182,7 +187,12 @@ impl Opened {
 
     fn presence(&self, path: &Path) -> Result<Presence, StoreError> {
         let lock = StoreKind::Fjall.lock_file();
-        Presence::of(path, &[(lock, &self.lock), (MARK, &self.mark.file)]).map_err(StoreError::Io)
+        let files = [
+            (lock, &self.lock),
+            (TABLES, &self.tables),
+            (MARK, &self.mark.file),
+        ];
+        Presence::of(path, &files).map_err(StoreError::Io)
     }
 
     /// Waits as fjall would. It waits for ever when a worker ended with an error, and we do not.

@@ -3,12 +3,14 @@
 
 use super::process::Place;
 use crate::serve::{COUNT, PATIENCE, SLEEP, Server, client, with};
+use crate::support::kind;
 use reqwest::Method;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
+use windlass::internals::store::StoreKind;
 
 /// So soon it is noticed.
 const NOTICED: Duration = Duration::from_secs(5);
@@ -72,6 +74,42 @@ async fn a_server_whose_store_went_away_acknowledges_nothing_and_ends() {
         let (_, said) = server.ended();
         assert!(said.contains("the store is gone"), "{how}: {said}");
         assert!(!state.join("store").exists(), "{how}: another one was made");
+    }
+}
+
+/// What is written goes to a file that nobody finds again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_log_went_away_acknowledges_nothing_and_ends() {
+    let parts: &[&str] = match kind() {
+        StoreKind::Sled => &["store/db"],
+        StoreKind::Fjall => &["store/fjall/0.jnl", "store/fjall/keyspaces"],
+    };
+    for part in parts {
+        for put_back in [false, true] {
+            let place = Place::new();
+            let state = place.state();
+            let mut server = Server::start(&state);
+            server.begin(SLEEP, json!({})).await;
+            let (path, aside) = (state.join(part), state.join("aside"));
+            fs::rename(&path, &aside).unwrap();
+            if put_back && aside.is_file() {
+                // As a program does that restores files.
+                fs::copy(&aside, &path).unwrap();
+            }
+            let body = json!({ "text": COUNT, "input": {} });
+            let asked = with(server.ask(Method::POST, "/v1/runs"), &body)
+                .send()
+                .await;
+            let status = asked.map(|answer| answer.status().as_u16());
+            assert!(
+                status.as_ref().map_or(true, |status| *status >= 500),
+                "{part}: {status:?}"
+            );
+            let (status, _) = end(&mut server.child);
+            assert_eq!(status.code(), Some(8), "{part}");
+            let (_, said) = server.ended();
+            assert!(said.contains("the store is gone"), "{part}: {said}");
+        }
     }
 }
 

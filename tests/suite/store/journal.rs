@@ -85,7 +85,7 @@ fn a_last_batch_that_lost_what_is_between_its_ends_is_cut_off() {
     fs::write(dir.join("store/mark"), mark).unwrap();
     let path = dir.join("store/fjall/0.jnl");
     let mut bytes = fs::read(&path).unwrap();
-    let middle = text[25_000..25_512].as_bytes();
+    let middle = &text.as_bytes()[25_000..25_512];
     let lost = bytes.windows(middle.len()).rposition(|at| at == middle);
     let lost = lost.expect("the text is not compressed");
     bytes[lost..lost + middle.len()].fill(0);
@@ -93,6 +93,33 @@ fn a_last_batch_that_lost_what_is_between_its_ends_is_cut_off() {
     let store = alone(|| store::open(&dir, None)).unwrap();
     assert_eq!(store.header("run").unwrap().revision, 1);
     assert!(store.iterations("run", None, usize::MAX).is_ok());
+}
+
+/// The tables have what no journal has any more.
+#[test]
+fn a_repair_keeps_what_is_in_tables() {
+    let place = Place::new();
+    let dir = place.state();
+    large(&dir);
+    let ended = alone_of(|| list(&dir).output().unwrap());
+    assert!(ended.status.success(), "{ended:?}");
+    let revisions = || -> Vec<(String, u64)> {
+        let store = alone(|| store::open(&dir, None)).unwrap();
+        let listed = store.list(None, usize::MAX).unwrap().into_iter();
+        listed
+            .map(|run| (run.id.to_string(), run.revision))
+            .collect()
+    };
+    let expected = revisions();
+    let doctor = || alone_of(|| place.command(&["doctor", "--repair"]).output().unwrap());
+    let fine = doctor();
+    assert!(fine.status.success(), "{fine:?}");
+    assert!(!dir.join("store.damaged-1").exists(), "nothing was damaged");
+    fs::remove_file(dir.join("store/mark")).unwrap();
+    let repaired = doctor();
+    let said = String::from_utf8(repaired.stdout).unwrap();
+    assert!(said.contains("24 runs are in the new store"), "{said}");
+    assert_eq!(revisions(), expected);
 }
 
 #[test]
