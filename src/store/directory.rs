@@ -22,6 +22,7 @@ const PRIVATE: u32 = 0o700;
 /// What the directory of a new store is called before it is put in its place, before the number of
 /// the process.
 const FRESH: &str = "store.new-";
+
 /// Where this process makes a store that is to be put into a state directory. What is left of one by a
 /// process that is gone is removed by the next one that opens the store there.
 pub(super) fn fresh_store(dir: &Path) -> PathBuf {
@@ -85,10 +86,15 @@ pub(super) fn numbered(dir: &Path, name: &str) -> PathBuf {
     free.unwrap_or_else(|| dir.join(name))
 }
 
-/// Puts a new store in the place of another, in one step, and that one to `old`.
+/// Puts a new store in the place of another, in one step, and that one to `old`, where nothing is. The
+/// old one never lies where a later process takes it for a store that was not finished.
 pub(super) fn exchange(dir: &Path, path: &Path, fresh: &Path, old: &Path) -> io::Result<()> {
-    swap(path, fresh)?;
     fs::rename(fresh, old)?;
+    if let Err(error) = swap(path, old) {
+        // The new one again: it goes with what was made for it.
+        let _ = fs::rename(old, fresh);
+        return Err(error);
+    }
     File::open(dir)?.sync_all()
 }
 

@@ -7,7 +7,9 @@ use crate::store::contract::{commit, hash, noise, source};
 use crate::store::damage::{
     Dice, RUNS, copy, damage, database, files, from_env, id, log_of, open_again, sample,
 };
-use crate::support::alone;
+use crate::store::kinds::alone_of;
+use crate::store::power::strace_works;
+use crate::support::{alone, open_store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -420,4 +422,60 @@ fn a_commit_before_the_snapshot_that_is_lost_is_left_out() {
     let left = store.history("run-5", 0, 999).unwrap();
     assert!(left.len() < events.len() && events.ends_with(&left));
     assert!(!left.is_empty());
+}
+
+/// Whatever happens to the calls that put one store in the place of another, the old one stays.
+#[test]
+fn a_store_that_another_one_replaces_is_never_lost() {
+    const CALLS: &str = "rename,renameat,renameat2";
+    if !strace_works() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let [old, new, backup] = ["old", "new", "backup"].map(|name| place.path().join(name));
+    for dir in [&old, &new] {
+        let store = open_store(dir).unwrap();
+        let run = dir.file_name().unwrap().to_str().unwrap();
+        store.commit(&[commit(run, 0)]).unwrap()[0]
+            .as_ref()
+            .unwrap();
+    }
+    let made = alone_of(|| windlass(&new, &["backup", backup.to_str().unwrap()]));
+    assert!(made.status.success(), "{made:?}");
+    let has = |dir: &Path, run: &str| {
+        let state = place.path().join("look");
+        let _ = fs::remove_dir_all(&state);
+        copy(dir, &state.join("store"));
+        let store = alone(|| open_store(&state));
+        store.is_ok_and(|store| store.header(run).is_ok())
+    };
+    for how in ["error=ENOSPC", "error=EINVAL", "signal=KILL"] {
+        for at in 1.. {
+            let state = place.path().join("state");
+            let _ = fs::remove_dir_all(&state);
+            copy(&old, &state);
+            let ended = Command::new("strace")
+                .args(["-f", "-o", "/dev/null", "-e", &format!("trace={CALLS}")])
+                .args(["-e", &format!("inject={CALLS}:{how}:when={at}")])
+                .args([env!("CARGO_BIN_EXE_windlass"), "restore", "--replace"])
+                .args([&backup, Path::new("--state"), &state])
+                .output()
+                .unwrap();
+            // It removes what others left.
+            let _ = alone_of(|| windlass(&state, &["list"]));
+            let kept = fs::read_dir(&state).unwrap();
+            let mut kept = kept.map(|entry| entry.unwrap().path());
+            assert!(
+                kept.any(|dir| dir.is_dir() && has(&dir, "old")),
+                "{how} at {at}: {ended:?}"
+            );
+            let now = if ended.status.success() { "new" } else { "old" };
+            let now = has(&state.join("store"), now);
+            assert!(now || how == "signal=KILL", "{how} at {at}: {ended:?}");
+            if ended.status.success() {
+                assert!(at > 2, "nothing was injected");
+                break;
+            }
+        }
+    }
 }
