@@ -3,36 +3,53 @@
 
 use crate::store::directory::{DIRECTORY, create_directories, files, written_bytes};
 use nix::unistd::Pid;
-use std::fs::{self, File, OpenOptions};
+use std::env::temp_dir;
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use tempfile::TempDir;
+
+/// What the names of the directories begin with, before the number of the process.
+const NAME: &str = "windlass-copy-";
 
 /// A directory that goes when this does.
-pub(super) struct Scratch(PathBuf);
+pub(super) struct Scratch(TempDir);
 
 impl Scratch {
     /// A state directory with a copy of the files of a store for which `wanted` says so.
     pub fn of(store: &Path, wanted: impl Fn(&Path) -> bool) -> io::Result<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("windlass-{}-{number}", Pid::this());
-        let scratch = Self(std::env::temp_dir().join(name));
-        // Of a process that had this number before.
-        let _ = fs::remove_dir_all(&scratch.0);
-        let to = scratch.0.join(DIRECTORY);
+        remove_left();
+        // Under a name that nobody can foresee: others may write to this folder, too.
+        let scratch = tempfile::Builder::new()
+            .prefix(&format!("{NAME}{}-", Pid::this()))
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()?;
+        let to = scratch.path().join(DIRECTORY);
         for file in files(store)?.into_iter().filter(|file| wanted(file)) {
             let inside = file.strip_prefix(store).map_err(io::Error::other)?;
             let copy = to.join(inside);
             create_directories(copy.parent().unwrap_or(&to))?;
             copy_file(&file, &copy)?;
         }
-        Ok(scratch)
+        Ok(Self(scratch))
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
+    }
+}
+
+/// Removes the copies of processes that were killed.
+fn remove_left() {
+    for entry in fs::read_dir(temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let left = name.to_str().and_then(|name| name.strip_prefix(NAME));
+        let process = left.and_then(|left| Some(left.split_once('-')?.0));
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            // Those of other users stay.
+            let _ = fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -48,11 +65,4 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     from.rewind()?;
     io::copy(&mut from.by_ref().take(written), &mut to)?;
     to.set_len(from.metadata()?.len())
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed is in nobody's way.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
