@@ -61,14 +61,30 @@ impl ActiveJournal {
                 *current = next;
             }
             current.1.sync_data()?;
-            let path = self.path(current.0);
-            if Inode::at(&path).ok() == Some(Inode::of(&current.1)?) {
+            if self.is_in_place(&current)? {
                 return Ok(());
             }
-            // All of it may be in tables meanwhile.
-            if self.next(current.0)?.is_none() {
-                return Err(KvError::Gone(path.display().to_string()));
-            }
+        }
+    }
+
+    /// Fails when the journal is not where it was.
+    pub fn check(&self) -> Result<(), KvError> {
+        match self.current.try_lock() {
+            Ok(current) => self.is_in_place(&current).map(drop),
+            // Who syncs it looks as well.
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Whether a journal is where it was. It is not, and there is a later one, when all of it is in tables.
+    fn is_in_place(&self, (number, file): &(u64, File)) -> Result<bool, KvError> {
+        let path = self.path(*number);
+        if Inode::at(&path).ok() == Some(Inode::of(file)?) {
+            return Ok(true);
+        }
+        match self.next(*number)? {
+            Some(_) => Ok(false),
+            None => Err(KvError::Gone(path.display().to_string())),
         }
     }
 

@@ -312,7 +312,7 @@ impl Kv for Fjall {
 
     fn reopen(&self) -> Result<(), StoreError> {
         // Else it would be made anew, empty.
-        self.presence.check()?;
+        self.in_place()?;
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         drop(open.take());
         for file in files(&self.dir.join(DIRECTORY)).map_err(StoreError::Io)? {
@@ -331,7 +331,11 @@ impl Kv for Fjall {
     }
 
     fn in_place(&self) -> Result<(), KvError> {
-        self.presence.check()
+        self.presence.check()?;
+        match self.with(|open| open.journal.check()) {
+            Err(KvError::Closed) => Ok(()),
+            checked => checked,
+        }
     }
 }
 
