@@ -5,7 +5,7 @@ use super::access::{command, is_owned};
 use super::args::{BackupArgs, Global, MigrateArgs, RestoreArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format};
-use crate::engine::{BackedUp, migrate as migrated, restore as restored};
+use crate::engine::{BackedUp, EngineError, migrate as migrated, restore as restored};
 
 pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure> {
     here(global, "backup")?;
@@ -26,6 +26,10 @@ pub async fn restore(global: &Global, args: &RestoreArgs) -> Result<Exit, Failur
         return Err(Failure::Taken(String::from(
             "a process owns the store that would be replaced: end that first",
         )));
+    }
+    // A copy is kept as what it is of.
+    if let Some(kind) = global.store {
+        kind.check(&args.source).map_err(EngineError::from)?;
     }
     let copied = restored(&args.source, &global.state, args.replace)?;
     told(args.output.output, &copied, "restored in")

@@ -199,7 +199,14 @@ fn advice(error: &StoreError) -> Option<&'static str> {
 
 /// What helps against an error of the disk.
 fn of_disk(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::Unsupported {
+        return "nothing was changed; `windlass backup` makes a copy elsewhere";
+    }
     match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::EROFS) => {
+            "nothing can be written there: give another directory with --state, or mount it to be \
+             written to"
+        }
         Some(Errno::ENOLCK | Errno::EOPNOTSUPP | Errno::ENOSYS) => {
             "files cannot be locked there, as on some network file systems: give a local directory \
              with --state"

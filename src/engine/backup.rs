@@ -1,5 +1,6 @@
 //! Copies of a store: backups, beside runs that go on and without an engine, and what is made of them.
 
+use super::error::existing;
 use super::{Engine, EngineError};
 use crate::store::{self, IntegrityReport, StoreError, StoreKind, open_for_inspection};
 use serde::{Deserialize, Serialize};
@@ -43,9 +44,7 @@ impl Engine {
 /// # Errors
 /// [`EngineError::NoStore`], [`EngineError::StoreExists`]; store errors: `dir` is as it was then.
 pub fn restore(from: &Path, dir: &Path, replace: bool) -> Result<BackedUp, EngineError> {
-    if StoreKind::of(from).is_none() {
-        return Err(EngineError::NoStore(from.to_owned()));
-    }
+    existing(from)?;
     if !replace {
         free(dir)?;
     }
@@ -59,9 +58,7 @@ pub fn restore(from: &Path, dir: &Path, replace: bool) -> Result<BackedUp, Engin
 /// # Errors
 /// [`EngineError::NoStore`]; store errors: it is as it was then.
 pub fn compact(dir: &Path) -> Result<Compacted, EngineError> {
-    if StoreKind::of(dir).is_none() {
-        return Err(EngineError::NoStore(dir.to_owned()));
-    }
+    existing(dir)?;
     let (before, after) = store::compact(dir)?;
     Ok(Compacted { before, after })
 }
@@ -84,9 +81,7 @@ pub struct Migrated {
 /// # Errors
 /// [`EngineError::NoStore`]; store errors: it is as it was then.
 pub fn migrate(dir: &Path, to: StoreKind) -> Result<Migrated, EngineError> {
-    if StoreKind::of(dir).is_none() {
-        return Err(EngineError::NoStore(dir.to_owned()));
-    }
+    existing(dir)?;
     let converted = store::convert(dir, to)?;
     Ok(Migrated {
         store: to.to_string(),

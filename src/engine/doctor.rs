@@ -1,10 +1,11 @@
 //! The health of a store that no process owns: what of it can be read, and a new one made of that.
 
+use super::error::existing;
 use super::report::{RawReport, RepairReport, StoreReport, Unreadable};
 use super::{EngineError, Inspector};
 use crate::action::MASK;
 use crate::expression::mask_printed_marks;
-use crate::store::{self, IntegrityReport, StoreError, StoreKind};
+use crate::store::{self, IntegrityReport, StoreError};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// # Errors
 /// [`EngineError::NoStore`]; a locked store, one that is not ours, a full disk.
 pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
-    let dir = exists(dir.as_ref())?;
+    let dir = existing(dir.as_ref())?;
     match store::open(dir, None).and_then(|store| store.check()) {
         Ok(found) => Ok(StoreReport {
             runs: found.whole,
@@ -39,7 +40,7 @@ pub fn examine(dir: impl AsRef<Path>) -> Result<StoreReport, EngineError> {
 /// # Errors
 /// As [`repair`].
 pub fn look(dir: impl AsRef<Path>) -> Result<(Inspector, Vec<Unreadable>), EngineError> {
-    let (store, wrong) = store::inspect_damaged(exists(dir.as_ref())?)?;
+    let (store, wrong) = store::inspect_damaged(existing(dir.as_ref())?)?;
     Ok((Inspector::unowned(Arc::new(store)), unreadable(wrong)))
 }
 
@@ -53,7 +54,7 @@ pub fn raw(
     run: Option<&str>,
     tell: &mut dyn FnMut(RawReport),
 ) -> Result<(), EngineError> {
-    let dir = exists(dir.as_ref())?;
+    let dir = existing(dir.as_ref())?;
     let mut report = |row: store::RawRow| {
         tell(RawReport {
             key: row.key,
@@ -79,7 +80,7 @@ pub fn raw(
 /// [`EngineError::NoStore`]; a locked store, one of which nothing can be read, no room: nothing
 /// was changed then.
 pub fn repair(dir: impl AsRef<Path>) -> Result<RepairReport, EngineError> {
-    let dir = exists(dir.as_ref())?;
+    let dir = existing(dir.as_ref())?;
     let repaired = store::repair(dir)?;
     let names = |runs: &[crate::model::Name]| runs.iter().map(ToString::to_string).collect();
     Ok(RepairReport {
@@ -96,13 +97,6 @@ fn is_full(error: &std::io::Error) -> bool {
         error.kind(),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded
     )
-}
-
-fn exists(dir: &Path) -> Result<&Path, EngineError> {
-    match StoreKind::of(dir) {
-        Some(_) => Ok(dir),
-        None => Err(EngineError::NoStore(dir.to_owned())),
-    }
 }
 
 fn unreadable(found: IntegrityReport) -> Vec<Unreadable> {

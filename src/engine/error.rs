@@ -6,8 +6,10 @@ use crate::diagnostic::{Diagnostics, did_you_mean};
 use crate::program::NoNode;
 use crate::scheduler::ScheduleError;
 use crate::source::Bundle;
-use crate::store::StoreError;
+use crate::store::{StoreError, StoreKind};
+use std::fs;
 use std::io::ErrorKind;
+use std::path::Path;
 
 /// Why a use case failed.
 #[derive(Debug, thiserror::Error)]
@@ -143,6 +145,19 @@ pub enum EngineError {
     /// Called outside a tokio runtime.
     #[error("an engine is opened inside a tokio runtime")]
     NoRuntime,
+}
+
+/// The state directory, when there is a store in it.
+pub(super) fn existing(dir: &Path) -> Result<&Path, EngineError> {
+    match (StoreKind::of(dir), fs::read_dir(dir.join("store"))) {
+        (Some(_), _) => Ok(dir),
+        // Whether there is one cannot be seen.
+        (None, Err(error)) if error.kind() == ErrorKind::PermissionDenied => {
+            let path = dir.display().to_string();
+            Err(StoreError::Unopened { path, error }.into())
+        }
+        (None, _) => Err(EngineError::NoStore(dir.to_owned())),
+    }
 }
 
 impl EngineError {

@@ -1,13 +1,14 @@
 //! Inspecting runs, with or without an engine that moves them.
 
 use super::EngineError;
+use super::error::existing;
 use super::heads::{Heads, Index};
 use super::load::compile_stored;
 use super::report::RunDetail;
 use super::runs::{Inspect, Stored};
 use crate::model::Name;
 use crate::program::{Program, ProgramHash};
-use crate::store::{ProgramSource, Store, StoreKind, open_for_inspection};
+use crate::store::{ProgramSource, Store, open_for_inspection};
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::Path;
@@ -60,9 +61,7 @@ impl Inspector {
     /// ask its owner.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, EngineError> {
         let dir = dir.as_ref();
-        if StoreKind::of(dir).is_none() {
-            return Err(EngineError::NoStore(dir.to_owned()));
-        }
+        existing(dir)?;
         Ok(Self::unowned(open_for_inspection(dir)?))
     }
 

@@ -69,6 +69,7 @@ use crate::dialect::Caps;
 use crate::machine::Event;
 use crate::scheduler::{Loaded, Loader, Scheduler, Start, Watcher, watch};
 use crate::store::{self, MemoryStore, Store};
+use error::existing;
 use load::Workflows;
 use named::Compiled;
 use runs::Local;
@@ -250,9 +251,7 @@ impl EngineBuilder {
     /// # Errors
     /// [`EngineError::NoStore`], and those of [`EngineBuilder::open`].
     pub fn open_existing(self, dir: impl AsRef<Path>) -> Result<Engine, EngineError> {
-        if StoreKind::of(dir.as_ref()).is_none() {
-            return Err(EngineError::NoStore(dir.as_ref().to_owned()));
-        }
+        existing(dir.as_ref())?;
         self.open(dir)
     }
 

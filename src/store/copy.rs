@@ -5,7 +5,9 @@
 
 use super::codec;
 use super::creation_lock::{lock, locked};
-use super::directory::{DIRECTORY, create_directories, exchange, fresh_store, numbered, swap};
+use super::directory::{
+    DIRECTORY, create_directories, exchange, fresh_store, not_a_link, numbered, swap,
+};
 use super::disk::{Disk, StoreOptions, with_database};
 use super::integrity::IntegrityReport;
 use super::keys::{self, Family};
@@ -348,6 +350,7 @@ pub(super) fn replace<D: Disk>(
     put: impl FnOnce(&Path, &Path) -> io::Result<()>,
 ) -> Result<(), StoreError> {
     let (path, beside) = (dir.join(DIRECTORY), fresh_store(dir));
+    not_a_link(&path).map_err(StoreError::Io)?;
     let fresh = beside.join(DIRECTORY);
     let replaced = copy(&store, &beside).and_then(|found| {
         if let Some(issue) = found.issues.first() {
@@ -380,6 +383,7 @@ pub fn restore(
     if !path.exists() {
         return Ok((from.backup(dir)?, None));
     }
+    not_a_link(&path).map_err(StoreError::Io)?;
     // Whatever is there, as long as nobody owns it.
     let _alone = match lock(dir, &path, FlockArg::LockExclusiveNonblock) {
         Err(error @ StoreError::Locked { .. }) => return Err(error),

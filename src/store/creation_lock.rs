@@ -27,13 +27,19 @@ impl CreationLock {
     /// Begins a store, or takes over one whose maker is gone; none when there is one.
     pub fn of(dir: &Path, path: &Path, name: &str) -> Result<Option<Self>, StoreError> {
         let fresh = fresh_store(dir);
-        let begun = (!path.exists()).then(|| Self::begin(&fresh, path));
+        let begun = is_vacant(path).then(|| Self::begin(&fresh, path));
         // Also when there is one: a start that was killed while another made it left its own.
         sweep(dir, &fresh);
         let making = match begun.transpose()?.flatten() {
             Some(begun) => Some(begun),
             None => Self::left(path, name)?,
         };
+        if making.is_none() && StoreKind::of(dir).is_none() {
+            return Err(StoreError::Foreign {
+                path: name.to_owned(),
+                reason: String::from("its folder `store` has files of others, and no store"),
+            });
+        }
         if let Some(making) = &making {
             making.clear().map_err(StoreError::Io)?;
         }
@@ -102,6 +108,14 @@ impl CreationLock {
     }
 }
 
+/// Whether there is nothing, or an empty folder.
+fn is_vacant(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(_) => !path.exists(),
+    }
+}
+
 /// The error of a store that another process has.
 pub(super) fn locked(name: &str) -> StoreError {
     StoreError::Locked {
@@ -113,7 +127,15 @@ pub(super) fn locked(name: &str) -> StoreError {
 pub(super) fn lock(dir: &Path, path: &Path, how: FlockArg) -> Result<Flock<File>, StoreError> {
     let name = StoreKind::at(path).lock_file();
     let log = File::open(path.join(name)).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => corrupt(&format!("its log `store/{name}` is missing")),
+        io::ErrorKind::NotFound => corrupt(&match StoreKind::at(path) {
+            StoreKind::Sled => {
+                String::from("its log `store/db` is missing, and there is no `store/fjall`")
+            }
+            StoreKind::Fjall => format!(
+                "its lock `store/{name}` is missing: an empty file, which `touch` makes while no \
+                 process has the store"
+            ),
+        }),
         _ => StoreError::Io(error),
     })?;
     Flock::lock(log, how).map_err(|(_, errno)| match errno {

@@ -4,10 +4,8 @@
 use nix::unistd::Pid;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 #[cfg(feature = "fjall")]
-use rustix::{
-    fs::{SeekFrom, seek},
-    io::Errno,
-};
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -76,7 +74,27 @@ pub(super) fn sweep(dir: &Path, own: &Path) {
 
 /// Puts each of two directories in the place of the other, in one step.
 pub(super) fn swap(one: &Path, other: &Path) -> io::Result<()> {
-    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+    renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).map_err(|errno| match errno {
+        Errno::INVAL => io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this file system cannot let two folders change places in one step",
+        ),
+        errno => errno.into(),
+    })
+}
+
+/// Refuses a store that is a link: another one cannot be put where it leads to.
+pub(super) fn not_a_link(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path)?.is_symlink() {
+        false => Ok(()),
+        true => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!(
+                "`{}` is a link: put the folder there that it leads to",
+                path.display()
+            ),
+        )),
+    }
 }
 
 /// The first path in a directory with this name and a number where nothing is.

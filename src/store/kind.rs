@@ -6,6 +6,8 @@ use super::creation_lock::CREATING;
 use super::directory::DIRECTORY;
 use super::mark::MARK;
 use std::fmt;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 /// The folder of fjall's files in the directory of a store.
@@ -40,6 +42,14 @@ impl StoreKind {
         }
     }
 
+    /// What it keeps a store in.
+    pub(super) fn log(self) -> &'static str {
+        match self {
+            Self::Sled => "db",
+            Self::Fjall => FJALL,
+        }
+    }
+
     /// The file that the process has locked which owns such a store.
     pub(super) fn lock_file(self) -> &'static str {
         match self {
@@ -48,17 +58,32 @@ impl StoreKind {
         }
     }
 
+    /// Makes the file anew that is locked, if it was deleted. Nothing is in that of fjall.
+    pub(super) fn make_lock(self, path: &Path) -> io::Result<()> {
+        if self == Self::Fjall {
+            let mut options = File::options();
+            options
+                .create(true)
+                .append(true)
+                .open(path.join(self.lock_file()))?;
+        }
+        Ok(())
+    }
+
     /// Fails when another database keeps the store of a state directory.
     ///
     /// # Errors
     /// [`StoreError::OtherKind`].
     pub fn check(self, dir: &Path) -> Result<(), StoreError> {
         match Self::of(dir) {
-            Some(found) if found != self => Err(StoreError::OtherKind {
-                path: dir.display().to_string(),
-                found,
-                wanted: self,
-            }),
+            // Where there is neither, that is told when it is opened.
+            Some(found) if found != self && dir.join(DIRECTORY).join(found.log()).exists() => {
+                Err(StoreError::OtherKind {
+                    path: dir.display().to_string(),
+                    found,
+                    wanted: self,
+                })
+            }
             _ => Ok(()),
         }
     }

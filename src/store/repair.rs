@@ -4,7 +4,7 @@
 
 use super::codec;
 use super::creation_lock::lock;
-use super::directory::{DIRECTORY, exchange, numbered};
+use super::directory::{DIRECTORY, exchange, not_a_link, numbered};
 use super::disk::{Disk, with_database};
 use super::keys;
 use super::kind::StoreKind;
@@ -38,6 +38,10 @@ pub struct Repaired {
 /// read in it, [`StoreError::Io`] when there is no room for a new one: the store is as it was.
 pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
     let path = dir.join(DIRECTORY);
+    not_a_link(&path).map_err(StoreError::Io)?;
+    StoreKind::at(&path)
+        .make_lock(&path)
+        .map_err(StoreError::Io)?;
     // Held until the new store is in place.
     let _alone = lock(dir, &path, ALONE)?;
     let fresh = dir.join(format!("store.repaired-{}", Pid::this()));

@@ -3,6 +3,7 @@
 //! A table whose list of sections asks for more memory than there is ends the process, too. The format of both
 //! is that of the crate `sfa`: sections, their list, and a trailer.
 
+use super::TABLES;
 use crate::store::StoreError;
 use crate::store::directory::files;
 use crate::store::rows::corrupt;
@@ -20,7 +21,12 @@ const ENTRY: u64 = 8 + 8 + 2;
 
 /// Checks the lists of tables, and of sections, of a database.
 pub(super) fn check_archives(folder: &Path) -> Result<(), StoreError> {
+    let tables = fs::read_dir(folder.join(TABLES)).into_iter().flatten();
+    for table in tables {
+        check_plain(folder, &table.map_err(StoreError::Io)?.path())?;
+    }
     for file in files(folder).map_err(StoreError::Io)? {
+        check_plain(folder, &file)?;
         let fits = match file.file_name().is_some_and(|name| name == "current") {
             true => is_current(&file),
             false => File::open(&file).and_then(|file| fits(&file)),
@@ -32,6 +38,16 @@ pub(super) fn check_archives(folder: &Path) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+/// Refuses what is neither a file nor a folder, such as a link: fjall ends the process.
+pub(super) fn check_plain(folder: &Path, file: &Path) -> Result<(), StoreError> {
+    let about = fs::symlink_metadata(file).map_err(StoreError::Io)?;
+    let name = file.strip_prefix(folder).unwrap_or(file);
+    match about.is_file() {
+        true => Ok(()),
+        false => Err(corrupt(&format!("`{}` is no plain file", name.display()))),
+    }
 }
 
 /// Whether the newest list of tables is the one of which `current` has the checksum.

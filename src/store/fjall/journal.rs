@@ -2,7 +2,7 @@
 //! and read here when it may be damaged. A batch is a start with its number of items and its sequence
 //! number, the items, and an end with a checksum and four fixed bytes. This file never opens the database.
 
-use super::archive::check_archives;
+use super::archive::{check_archives, check_plain};
 use super::{FJALL, Opened, Scratch, StoreOptions};
 use crate::inode::Inode;
 use crate::store::StoreError;
@@ -237,6 +237,8 @@ pub(super) fn prepare(path: &Path) -> Result<(), StoreError> {
     let acknowledged = acknowledged(path)?;
     let folder = path.join(FJALL);
     let journals = numbered(&folder).map_err(missing)?;
+    let mut paths = journals.values();
+    paths.try_for_each(|journal| check_plain(&folder, journal))?;
     let Some(active) = journals.values().next_back() else {
         return Err(corrupt("its journal is missing"));
     };
@@ -336,6 +338,10 @@ pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
         }
     };
     for journal in numbered(&path.join(FJALL)).map_err(missing)?.values() {
+        if let Err(error) = check_plain(path, journal) {
+            report.note(None, "a journal", &error);
+            continue;
+        }
         let bytes = written(journal).map_err(StoreError::Io)?;
         let mut rest = bytes.as_slice();
         let mut damaged = false;

@@ -41,7 +41,7 @@ use std::time::Duration;
 const ROWS: &str = "rows";
 
 /// Where its tables lie: our keyspace is its first.
-const TABLES: &str = "fjall/keyspaces/1/tables";
+const TABLES: &str = "keyspaces/1/tables";
 
 /// A table in memory is written to disk when it has so many bytes. What is in such tables is read from
 /// the journal when the store is opened.
@@ -179,7 +179,7 @@ impl Opened {
             rows,
             journal: ActiveJournal::find(folder.clone()).map_err(StoreError::Io)?,
             lock: File::open(folder.join("lock")).map_err(StoreError::Io)?,
-            tables: File::open(path.join(TABLES)).map_err(StoreError::Io)?,
+            tables: File::open(folder.join(TABLES)).map_err(StoreError::Io)?,
             database,
             mark,
         })
@@ -187,9 +187,10 @@ impl Opened {
 
     fn presence(&self, path: &Path) -> Result<Presence, StoreError> {
         let lock = StoreKind::Fjall.lock_file();
+        let tables = format!("{FJALL}/{TABLES}");
         let files = [
             (lock, &self.lock),
-            (TABLES, &self.tables),
+            (&*tables, &self.tables),
             (MARK, &self.mark.file),
         ];
         Presence::of(path, &files).map_err(StoreError::Io)
@@ -383,6 +384,15 @@ impl From<fjall::Error> for KvError {
                 _ => Self::Io(error),
             },
             Error::Poisoned => Self::Io(io::Error::other(POISONED)),
+            Error::JournalRecovery(why) => {
+                Self::Corrupt(format!("a journal in `store/fjall` does not read: {why:?}"))
+            }
+            Error::Storage(LsmError::Unrecoverable) => {
+                Self::Corrupt(String::from("a table in `store/fjall` is missing"))
+            }
+            Error::InvalidVersion(_) => Self::Corrupt(String::from(
+                "`store/fjall/version` is not what was written",
+            )),
             other => Self::Corrupt(other.to_string()),
         }
     }

@@ -15,5 +15,6 @@ mod kill;
 mod kinds;
 mod mark;
 mod migrate;
+mod pack;
 pub mod power;
 mod repair;
