@@ -15,10 +15,6 @@ use std::ops::{Bound, ControlFlow};
 /// Once in so many commits of a run, those before are packed.
 pub const EVERY: u64 = 64;
 
-/// So many records are packed at once, and so many of them in a row.
-const MOST: usize = 1024;
-const TOGETHER: usize = 64;
-
 /// A longer record stays as it is, in bytes without compression.
 const LONG: usize = 8 << 10;
 
@@ -72,28 +68,27 @@ fn plain(bytes: &[u8]) -> Result<Vec<u8>, BadRecord> {
 }
 
 impl<K: Kv> Rows<K> {
-    /// Packs the records up to the last snapshot that are not packed yet: from those behind it a run is
-    /// loaded, and each is to be lost alone.
+    /// Packs the records of the commits before this one that are not packed yet.
     pub(super) fn pack_journal(&self, entry: &mut Entry<'_>) -> Result<(), StoreError> {
         // The record of this very commit is not there yet.
-        let last = entry.head.snapshot.min(entry.head.revision);
+        let (run, last) = (entry.run, entry.head.revision);
         let all = (entry.head.bounds.first, last);
-        let (run, mut records, mut long) = (entry.run, Vec::new(), 0);
+        let (mut records, mut rows) = (Vec::new(), 0);
         self.walk_rows(run, all, Order::NewestFirst, plain, |revision, mut row| {
+            rows += 1;
             match (row.pop(), row.is_empty()) {
                 (Some(record), true) if record.len() <= LONG => records.push((revision, record)),
-                (Some(_), true) => long += 1,
+                (Some(_), true) => {}
                 // It is packed, and so are all before it.
                 _ => return ControlFlow::Break(()),
             }
-            match records.len() < MOST && long < EVERY {
+            match rows < EVERY {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
         })?;
         records.reverse();
-        let follow = records.chunk_by(|(one, _), (next, _)| one + 1 == *next);
-        for records in follow.flat_map(|records| records.chunks(TOGETHER)) {
+        for records in records.chunk_by(|(one, _), (next, _)| one + 1 == *next) {
             let [(first, _), .., (last, _)] = records else {
                 continue;
             };
