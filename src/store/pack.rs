@@ -10,13 +10,13 @@ use super::keys::{self, Family};
 use super::kv::Kv;
 use super::rows::Rows;
 use bincode::error::EncodeError;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 /// Once in so many commits of a run, those before are packed.
 pub const EVERY: u64 = 64;
 
-/// A longer record stays as it is, in bytes without compression.
-const LONG: usize = 8 << 10;
+/// A longer record stays as it is, in bytes without compression. All others have a single row.
+const LONG: usize = codec::MAX_SINGLE;
 
 /// Behind the number of the last event, this byte says that several records follow. Where there is one, that
 /// byte says how its body is written.
@@ -92,13 +92,13 @@ impl<K: Kv> Rows<K> {
             let [(first, _), .., (last, _)] = records else {
                 continue;
             };
-            let (mut from, mut to) = (Vec::new(), Vec::new());
-            keys::numbered(&mut from, Family::Changes, run, *first);
-            keys::numbered(&mut to, Family::Changes, run, *last);
-            let range = (Bound::Included(from), Bound::Excluded(keys::after(&to)));
-            self.remove_range(entry.batch, range)?;
-            let key = |key: &mut Vec<u8>| key.extend_from_slice(&to);
-            entry.put(key, |out| encode(out, records))?;
+            let key = |key: &mut Vec<u8>, revision| {
+                keys::numbered(key, Family::Changes, run, revision);
+            };
+            for revision in *first..*last {
+                entry.batch.remove(|out| key(out, revision));
+            }
+            entry.put(|out| key(out, *last), |out| encode(out, records))?;
         }
         Ok(())
     }
