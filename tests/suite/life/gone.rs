@@ -43,6 +43,17 @@ fn end(child: &mut Child) -> (ExitStatus, Duration) {
     }
 }
 
+/// A run that it began would be found by nobody.
+async fn begins_no_run(server: &Server, what: &str) {
+    let body = json!({ "text": COUNT, "input": {} });
+    let asked = with(server.ask(Method::POST, "/v1/runs"), &body);
+    let status = asked.send().await.map(|answer| answer.status().as_u16());
+    assert!(
+        status.as_ref().map_or(true, |status| *status >= 500),
+        "{what}: {status:?}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_whose_store_went_away_acknowledges_nothing_and_ends() {
     for how in WAYS {
@@ -51,16 +62,8 @@ async fn a_server_whose_store_went_away_acknowledges_nothing_and_ends() {
         let mut server = Server::start(&state);
         server.begin(SLEEP, json!({})).await;
         take_away(&state, how);
-        // At once, not only when it was noticed: this would be a run that nobody finds again.
-        let body = json!({ "text": COUNT, "input": {} });
-        let asked = with(server.ask(Method::POST, "/v1/runs"), &body)
-            .send()
-            .await;
-        let status = asked.map(|answer| answer.status().as_u16());
-        assert!(
-            status.as_ref().map_or(true, |status| *status >= 500),
-            "{how}: {status:?}"
-        );
+        // At once, not only when it was noticed.
+        begins_no_run(&server, how).await;
         let asked = client().get(format!("{}/readyz", server.url)).send().await;
         let status = asked.map(|answer| answer.status().as_u16());
         assert!(
@@ -96,15 +99,7 @@ async fn a_server_whose_log_went_away_acknowledges_nothing_and_ends() {
                 // As a program does that restores files.
                 fs::copy(&aside, &path).unwrap();
             }
-            let body = json!({ "text": COUNT, "input": {} });
-            let asked = with(server.ask(Method::POST, "/v1/runs"), &body)
-                .send()
-                .await;
-            let status = asked.map(|answer| answer.status().as_u16());
-            assert!(
-                status.as_ref().map_or(true, |status| *status >= 500),
-                "{part}: {status:?}"
-            );
+            begins_no_run(&server, part).await;
             let (status, _) = end(&mut server.child);
             assert_eq!(status.code(), Some(8), "{part}");
             let (_, said) = server.ended();
