@@ -15,8 +15,9 @@ use std::ops::ControlFlow;
 /// Once in so many commits of a run, those before are packed.
 pub const EVERY: u64 = 64;
 
-/// A longer record stays as it is, in bytes without compression. All others have a single row.
-const LONG: usize = codec::MAX_SINGLE;
+/// A longer record stays as it is, in bytes without compression. All others have a single row, also when
+/// they are compressed and that made nothing shorter.
+const LONG: usize = codec::MAX_SINGLE - 16;
 
 /// Behind the number of the last event, this byte says that several records follow. Where there is one, that
 /// byte says how its body is written.

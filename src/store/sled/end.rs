@@ -50,7 +50,9 @@ fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
     let log = path.join("db").exists();
     match (log, path.join(MARK).exists()) {
         (false, false) => Ok(None),
-        (false, true) => Err(corrupt("its log `store/db` is missing")),
+        (false, true) => Err(corrupt(
+            "its log `store/db` is missing, and there is no `store/fjall`",
+        )),
         (true, _) => acknowledged(path).map(Some),
     }
 }
