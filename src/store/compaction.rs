@@ -64,11 +64,11 @@ impl<K: Kv> Rows<K> {
         let all = (bounds.first, last);
         self.walk_rows(run, all, Order::OldestFirst, sized, |end, row| {
             // What is packed together goes together.
-            let stays = row.last().is_none_or(|(_, line)| line.events > may_go);
+            let stays = row.last().is_none_or(|(_, (_, line))| line.events > may_go);
             if stays || end > last {
                 return ControlFlow::Break(());
             }
-            for (size, line) in row {
+            for (_, (size, line)) in row {
                 bytes += size;
                 lines.push(line);
             }

@@ -136,11 +136,11 @@ impl Parts {
     }
 }
 
-/// What the keys of all records of a run begin with.
-pub(super) fn journal_of(run: &str) -> Vec<u8> {
+/// The first key behind all records of a run.
+fn end_of_journal(run: &str) -> Vec<u8> {
     let mut prefix = Vec::new();
     keys::of_run(&mut prefix, Family::Changes, run);
-    prefix
+    keys::after(&prefix)
 }
 
 /// How many bytes a body has when it is not compressed, and its changes.
@@ -267,35 +267,24 @@ impl<K: Kv> Rows<K> {
         decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
         mut read: impl FnMut(u64, T) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
-        let mut left = first..=last;
-        self.walk_rows(run, (first, last), order, decode, |end, records| {
-            let before = end.saturating_sub(records.len() as u64);
-            let records = (before.saturating_add(1)..).zip(records);
-            let records = records.filter(|(revision, _)| left.contains(revision));
-            let read = |(revision, record)| read(revision, record);
-            let (flow, rest) = match order {
-                Order::OldestFirst => {
-                    ({ records }.try_for_each(read), end.saturating_add(1)..=last)
-                }
-                Order::NewestFirst => {
-                    let records: Vec<_> = records.collect();
-                    (records.into_iter().rev().try_for_each(read), first..=before)
-                }
-            };
-            left = rest;
-            flow
+        self.walk_rows(run, (first, last), order, decode, |_, mut records| {
+            if order == Order::NewestFirst {
+                records.reverse();
+            }
+            let mut records = records.into_iter();
+            records.try_for_each(|(revision, record)| read(revision, record))
         })
     }
 
     /// Reads the rows that have the records of these revisions until `read` breaks; every one must be
-    /// there. `read` gets the revision of a row's last record, and all of its records.
+    /// there. `read` gets the revision of a row's last record, and those of its records that were not read yet.
     pub(super) fn walk_rows<T>(
         &self,
         run: &str,
         (first, last): (u64, u64),
         order: Order,
         decode: impl Fn(&[u8]) -> Result<T, BadRecord>,
-        mut read: impl FnMut(u64, Vec<T>) -> ControlFlow<()>,
+        mut read: impl FnMut(u64, Vec<(u64, T)>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         let missing =
             |revision: u64| corrupt(&format!("changes {revision} of run {run} are missing"));
@@ -309,7 +298,7 @@ impl<K: Kv> Rows<K> {
         let mut from = Vec::new();
         keys::numbered(&mut from, Family::Changes, run, first);
         let to = match order {
-            Order::OldestFirst => keys::after(&journal_of(run)),
+            Order::OldestFirst => end_of_journal(run),
             // The last one may be packed with later ones.
             Order::NewestFirst => {
                 let row = self.row_with(run, last)?;
@@ -336,11 +325,14 @@ impl<K: Kv> Rows<K> {
             if expected <= before || end < expected {
                 return Err(missing(expected));
             }
-            expected = match order {
-                Order::OldestFirst => end.saturating_add(1),
-                Order::NewestFirst => before,
+            let (wanted, next) = match order {
+                Order::OldestFirst => (expected..=last, end.saturating_add(1)),
+                Order::NewestFirst => (first..=expected, before),
             };
-            if read(end, records).is_break() {
+            expected = next;
+            let records = (before.saturating_add(1)..).zip(records);
+            let records = records.filter(|(revision, _)| wanted.contains(revision));
+            if read(end, records.collect()).is_break() {
                 break;
             }
         }
@@ -351,7 +343,7 @@ impl<K: Kv> Rows<K> {
     fn row_with(&self, run: &str, revision: u64) -> Result<Option<Row<K>>, StoreError> {
         let mut from = Vec::new();
         keys::numbered(&mut from, Family::Changes, run, revision);
-        let to = keys::after(&journal_of(run));
+        let to = end_of_journal(run);
         let mut rows = self.records((Bound::Included(from), Bound::Excluded(to)));
         rows.next().transpose()
     }

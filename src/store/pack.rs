@@ -75,10 +75,10 @@ impl<K: Kv> Rows<K> {
         let (run, last) = (entry.run, entry.head.revision);
         let all = (entry.head.bounds.first, last);
         let (mut records, mut rows) = (Vec::new(), 0);
-        self.walk_rows(run, all, Order::NewestFirst, plain, |revision, mut row| {
+        self.walk_rows(run, all, Order::NewestFirst, plain, |_, mut row| {
             rows += 1;
             match (row.pop(), row.is_empty()) {
-                (Some(record), true) if record.len() <= LONG => records.push((revision, record)),
+                (Some(one), true) if one.1.len() <= LONG => records.push(one),
                 (Some(_), true) => {}
                 // It is packed, and so are all before it.
                 _ => return ControlFlow::Break(()),

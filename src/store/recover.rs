@@ -158,25 +158,24 @@ impl Rows<Memory> {
             let mut prefix = Vec::new();
             keys::of_run(&mut prefix, family, run);
             for (key, first) in self.rows(prefixed(&prefix)).flatten() {
-                let parsed = keys::parse(&key);
-                let number = parsed.as_ref().and_then(|parsed| parsed.number);
+                let number = keys::parse(&key).and_then(|parsed| parsed.number);
                 if number.is_some_and(|number| number <= head.header.revision) {
                     continue;
                 }
                 batch.remove(|out| out.extend_from_slice(&key));
                 // It may be packed with what the head knows of.
-                if let (Family::Changes, Some(last)) = (family, number) {
-                    for (number, record) in self.unpacked(&key, &first, last) {
-                        if number <= head.header.revision {
-                            let key = |key: &mut Vec<u8>| keys::numbered(key, family, run, number);
-                            let put = |out: &mut Vec<u8>| {
-                                out.extend_from_slice(&record);
-                                Ok(())
-                            };
-                            // It was in a record before, so it fits.
-                            let _ = batch.put(key, put);
-                        }
-                    }
+                let (Family::Changes, Some(last)) = (family, number) else {
+                    continue;
+                };
+                let records = self.unpacked(&key, &first, last).into_iter();
+                for (number, record) in records.filter(|one| one.0 <= head.header.revision) {
+                    let key = |key: &mut Vec<u8>| keys::numbered(key, family, run, number);
+                    let put = |out: &mut Vec<u8>| {
+                        out.extend_from_slice(&record);
+                        Ok(())
+                    };
+                    // It was in a record before, so it fits.
+                    let _ = batch.put(key, put);
                 }
             }
         }
@@ -292,9 +291,8 @@ impl Rows<Memory> {
         // What cannot be read ends it, and was told of.
         let _ = self.walk_rows(run, all, Order::NewestFirst, Line::decode, |end, lines| {
             found.rows.insert(end);
-            found.first = end.saturating_add(1).saturating_sub(lines.len() as u64);
-            if let Some(line) = lines.first() {
-                found.trimmed = line.events_before();
+            if let Some((first, line)) = lines.first() {
+                (found.first, found.trimmed) = (*first, line.events_before());
             }
             ControlFlow::Continue(())
         });
