@@ -81,16 +81,19 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
         )));
     }
     let mut report = Report::default();
-    let is_whole = || doctor::examine(state).is_ok_and(|found| found.unreadable.is_empty());
-    if args.repair && !is_whole() {
+    let mut examined = (!owned).then(|| doctor::examine(state));
+    let is_whole = |found: &Result<StoreReport, EngineError>| matches!(found, Ok(found) if found.unreadable.is_empty());
+    if args.repair && !examined.as_ref().is_some_and(is_whole) {
         report.repair = Some(doctor::repair(state)?);
+        examined = Some(doctor::examine(state));
     }
     let checks = &mut report.checks;
-    if owned {
-        let found = "a process owns it; its runs go on, so its rows are not read";
-        checks.push(Check::new("store", Health::Good, found));
-    } else {
-        match doctor::examine(state) {
+    match examined {
+        None => {
+            let found = "a process owns it; its runs go on, so its rows are not read";
+            checks.push(Check::new("store", Health::Good, found));
+        }
+        Some(examined) => match examined {
             Ok(found) => {
                 checks.push(of_store(&found));
                 report.store = Some(found);
@@ -110,7 +113,7 @@ pub async fn run(global: &Global, screen: Screen, args: &DoctorArgs) -> Result<E
                 checks.push(Check::new("store", Health::Bad, error.to_string()));
             }
             Err(error) => return Err(error.into()),
-        }
+        },
     }
     around(state, &mut report.checks);
     told(&report, screen, args)

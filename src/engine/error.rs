@@ -149,14 +149,16 @@ pub enum EngineError {
 
 /// The state directory, when there is a store in it.
 pub(super) fn existing(dir: &Path) -> Result<&Path, EngineError> {
-    match (StoreKind::of(dir), fs::read_dir(dir.join("store"))) {
-        (Some(_), _) => Ok(dir),
+    if StoreKind::of(dir).is_some() {
+        return Ok(dir);
+    }
+    match fs::read_dir(dir.join("store")) {
         // Whether there is one cannot be seen.
-        (None, Err(error)) if error.kind() == ErrorKind::PermissionDenied => {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             let path = dir.display().to_string();
             Err(StoreError::Unopened { path, error }.into())
         }
-        (None, _) => Err(EngineError::NoStore(dir.to_owned())),
+        _ => Err(EngineError::NoStore(dir.to_owned())),
     }
 }
 

@@ -16,6 +16,9 @@ use std::path::{Path, PathBuf};
 /// store that has it never acknowledged anything.
 pub(super) const CREATING: &str = "making";
 
+/// Why a store without anything that a database keeps is damaged.
+pub(super) const NO_LOG: &str = "its log `store/db` is missing, and there is no `store/fjall`";
+
 /// A store that this process makes. A power cut leaves a half made one that looks like a damaged one;
 /// so it is known by a file that is there before anything else is, and goes when all is durable.
 pub(super) struct CreationLock {
@@ -125,12 +128,11 @@ pub(super) fn locked(name: &str) -> StoreError {
 
 /// The lock that the database takes, or one that keeps it away.
 pub(super) fn lock(dir: &Path, path: &Path, how: FlockArg) -> Result<Flock<File>, StoreError> {
-    let name = StoreKind::at(path).lock_file();
+    let kind = StoreKind::at(path);
+    let name = kind.lock_file();
     let log = File::open(path.join(name)).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => corrupt(&match StoreKind::at(path) {
-            StoreKind::Sled => {
-                String::from("its log `store/db` is missing, and there is no `store/fjall`")
-            }
+        io::ErrorKind::NotFound => corrupt(&match kind {
+            StoreKind::Sled => String::from(NO_LOG),
             StoreKind::Fjall => format!(
                 "its lock `store/{name}` is missing: an empty file, which `touch` makes while no \
                  process has the store"

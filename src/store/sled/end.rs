@@ -5,7 +5,7 @@ use super::log_pages::{RECORD_IS_VALID, given};
 use super::log_reader::{Log, Message};
 use crate::store::StoreError;
 use crate::store::codec;
-use crate::store::creation_lock::CREATING;
+use crate::store::creation_lock::{CREATING, NO_LOG};
 use crate::store::header::Root;
 use crate::store::keys::Family;
 use crate::store::mark::{MARK, acknowledged};
@@ -50,9 +50,7 @@ fn of_finished(path: &Path) -> Result<Option<u64>, StoreError> {
     let log = path.join("db").exists();
     match (log, path.join(MARK).exists()) {
         (false, false) => Ok(None),
-        (false, true) => Err(corrupt(
-            "its log `store/db` is missing, and there is no `store/fjall`",
-        )),
+        (false, true) => Err(corrupt(NO_LOG)),
         (true, _) => acknowledged(path).map(Some),
     }
 }
