@@ -1,10 +1,17 @@
-//! A store as rows of a sorted map: opening and reading. What a commit writes is decided in
-//! `commit`; what bytes look like in `keys` and `codec`; when a group is durable in `durable`.
+//! A store as rows of a sorted map, and what is read from them. How it is opened stands in `root`; when a
+//! group is durable in `durable`; what a commit writes in `commit`; what bytes look like in `keys` and `codec`.
+
+mod durable;
+mod root;
+#[cfg(test)]
+mod tests;
+
+pub(super) use root::{Meta, ends_too_early, older_mark};
 
 use super::codec::{self, BadRecord};
 use super::commit::Writer;
 use super::feed::{Feed, Wake};
-use super::header::{Root, StoredHeader};
+use super::header::StoredHeader;
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
 use super::{
@@ -17,7 +24,6 @@ use crate::machine::{Change, HistoryEvent, IterationRow, LoopState};
 use crate::model::{Name, Status};
 use crate::program::ProgramHash;
 use crate::time::Timestamp;
-use bincode::{Decode, Encode};
 use std::io;
 use std::ops::{Bound, Range};
 use std::path::Path;
@@ -26,7 +32,6 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, 
 
 /// The version of the format: which families there are and how their keys look.
 pub const FORMAT: u32 = 2;
-const MAGIC: &str = "windlass store";
 
 /// How much of what is only for looking at is kept; a run never needs it to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,23 +54,6 @@ impl Default for Retention {
             events: 10_000,
             ended_loops: 64,
             compact_every: 512,
-        }
-    }
-}
-
-/// What lies under the key `m`.
-#[derive(Debug, Encode, Decode)]
-pub(super) struct Meta {
-    magic: String,
-    format: u32,
-}
-
-impl Meta {
-    /// That of this version.
-    pub fn current() -> Self {
-        Self {
-            magic: MAGIC.to_owned(),
-            format: FORMAT,
         }
     }
 }
@@ -102,160 +90,6 @@ pub struct Rows<K: Kv> {
 }
 
 impl<K: Kv> Rows<K> {
-    pub(super) fn fresh(kv: K, retention: Retention, name: &str) -> Self {
-        Self {
-            kv,
-            retention,
-            writer: Mutex::new(Writer::default()),
-            gate: RwLock::new(()),
-            applied: AtomicU64::new(0),
-            synced: Mutex::new(0),
-            durable_moved: Condvar::new(),
-            unsynced: Mutex::new(0),
-            fewer: Condvar::new(),
-            failed: Mutex::new(None),
-            key: OnceLock::new(),
-            feed: Feed::default(),
-            epoch: AtomicU64::new(0),
-            name: name.to_owned(),
-        }
-    }
-
-    /// Goes on with what the map holds, after checking it; makes it a store when it is empty.
-    pub(super) fn recover(kv: K, retention: Retention, path: &str) -> Result<Self, StoreError> {
-        let rows = Self::fresh(kv, retention, path);
-        let root = match rows.checked_root(FORMAT)? {
-            Some(root) => {
-                // What a process that was killed had written is durable by now.
-                if rows.kv.synced() < root.group {
-                    rows.kv.sync(root.group)?;
-                }
-                root
-            }
-            None => {
-                let mut writer = lock(&rows.writer);
-                writer.put_meta(&Meta::current())?;
-                rows.kv.apply(&writer.batch)?;
-                drop(writer);
-                rows.kv.flush()?;
-                rows.kv.sync(0)?;
-                Root::default()
-            }
-        };
-        Ok(rows.after(root))
-    }
-
-    /// The same of a map that is not to be changed; none when it is empty.
-    pub(super) fn found(
-        kv: K,
-        retention: Retention,
-        path: &str,
-    ) -> Result<Option<Self>, StoreError> {
-        let rows = Self::fresh(kv, retention, path);
-        let root = rows.checked_root(FORMAT)?;
-        Ok(root.map(|root| rows.after(root)))
-    }
-
-    fn after(mut self, root: Root) -> Self {
-        self.writer = Mutex::new(Writer::new(root));
-        self.applied = AtomicU64::new(root.group);
-        self.synced = Mutex::new(root.group);
-        self
-    }
-
-    /// The root, if its checksum is that of what is there; none in an empty map.
-    pub(super) fn checked_root(&self, format: u32) -> Result<Option<Root>, StoreError> {
-        let Some(root) = self.root_of(format)? else {
-            return Ok(None);
-        };
-        let acknowledged = self.kv.synced();
-        if let Some(error) = ends_too_early(acknowledged, root.group) {
-            return Err(error);
-        }
-        if let Some(error) = older_mark(acknowledged, self.last_marked()?) {
-            return Err(error);
-        }
-        if self.checksum(None)? != root.checksum {
-            return Err(corrupt(
-                "heads or indexes of runs are not those of the last group",
-            ));
-        }
-        Ok(Some(root))
-    }
-
-    /// The root of a store of this format; none in an empty map.
-    pub(super) fn root(&self) -> Result<Option<Root>, StoreError> {
-        self.root_of(FORMAT)
-    }
-
-    /// The format that the store has; none in an empty map.
-    pub(super) fn format(&self) -> Result<Option<u32>, StoreError> {
-        Ok(self.meta()?.map(|meta| meta.format))
-    }
-
-    fn meta(&self) -> Result<Option<Meta>, StoreError> {
-        self.read(|key| keys::single(key, Family::Meta), codec::decode)
-    }
-
-    /// The root of a store of a format.
-    pub(super) fn root_of(&self, format: u32) -> Result<Option<Root>, StoreError> {
-        let foreign = |reason: String| StoreError::Foreign {
-            path: self.name.clone(),
-            reason,
-        };
-        match self.meta()? {
-            Some(meta) if meta.magic != MAGIC => Err(foreign(String::from("other magic"))),
-            Some(meta) if meta.format != format => {
-                let found = meta.format;
-                let what = format!("its format is {found}, and this version knows 1 to {FORMAT}");
-                Err(foreign(what))
-            }
-            Some(_) => self
-                .read(|key| keys::single(key, Family::Root), codec::decode::<Root>)?
-                .ok_or_else(|| corrupt("the root is missing"))
-                .map(Some),
-            None if self.kv.synced() > 0 => Err(corrupt("all that was acknowledged is missing")),
-            None => match self.rows(prefixed(&[])).next().transpose()? {
-                Some(_) => Err(foreign(String::from("it holds other data"))),
-                None => Ok(None),
-            },
-        }
-    }
-
-    /// The last mark that was synced before the last group.
-    pub(super) fn last_marked(&self) -> Result<u64, StoreError> {
-        let marked = self.read(
-            |key| keys::single(key, Family::Marked),
-            codec::decode::<u64>,
-        )?;
-        Ok(marked.unwrap_or(0))
-    }
-
-    /// The checksum of workflows, headers and indexes, counted, without those of one run.
-    pub(super) fn checksum(&self, without: Option<&str>) -> Result<u64, StoreError> {
-        let mut root = Root::default();
-        for family in [
-            Family::Workflow,
-            Family::Header,
-            Family::Due,
-            Family::Runnable,
-        ] {
-            for row in self.rows(prefixed(&[family.byte()])) {
-                let (key, value) = row?;
-                let key = key.as_ref();
-                let parsed = keys::parse(key).ok_or_else(|| damaged(key, &"an unknown key"))?;
-                if parsed.piece > 0 || without.is_some() && parsed.run.as_deref() == without {
-                    continue;
-                }
-                root.add(match family {
-                    Family::Workflow | Family::Header => codec::crc_of(value.as_ref()),
-                    _ => codec::crc_of_key(key),
-                });
-            }
-        }
-        Ok(root.checksum)
-    }
-
     /// Why something could not be read: that it is not open, for what failed first, is no damage.
     fn unread(&self, what: impl std::fmt::Display, error: KvError) -> StoreError {
         match (self.usable(), error) {
@@ -742,21 +576,6 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The error when the last group that is there is not as late as one that was acknowledged.
-pub(super) fn ends_too_early(acknowledged: u64, last: u64) -> Option<StoreError> {
-    let what = format!("group {acknowledged} was acknowledged, and the last one found is {last}");
-    (last < acknowledged).then(|| corrupt(&what))
-}
-
-/// The error when the mark is older than one that was synced before.
-pub(super) fn older_mark(acknowledged: u64, marked: u64) -> Option<StoreError> {
-    let what = format!(
-        "its mark `store/mark` is of another time: it names group {acknowledged} as the last one, \
-         and had named {marked}"
-    );
-    (acknowledged < marked).then(|| corrupt(&what))
-}
-
 pub(super) fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt {
         what: what.to_owned(),
@@ -779,7 +598,3 @@ impl From<KvError> for StoreError {
         }
     }
 }
-
-mod durable;
-#[cfg(test)]
-mod tests;
