@@ -108,17 +108,24 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     if trimmed.starts_with(|first: char| first.is_ascii_digit()) {
         return plain_duration(trimmed).ok_or_else(|| DurationError::Syntax(text.to_owned()));
     }
-    match iso8601::parsers::parse_duration(trimmed.as_bytes()) {
-        // What it does not know it leaves over.
-        Ok((rest, _)) if !rest.is_empty() || trimmed.ends_with('T') => {
-            Err(DurationError::Syntax(text.to_owned()))
-        }
-        Ok((_, iso8601::Duration::YMDHMS { year, month, .. })) if year != 0 || month != 0 => {
+    match iso_duration(trimmed) {
+        Some(iso8601::Duration::YMDHMS { year, month, .. }) if year != 0 || month != 0 => {
             Err(DurationError::Calendar(text.to_owned()))
         }
-        Ok((_, parsed)) => Ok(Duration::from(parsed)),
-        Err(_) => Err(DurationError::Syntax(text.to_owned())),
+        Some(parsed) => Ok(Duration::from(parsed)),
+        None => Err(DurationError::Syntax(text.to_owned())),
     }
+}
+
+/// Reads a duration of ISO 8601 whose years have 365 days and whose months have 30.
+pub fn parse_nominal_duration(text: &str) -> Option<Duration> {
+    iso_duration(text).map(Duration::from)
+}
+
+fn iso_duration(text: &str) -> Option<iso8601::Duration> {
+    let (rest, parsed) = iso8601::parsers::parse_duration(text.as_bytes()).ok()?;
+    // What it does not know it leaves over.
+    (rest.is_empty() && !text.ends_with('T')).then_some(parsed)
 }
 
 /// Whole numbers, each with its unit.
