@@ -6,8 +6,9 @@ use crate::expression::Value;
 fn counts(lower: &str) -> Option<(usize, usize)> {
     Some(match lower {
         "parameters" | "variables" | "items" | "objectkeys" | "base64tojson"
-        | "datetimefromepoch" => (1, 1),
-        "uri" => (2, 2),
+        | "datetimefromepoch" | "datetimetoepoch" | "shallowmerge" => (1, 1),
+        "uri" | "indexfromend" | "tryindexfromend" => (2, 2),
+        "tryget" => (2, usize::MAX),
         "if" => (3, 3),
         "padleft" => (2, 3),
         "datetimeadd" => (2, 3),
@@ -58,6 +59,18 @@ pub(super) fn check_kinds(name: &str, lower: &str, arguments: &[Value]) -> Resul
         }
         ("items" | "objectkeys", [value]) if value.as_object().is_none() => {
             wrong(value, "an object")
+        }
+        ("shallowmerge", [value])
+            if value
+                .as_array()
+                .is_none_or(|all| all.iter().any(|one| one.as_object().is_none())) =>
+        {
+            wrong(value, "an array of objects")
+        }
+        ("indexfromend" | "tryindexfromend", [items, back])
+            if items.as_array().is_none() || back.as_int().is_none() =>
+        {
+            wrong(items, "an array and a whole number")
         }
         ("padleft", [_, width, ..]) if width.as_int().is_none() => {
             wrong(width, "a whole number as the length")

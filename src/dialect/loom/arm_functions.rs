@@ -1,6 +1,7 @@
 //! What the functions of deployment expressions give. Nothing is deployed, so what only a
 //! deployment knows (subscriptions, keys, addresses) has a stand-in that is always the same.
 
+use super::arm_collections;
 use super::arm_time::{self, formatted};
 use crate::expression::{Context, Object, Subject, Value};
 use crate::model::sha256_of_parts;
@@ -109,6 +110,9 @@ pub(super) fn bare(name: &str) -> String {
 pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
     let lower = bare(name);
     let arguments: Vec<Value> = arguments.into_iter().map(settled).collect();
+    if let Some(value) = arm_collections::call(name, &lower, &arguments)? {
+        return Ok(value);
+    }
     let text = |index: usize| arguments.get(index).map(as_text).unwrap_or_default();
     Ok(match lower.as_str() {
         "concat" => concat(&arguments),
@@ -157,52 +161,10 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         "datetimefromepoch" => {
             arm_time::from_epoch(arguments.first().cloned().unwrap_or_default())?
         }
-        "union" if arguments.iter().all(|value| value.as_object().is_some()) => {
-            let merged = arguments.into_iter().reduce(merged);
-            merged.unwrap_or_default()
-        }
-        "contains"
-            if arguments
-                .first()
-                .is_some_and(|value| value.as_object().is_some()) =>
-        {
-            let (map, key) = (arguments.first().and_then(Value::as_object), text(1));
-            let same = |own: &Arc<str>| own.eq_ignore_ascii_case(&key);
-            Value::Bool(map.is_some_and(|map| map.keys().any(same)))
-        }
+        "datetimetoepoch" => arm_time::to_epoch(&text(0))?,
         "uri" => Value::text(joined_uri(&text(0), &text(1))),
         "base64tojson" => shared("json", vec![shared("base64ToString", arguments)?])?,
-        "createobject" if arguments.len() % 2 == 1 => {
-            let given = arguments.len();
-            return Err(format!(
-                "`{name}` takes keys and values in turn, and has {given} arguments"
-            ));
-        }
-        "createobject" => {
-            let pairs = arguments.chunks(2).filter_map(|pair| match pair {
-                [key, value] => Some((Arc::from(as_text(key)), value.clone())),
-                _ => None,
-            });
-            Value::object(pairs.collect())
-        }
         "padleft" => Value::text(pad_left(&text(0), arguments.get(1), &text(2))),
-        "items" => {
-            let map = arguments.first().and_then(Value::as_object);
-            let pair = |(key, value): (&Arc<str>, &Value)| {
-                Value::from_pairs([("key", Value::text(&**key)), ("value", value.clone())])
-            };
-            let mut pairs: Vec<_> = map.into_iter().flatten().collect();
-            pairs.sort_by_key(|(key, _)| (*key).clone());
-            Value::array(pairs.into_iter().map(pair).collect())
-        }
-        "objectkeys" => {
-            let map = arguments.first().and_then(Value::as_object);
-            let keys = map
-                .into_iter()
-                .flatten()
-                .map(|(key, _)| Value::text(&**key));
-            Value::array(keys.collect())
-        }
         "true" => Value::Bool(true),
         "false" => Value::Bool(false),
         "null" => Value::Null,
@@ -303,7 +265,7 @@ pub(super) fn shared(name: &str, arguments: Vec<Value>) -> Result<Value, String>
     value.map_err(|error| error.to_string())
 }
 
-fn as_text(value: &Value) -> String {
+pub(super) fn as_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::Bool(true) => String::from("True"),
@@ -374,22 +336,6 @@ fn placed(place: &str, arguments: &[Value]) -> Result<String, String> {
     } else {
         spaces + &text
     })
-}
-
-/// Two objects as one: the later one wins, and objects within them become one, too.
-fn merged(first: Value, later: Value) -> Value {
-    let (Value::Object(first), Value::Object(later)) = (&first, &later) else {
-        return later;
-    };
-    let mut all = first.as_ref().clone();
-    for (key, value) in later.iter() {
-        let value = match all.get(key) {
-            Some(own) => merged(own.clone(), value.clone()),
-            None => value.clone(),
-        };
-        all.insert(key.clone(), value);
-    }
-    Value::object(all)
 }
 
 /// `Type/sub` and names to `Type/name/sub/name`.

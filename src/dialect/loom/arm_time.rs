@@ -3,6 +3,7 @@
 
 use super::arm_functions::shared;
 use crate::expression::Value;
+use crate::time::parse_nominal_duration;
 use chrono::{Datelike, NaiveDateTime, TimeDelta};
 
 /// How a moment is written if no format is given.
@@ -11,7 +12,6 @@ const SECONDS: &str = "yyyy-MM-ddTHH:mm:ssZ";
 const COMPACT: &str = "%Y%m%dT%H%M%SZ";
 /// How a moment is handed to the functions of WDL: they keep seven decimals.
 const EXACT: &str = "%Y-%m-%dT%H:%M:%S%.9f";
-const NANOS: i128 = 1_000_000_000;
 
 /// A value in a form of .NET.
 pub(super) fn formatted(function: &str, value: Value, form: &str) -> Result<Value, String> {
@@ -40,6 +40,12 @@ pub(super) fn from_epoch(seconds: Value) -> Result<Value, String> {
     formatted("formatDateTime", moment, SECONDS)
 }
 
+/// `dateTimeToEpoch(moment)`.
+pub(super) fn to_epoch(text: &str) -> Result<Value, String> {
+    let (moment, _) = moment(text)?;
+    Ok(Value::Int(moment.and_utc().timestamp()))
+}
+
 /// A moment without its zone, and the zone that is written after it: `Z` or none.
 fn moment(text: &str) -> Result<(NaiveDateTime, &'static str), String> {
     if let Ok(compact) = NaiveDateTime::parse_from_str(text, COMPACT) {
@@ -58,62 +64,11 @@ fn moment(text: &str) -> Result<(NaiveDateTime, &'static str), String> {
 
 /// How long an ISO 8601 duration is.
 fn length(text: &str) -> Option<TimeDelta> {
-    let (sign, rest) = match text.strip_prefix('-') {
-        Some(rest) => (-1, rest),
-        None => (1, text),
-    };
-    let rest = rest.strip_prefix('P').filter(|rest| !rest.is_empty())?;
-    let (date, clock) = match rest.split_once('T') {
-        Some((_, "")) => return None,
-        Some((date, clock)) => (date, clock),
-        None => (rest, ""),
-    };
-    let day = 86_400;
-    let date = parts(
-        date,
-        &[
-            ('Y', 365 * day),
-            ('M', 30 * day),
-            ('W', 7 * day),
-            ('D', day),
-        ],
-    )?;
-    let clock = parts(clock, &[('H', 3600), ('M', 60), ('S', 1)])?;
-    let nanos = date.checked_add(clock)?.checked_mul(sign)?;
-    let seconds = i64::try_from(nanos.div_euclid(NANOS)).ok()?;
-    TimeDelta::new(seconds, u32::try_from(nanos.rem_euclid(NANOS)).ok()?)
-}
-
-/// The sum of numbers that each have one of these units, in this order, in nanoseconds.
-fn parts(text: &str, units: &[(char, i128)]) -> Option<i128> {
-    let mut rest = text;
-    let mut sum = 0_i128;
-    for (unit, seconds) in units {
-        let Some((number, after)) = rest.split_once(*unit) else {
-            continue;
-        };
-        let nanos = nanos(number, *unit == 'S')?;
-        sum = sum.checked_add(nanos.checked_mul(*seconds)?)?;
-        rest = after;
+    let later = |text: &str| TimeDelta::from_std(parse_nominal_duration(text)?).ok();
+    match text.strip_prefix('-') {
+        Some(earlier) => later(earlier).map(|length| -length),
+        None => later(text),
     }
-    rest.is_empty().then_some(sum)
-}
-
-/// A number times a thousand million. Only seconds may have decimals.
-fn nanos(number: &str, may_have_decimals: bool) -> Option<i128> {
-    let (whole, decimals) = match number.split_once('.') {
-        Some((whole, decimals)) if may_have_decimals && !decimals.is_empty() => (whole, decimals),
-        Some(_) => return None,
-        None => (number, "0"),
-    };
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(decimals) {
-        return None;
-    }
-    let decimals = decimals.get(..decimals.len().min(9))?;
-    let decimals: i128 = format!("{decimals:0<9}").parse().ok()?;
-    let whole: i128 = whole.parse().ok()?;
-    whole.checked_mul(NANOS)?.checked_add(decimals)
 }
 
 #[cfg(test)]
@@ -136,7 +91,7 @@ mod tests {
         let endless = format!("P{}D", "9".repeat(60));
         for text in [
             "", "-", "P", "PT", "P1DT", "junk", "1h", "P1", "1D", "P1H", "PT1D", "P1D1Y", "P-1D",
-            "P1.5D", "PT.5S", "PT1.S", "p1d", "P1D ", &endless,
+            "P1.5D", "PT.5S", "p1d", "P1D ", &endless,
         ] {
             assert_eq!(length(text), None, "{text}");
         }

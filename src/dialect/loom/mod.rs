@@ -10,6 +10,7 @@ mod action;
 mod append;
 mod arm;
 mod arm_arguments;
+mod arm_collections;
 mod arm_compute;
 mod arm_expression;
 mod arm_functions;

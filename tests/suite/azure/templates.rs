@@ -300,6 +300,61 @@ async fn a_nested_deployment_is_copied() {
 }
 
 #[tokio::test]
+async fn collections_are_read_as_a_deployment_does() {
+    let object = "createObject('a', 1, 'b', createObject('c', 2))";
+    let items = "createArray('x', 'y', 'z')";
+    let values = [
+        (format!("[length({object})]"), json!(2)),
+        (String::from("[skip('hélice', 2)]"), json!("lice")),
+        (String::from("[skip('ab', 5)]"), json!("")),
+        (String::from("[take('hélice', 2)]"), json!("hé")),
+        (String::from("[take('ab', -1)]"), json!("")),
+        (format!("[take({items}, 1)]"), json!(["x"])),
+        (
+            String::from("[split('a;b,c', createArray(',', ';'))]"),
+            json!(["a", "b", "c"]),
+        ),
+        (String::from("[split('a;b', ';')]"), json!(["a", "b"])),
+        (format!("[indexFromEnd({items}, 1)]"), json!("z")),
+        (format!("[tryIndexFromEnd({items}, 4)]"), json!(null)),
+        (format!("[tryGet({object}, 'b', 'c')]"), json!(2)),
+        (format!("[tryGet({object}, 'x', 'c')]"), json!(null)),
+        (format!("[tryGet({items}, 1)]"), json!("y")),
+        (
+            format!("[shallowMerge(createArray({object}, createObject('b', createObject())))]"),
+            json!({"a": 1, "b": {}}),
+        ),
+        (
+            String::from("[dateTimeToEpoch('2001-09-09T01:46:40Z')]"),
+            json!(1_000_000_000),
+        ),
+    ];
+    let values: Vec<(&str, Value)> = values
+        .iter()
+        .map(|(text, value)| (text.as_str(), value.clone()))
+        .collect();
+    gives(
+        &values,
+        &[
+            (
+                "[indexFromEnd(createArray('x', 'y', 'z'), 4)]",
+                "`indexFromEnd` asks for item 4 from the end, of 3",
+            ),
+            (
+                "[indexFromEnd(createArray('x', 'y', 'z'), 0)]",
+                "item 0 from the end",
+            ),
+            (
+                "[shallowMerge(createArray(1))]",
+                "`shallowMerge` takes an array of objects",
+            ),
+            ("[tryGet(createObject())]", "takes 2 or more arguments"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn functions_refuse_arguments_that_they_do_not_take() {
     gives(
         &[
