@@ -5,6 +5,7 @@
 use super::content;
 use super::eval::{Ctx, Fail, Outcome};
 use super::text::push_text;
+use super::xpath;
 use crate::expression::{MAX_DEPTH, Object, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -237,8 +238,9 @@ pub(crate) fn select(ctx: &mut Ctx<'_>, text: &str, path: &str) -> Outcome {
     let mut doc = parse(ctx, text).map_err(|fail| fail.blame(0))?;
     doc.prepare_xpath();
     let evaluator = XPathEvaluator::new().with_max_node_visits(MAX_VISITS);
+    let rewritten = xpath::with_comparisons(path);
     let found = evaluator
-        .evaluate(&doc, doc.root(), path)
+        .evaluate(&doc, doc.root(), rewritten.as_deref().unwrap_or(path))
         .map_err(|error| Fail::argument(1, format!("`xpath`: {error}")))?;
     match found {
         XPathValue::Boolean(flag) => Ok(Value::Bool(flag)),

@@ -1,0 +1,406 @@
+//! Comparisons of XPath that the library gets wrong. XPath 1.0 (section 3.4) lets `nodes < 5` be true when
+//! one of the nodes is less. The library looks at the first one, and takes `!=` for the opposite of `=`. One node
+//! it compares rightly, so a comparison with what is no node becomes a question to each: `nodes[. < 5]`.
+
+/// Deeper expressions are left as they are.
+const MAX_DEPTH: usize = 32;
+
+/// Operators, from those that bind least.
+const LEVELS: [&[&str]; 6] = [
+    &["or"],
+    &["and"],
+    &["!=", "="],
+    &["<=", ">=", "<", ">"],
+    &["+", "-"],
+    &["*", "div", "mod"],
+];
+
+const NODE_TYPES: [&str; 4] = ["text", "node", "comment", "processing-instruction"];
+
+/// The expression with such comparisons written for the library; none where it cannot be read, so that
+/// the library says why.
+pub(super) fn with_comparisons(path: &str) -> Option<String> {
+    let mut reader = Reader {
+        rest: path,
+        depth: 0,
+    };
+    let part = reader.expression()?;
+    reader.rest.trim_start().is_empty().then_some(part.text)
+}
+
+/// What an expression gives, as far as comparisons ask.
+enum Kind {
+    /// Nodes, by these paths.
+    Nodes(Vec<String>),
+    /// The same wherever it stands: text or a number.
+    Constant,
+    Other,
+}
+
+struct Part {
+    text: String,
+    kind: Kind,
+}
+
+impl Part {
+    fn of_path(path: String) -> Self {
+        Self {
+            text: path.clone(),
+            kind: Kind::Nodes(vec![path]),
+        }
+    }
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+    depth: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn expression(&mut self) -> Option<Part> {
+        self.depth += 1;
+        let part = (self.depth <= MAX_DEPTH).then(|| self.binary(&LEVELS))?;
+        self.depth -= 1;
+        part
+    }
+
+    fn binary(&mut self, levels: &[&[&'static str]]) -> Option<Part> {
+        let Some((operators, tighter)) = levels.split_first() else {
+            return self.unary();
+        };
+        let mut left = self.binary(tighter)?;
+        while let Some(operator) = operators.iter().find(|word| self.take_operator(word)) {
+            left = combined(left, operator, self.binary(tighter)?);
+        }
+        Some(left)
+    }
+
+    fn unary(&mut self) -> Option<Part> {
+        let mut signs = String::new();
+        while self.take("-") {
+            signs.push('-');
+        }
+        let mut part = self.path()?;
+        while self.take("|") {
+            let next = self.path()?;
+            part.text = format!("{} | {}", part.text, next.text);
+            if let (Kind::Nodes(paths), Kind::Nodes(further)) = (&mut part.kind, next.kind) {
+                paths.extend(further);
+            }
+        }
+        if !signs.is_empty() {
+            part.text.insert_str(0, &signs);
+            if let Kind::Nodes(_) = part.kind {
+                part.kind = Kind::Other;
+            }
+        }
+        Some(part)
+    }
+
+    /// A location path, or what may stand at its beginning.
+    fn path(&mut self) -> Option<Part> {
+        let rest = self.rest.trim_start();
+        let first = rest.chars().next()?;
+        let mut part = match first {
+            '"' | '\'' => {
+                let end = rest.get(1..)?.find(first)? + 2;
+                return Some(self.constant(rest, end));
+            }
+            '0'..='9' => {
+                let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+                return Some(self.constant(rest, end.unwrap_or(rest.len())));
+            }
+            '(' => self.group()?,
+            _ => match self.function() {
+                Some(name) => self.call(name)?,
+                None => Part::of_path(self.first_step()?),
+            },
+        };
+        while let Some(slash) = ["//", "/"].into_iter().find(|slash| self.take(slash)) {
+            part = Part::of_path(format!("{}{slash}{}", part.text, self.step()?));
+        }
+        Some(part)
+    }
+
+    fn constant(&mut self, rest: &'t str, end: usize) -> Part {
+        let (text, rest) = rest.split_at(end);
+        self.rest = rest;
+        Part {
+            text: text.to_owned(),
+            kind: Kind::Constant,
+        }
+    }
+
+    fn group(&mut self) -> Option<Part> {
+        self.take("(").then_some(())?;
+        let inner = self.expression()?;
+        self.take(")").then_some(())?;
+        Some(Part {
+            text: format!("({})", inner.text),
+            kind: inner.kind,
+        })
+    }
+
+    /// The name of a function that is called here.
+    fn function(&self) -> Option<&'t str> {
+        let rest = self.rest.trim_start();
+        let end = rest
+            .find(|c| !is_of_name(c) && c != ':')
+            .unwrap_or(rest.len());
+        let (name, behind) = rest.split_at(end);
+        let called = behind.trim_start().starts_with('(');
+        (called && !name.is_empty() && !name.contains("::") && !NODE_TYPES.contains(&name))
+            .then_some(name)
+    }
+
+    fn call(&mut self, name: &'t str) -> Option<Part> {
+        self.take(name).then_some(())?;
+        self.take("(").then_some(())?;
+        let mut arguments = Vec::new();
+        while !self.take(")") {
+            (arguments.is_empty() || self.take(",")).then_some(())?;
+            arguments.push(self.expression()?.text);
+        }
+        Some(Part {
+            text: format!("{name}({})", arguments.join(", ")),
+            kind: Kind::Other,
+        })
+    }
+
+    fn first_step(&mut self) -> Option<String> {
+        if self.take("//") {
+            return Some(format!("//{}", self.step()?));
+        }
+        if !self.take("/") {
+            return self.step();
+        }
+        let next = self.rest.trim_start().chars().next();
+        match next.is_some_and(|c| is_of_name(c) || "@*".contains(c)) {
+            true => Some(format!("/{}", self.step()?)),
+            false => Some(String::from("/")),
+        }
+    }
+
+    fn step(&mut self) -> Option<String> {
+        let mut text = String::new();
+        let dots = ["..", "."].into_iter().find(|dots| self.take(dots));
+        match dots {
+            Some(dots) => text.push_str(dots),
+            None => self.node_test(&mut text)?,
+        }
+        self.predicates(&mut text)?;
+        Some(text)
+    }
+
+    /// `@name`, `axis::name`, `prefix:*`, `text()` and the like.
+    fn node_test(&mut self, text: &mut String) -> Option<()> {
+        if self.take("@") {
+            text.push('@');
+        }
+        let rest = self.rest.trim_start();
+        let end = rest.find(|c| !is_of_name(c) && c != ':');
+        let (mut test, mut rest) = rest.split_at(end.unwrap_or(rest.len()));
+        text.push_str(test);
+        if (test.is_empty() || test.ends_with(':')) && rest.starts_with('*') {
+            (test, rest) = rest.split_at(1);
+            text.push_str(test);
+        }
+        self.rest = rest;
+        if self.take("(") {
+            text.push('(');
+            if !self.take(")") {
+                text.push_str(&self.expression()?.text);
+                self.take(")").then_some(())?;
+            }
+            text.push(')');
+        }
+        (!test.is_empty()).then_some(())
+    }
+
+    fn predicates(&mut self, text: &mut String) -> Option<()> {
+        while self.take("[") {
+            text.push_str(&format!("[{}]", self.expression()?.text));
+            self.take("]").then_some(())?;
+        }
+        Some(())
+    }
+
+    fn take_operator(&mut self, operator: &str) -> bool {
+        let rest = self.rest.trim_start().strip_prefix(operator);
+        let word = operator.starts_with(char::is_alphabetic);
+        rest.is_some_and(|rest| !word || !rest.starts_with(is_of_name)) && self.take(operator)
+    }
+
+    fn take(&mut self, token: &str) -> bool {
+        match self.rest.trim_start().strip_prefix(token) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || "_-.".contains(c)
+}
+
+fn combined(left: Part, operator: &str, right: Part) -> Part {
+    let compares = ["!=", "<", "<=", ">", ">="].contains(&operator);
+    let (one, other) = (&left.text, &right.text);
+    let text = match (left.kind, right.kind) {
+        (Kind::Nodes(paths), Kind::Constant) if compares => {
+            any(&paths, &format!(". {operator} {other}"))
+        }
+        (Kind::Constant, Kind::Nodes(paths)) if compares => {
+            any(&paths, &format!("{one} {operator} ."))
+        }
+        // Without a node nothing differs.
+        (Kind::Nodes(_), Kind::Nodes(_)) if operator == "!=" => {
+            format!("(boolean({one}) and boolean({other}) and {one} != {other})")
+        }
+        _ => format!("{one} {operator} {other}"),
+    };
+    Part {
+        text,
+        kind: Kind::Other,
+    }
+}
+
+/// Whether this is true of any of the nodes at the end of these paths.
+fn any(paths: &[String], question: &str) -> String {
+    let asked = paths.iter().map(|path| {
+        // What is abbreviated takes no question.
+        let (before, last) = match path.rsplit_once('/') {
+            Some((before, last)) => (format!("{before}/"), last),
+            None => (String::new(), path.as_str()),
+        };
+        match last {
+            "." => format!("{before}self::node()[{question}]"),
+            ".." => format!("{before}parent::node()[{question}]"),
+            _ => format!("{path}[{question}]"),
+        }
+    });
+    format!("boolean({})", asked.collect::<Vec<_>>().join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_comparisons;
+    use proptest::prelude::*;
+    use uppsala::xpath::XPathValue;
+    use uppsala::{Parser, XPathEvaluator};
+
+    const ORDERS: &str = "<r>\
+        <o id='1'><state>open</state><p>5</p><p>50</p></o>\
+        <o id='2'><p>50</p><p>5</p></o>\
+        <o id='3'><state>done</state><a.b-c>7</a.b-c></o>\
+        </r>";
+
+    fn evaluated(path: &str) -> Option<XPathValue> {
+        let mut doc = Parser::new().parse(ORDERS).unwrap();
+        doc.prepare_xpath();
+        let found = XPathEvaluator::new().evaluate(&doc, doc.root(), path);
+        found.ok()
+    }
+
+    /// The ids that a path selects, or the value it has.
+    fn given(path: &str) -> String {
+        let written = with_comparisons(path).unwrap_or_else(|| panic!("not read: {path}"));
+        let mut doc = Parser::new().parse(ORDERS).unwrap();
+        doc.prepare_xpath();
+        let found = XPathEvaluator::new().evaluate(&doc, doc.root(), &written);
+        let found = found.unwrap_or_else(|error| panic!("{path} as {written}: {error}"));
+        match found {
+            XPathValue::NodeSet(nodes) => {
+                let texts = nodes
+                    .into_iter()
+                    .map(|node| XPathValue::NodeSet(vec![node]));
+                let texts: Vec<String> = texts.map(|text| text.to_string_value(&doc)).collect();
+                texts.join(" ")
+            }
+            one => one.to_string_value(&doc),
+        }
+    }
+
+    #[test]
+    fn one_of_several_nodes_makes_a_comparison_true() {
+        for (path, value) in [
+            ("//o[p > 10]/@id", "1 2"),
+            ("//o[10 < p]/@id", "1 2"),
+            ("//o[p<=5]/@id", "1 2"),
+            ("//o[p > 50]/@id", ""),
+            ("//o[p != 5]/@id", "1 2"),
+            ("//o[not(p = 5)]/@id", "3"),
+            ("//o[state != 'done']/@id", "1"),
+            ("//o[not(state != 'done')]/@id", "2 3"),
+            ("//o[@id!='1' and p>10]/@id", "2"),
+            ("//o[@none != '1']/@id", ""),
+            ("//o[(p | @id) < 3]/@id", "1 2"),
+            ("//o[p != state]/@id", "1"),
+            ("count(//o[child::p >= -5])", "2"),
+            ("/r/o/p != 5", "true"),
+            ("/r/none > 5", "false"),
+            ("'5' != /r/o/p", "true"),
+            ("//o/p[. > 10]/../@id", "1 2"),
+            ("//p[.. != '']/../@id", "1 2"),
+            ("//o[./p/. > 10 or @id > 2]/@id", "1 2 3"),
+        ] {
+            assert_eq!(given(path), value, "{path}");
+        }
+    }
+
+    #[test]
+    fn all_else_stays_as_it_was() {
+        for path in [
+            "/",
+            "//o[2]/@id",
+            "//o[last()]/@id",
+            "//o[position() != 2]/@id",
+            "//o[position()<=2]/@id",
+            "sum(//o/p) * 2 - 1",
+            "//o/p*2 > 9",
+            "count(//o) div 3",
+            "//*[local-name() = 'state' and namespace-uri()=\"\"]",
+            "//o/a.b-c/text()",
+            "//o/child::node()[self::p or self::state]",
+            "string(//o[@id = '3']/preceding-sibling::*[1]/@id)",
+            "concat(//o[1]/@id, ' <> ', \"it's\")",
+            "not(//o[starts-with(state, 'x')]) or false()",
+            "-(//o/p)",
+            "1.5 + 2",
+            "//comment() | //o[1]/p[. = 5]",
+            "../r | ./r",
+        ] {
+            let as_it_is = evaluated(path).map(|value| format!("{value:?}"));
+            assert!(as_it_is.is_some(), "{path}");
+            let written = with_comparisons(path).unwrap_or_else(|| panic!("not read: {path}"));
+            let now = evaluated(&written).map(|value| format!("{value:?}"));
+            assert_eq!(now, as_it_is, "{path} as {written}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_left_to_the_library() {
+        for path in [
+            "",
+            "//[",
+            "a b",
+            "$x > 1",
+            "a[",
+            "f(",
+            "'x",
+            &"(".repeat(3000),
+        ] {
+            assert_eq!(with_comparisons(path), None, "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_is_trusted(path in r#"([a-c@/.*\[\]()|<>=!'"0-9 :-]|or|div|text\(\)){0,40}"#) {
+            let _ = with_comparisons(&path);
+        }
+    }
+}
