@@ -244,9 +244,11 @@ impl Author {
     }
 
     fn delay(&mut self) -> Delay {
-        match self.chance(2) {
-            true => Delay::Every(self.seconds(0, 8)),
-            false => Delay::Backoff(self.retry().backoff),
+        match self.random.random_range(0..4) {
+            0 => Delay::Every(self.seconds(0, 8)),
+            // So long that the run leaves memory meanwhile.
+            1 => Delay::Every(self.seconds(6, 30)),
+            _ => Delay::Backoff(self.retry().backoff),
         }
     }
 

@@ -97,6 +97,7 @@ fn plain(random: &mut StdRng, name: &str) -> String {
             "language: lua, run: \"return 1\"",
             "uses: http.get, with: { url: \"http://outside/{{ state.n }}\" }, output: n",
             "uses: wait, with: { interval: PT3S }",
+            "uses: wait, with: { interval: PT20S }",
             "run: { type: expression, value: \"{{ {'n': state.n + 1} }}\" }",
         ],
     );
@@ -157,7 +158,7 @@ fn canvas(random: &mut StdRng) -> String {
         0 => "breakWhen: { output: tell.n, operator: \"==\", value: 3 }\n      ",
         _ => "",
     };
-    let delay = random.random_range(0..5);
+    let delay = one(random, &["0", "1", "4", "12"]);
     let limit = match random.random_range(0..4) {
         0 => format!("timeout: PT{}S\n      ", random.random_range(4..20)),
         _ => String::new(),
