@@ -33,7 +33,9 @@ fn parse_value(text: &str) -> Vec<(String, Vec<String>)> {
                 let is_relation = name.trim().eq_ignore_ascii_case("rel");
                 is_relation.then(|| value.trim().trim_matches('"'))
             })?;
-            let relations = relations.split_whitespace().map(str::to_owned).collect();
+            // Those that are registered are compared without regard to case (section 2.1.1).
+            let relations = relations.split_whitespace();
+            let relations = relations.map(str::to_ascii_lowercase).collect();
             Some((target.trim().to_owned(), relations))
         })
         .collect()
@@ -83,7 +85,7 @@ mod tests {
     fn quotes_hide_separators_and_hold_several_relations() {
         assert_eq!(
             links(&[
-                r#"<?page=1>; title="a, \"b\"; c"; REL="first prev"; rel=ignored"#,
+                r#"<?page=1>; title="a, \"b\"; c"; REL="First prev"; rel=ignored"#,
                 "<x>;rel=first"
             ]),
             r#"{"first":"https://api.test/v1/items?page=1","prev":"https://api.test/v1/items?page=1"}"#
