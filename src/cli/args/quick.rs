@@ -170,3 +170,10 @@ pub struct PaginateArgs {
     #[command(flatten)]
     pub quick: QuickArgs,
 }
+
+impl PaginateArgs {
+    /// Whether an expression leads to the next page.
+    pub fn leads_by_expression(&self) -> bool {
+        !["link", "page", "offset"].contains(&self.next.as_str())
+    }
+}

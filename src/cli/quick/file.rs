@@ -15,25 +15,38 @@ const OUTPUTS: [&str; 6] = [
     "stderr",
 ];
 
+/// Where they are.
+const LOOK: &str = "actions.look.outputs";
+
 /// How often a request is repeated before its page or look has failed.
 const RETRIES: u64 = 10;
 
 pub(super) fn poll(args: &PollArgs) -> Result<Value, String> {
-    let (look, shown) = match &args.url {
-        Some(url) => (request(url, &args.header)?, "body"),
-        None => (command(&args.command, false), "stdout"),
-    };
-    let Some(until) = args.until.as_deref() else {
-        return Ok(match &args.url {
-            // Whatever keeps the address from answering is looked at again.
-            Some(_) => attempts(look, &args.every, args.times, Some(args.timeout), shown),
-            None => looped(args, look, "actions.look.outputs.exitCode == 0", shown),
-        });
-    };
-    Ok(looped(args, look, &reading(until), shown))
+    let until = args.until.as_deref().map(reading);
+    Ok(match (&args.url, until) {
+        (None, until) => {
+            let until = until.unwrap_or_else(|| format!("{LOOK}.exitCode == 0"));
+            looped(args, command(&args.command, false), &until, "stdout")
+        }
+        // Whatever keeps the address from answering is looked at again.
+        (Some(url), None) => {
+            let look = request(url, &args.header)?;
+            attempts(look, &args.every, args.times, Some(args.timeout), "body")
+        }
+        (Some(url), Some(until)) => {
+            let mut look = retried(request(url, &args.header)?);
+            // Only JSON has members: a page of a proxy in its place is an answer that failed.
+            let body = format!("{LOOK}.body");
+            let members = [".", "["].map(|member| format!("{body}{member}"));
+            if members.iter().any(|member| until.contains(member)) {
+                look.insert("expect".to_owned(), "json".into());
+            }
+            looped(args, look, &until, "body")
+        }
+    })
 }
 
-fn looped(args: &PollArgs, look: Value, until: &str, shown: &str) -> Value {
+fn looped(args: &PollArgs, look: Map<String, Value>, until: &str, shown: &str) -> Value {
     json!({
         "actions": { "poll": {
             "type": "doUntil",
@@ -48,7 +61,7 @@ fn looped(args: &PollArgs, look: Value, until: &str, shown: &str) -> Value {
 
 pub(super) fn attempt(args: &TryArgs) -> Value {
     let mut look = command(&args.command, true);
-    if let (Some(timeout), Some(look)) = (args.timeout, look.as_object_mut()) {
+    if let Some(timeout) = args.timeout {
         look.insert("timeout".to_owned(), text(timeout).into());
     }
     attempts(look, &args.every, args.times, None, "stdout")
@@ -56,7 +69,7 @@ pub(super) fn attempt(args: &TryArgs) -> Value {
 
 /// An action with attempts, and a time for all of them.
 fn attempts(
-    look: Value,
+    look: Map<String, Value>,
     every: &Every,
     times: u64,
     timeout: Option<Lasting>,
@@ -79,7 +92,7 @@ fn attempts(
 }
 
 pub(super) fn pages(args: &PaginateArgs) -> Result<Value, String> {
-    let mut get = request(&args.url, &args.header)?;
+    let mut get = retried(request(&args.url, &args.header)?);
     let count = format!("({}) | length", reading(&args.items));
     let named = |name: &str| args.param.clone().unwrap_or_else(|| name.to_owned());
     // What the query or the address of a page has, the first value, and the next one.
@@ -141,26 +154,27 @@ pub(super) fn pages(args: &PaginateArgs) -> Result<Value, String> {
 }
 
 /// The address of `rel="next"` in the header Link (RFC 8288); empty at the last page.
-const LINK: &str = "{% for link in (actions.look.outputs.headers.get('link') or '').split(',') %}\
-    {% if 'rel=\"next\"' in link or 'rel=next' in link %}\
-    {{ link.split('<')[1].split('>')[0] }}{% endif %}{% endfor %}";
+const LINK: &str = "{{ (actions.look.outputs.get('links') or {}).get('next') or '' }}";
 
 /// What an expression gives; null where the last page has nothing.
 fn following(expression: &str) -> String {
     format!("{{{{ ({}) | default(none) }}}}", reading(expression))
 }
 
-fn command(words: &[String], check: bool) -> Value {
+fn command(words: &[String], check: bool) -> Map<String, Value> {
     let mut inputs = Map::new();
     let words: Vec<String> = words.iter().map(|word| literal(word)).collect();
     inputs.insert("command".to_owned(), json!(words));
     if !check {
         inputs.insert("check".to_owned(), json!(false));
     }
-    json!({ "type": "shell", "inputs": inputs })
+    Map::from_iter([
+        ("type".to_owned(), json!("shell")),
+        ("inputs".to_owned(), inputs.into()),
+    ])
 }
 
-fn request(url: &str, headers: &[String]) -> Result<Value, String> {
+fn request(url: &str, headers: &[String]) -> Result<Map<String, Value>, String> {
     let mut named = Map::new();
     for header in headers {
         let (name, value) = header
@@ -173,11 +187,18 @@ fn request(url: &str, headers: &[String]) -> Result<Value, String> {
     if !named.is_empty() {
         inputs.insert("headers".to_owned(), named.into());
     }
-    Ok(json!({
-        "type": "http",
-        "inputs": inputs,
-        "retry": { "type": "exponential", "count": RETRIES, "interval": "1s", "maxInterval": "1m" },
-    }))
+    Ok(Map::from_iter([
+        ("type".to_owned(), json!("http")),
+        ("inputs".to_owned(), inputs.into()),
+    ]))
+}
+
+/// A request that is repeated before its page or look has failed.
+fn retried(mut request: Map<String, Value>) -> Map<String, Value> {
+    let policy =
+        json!({ "type": "exponential", "count": RETRIES, "interval": "1s", "maxInterval": "1m" });
+    request.insert("retry".to_owned(), policy);
+    request
 }
 
 /// Text that is no expression, whatever it looks like; secrets may be named in it.
@@ -221,7 +242,8 @@ fn reading(expression: &str) -> String {
         }
         if !word.is_empty() {
             if before != '.' && OUTPUTS.contains(&word.as_str()) {
-                out.push_str("actions.look.outputs.");
+                out.push_str(LOOK);
+                out.push('.');
             }
             out.push_str(&word);
             word.clear();

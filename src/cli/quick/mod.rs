@@ -11,7 +11,7 @@ use super::output::{self, Screen};
 use super::policy::UntrustedArgs;
 use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
-use super::{inputs, yaml};
+use super::{inputs, status, yaml};
 use crate::engine::report::{ListFilter, list};
 use crate::engine::{self, EngineError, LoadOptions, Value, Workflow, sha256};
 use std::collections::BTreeMap;
@@ -25,13 +25,15 @@ const WORDS: usize = 40;
 pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Exit, Failure> {
     let what = args.url.iter().chain(&args.command);
     let made = file::poll(args).map_err(Failure::Usage)?;
-    go(global, screen, &name("poll", what), &made, &args.quick).await
+    let (exit, _) = go(global, screen, &name("poll", what), &made, &args.quick).await?;
+    Ok(exit)
 }
 
 pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<Exit, Failure> {
     let made = file::attempt(args);
     let name = name("try", args.command.iter());
-    go(global, screen, &name, &made, &args.quick).await
+    let (exit, _) = go(global, screen, &name, &made, &args.quick).await?;
+    Ok(exit)
 }
 
 pub async fn paginate(
@@ -41,7 +43,16 @@ pub async fn paginate(
 ) -> Result<Exit, Failure> {
     let made = file::pages(args).map_err(Failure::Usage)?;
     let name = name("paginate", [&args.url].into_iter());
-    go(global, screen, &name, &made, &args.quick).await
+    let (exit, run) = go(global, screen, &name, &made, &args.quick).await?;
+    if let (Exit::Succeeded, Some(run), true) = (exit, run, args.leads_by_expression()) {
+        // A word that is misspelt is as absent as the next page of the only one.
+        let outcome = status::report(global, &run).await?.outcome;
+        if outcome.is_some_and(|outcome| outcome.output.get("pages") == Some(&Value::Int(1))) {
+            let next = &args.next;
+            screen.say(format!("note: page 1 was the last one: it has no `{next}`"));
+        }
+    }
+    Ok(exit)
 }
 
 /// A name made of the words of a line.
@@ -63,17 +74,18 @@ fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -> String {
     name
 }
 
+/// Runs the file; gives how that ended, and the run.
 async fn go(
     global: &Global,
     screen: Screen,
     name: &str,
     made: &serde_json::Value,
     args: &QuickArgs,
-) -> Result<Exit, Failure> {
+) -> Result<(Exit, Option<String>), Failure> {
     let text = yaml::to_text(made);
     if args.print {
         output::print_exact(text)?;
-        return Ok(Exit::Succeeded);
+        return Ok((Exit::Succeeded, None));
     }
     let options = inputs::options(global, &LoadArgs::default(), &args.handlers)?;
     let workflow = engine::load_text(&format!("{name}.yaml"), text, &options)?;
@@ -107,7 +119,7 @@ async fn go(
     )
     .await;
     session.leave(&mut Signals::new()?).await;
-    exit
+    Ok((exit?, Some(id)))
 }
 
 /// The run that this line had begun and that has not ended, or the id of a new one; and which.

@@ -80,18 +80,29 @@ fn serve(pages: usize) -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize
             let (mut body, mut link) = (json!({ "items": items }), String::new());
             if page < pages {
                 let next = format!("{own}/next?page={}", page + 1);
-                link = format!("link: <http://x/>; rel=\"last\", <{next}>; rel=\"next\"\r\n");
+                // RFC 8288 allows all of this.
+                link = format!(
+                    "link: <http://x/?f=a,b>; title=\"a, rel=next\"; rel=last, \
+                     </next?page={}>; Rel = \"prefetch Next\"\r\n",
+                    page + 1
+                );
                 body["next"] = json!(next);
                 body["cursor"] = json!(page + 1);
             }
             if path == "/poll" {
                 body = json!({ "status": if number > 3 { "done" } else { "running" } });
             }
-            let body = body.to_string();
+            let mut body = body.to_string();
+            let (mut status, mut kind) = ("200 OK", "application/json");
+            match (path, number) {
+                ("/poll", 1) => (body, kind) = (String::from("<p>Back soon</p>"), "text/html"),
+                ("/ready", 1) => status = "404 Not Found",
+                _ => {}
+            }
             let length = body.len();
             write!(
                 stream,
-                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n{link}\
+                "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\n{link}\
                  content-length: {length}\r\nconnection: close\r\n\r\n{body}"
             )
             .unwrap();
@@ -182,6 +193,28 @@ fn a_poll_of_an_address_reads_its_answer() {
     let told = folder.run(&line).left(0, &[]);
     assert!(told.out.contains("done"), "{told:?}");
     assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 4);
+}
+
+#[test]
+fn a_poll_of_an_address_without_an_expression_ends_when_it_answers() {
+    let folder = Folder::new();
+    let (base, asked) = serve(1);
+    let url = format!("{base}/ready");
+    let line = ["poll", "--url", &url, "--every", "20ms"];
+    let told = folder.run(&line).left(0, &[]);
+    assert!(told.out.contains("items"), "{told:?}");
+    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 2);
+}
+
+#[test]
+fn a_next_page_that_no_page_names_is_noted() {
+    let folder = Folder::new();
+    let (base, _) = serve(3);
+    let mut line = vec!["paginate", &base, "--next", "body.nxt"];
+    line.extend(["--items", "body.items", "--to", "rows.ndjson"]);
+    folder
+        .run(&line)
+        .left(0, &["note: page 1 was the last one: it has no `body.nxt`"]);
 }
 
 #[test]
