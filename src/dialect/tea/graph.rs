@@ -42,11 +42,18 @@ impl<'n> Tea<'_, 'n> {
         let Some(entry) = self.entry(&mut steps, first, &edges, owner) else {
             return nothing();
         };
+        let overtaken = overtaken(&steps);
         let (steps, lost) = reachable(steps, &entry);
         for (step, _) in lost {
             if !self.correctors.contains(&*step.name) {
                 let what = format!("nothing leads to the node `{}`", step.name);
-                let hint = "it never runs; an edge or `goto` to it is missing";
+                let hint = match overtaken.get(&step.name) {
+                    None => String::from("it never runs; an edge or `goto` to it is missing"),
+                    Some((from, to)) => format!(
+                        "it never runs: the edge from `{from}` to `{to}` before it is always taken; \
+                         a node with `fan_in: true` would make branches of them"
+                    ),
+                };
                 self.warning("unreachable-node", step.span, what, hint);
             }
         }
@@ -320,6 +327,22 @@ impl<'n> Tea<'_, 'n> {
             }
         }
     }
+}
+
+/// The nodes that an edge leads to which is never taken: whence it leads, and where the edge before it
+/// does, which has no condition.
+fn overtaken(steps: &[Wired]) -> BTreeMap<Name, (Name, Name)> {
+    let mut overtaken = BTreeMap::new();
+    for (step, edges) in steps {
+        let mut edges = edges.iter();
+        let always = edges.find(|edge| edge.when.is_none());
+        let to = always.and_then(|edge| edge.to.clone());
+        for later in edges.filter_map(|edge| edge.to.clone()) {
+            let to = to.clone().unwrap_or_else(|| Name::from(END));
+            overtaken.insert(later, (step.name.clone(), to));
+        }
+    }
+    overtaken
 }
 
 /// The steps that the edges lead to, and those they do not.

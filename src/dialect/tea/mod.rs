@@ -179,6 +179,11 @@ impl<'n> Tea<'_, 'n> {
             // As in TEA, which goes on with the text of what it cannot compare.
             Kind::String(_) | Kind::Bool(_) => {
                 let condition = self.reader.condition(entry)?;
+                if entry.value.as_str().is_some_and(compares_outside) {
+                    let what = format!("`{}` is a text, and a text is true", entry.key);
+                    let hint = "without the braces it compares: \"state.count < 3\"";
+                    self.warning("text-condition", entry.value.span, what, hint);
+                }
                 Some(condition.ill_typed_as(true))
             }
             Kind::Int(number) => {
@@ -211,4 +216,16 @@ impl<'n> Tea<'_, 'n> {
     fn node_names(&self) -> Vec<&'n str> {
         self.nodes.iter().map(|(name, _)| *name).collect()
     }
+}
+
+/// Whether a text compares outside of its braces, where nothing is evaluated: `{{ state.n }} < 3`.
+fn compares_outside(text: &str) -> bool {
+    let mut rest = text;
+    let mut outside = String::new();
+    while let Some((before, braces)) = rest.split_once("{{") {
+        outside.push_str(before);
+        rest = braces.split_once("}}").map_or("", |(_, after)| after);
+    }
+    let compares = |text: &str| ["<", ">", "==", "!="].iter().any(|one| text.contains(one));
+    rest.len() < text.len() && (compares(&outside) || compares(rest))
 }
