@@ -27,10 +27,7 @@ pub(super) fn read(said: &Value, ports: &[Port]) -> Result<Answer, String> {
         other => Some(other.clone()),
     };
     let members = parsed.as_ref().and_then(Value::as_object);
-    let session = members.and_then(|map| {
-        let named = map.get("session_id").or_else(|| map.get("sessionId"));
-        named.filter(|value| !value.is_null()).cloned()
-    });
+    let mut session = members.and_then(session_of);
     let names_one = |map: &Object| ports.iter().any(|port| map.contains_key(&*port.name));
     let envelope = members
         .filter(|map| !names_one(map))
@@ -50,13 +47,21 @@ pub(super) fn read(said: &Value, ports: &[Port]) -> Result<Answer, String> {
         _ => {
             let inside = said.as_str().and_then(|text| object_inside(text, ports));
             match (inside, ports) {
-                (Some(map), _) => by_name(&map, ports)?,
+                (Some(map), _) => {
+                    session = session_of(&map).or(session);
+                    by_name(&map, ports)?
+                }
                 (None, [only]) => alone(said, only)?,
                 (None, _) => return Err(no_object(said, ports)),
             }
         }
     };
     Ok(Answer { outputs, session })
+}
+
+fn session_of(map: &Object) -> Option<Value> {
+    let named = map.get("session_id").or_else(|| map.get("sessionId"));
+    named.filter(|value| !value.is_null()).cloned()
 }
 
 /// Fills ports from the members of a map.
@@ -159,6 +164,7 @@ mod tests {
             r#"{"feedback": "no", "approved": false, "more": 1, "session_id": "s"}"#,
             r#" {"session_id":"s","result":"{\"approved\": \"false\", \"feedback\": \"no\"}"}"#,
             "Well.\n```json\n{\"approved\": false, \"feedback\": \"no\"}\n```\nSo.",
+            "Sure:\n```\n{\"approved\": false, \"feedback\": \"no\", \"session_id\": \"s\"}\n```",
             "I say {\"approved\": false, \"feedback\": \"no\"}.",
         ] {
             let (outputs, session) = answer(said, &review).unwrap();
