@@ -208,6 +208,18 @@ impl<'a> Stepper<'a> {
         self.emit(Change::Moved(cursor, body))
     }
 
+    /// The last attempt that failed inside of the frame at this depth, of an action that was tried again.
+    pub fn failed_attempt(&self, cursor: CursorId, depth: usize) -> Sure<String> {
+        let frames = self.run.cursor(cursor)?.frames.iter().skip(depth + 1);
+        let mut tried = frames.rev().filter_map(|frame| match &frame.kind {
+            FrameKind::Try(state) => state.last_fault.as_deref(),
+            _ => None,
+        });
+        let because =
+            |(fault, _): &(Fault, _)| format!("; an attempt had failed: {}", fault.message);
+        Ok(tried.next().map(because).unwrap_or_default())
+    }
+
     /// A step's own deadline passed: whatever it does is cancelled.
     pub fn step_timed_out(&mut self, cursor: CursorId, depth: usize) -> Sure {
         let frame = self.run.frame(cursor, depth)?;
@@ -217,7 +229,8 @@ impl<'a> Stepper<'a> {
         };
         let after = crate::time::format_duration(Duration::from_millis(after_ms));
         let name = &scope.name;
-        let message = format!("`{name}` was not done within its timeout of {after}");
+        let because = self.failed_attempt(cursor, depth)?;
+        let message = format!("`{name}` was not done within its timeout of {after}{because}");
         let fault = Fault::new(fault_kind::TIMEOUT, message).transient();
         self.cancel(cursor, depth + 1, Status::Cancelled)?;
         if let Some(action) = scope.action {

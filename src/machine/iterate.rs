@@ -428,7 +428,9 @@ impl<'a> Stepper<'a> {
             LoopEnd::Timeout => {
                 let after = Duration::from_millis(state.timeout_ms.unwrap_or(0));
                 let after = format_duration(after);
-                let message = format!("loop `{name}` was not done within its timeout of {after}");
+                let because = self.failed_attempt(this.cursor, this.frame())?;
+                let message =
+                    format!("loop `{name}` was not done within its timeout of {after}{because}");
                 Fault::new(fault_kind::TIMEOUT, message)
             }
             LoopEnd::Unchanged => {
