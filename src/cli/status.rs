@@ -176,7 +176,11 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
                 .as_ref()
                 .map(|code| format!(" {code}"))
                 .unwrap_or_default();
-            let _ = writeln!(out, "ended     {at}");
+            let answered = match outcome.output.is_null() {
+                true => String::new(),
+                false => format!("  output {}", output::short(&outcome.output, VALUE)),
+            };
+            let _ = writeln!(out, "ended     {at}{answered}");
             let _ = writeln!(
                 out,
                 "error     {}{code}: {}",

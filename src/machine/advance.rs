@@ -414,6 +414,11 @@ impl Stepper<'_> {
         if let Ok((root, _)) = self.run.root() {
             self.cancel(root, 0, Status::Cancelled)?;
         }
+        // What was answered before stands, however the run ends.
+        let output = match status {
+            Status::Succeeded => output,
+            _ => self.run.response.clone().unwrap_or_default(),
+        };
         let outcome = Outcome {
             status,
             output,

@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 pub struct OutcomeReport {
     /// Succeeded, Failed, TimedOut or Cancelled.
     pub status: Status,
-    /// What it gives; null when it did not succeed.
+    /// What it gives. When it did not succeed: what a `Response` answered before, else null.
     pub output: Value,
     /// Why it did not succeed.
     pub error: Option<ErrorReport>,
@@ -154,16 +154,19 @@ impl OutcomeReport {
         }
     }
 
-    /// The one document that `run` prints (docs/cli.md): the output, or `{error, status}`.
+    /// The one document that `run` prints (docs/cli.md): the output, or `{error, status}`, with what was
+    /// answered before.
     #[must_use]
     pub fn document(&self) -> Value {
-        match &self.error {
-            None => self.output.clone(),
-            Some(error) => Value::from_pairs([
-                ("error", error.to_value()),
-                ("status", Value::from(self.status.as_str())),
-            ]),
-        }
+        let Some(error) = &self.error else {
+            return self.output.clone();
+        };
+        let answered = Some(("output", self.output.clone())).filter(|_| !self.output.is_null());
+        let failed = [
+            ("error", error.to_value()),
+            ("status", Value::from(self.status.as_str())),
+        ];
+        Value::from_pairs(failed.into_iter().chain(answered))
     }
 }
 

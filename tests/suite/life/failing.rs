@@ -44,6 +44,52 @@ outputs:
 }
 
 #[test]
+fn a_timeout_says_what_had_failed_meanwhile() {
+    let folder = Folder::new();
+    let until = "{ type: until, condition: \"@equals(1, 2)\", limit: { count: 9, timeout: 500ms }";
+    for (action, name) in [
+        (until, "loop `w`"),
+        ("{ type: scope, timeout: 500ms", "`w`"),
+    ] {
+        let flaky = r#"{ type: shell, run: "echo no key >&2; exit 3", retry: { type: fixed, interval: 1m, count: 9 } }"#;
+        let file = folder.file(
+            "w.yaml",
+            format!("actions: {{ w: {action}, actions: {{ flaky: {flaky} }} }} }}"),
+        );
+        let because = format!(
+            "{name} was not done within its timeout of PT0.5S; an attempt had failed: the command ended with exit code 3: no key"
+        );
+        folder.run(&["run", text(&file)]).left(5, &[&because]);
+    }
+}
+
+#[test]
+fn what_was_answered_stands_although_the_run_fails_later() {
+    let folder = Folder::new();
+    let definition = json!({ "definition": {
+        "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+        "triggers": { "manual": { "type": "Request", "kind": "Http" } },
+        "actions": {
+            "Answer": { "type": "Response", "inputs": { "statusCode": 202, "body": "on it" } },
+            "End": {
+                "type": "Terminate",
+                "inputs": { "runStatus": "Failed", "runError": { "code": "7", "message": "broken" } },
+                "runAfter": { "Answer": ["Succeeded"] }
+            }
+        }
+    } });
+    let file = folder.file("w.json", definition.to_string());
+    let ran = folder
+        .run(&["run", text(&file), "--id", "w"])
+        .left(1, &["broken"]);
+    let out: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(out["error"]["code"], "7");
+    assert_eq!(out["output"]["statusCode"], 202);
+    let status = folder.run(&["status", "w"]).left(0, &[]);
+    assert!(status.out.contains("on it"), "{status:?}");
+}
+
+#[test]
 fn a_handled_failure_is_a_success_for_what_comes_after_it_also_in_a_graph_and_a_loop() {
     let folder = Folder::new();
     let file = folder.file(
