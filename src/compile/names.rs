@@ -2,7 +2,7 @@
 //! inner actions follow it without a gap, so "everything inside" is a range.
 
 use crate::diagnostic::Diagnostic;
-use crate::hir::{Block, Secure, Step, Workflow};
+use crate::hir::{Block, Secure, Step, StepKind, Workflow};
 use crate::model::Secured;
 use crate::program::{Action, ActionId, ScopeId};
 use std::collections::HashMap;
@@ -97,6 +97,11 @@ fn step(names: &mut Names, mistakes: &mut Vec<Diagnostic>, step: &Step) {
         output: step.output.clone(),
         scope: ScopeId(0),
         anonymous: step.anonymous,
+        gives_inputs: match step.kind {
+            StepKind::Compose(_) => step.label.eq_ignore_ascii_case("compose"),
+            StepKind::Respond(_) => true,
+            _ => false,
+        },
         secure: Secured::default(),
         span: step.span,
     });

@@ -16,12 +16,17 @@ impl<'a> View<'a> {
         record: &ActionRecord,
         from: Reading<'a>,
     ) -> ActionView {
+        let outputs = from.output(&record.output);
+        let gives_inputs = self.program.action(id).is_some_and(|one| one.gives_inputs);
         ActionView {
             name: self.name_of(id),
             status: record.status.as_str().to_owned(),
             code: code_of(record, self.program.rules.http_codes),
-            inputs: record.inputs.clone(),
-            outputs: from.output(&record.output),
+            inputs: match gives_inputs {
+                true => outputs.clone(),
+                false => record.inputs.clone(),
+            },
+            outputs,
             error: record.error.as_ref().map(fault_value).unwrap_or_default(),
             start_time: Value::text(record.started_at.to_string()),
             end_time: Value::text(record.ended_at.to_string()),

@@ -115,6 +115,8 @@ pub struct Action {
     pub scope: ScopeId,
     /// Named by the dialect, not by the author: its output stands for that of what holds it.
     pub anonymous: bool,
+    /// Its output is what it was given.
+    pub gives_inputs: bool,
     /// What of it nobody is to see.
     pub secure: Secured,
     /// Where it is written.

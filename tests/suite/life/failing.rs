@@ -70,10 +70,15 @@ fn what_was_answered_stands_although_the_run_fails_later() {
         "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
         "triggers": { "manual": { "type": "Request", "kind": "Http" } },
         "actions": {
-            "Answer": { "type": "Response", "inputs": { "statusCode": 202, "body": "on it" } },
+            "Job": { "type": "Compose", "inputs": "on it" },
+            "Answer": {
+                "type": "Response",
+                "inputs": { "statusCode": 202, "body": "@actions('Job').inputs" },
+                "runAfter": { "Job": ["Succeeded"] }
+            },
             "End": {
                 "type": "Terminate",
-                "inputs": { "runStatus": "Failed", "runError": { "code": "7", "message": "broken" } },
+                "inputs": { "runStatus": "Failed", "runError": { "code": "@{actions('Answer').inputs.statusCode}", "message": "broken" } },
                 "runAfter": { "Answer": ["Succeeded"] }
             }
         }
@@ -83,8 +88,8 @@ fn what_was_answered_stands_although_the_run_fails_later() {
         .run(&["run", text(&file), "--id", "w"])
         .left(1, &["broken"]);
     let out: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(out["error"]["code"], "7");
-    assert_eq!(out["output"]["statusCode"], 202);
+    assert_eq!(out["error"]["code"], "202");
+    assert_eq!(out["output"]["body"], "on it");
     let status = folder.run(&["status", "w"]).left(0, &[]);
     assert!(status.out.contains("on it"), "{status:?}");
 }
