@@ -157,11 +157,15 @@ fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Opt
     {
         return (several(&content_type, parts), None);
     }
-    let body = match form(&essence) {
+    let form = form(&essence);
+    let bytes = match form {
+        Form::Json | Form::Text if is_latin1 => latin1(&bytes).into_bytes(),
+        _ => bytes,
+    };
+    let body = match form {
         Form::Bytes | Form::Json | Form::Unknown if bytes.is_empty() => Value::Null,
         Form::Bytes => binary(&content_type, &bytes),
         Form::Json => return json_or_text(&content_type, bytes),
-        Form::Text if is_latin1 => Value::text(latin1(&bytes)),
         Form::Text | Form::Unknown => text_or_binary(&content_type, bytes),
     };
     (body, None)
@@ -247,4 +251,30 @@ fn retry_after(headers: &HeaderMap) -> Option<u64> {
     let now = SystemTime::now();
     let wait = date.duration_since(now).unwrap_or_default();
     u64::try_from(wait.as_millis()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charset_counts_for_text_and_for_json() {
+        for (kind, bytes, body) in [
+            (
+                "text/plain; charset=ISO-8859-1",
+                b"\"h\xE9\"".as_slice(),
+                r#""\"hé\"""#,
+            ),
+            (
+                "application/json; charset=\"iso-8859-1\"",
+                b"\"h\xE9\"",
+                "\"hé\"",
+            ),
+            ("application/json", "\"hé\"".as_bytes(), "\"hé\""),
+        ] {
+            let kind = HeaderValue::from_static(kind);
+            let (value, refused) = parse_body(Some(&kind), bytes.to_vec());
+            assert_eq!((value.to_json().as_str(), refused.is_none()), (body, true));
+        }
+    }
 }
