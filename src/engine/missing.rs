@@ -32,9 +32,13 @@ impl Workflows {
             let connector = first.name.split('/').next().unwrap_or(first.name);
             let known = registry.handler_names().chain(registry.stub_names());
             let near = did_you_mean(first.name, known).map(|near| format!("; {near}"));
+            let or = match connector == first.name {
+                true => String::new(),
+                false => format!(" or `{connector}`"),
+            };
             let hint = format!(
                 "`windlass validate FILE --write-stubs stubs.json` writes answers to fill in for \
-                 --stub; or register `{}` or `{connector}` with --handlers FILE{}",
+                 --stub; or register `{}`{or} with --handlers FILE{}",
                 first.name,
                 near.unwrap_or_default()
             );
