@@ -163,10 +163,11 @@ impl Stepper<'_> {
     /// A fault that an action itself made, as a whole: its loop reached a limit, its time is up.
     /// The cursor stands outside of the action already.
     pub fn located_at(&self, cursor: CursorId, action: Option<ActionId>, fault: Fault) -> RunError {
+        let written = action.and_then(|action| self.written(action));
         let action = action.and_then(|action| self.program.action(action));
         RunError {
             fault,
-            action: action.map(|action| action.name.clone()),
+            action: written.or(action).map(|action| action.name.clone()),
             iteration: self.view(cursor).innermost_iteration(),
             place: action.map(|action| (action.span.file, action.span.line)),
         }

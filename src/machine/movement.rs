@@ -13,7 +13,7 @@ use super::state::{
 };
 use crate::expression::Value;
 use crate::model::{Fault, Name, Secured, Status};
-use crate::program::{ActionId, Op, Scope, ScopeId, ScopeKind, State, StateId};
+use crate::program::{Action, ActionId, Op, Scope, ScopeId, ScopeKind, State, StateId};
 use crate::time::Timestamp;
 
 impl<'a> Stepper<'a> {
@@ -287,10 +287,16 @@ impl<'a> Stepper<'a> {
     /// What the history calls an action. Where it reports nodes, it is the node that people wrote: a
     /// step of the format's own goes by the name of the node that it is part of.
     pub fn reported(&self, action: Option<ActionId>) -> Option<Name> {
-        let mut action = self.program.action(action?)?;
         if !self.program.rules.reports_nodes {
-            return Some(action.name.clone());
+            return Some(self.program.action(action?)?.name.clone());
         }
+        let action = self.written(action?)?;
+        Some(action.title.as_ref().unwrap_or(&action.name).clone())
+    }
+
+    /// The action that people wrote: the one that a step of the format's own is part of.
+    pub fn written(&self, action: ActionId) -> Option<&'a Action> {
+        let mut action = self.program.action(action)?;
         while action.anonymous {
             let mut scope = self.program.scope(action.scope);
             while let Some(inside) = scope.filter(|scope| scope.action.is_none()) {
@@ -298,7 +304,7 @@ impl<'a> Stepper<'a> {
             }
             action = self.program.action(scope?.action?)?;
         }
-        Some(action.title.as_ref().unwrap_or(&action.name).clone())
+        Some(action)
     }
 
     /// The same; `name` for what is part of nothing that people wrote.

@@ -172,7 +172,8 @@ fn a_try_of_one_line_stops_at_the_first_success_or_after_all_attempts() {
         "-c",
         "echo no >&2; exit 3",
     ];
-    folder.run(&line).left(1, &["exit code 3: no"]);
+    let told = ["exit code 3: no", "at action `look` (try-sh"];
+    folder.run(&line).left(1, &told);
 }
 
 #[test]
