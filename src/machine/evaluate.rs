@@ -152,9 +152,10 @@ impl Stepper<'_> {
     /// A fault with the place where it happened.
     pub fn located(&self, cursor: CursorId, fault: Fault) -> Sure<RunError> {
         let state = self.state_of(cursor)?;
+        let written = state.action.and_then(|action| self.written(action));
         Ok(RunError {
             fault,
-            action: Some(state.name.clone()),
+            action: Some(written.map_or(&state.name, |action| &action.name).clone()),
             iteration: self.view(cursor).innermost_iteration(),
             place: Some((state.span.file, state.span.line)),
         })
