@@ -4,7 +4,7 @@
 
 use super::codec;
 use super::creation_lock::lock;
-use super::directory::{DIRECTORY, exchange, not_a_link, numbered};
+use super::directory::{DIRECTORY, exchange, fresh_store, not_a_link, numbered, sweep};
 use super::disk::{Disk, with_database};
 use super::keys;
 use super::kind::StoreKind;
@@ -16,7 +16,6 @@ use super::rows::{Retention, Rows, corrupt};
 use super::{IntegrityReport, StoreError};
 use crate::model::Name;
 use nix::fcntl::FlockArg;
-use nix::unistd::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -44,7 +43,8 @@ pub fn repair(dir: &Path) -> Result<Repaired, StoreError> {
         .map_err(StoreError::Io)?;
     // Held until the new store is in place.
     let _alone = lock(dir, &path, ALONE)?;
-    let fresh = dir.join(format!("store.repaired-{}", Pid::this()));
+    let fresh = fresh_store(dir);
+    sweep(dir, &fresh);
     let renewed = with_database!(StoreKind::at(&path), dir, Database => {
         renew::<Database>(&path, &fresh)
     });

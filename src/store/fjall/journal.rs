@@ -2,18 +2,19 @@
 //! and read here when it may be damaged. A batch is a start with its number of items and its sequence
 //! number, the items, and an end with a checksum and four fixed bytes. This file never opens the database.
 
+use super::FJALL;
 use super::archive::{check_archives, check_plain};
-use super::{FJALL, Opened, Scratch, StoreOptions};
+use super::tables::{self, Versions};
 use crate::inode::Inode;
 use crate::store::StoreError;
 use crate::store::codec;
-use crate::store::directory::{DIRECTORY, sync_files, written_bytes};
+use crate::store::directory::{sync_files, written_bytes};
 use crate::store::disk::Readable;
 use crate::store::header::Root;
 use crate::store::integrity::IntegrityReport;
 use crate::store::keys::Family;
 use crate::store::kv::{KvError, guard};
-use crate::store::mark::{Mark, acknowledged};
+use crate::store::mark::acknowledged;
 use crate::store::rows::{corrupt, ends_too_early, lock};
 use lsm_tree::{AbstractTree, Config, SequenceNumberCounter as Counter};
 use std::collections::BTreeMap;
@@ -330,13 +331,8 @@ fn missing(error: io::Error) -> StoreError {
 /// journals that are not in tables yet.
 pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
     let mut report = IntegrityReport::default();
-    let (mut rows, in_tables) = match tables(path, &mut report) {
-        Ok(tables) => tables,
-        Err(error) => {
-            report.note(None, "the tables", &error);
-            (BTreeMap::new(), None)
-        }
-    };
+    let mut rows = Versions::new();
+    let in_tables = tables::read(path, &mut rows, &mut report);
     for journal in numbered(&path.join(FJALL)).map_err(missing)?.values() {
         if let Err(error) = check_plain(path, journal) {
             report.note(None, "a journal", &error);
@@ -359,10 +355,7 @@ pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
                 continue;
             }
             for (key, value) in batch.items() {
-                match value {
-                    Some(value) => rows.insert(key.to_vec(), value.to_vec()),
-                    None => rows.remove(key),
-                };
+                tables::take(&mut rows, key, batch.sequence, value);
             }
         }
         if damaged {
@@ -371,44 +364,7 @@ pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
             report.note(None, "a journal", &error);
         }
     }
-    Ok((rows, report))
-}
-
-/// The rows of the tables, read in a copy with an empty journal, and up to which batch they have them.
-#[expect(clippy::type_complexity, reason = "said in the line above")]
-fn tables(
-    path: &Path,
-    report: &mut IntegrityReport,
-) -> Result<(BTreeMap<Vec<u8>, Vec<u8>>, Option<u64>), StoreError> {
-    let kept = |file: &Path| file.extension().is_none_or(|ending| ending != ENDING);
-    let scratch = Scratch::of(path, kept).map_err(StoreError::Io)?;
-    let copy = scratch.path().join(DIRECTORY);
-    // Without any, fjall takes the database for a new one and shows no row.
-    File::create_new(copy.join(FJALL).join(format!("0.{ENDING}"))).map_err(StoreError::Io)?;
-    let mark = Mark::fresh(&copy).map_err(StoreError::Io)?;
-    let opened = Opened::at(&copy, StoreOptions::default(), mark, "the damaged store")?;
-    let mut rows = BTreeMap::new();
-    // From both ends: a page that cannot be read ends either.
-    let all = || guard(|| Ok::<_, fjall::Error>(opened.rows.iter()));
-    let mut ahead = all()?;
-    let mut step = |next: &mut dyn FnMut() -> Option<fjall::Guard>| -> Result<bool, KvError> {
-        let Some(row) = guard(|| next().map(fjall::Guard::into_inner).transpose())? else {
-            return Ok(false);
-        };
-        rows.insert(row.0.to_vec(), row.1.to_vec());
-        Ok(true)
-    };
-    let forwards = loop {
-        match step(&mut || ahead.next()) {
-            Ok(true) => {}
-            Ok(false) => break Ok(()),
-            Err(error) => break Err(error),
-        }
-    };
-    if let Err(error) = forwards {
-        report.note(None, "a table", &error.into());
-        let mut back = all()?;
-        while step(&mut || back.next_back()).unwrap_or(false) {}
-    }
-    Ok((rows, opened.rows.tree.get_highest_persisted_seqno()))
+    let rows = rows.into_iter();
+    let rows = rows.filter_map(|(key, (_, value))| Some((key, value?)));
+    Ok((rows.collect(), report))
 }

@@ -11,6 +11,7 @@
 mod archive;
 mod journal;
 mod scratch;
+mod tables;
 
 use self::archive::check_archives;
 use self::journal::{ActiveJournal, prepare};
@@ -359,7 +360,7 @@ pub(super) fn open_for_inspection(dir: &Path) -> Result<Arc<dyn Store>, StoreErr
 
 /// The store of a state directory as it is now, in a copy that goes with it.
 fn copied(dir: &Path) -> Result<FjallStore, StoreError> {
-    let scratch = Scratch::of(&dir.join(DIRECTORY), |_| true).map_err(StoreError::Io)?;
+    let scratch = Scratch::of(&dir.join(DIRECTORY)).map_err(StoreError::Io)?;
     let at = scratch.path().to_owned();
     prepare(&at.join(DIRECTORY))?;
     let options = StoreOptions::default();

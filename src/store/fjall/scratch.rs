@@ -1,5 +1,5 @@
-//! A copy of a database's files in the folder for temporary files. A database that is opened writes: a
-//! damaged one, or one where nothing can be written, is read in a copy.
+//! A copy of a database's files in the folder for temporary files. A database that is opened writes: one
+//! where nothing can be written is read in a copy.
 
 use crate::store::directory::{DIRECTORY, create_directories, files, written_bytes};
 use nix::unistd::Pid;
@@ -17,8 +17,8 @@ const NAME: &str = "windlass-copy-";
 pub(super) struct Scratch(TempDir);
 
 impl Scratch {
-    /// A state directory with a copy of the files of a store for which `wanted` says so.
-    pub fn of(store: &Path, wanted: impl Fn(&Path) -> bool) -> io::Result<Self> {
+    /// A state directory with a copy of a store.
+    pub fn of(store: &Path) -> io::Result<Self> {
         remove_left();
         // Under a name that nobody can foresee: others may write to this folder, too.
         let scratch = tempfile::Builder::new()
@@ -26,7 +26,7 @@ impl Scratch {
             .permissions(Permissions::from_mode(0o700))
             .tempdir()?;
         let to = scratch.path().join(DIRECTORY);
-        for file in files(store)?.into_iter().filter(|file| wanted(file)) {
+        for file in files(store)? {
             let inside = file.strip_prefix(store).map_err(io::Error::other)?;
             let copy = to.join(inside);
             create_directories(copy.parent().unwrap_or(&to))?;

@@ -18,3 +18,5 @@ mod migrate;
 mod pack;
 pub mod power;
 mod repair;
+#[cfg(feature = "fjall")]
+mod tables;

@@ -708,7 +708,7 @@ fn a_repaired_store_is_durable_before_it_is_in_its_place() {
         _ => false,
     });
     let before = &done[..moved.expect("it was repaired")];
-    all_is_durable(before, "/store.repaired-");
+    all_is_durable(before, "/store.new-");
 }
 
 /// A backup is in its place when all of it is durable, and its command ends when its name is.

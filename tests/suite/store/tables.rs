@@ -1,0 +1,157 @@
+//! What lies around fjall's tables may be gone, wrong or too much: the store is refused before fjall opens
+//! it, which would remove the tables or end the process; and a repair needs nothing but the tables.
+
+use crate::store::damage::{copy, files};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const LOOP: &str = r#"
+actions:
+  go:
+    type: foreach
+    foreach: "@range(0, 80)"
+    concurrency: 1
+    actions:
+      work: { type: shell, run: "head -c 60000 /dev/urandom | base64 -w0" }
+"#;
+
+fn windlass(state: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(args)
+        .arg("--state")
+        .arg(state)
+        .env("TMPDIR", state.join("nowhere"))
+        .env_remove("WINDLASS_STORE")
+        .output()
+        .unwrap()
+}
+
+/// A store with two runs of which the first one is in tables.
+fn sample(place: &Path) -> PathBuf {
+    let (dir, file) = (place.join("state"), place.join("w.yaml"));
+    fs::write(&file, LOOP).unwrap();
+    for id in ["first", "second"] {
+        let file = file.to_str().unwrap();
+        let ran = windlass(&dir, &["run", file, "--id", id, "--store", "fjall"]);
+        assert_eq!(ran.status.code(), Some(0), "{ran:?}");
+    }
+    dir
+}
+
+fn tables(dir: &Path) -> Vec<PathBuf> {
+    let tables = dir.join("store/fjall/keyspaces/1/tables");
+    let mut tables: Vec<_> = fs::read_dir(tables).into_iter().flatten().collect();
+    let mut tables: Vec<_> = tables
+        .drain(..)
+        .map(|table| table.unwrap().path())
+        .collect();
+    tables.sort();
+    tables
+}
+
+/// What is done to the folder of the database, what is told of it, and the exit code of a repair.
+type Damage = (fn(&Path), &'static str, i32);
+
+#[test]
+fn a_store_without_what_lies_around_its_tables_loses_nothing() {
+    let place = tempfile::tempdir().unwrap();
+    let sample = sample(place.path());
+    assert!(tables(&sample).len() > 1, "{:?}", files(&sample));
+    let damages: [Damage; 9] = [
+        (
+            |db| fs::remove_file(db.join("keyspaces/1/current")).unwrap(),
+            "`keyspaces/1/current` is missing",
+            8,
+        ),
+        (
+            |db| fs::remove_dir_all(db.join("keyspaces/0")).unwrap(),
+            "`keyspaces/0/current` is missing",
+            0,
+        ),
+        (
+            |db| fs::rename(db.join("keyspaces/0"), db.join("keyspaces/5")).unwrap(),
+            "`keyspaces/5` is not of this store",
+            0,
+        ),
+        (
+            |db| fs::remove_file(db.join("version")).unwrap(),
+            "`version` is missing",
+            0,
+        ),
+        (
+            |db| fs::write(db.join("version"), b"FJL\x02").unwrap(),
+            "`version` is not what was written",
+            0,
+        ),
+        (
+            |db| fs::create_dir(db.join("keyspaces/1.bak")).unwrap(),
+            "`keyspaces/1.bak` is not of this store",
+            0,
+        ),
+        (
+            |db| fs::create_dir(db.join("keyspaces/11")).unwrap(),
+            "`keyspaces/11` is not of this store",
+            0,
+        ),
+        (
+            |db| fs::create_dir(db.join("keyspaces/0/tables/9")).unwrap(),
+            "`keyspaces/0/tables/9` is no plain file",
+            0,
+        ),
+        (
+            |db| fs::write(db.join("keyspaces/1/current"), b"v1").unwrap(),
+            "`keyspaces/1/current` is not what was written",
+            8,
+        ),
+    ];
+    for (number, (damage, told, code)) in damages.into_iter().enumerate() {
+        let dir = place.path().join(number.to_string());
+        copy(&sample, &dir);
+        damage(&dir.join("store/fjall"));
+        let before = tables(&dir);
+        for command in [&["list"][..], &["doctor"], &["resume"]] {
+            let refused = windlass(&dir, command);
+            assert_eq!(refused.status.code(), Some(8), "{told}: {refused:?}");
+            let said = [refused.stdout, refused.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            assert!(said.contains(told), "{command:?}: {said}");
+            assert!(!said.contains("panicked"), "{said}");
+        }
+        assert_eq!(tables(&dir), before, "{told}");
+        let repaired = windlass(&dir, &["doctor", "--repair"]);
+        assert_eq!(repaired.status.code(), Some(code), "{told}: {repaired:?}");
+        let said = String::from_utf8_lossy(&repaired.stdout).into_owned();
+        assert!(
+            said.contains("2 runs are in the new store"),
+            "{told}: {said}"
+        );
+        let fine = windlass(&dir, &["doctor"]);
+        assert_eq!(fine.status.code(), Some(0), "{told}: {fine:?}");
+    }
+}
+
+#[test]
+fn a_table_that_is_damaged_costs_nothing_of_the_others() {
+    let place = tempfile::tempdir().unwrap();
+    let sample = sample(place.path());
+    let count = tables(&sample).len();
+    let mut kept = 0;
+    for number in 0..count {
+        let dir = place.path().join(number.to_string());
+        copy(&sample, &dir);
+        let table = tables(&dir).swap_remove(number);
+        fs::remove_file(&table).unwrap();
+        let refused = windlass(&dir, &["list"]);
+        assert_eq!(refused.status.code(), Some(8), "{refused:?}");
+        let repaired = windlass(&dir, &["doctor", "--repair", "-o", "json"]);
+        assert_eq!(repaired.status.code(), Some(8), "{repaired:?}");
+        let said: serde_json::Value = serde_json::from_slice(&repaired.stdout).unwrap();
+        let name = table.file_name().unwrap().to_str().unwrap();
+        let unreadable = said["repair"]["unreadable"].to_string();
+        assert!(unreadable.contains(&format!("table {name}: ")), "{said}");
+        kept += said["repair"]["kept"].as_array().unwrap().len();
+    }
+    // A run is lost with a table of its journal, and the other one is not.
+    assert!(kept >= count, "{kept} of {count} copies with two runs");
+}
