@@ -139,9 +139,11 @@ fn told(report: &Report, screen: Screen, args: &DoctorArgs) -> Result<Exit, Fail
         }
         format => output::document(format, report)?,
     }
-    let lost = report.repair.as_ref();
-    let lost = lost.is_some_and(|repair| !repair.lost.is_empty());
-    Ok(if worst == Some(Health::Bad) || lost {
+    // Also where runs are kept: what they had told, or had done last, may be missing.
+    let whole = report.repair.as_ref().is_none_or(|repair| {
+        repair.lost.is_empty() && repair.unreadable.is_empty() && !repair.stand_still
+    });
+    Ok(if worst == Some(Health::Bad) || !whole {
         Exit::Store
     } else {
         Exit::Succeeded
