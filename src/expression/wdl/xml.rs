@@ -238,10 +238,26 @@ pub(crate) fn select(ctx: &mut Ctx<'_>, text: &str, path: &str) -> Outcome {
     let mut doc = parse(ctx, text).map_err(|fail| fail.blame(0))?;
     doc.prepare_xpath();
     let evaluator = XPathEvaluator::new().with_max_node_visits(MAX_VISITS);
-    let rewritten = xpath::with_comparisons(path);
-    let found = evaluator
-        .evaluate(&doc, doc.root(), rewritten.as_deref().unwrap_or(path))
-        .map_err(|error| Fail::argument(1, format!("`xpath`: {error}")))?;
+    let evaluate = |node: NodeId, path: &str| {
+        let written = xpath::with_comparisons(path);
+        let found = evaluator.evaluate(&doc, node, written.as_deref().unwrap_or(path));
+        found.map_err(|error| Fail::argument(1, format!("`xpath`: {error}")))
+    };
+    let found = match xpath::placed(path) {
+        Some(placed) => {
+            let nodes = evaluate(doc.root(), placed.nodes)?;
+            let nodes = nodes.as_node_set();
+            let node = match placed.place {
+                Some(place) => nodes.get(place - 1),
+                None => nodes.last(),
+            };
+            // There is nothing above the root.
+            let here = if node.is_some() { "." } else { "/.." };
+            let path = format!("{}{here}{}", placed.around.0, placed.around.1);
+            evaluate(node.copied().unwrap_or(doc.root()), &path)?
+        }
+        None => evaluate(doc.root(), path)?,
+    };
     match found {
         XPathValue::Boolean(flag) => Ok(Value::Bool(flag)),
         #[allow(clippy::cast_possible_truncation)]

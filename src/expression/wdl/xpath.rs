@@ -1,6 +1,7 @@
-//! Comparisons of XPath that the library gets wrong. XPath 1.0 (section 3.4) lets `nodes < 5` be true when
-//! one of the nodes is less. The library looks at the first one, and takes `!=` for the opposite of `=`. One node
-//! it compares rightly, so a comparison with what is no node becomes a question to each: `nodes[. < 5]`.
+//! What the library for XPath gets wrong or does not know, written so that it gives what XPath 1.0 says. Section 3.4
+//! lets `nodes < 5` be true when one of the nodes is less. The library looks at the first one, and takes `!=` for the
+//! opposite of `=`. One node it compares rightly, so a comparison with what is no node becomes a question to each:
+//! `nodes[. < 5]`. A place in a group, `(nodes)[2]`, it does not know.
 
 /// Deeper expressions are left as they are.
 const MAX_DEPTH: usize = 32;
@@ -28,6 +29,62 @@ pub(super) fn with_comparisons(path: &str) -> Option<String> {
     reader.rest.trim_start().is_empty().then_some(part.text)
 }
 
+/// `(NODES)[2]` at the top of an expression: the library knows no place in a group.
+#[derive(Debug, PartialEq)]
+pub(super) struct Placed<'t> {
+    /// What gives the nodes.
+    pub nodes: &'t str,
+    /// Which of them, from 1; none: the last one.
+    pub place: Option<usize>,
+    /// The expression with such a node as `.`.
+    pub around: (&'t str, &'t str),
+}
+
+/// The first such group.
+pub(super) fn placed(path: &str) -> Option<Placed<'_>> {
+    let (mut quote, mut inside, mut open) = (None, 0_u32, Vec::new());
+    let mut before = ' ';
+    for (at, next) in path.char_indices() {
+        match (quote, next) {
+            (Some(opened), _) if opened == next => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(next),
+            // What a predicate asks, it asks of each node.
+            (None, '[') => inside += 1,
+            (None, ']') => inside = inside.saturating_sub(1),
+            (None, '(') => open.push((at, is_of_name(before))),
+            (None, ')') => {
+                let (from, called) = open.pop()?;
+                let behind = path.get(at + 1..)?.trim_start();
+                let predicate = behind
+                    .strip_prefix('[')
+                    .and_then(|rest| rest.split_once(']'));
+                if let (Some((place, after)), false, 0) = (predicate, called, inside)
+                    && let Some(place) = place_of(place.trim())
+                {
+                    return Some(Placed {
+                        nodes: path.get(from + 1..at)?,
+                        place,
+                        around: (path.get(..from)?, after),
+                    });
+                }
+            }
+            (None, _) => {}
+        }
+        if !next.is_whitespace() {
+            before = next;
+        }
+    }
+    None
+}
+
+fn place_of(text: &str) -> Option<Option<usize>> {
+    match text {
+        "last()" => Some(None),
+        number => number.parse().ok().filter(|number| *number > 0).map(Some),
+    }
+}
+
 /// What an expression gives, as far as comparisons ask.
 enum Kind {
     /// Nodes, by these paths.
@@ -43,10 +100,10 @@ struct Part {
 }
 
 impl Part {
-    fn of_path(path: String) -> Self {
+    fn of_paths(paths: Vec<String>) -> Self {
         Self {
-            text: path.clone(),
-            kind: Kind::Nodes(vec![path]),
+            text: paths.join(" | "),
+            kind: Kind::Nodes(paths),
         }
     }
 }
@@ -113,11 +170,17 @@ impl<'t> Reader<'t> {
             '(' => self.group()?,
             _ => match self.function() {
                 Some(name) => self.call(name)?,
-                None => Part::of_path(self.first_step()?),
+                None => Part::of_paths(vec![self.first_step()?]),
             },
         };
         while let Some(slash) = ["//", "/"].into_iter().find(|slash| self.take(slash)) {
-            part = Part::of_path(format!("{}{slash}{}", part.text, self.step()?));
+            let step = self.step()?;
+            let paths = match part.kind {
+                Kind::Nodes(paths) => paths,
+                Kind::Constant | Kind::Other => vec![part.text],
+            };
+            let paths = paths.iter().map(|path| format!("{path}{slash}{step}"));
+            part = Part::of_paths(paths.collect());
         }
         Some(part)
     }
@@ -287,7 +350,7 @@ fn any(paths: &[String], question: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::with_comparisons;
+    use super::{Placed, placed, with_comparisons};
     use proptest::prelude::*;
     use uppsala::xpath::XPathValue;
     use uppsala::{Parser, XPathEvaluator};
@@ -352,6 +415,44 @@ mod tests {
     }
 
     #[test]
+    fn a_place_in_a_group_is_found() {
+        for (path, nodes, place, around) in [
+            ("(//o/p)[2]", "//o/p", Some(2), ("", "")),
+            (
+                "string( (//o)[last()]/@id )",
+                "//o",
+                None,
+                ("string( ", "/@id )"),
+            ),
+            (
+                "concat(')', (/r/o | /r/x) [1])",
+                "/r/o | /r/x",
+                Some(1),
+                ("concat(')', ", ")"),
+            ),
+        ] {
+            let found = Placed {
+                nodes,
+                place,
+                around,
+            };
+            assert_eq!(placed(path), Some(found), "{path}");
+        }
+        for path in [
+            "//o[(p)[1] = 5]",
+            "(//o)",
+            "(//o)[0]",
+            "(//o)[p]",
+            "f(1)[1]",
+            ")(",
+            "'('",
+        ] {
+            assert_eq!(placed(path), None, "{path}");
+        }
+        assert_eq!(given("(//o | //x)/p"), given("//o/p"));
+    }
+
+    #[test]
     fn all_else_stays_as_it_was() {
         for path in [
             "/",
@@ -372,6 +473,7 @@ mod tests {
             "1.5 + 2",
             "//comment() | //o[1]/p[. = 5]",
             "../r | ./r",
+            "//o[position() = last()]/@id",
         ] {
             let as_it_is = evaluated(path).map(|value| format!("{value:?}"));
             assert!(as_it_is.is_some(), "{path}");
@@ -400,7 +502,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_is_trusted(path in r#"([a-c@/.*\[\]()|<>=!'"0-9 :-]|or|div|text\(\)){0,40}"#) {
-            let _ = with_comparisons(&path);
+            let _ = (with_comparisons(&path), placed(&path));
         }
     }
 }

@@ -100,6 +100,24 @@ fn what_is_wrong_says_so() {
 
 /// As designers write it, with several pieces, and as connectors take it, with numbers.
 #[test]
+fn xpath_compares_every_node_and_knows_a_place_in_a_group() {
+    let orders =
+        "<r><o id=\"1\"><p>5</p><p>50</p></o><o id=\"2\"><state>done</state><p>7</p></o></r>";
+    for (path, value) in [
+        ("//o[p > 10]/@id", r#"["1"]"#),
+        ("//o[state != ''open'']/@id", r#"["2"]"#),
+        ("(//o/p/text())[2]", r#"["50"]"#),
+        ("string((//o)[last()]/@id)", r#""2""#),
+        ("(//o)[3]", "[]"),
+        ("count((//o)[3]/p)", "0"),
+        ("concat((//o)[2]/state, ''!'')", r#""done!""#),
+    ] {
+        let found = eval(&format!("@xpath('{orders}', '{path}')")).unwrap();
+        assert_eq!(found.to_json(), value, "{path}");
+    }
+}
+
+#[test]
 fn what_is_encoded_may_be_any_scalar() {
     for (text, expected) in [
         ("@encodeUriComponent('a/', 5, '/b')", "a%2F5%2Fb"),
