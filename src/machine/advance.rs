@@ -326,7 +326,8 @@ impl Stepper<'_> {
         match purpose {
             TimerPurpose::Delay => self.begin_iteration(cursor),
             TimerPurpose::Retry => self.begin_attempt(cursor),
-            TimerPurpose::Sleep => self.waited(cursor, Value::Null),
+            TimerPurpose::Sleep => self.waited(cursor, Value::Null, self.now),
+            TimerPurpose::SleepSince(since) => self.waited(cursor, Value::Null, since),
             TimerPurpose::Deadline(scope) => self.deadline_passed(cursor, scope),
         }
     }
@@ -344,7 +345,7 @@ impl Stepper<'_> {
         let waits = Wait::Signal(name.clone());
         let mut cursors = self.run.cursors.iter();
         match cursors.find(|(_, cursor)| cursor.wait == waits) {
-            Some((cursor, _)) => self.waited(*cursor, payload),
+            Some((cursor, _)) => self.waited(*cursor, payload, self.now),
             None => self.emit(Change::SignalKept(name, payload)),
         }
     }

@@ -151,15 +151,17 @@ impl<'a> Stepper<'a> {
             }
             Wait::Timer(id) => {
                 let id = *id;
-                let timer = self.run.timers.get(&id);
-                let sleeps = timer.is_some_and(|timer| timer.purpose == TimerPurpose::Sleep);
+                let purpose = self.run.timers.get(&id).map(|timer| timer.purpose);
                 self.disarm(id)?;
-                match sleeps {
-                    true => self.record_cancelled(cursor, status),
-                    false => Ok(()),
+                match purpose {
+                    Some(TimerPurpose::Sleep) => self.record_cancelled(cursor, status, self.now),
+                    Some(TimerPurpose::SleepSince(since)) => {
+                        self.record_cancelled(cursor, status, since)
+                    }
+                    _ => Ok(()),
                 }
             }
-            Wait::Signal(_) => self.record_cancelled(cursor, status),
+            Wait::Signal(_) => self.record_cancelled(cursor, status, self.now),
             Wait::Ready | Wait::Branches | Wait::Budget | Wait::Faulted { .. } => Ok(()),
         }
     }
@@ -178,9 +180,9 @@ impl<'a> Stepper<'a> {
         }
     }
 
-    fn record_cancelled(&mut self, cursor: CursorId, status: Status) -> Sure {
+    fn record_cancelled(&mut self, cursor: CursorId, status: Status, since: Timestamp) -> Sure {
         match self.state_of(cursor)?.action {
-            Some(action) => self.record(cursor, action, status, NOTHING, None, self.now),
+            Some(action) => self.record(cursor, action, status, NOTHING, None, since),
             None => Ok(()),
         }
     }
@@ -217,9 +219,20 @@ impl<'a> Stepper<'a> {
 
     /// An operation is done: its record, and on to what follows, which is in the same scope.
     pub fn done(&mut self, cursor: CursorId, state: &State, output: Output) -> Done {
+        self.done_since(cursor, state, output, self.now)
+    }
+
+    /// The same of one that took its time.
+    pub fn done_since(
+        &mut self,
+        cursor: CursorId,
+        state: &State,
+        output: Output,
+        since: Timestamp,
+    ) -> Done {
         if let Some(action) = state.action {
             let output = self.mapped(cursor, action, output)?;
-            self.record(cursor, action, Status::Succeeded, output, None, self.now)?;
+            self.record(cursor, action, Status::Succeeded, output, None, since)?;
         }
         Ok(self.emit(Change::Moved(cursor, state.next))?)
     }

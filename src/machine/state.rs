@@ -389,10 +389,12 @@ pub enum TimerPurpose {
     Delay,
     /// Between two attempts.
     Retry,
-    /// A `wait` action.
+    /// A `wait` action of which an earlier version did not keep when it began.
     Sleep,
     /// The deadline of the frame with this scope.
     Deadline(ScopeId),
+    /// A `wait` action that began then.
+    SleepSince(Timestamp),
 }
 
 /// Why a run stands still.

@@ -16,6 +16,7 @@ use super::state::{
 use crate::expression::{Template, Value};
 use crate::model::{FAILURE, Fault, Name, OWN_KEYS, Place, Request, Status, fault_kind};
 use crate::program::{ActionId, Call, Op, Outputs, Retry, Scope, ScopeId, ScopeKind, State};
+use crate::time::Timestamp;
 
 impl<'a> Stepper<'a> {
     /// Does the operation at which a ready cursor stands, or raises the fault it still holds.
@@ -85,7 +86,7 @@ impl<'a> Stepper<'a> {
             Op::Join => self.join(cursor)?,
             Op::Sleep(sleep) => {
                 let due_at = self.wake_at(cursor, sleep)?;
-                let id = self.arm(cursor, due_at, TimerPurpose::Sleep)?;
+                let id = self.arm(cursor, due_at, TimerPurpose::SleepSince(self.now))?;
                 self.report(HistoryKind::TimerSet {
                     node_name: self.reported_or(state.action, &state.name),
                     due_at,
@@ -97,7 +98,7 @@ impl<'a> Stepper<'a> {
                 match kept.map(|(_, payload)| payload.clone()) {
                     Some(payload) => {
                         self.emit(Change::SignalTaken(name.clone()))?;
-                        self.waited(cursor, payload)?;
+                        self.waited(cursor, payload, self.now)?;
                     }
                     None => self.emit(Change::Waits(cursor, Wait::Signal(name.clone())))?,
                 }
@@ -182,9 +183,9 @@ impl<'a> Stepper<'a> {
     }
 
     /// What a cursor waited for has come, and is what its step gives.
-    pub fn waited(&mut self, cursor: CursorId, value: Value) -> Sure {
+    pub fn waited(&mut self, cursor: CursorId, value: Value, since: Timestamp) -> Sure {
         let state = self.state_of(cursor)?;
-        let done = self.done(cursor, state, Output::Value(value));
+        let done = self.done_since(cursor, state, Output::Value(value), since);
         self.fail_of(cursor, state, done)
     }
 

@@ -235,7 +235,9 @@ fn waits(
             let waits_for = match timer.purpose {
                 TimerPurpose::Delay => "delay",
                 TimerPurpose::Retry => "retry",
-                TimerPurpose::Sleep | TimerPurpose::Deadline(_) => "sleep",
+                TimerPurpose::Sleep | TimerPurpose::SleepSince(_) | TimerPurpose::Deadline(_) => {
+                    "sleep"
+                }
             };
             let tried = tried_action(view, id);
             let (action, kind) = match timer.purpose {

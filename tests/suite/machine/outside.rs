@@ -158,6 +158,22 @@ fn a_paused_run_can_be_cancelled() {
     assert_eq!(played.took_ms(), 2000);
 }
 
+#[test]
+fn a_wait_began_before_it_ended() {
+    let yaml = "
+actions:
+  nap: { type: wait, interval: PT90S }
+  cut: { type: scope, timeout: PT3S, continue_on_error: true, actions: { long: { type: wait, interval: PT1H } } }
+outputs:
+  nap: \"@dateDifference(actions('nap').startTime, actions('nap').endTime)\"
+  cut: \"@dateDifference(actions('long').startTime, actions('long').endTime)\"
+";
+    assert_eq!(
+        Case::yaml(yaml).play().output(),
+        r#"{"nap":"00:01:30","cut":"00:00:03"}"#
+    );
+}
+
 /// A step that waits for a signal.
 fn waiting(more: &str) -> Case {
     Case::yaml(&format!(

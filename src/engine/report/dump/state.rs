@@ -58,7 +58,7 @@ pub(super) fn state(view: &RunView, loops: &[LoopState]) -> StateDump {
                 let (purpose, scope) = match timer.purpose {
                     TimerPurpose::Delay => ("delay", None),
                     TimerPurpose::Retry => ("retry", None),
-                    TimerPurpose::Sleep => ("sleep", None),
+                    TimerPurpose::Sleep | TimerPurpose::SleepSince(_) => ("sleep", None),
                     TimerPurpose::Deadline(scope) => ("deadline", Some(view.scope_name(scope))),
                 };
                 TimerDump {

@@ -151,7 +151,10 @@ impl<'a> Item<'a> {
     /// When the sleeps that begin in it are over.
     fn sleeps_until(&self, changes: &[Change]) -> Vec<Timestamp> {
         let timers = changes.iter().filter_map(|change| match change {
-            Change::TimerArmed(_, timer) if timer.purpose == TimerPurpose::Sleep => Some(timer),
+            Change::TimerArmed(_, timer) => match timer.purpose {
+                TimerPurpose::Sleep | TimerPurpose::SleepSince(_) => Some(timer),
+                TimerPurpose::Delay | TimerPurpose::Retry | TimerPurpose::Deadline(_) => None,
+            },
             _ => None,
         });
         let own = timers.filter(|timer| self.own.contains(&timer.cursor));
