@@ -65,7 +65,7 @@ pub(super) fn check_archives(folder: &Path) -> Result<(), StoreError> {
         check_plain(folder, &file)?;
         let fits = match file.file_name().is_some_and(|name| name == LIST) {
             true => newest_list(&file).map(|list| list.is_some()),
-            false => File::open(&file).and_then(|file| fits(&file)),
+            false => fits(&file),
         };
         if !fits.map_err(StoreError::Io)? {
             let name = file.strip_prefix(folder).unwrap_or(&file);
@@ -103,8 +103,9 @@ pub(super) fn newest_list(file: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Whether the list has room for as many entries as it says. What has no trailer is no such file.
-pub(super) fn fits(file: &File) -> io::Result<bool> {
+/// Whether the list of a file has room for as many entries as it says. What has no trailer is no such file.
+pub(super) fn fits(file: &Path) -> io::Result<bool> {
+    let file = File::open(file)?;
     let mut trailer = [0; TRAILER];
     let Some(at) = file.metadata()?.len().checked_sub(TRAILER as u64) else {
         return Ok(true);

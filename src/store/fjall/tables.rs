@@ -9,7 +9,7 @@ use crate::store::kv::{KvError, guard};
 use crate::store::rows::corrupt;
 use lsm_tree::{Cache, Checksum, InternalValue, Table};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -31,12 +31,13 @@ pub(super) fn take(rows: &mut Versions, key: &[u8], sequence: u64, value: Option
 /// in them; none when one of them cannot be read.
 pub(super) fn read(store: &Path, rows: &mut Versions, report: &mut IntegrityReport) -> Option<u64> {
     let folder = store.join(FJALL).join(TABLES);
-    let listed = listed(&folder).unwrap_or_else(|error| {
-        report.note(None, "the list of its tables", &error);
-        None
-    });
-    let mut whole = listed.is_some();
-    let tables = listed.unwrap_or_else(|| found(&folder));
+    let (tables, mut whole) = match listed(&folder) {
+        Ok(tables) => (tables, true),
+        Err(error) => {
+            report.note(None, "the list of its tables", &error);
+            (found(&folder), false)
+        }
+    };
     let mut last = 0;
     for table in tables {
         match one(&folder.join(table.to_string()), rows) {
@@ -52,8 +53,7 @@ pub(super) fn read(store: &Path, rows: &mut Versions, report: &mut IntegrityRepo
 }
 
 /// The numbers of the tables that are of the database; a process that was killed may have left others.
-/// None when there was none yet.
-fn listed(folder: &Path) -> Result<Option<BTreeSet<u64>>, StoreError> {
+fn listed(folder: &Path) -> Result<BTreeSet<u64>, StoreError> {
     let current = folder.with_file_name(LIST);
     let list = newest_list(&current).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => corrupt("it is missing"),
@@ -61,8 +61,7 @@ fn listed(folder: &Path) -> Result<Option<BTreeSet<u64>>, StoreError> {
     })?;
     let wrong = || corrupt("it is not what was written");
     let list = list.ok_or_else(wrong)?;
-    let open = File::open(&list).and_then(|file| fits(&file));
-    if !open.unwrap_or(false) {
+    if !fits(&list).unwrap_or(false) {
         return Err(wrong());
     }
     let bytes = guard(|| {
@@ -73,7 +72,7 @@ fn listed(folder: &Path) -> Result<Option<BTreeSet<u64>>, StoreError> {
         section.reader(&list)?.read_to_end(&mut bytes)?;
         Ok::<_, fjall::Error>(bytes)
     })?;
-    numbers(&bytes).map(Some).ok_or_else(wrong)
+    numbers(&bytes).ok_or_else(wrong)
 }
 
 /// Levels, their runs, the tables of each: a number, the kind of checksum, the checksum, a sequence number.
@@ -110,7 +109,7 @@ fn one(path: &Path, rows: &mut Versions) -> Result<u64, KvError> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Err(KvError::Corrupt(String::from("it is no plain file")));
     }
-    if !fits(&File::open(path)?)? {
+    if !fits(path)? {
         return Err(KvError::Corrupt(String::from("it is not what was written")));
     }
     let cache = Arc::new(Cache::with_capacity_bytes(CACHE));
