@@ -121,6 +121,11 @@ impl Hosted {
         self.taken(step.release(durable))
     }
 
+    /// What a host may do before a step is durable: its safe requests.
+    pub fn release_safe(&mut self, step: &mut Transition) -> Vec<Effect> {
+        self.taken(step.take_safe())
+    }
+
     /// What a host must do that has just taken over a run: all that is in flight or armed.
     pub fn outstanding(&mut self) -> Vec<Effect> {
         let outstanding = self.state.outstanding().collect();

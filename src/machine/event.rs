@@ -58,7 +58,7 @@ pub enum Event {
     Continued,
 }
 
-/// Something a driver must do, once the step that asks for it is durable.
+/// Something a driver must do, once the step that asks for it is durable. Only a safe request may leave before.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Carry out a request.
@@ -126,6 +126,26 @@ impl Transition {
     #[must_use]
     pub fn release(self, _durable: &impl Durable) -> Vec<Effect> {
         self.effects
+    }
+
+    /// Takes out the safe requests ([`Request::is_safe`]). They may leave before the step is durable: what follows
+    /// from their answers is durable only after it, or with it.
+    pub fn take_safe(&mut self) -> Vec<Effect> {
+        let safe = |effect: &mut Effect| matches!(effect, Effect::Start { request, .. } if request.is_safe());
+        self.effects.extract_if(.., safe).collect()
+    }
+
+    /// Whether it ends no iteration and asks for nothing before `until`.
+    #[must_use]
+    pub fn may_wait(&self, until: Timestamp) -> bool {
+        let waits = |effect: &Effect| match effect {
+            Effect::Arm { due_at, .. } => *due_at >= until,
+            Effect::Disarm { .. } => true,
+            Effect::Start { .. } | Effect::Abort { .. } | Effect::Finish(_) | Effect::Continue => {
+                false
+            }
+        };
+        self.iterations.is_empty() && self.effects.iter().all(waits)
     }
 
     /// This step and then the next one, as one: for events that came while a commit was under way.

@@ -44,6 +44,18 @@ pub const MODEL_OPTIONS: [&str; 11] = [
 pub const WHOLE_STATE: &str = "(the whole state)";
 
 impl Request {
+    /// Whether it changes nothing where it goes, so that it may be asked again: GET or HEAD (RFC 9110, 9.2.1).
+    #[must_use]
+    pub fn is_safe(&self) -> bool {
+        let method = self.inputs.get("method").map_or(Some("GET"), Value::as_str);
+        let safe = |method: &str| {
+            ["GET", "HEAD"]
+                .iter()
+                .any(|one| one.eq_ignore_ascii_case(method))
+        };
+        &*self.executor == "http" && method.is_some_and(safe)
+    }
+
     /// The request as an executor gets it: with the state where [`WHOLE_STATE`] stands for it.
     ///
     /// The state is that of the moment: a format may use the mark only where nothing else changes

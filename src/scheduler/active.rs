@@ -1,6 +1,7 @@
 //! A run in memory: its state, its header in the store, and what waits to be done with it.
 
 use super::effects::{EffectRuntime, Of, Tasks};
+use super::traces::Attempts;
 use super::{Loaded, Reply};
 use crate::action::Registry;
 use crate::hosted::Hosted;
@@ -20,6 +21,14 @@ const STAYS_IN_MEMORY: Duration = Duration::from_secs(5);
 /// little faster.
 const OUTWEIGHS: u64 = 3;
 
+/// A step whose only effects are safe requests, which have left.
+pub(super) struct Held {
+    pub step: Transition,
+    pub attempts: Attempts,
+    /// It is stored now at the latest.
+    pub until: Timestamp,
+}
+
 pub(super) struct ActiveRun {
     pub hosted: Hosted,
     pub header: RunHeader,
@@ -33,6 +42,8 @@ pub(super) struct ActiveRun {
     /// could be written first.
     pub under_way: bool,
     pub tasks: Tasks,
+    /// A step that is stored with the next one, or soon.
+    pub held: Option<Box<Held>>,
     /// The program's source, until the first commit has stored it.
     source: Option<Box<ProgramSource>>,
     /// How many bytes the commits behind the last snapshot have.
@@ -88,6 +99,7 @@ impl ActiveRun {
             queued: false,
             under_way: false,
             tasks: Tasks::default(),
+            held: None,
             source,
             tail_bytes: 0,
         }
@@ -164,6 +176,7 @@ impl ActiveRun {
     /// Whether it may leave memory: nothing in flight, nothing to do, a long wait ahead.
     pub fn may_leave(&self) -> bool {
         self.inbox.is_empty()
+            && self.held.is_none()
             && self.tasks.len() == 0
             && !matches!(self.header.placement, Placement::Runnable)
     }

@@ -1,23 +1,30 @@
 //! The commit pipeline: advance the busy runs, make their steps durable, and release the effects.
-//! No effect of a step starts before its commit is durable.
+//! No effect of a step starts before its commit is durable, but for requests that change nothing where they go.
+//! Those leave while their step is written; where only a timer led to it, the step is written with the next one.
 
+use super::active::Held;
 use super::buffers::BATCH;
 use super::driver::{Driver, reply_all};
+use super::effects::OwnRuntime;
 use super::metrics::Metrics;
 use super::traces::Attempts;
 use super::writers::{UNDER_WAY, WRITERS, Written};
 use super::{Reply, ScheduleError, Step, Update};
 use crate::machine::{Event, HistoryKind, RunStatus, Transition};
 use crate::model::Name;
-use crate::store::{Commit, Committed, Store, StoreError};
+use crate::store::{Commit, Committed, Placement, Store, StoreError};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
 
 /// So few busy runs are stored on the driver's own thread: to wake another one costs more.
 const FEW: usize = 4;
 
 /// While one batch is written, so many busy runs are worth a sync of their own.
 const SOME: usize = 4;
+
+/// A step that is held is stored after so long, so that others can see a call that takes its time.
+const HOLD: Duration = Duration::from_millis(100);
 
 /// The outcome of each commit of a group, or why nothing is known to be durable.
 pub(super) type Outcomes = Result<Vec<Result<Committed, StoreError>>, StoreError>;
@@ -36,6 +43,8 @@ struct PendingStep {
 pub(super) struct Batch {
     group: Vec<Commit>,
     waiting: Vec<PendingStep>,
+    /// Whether requests leave while it is written.
+    asks: bool,
 }
 
 impl Batch {
@@ -66,7 +75,13 @@ impl Driver {
             let size = self.busy.len().min(BATCH);
             let few = size <= FEW && self.writers.under_way() == 0;
             let batch = self.next_batch(size);
+            if batch.waiting.is_empty() {
+                continue;
+            }
             if few {
+                if batch.asks {
+                    self.runtime.own.iter().for_each(OwnRuntime::turn);
+                }
                 return self.write_here(batch);
             }
             let (metrics, messages) = (&self.runtime.metrics, &self.runtime.messages);
@@ -124,17 +139,23 @@ impl Driver {
     fn advance_all(&mut self, runs: &[Name]) -> Batch {
         let mut group = Vec::with_capacity(runs.len());
         let mut waiting = Vec::with_capacity(runs.len());
+        let mut asks = false;
         for run in runs {
-            if let Some((commit, step)) = self.advance(run) {
+            if let Some((commit, step, safe)) = self.advance(run) {
                 group.extend(commit);
                 waiting.push(step);
+                asks |= safe;
             }
         }
-        Batch { group, waiting }
+        Batch {
+            group,
+            waiting,
+            asks,
+        }
     }
 
     fn complete(&mut self, batch: Batch, outcome: Outcomes) {
-        let Batch { group, waiting } = batch;
+        let Batch { group, waiting, .. } = batch;
         let deferred = !self.deferred.is_empty();
         let runs = waiting.iter().map(|step| step.run.clone());
         let runs: Vec<Name> = runs.filter(|_| deferred).collect();
@@ -156,14 +177,20 @@ impl Driver {
 
     /// Applies what is in a run's inbox; gives its commit, if anything changed. The rest of the inbox
     /// waits until that commit is done: of two commits of a run the later could be written first.
-    fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, PendingStep)> {
-        let now = self.clock.now();
+    ///
+    /// Safe requests leave here, and it says whether there were any. Not those of a step that somebody waits for:
+    /// what it says may be refused by the store.
+    fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, PendingStep, bool)> {
+        let clock = self.clock.now();
         let active = self.runs.get_mut(run)?;
         active.queued = false;
-        let now = active.hosted.time(now);
-        let mut step = Transition::default();
+        let now = active.hosted.time(clock);
         let mut replies = Vec::new();
-        let mut attempts = Attempts::default();
+        let mut may_wait = active.held.is_none() && active.header.placement == Placement::Runnable;
+        let (mut step, mut attempts) = match active.held.take() {
+            Some(held) => (held.step, held.attempts),
+            None => (Transition::default(), Attempts::default()),
+        };
         while let Some(next) = active.inbox.pop_front() {
             // A step that goes on crosses an iteration boundary: it needs a commit of its own.
             let alone = matches!(next.0, Event::Continued);
@@ -173,6 +200,7 @@ impl Driver {
             }
             let (event, reply) = *next;
             replies.extend(reply);
+            may_wait &= matches!(event, Event::TimerFired { .. });
             let (state, program) = (active.hosted.state(), active.hosted.program());
             self.runtime
                 .traces
@@ -195,20 +223,37 @@ impl Driver {
                 break;
             }
         }
+        let safe = match replies.is_empty() {
+            true => active.hosted.release_safe(&mut step),
+            false => Vec::new(),
+        };
+        let asks = !safe.is_empty();
+        let until = clock.plus(HOLD);
+        if asks && may_wait && active.inbox.is_empty() && step.may_wait(until) {
+            let held = Held {
+                step,
+                attempts,
+                until,
+            };
+            active.held = Some(Box::new(held));
+            self.held.push_back((until, run.clone()));
+            self.release(run, safe);
+            return None;
+        }
         active.under_way = true;
         // A step without changes is not stored, but its replies still go out.
         let commit = (!step.is_empty()).then(|| active.commit(&mut step, now));
         let stored = commit.is_some();
-        Some((
-            commit,
-            PendingStep {
-                run: run.clone(),
-                step,
-                stored,
-                replies,
-                attempts,
-            },
-        ))
+        self.release(run, safe);
+        let run = run.clone();
+        let step = PendingStep {
+            run,
+            step,
+            stored,
+            replies,
+            attempts,
+        };
+        Some((commit, step, asks))
     }
 
     /// A bug or a panic in one run must not touch the others.

@@ -47,6 +47,8 @@ pub(super) struct Driver {
     /// Runs with something in their inbox, each once.
     pub(super) busy: VecDeque<Name>,
     pub(super) writers: Writers,
+    /// The runs with a step that is held, and until when.
+    pub(super) held: VecDeque<(Timestamp, Name)>,
     /// What was asked of runs that have a step under way: it waits until that is durable.
     pub(super) deferred: HashMap<Name, Vec<Message>>,
     pub(super) buffers: BufferPool,
@@ -87,6 +89,7 @@ impl Driver {
             stored_due: None,
             busy: VecDeque::new(),
             writers: Writers::default(),
+            held: VecDeque::new(),
             deferred: HashMap::new(),
             buffers: BufferPool::default(),
             retries: RetryQueue::default(),
@@ -146,7 +149,13 @@ impl Driver {
         if let Some(outage) = &self.outage {
             return Some(outage.again_at);
         }
-        let due = [self.timers.first(), self.stored_due, self.retries.first()];
+        let held = self.held.front().map(|(until, _)| *until);
+        let due = [
+            self.timers.first(),
+            self.stored_due,
+            self.retries.first(),
+            held,
+        ];
         due.into_iter().flatten().min()
     }
 
@@ -262,8 +271,17 @@ impl Driver {
 
     /// Makes a run with events in its inbox busy.
     pub(super) fn queue(&mut self, run: &Name) {
+        if self
+            .runs
+            .get(run)
+            .is_some_and(|active| !active.inbox.is_empty())
+        {
+            self.make_busy(run);
+        }
+    }
+
+    fn make_busy(&mut self, run: &Name) {
         if let Some(active) = self.runs.get_mut(run)
-            && !active.inbox.is_empty()
             && !active.under_way
             && !std::mem::replace(&mut active.queued, true)
         {
@@ -393,11 +411,20 @@ impl Driver {
             self.runtime.metrics.fired(due_at, now);
             self.post(&run, Event::TimerFired { id }, None);
         }
+        while self.held.front().is_some_and(|(until, _)| *until <= now) {
+            let Some((until, run)) = self.held.pop_front() else {
+                return;
+            };
+            let held = self.runs.get(&run).and_then(|active| active.held.as_ref());
+            if held.is_some_and(|held| held.until == until) {
+                self.make_busy(&run);
+            }
+        }
     }
 
-    // ── effects of durable steps ────────────────────────────────────────────────────────
+    // ── effects ─────────────────────────────────────────────────────────────────────────────
 
-    /// Carries out the effects of a durable step.
+    /// Carries out effects: those of a durable step, and safe requests.
     pub(super) fn release(&mut self, run: &Name, effects: Vec<Effect>) {
         if self.stopping.is_some() {
             // The next owner of the store starts what is outstanding.

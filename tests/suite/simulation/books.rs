@@ -8,7 +8,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
 use windlass::internals::expression::Sealer;
 use windlass::internals::machine::{
-    Change, EffectId, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState,
+    Change, HistoryEvent, IterationRow, LoopState, PendingEffect, RunState,
 };
 use windlass::internals::model::{Name, Request, Status};
 use windlass::internals::program::ProgramHash;
@@ -60,9 +60,12 @@ pub struct Books {
     pub in_pauses: bool,
     /// Effects that were called off at the very instant at which they were asked for: whether
     /// they were begun in between is a matter of turns.
-    pub called_off: BTreeSet<(Name, EffectId)>,
+    pub called_off: BTreeSet<Call>,
+    /// How often steps asked for an attempt that are stored.
+    asked: BTreeMap<(Name, String), usize>,
     /// Runs of which a timer was due at the instant at which they had more to do all the same:
-    /// which comes first is a matter of turns.
+    /// which comes first is a matter of turns. And those of which a step was lost that waited for its
+    /// answer: it is made again, later.
     pub ties: BTreeSet<Name>,
     /// Every so many revisions of a run are stored as a snapshot.
     snapshots: u64,
@@ -80,6 +83,7 @@ impl Books {
             crashes: 0,
             in_pauses,
             called_off: BTreeSet::new(),
+            asked: BTreeMap::new(),
             ties: BTreeSet::new(),
             snapshots,
             trace: Trace::default(),
@@ -93,20 +97,44 @@ impl Books {
         paused.map(|(run, _)| run.clone()).collect()
     }
 
-    /// The effect of a run that a request belongs to: asked for by a step that is stored.
-    pub fn effect_of(&self, run: &str, request: &Request) -> Option<EffectId> {
-        let state = &self.runs.get(run)?.state;
+    /// The call that a stored step asked for last with such a request.
+    pub fn last(&self, request: &Request) -> Option<Call> {
+        let (run, attempt) = attempt_of(request);
+        let asked = self.asked.get(&(run.clone(), attempt.clone()))?;
+        Some((run, attempt, *asked))
+    }
+
+    /// The call that a step will have asked for when it is stored.
+    pub fn next(&self, request: &Request) -> Call {
+        let (run, attempt) = attempt_of(request);
+        let asked = self.asked.get(&(run.clone(), attempt.clone()));
+        (run, attempt, asked.map_or(1, |asked| asked + 1))
+    }
+
+    /// Whether a stored step asked for this call.
+    pub fn knows(&self, (run, attempt, number): &Call) -> bool {
+        let asked = self.asked.get(&(run.clone(), attempt.clone()));
+        asked.is_some_and(|asked| number <= asked)
+    }
+
+    /// Whether a step asked for it that is stored, and its answer is not.
+    pub fn is_pending(&self, request: &Request) -> bool {
+        let (run, _) = attempt_of(request);
+        let Some(book) = self.runs.get(&run) else {
+            return false;
+        };
+        let state = &book.state;
         let asked = |effect: &PendingEffect| {
             let variables = state.variables_of(effect.cursor);
             effect.request.with_state(variables) == *request
         };
-        let mut those = state.effects.iter().filter(|(_, effect)| asked(effect));
-        let first = those.next().map(|(id, _)| *id);
+        let those = state.effects.values().filter(|effect| asked(effect));
+        let count = those.count();
         assert!(
-            those.next().is_none(),
+            count < 2,
             "two effects in flight are one request: {request:?}"
         );
-        first
+        count == 1
     }
 
     fn keep(&mut self, commit: &Commit) {
@@ -133,7 +161,12 @@ impl Books {
                 && let Some(effect) = book.state.effects.get(id)
                 && effect.requested_at == commit.header.updated_at
             {
-                self.called_off.insert((run.clone(), *id));
+                let (run, attempt) = attempt_of(&effect.request);
+                let asked = self.asked[&(run.clone(), attempt.clone())];
+                self.called_off.insert((run, attempt, asked));
+            }
+            if let Change::EffectRequested(_, effect) = change {
+                *self.asked.entry(attempt_of(&effect.request)).or_default() += 1;
             }
             book.state.apply(change).unwrap();
         }
@@ -149,6 +182,16 @@ impl Books {
             book.loops.insert(row.path.clone(), row.clone());
         }
     }
+}
+
+/// A call: its run; its key and attempt; how often such a one was asked for. A retry of a block counts its
+/// attempts anew.
+pub type Call = (Name, String, usize);
+
+fn attempt_of(request: &Request) -> (Name, String) {
+    let run = request.key.split('/').next().unwrap_or_default();
+    let attempt = format!("{}, attempt {}", request.key, request.attempt);
+    (Name::from(run), attempt)
 }
 
 fn new_id(change: &Change) -> Option<u64> {

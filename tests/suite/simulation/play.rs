@@ -464,8 +464,8 @@ impl Sim<'_> {
             };
             let hangs = state
                 .effects
-                .keys()
-                .any(|id| lock(&self.world).is_never(run, *id));
+                .values()
+                .any(|effect| lock(&self.world).is_never(&books, &effect.request));
             let known = hangs
                 || state.status() == RunStatus::Paused
                 || waits(&|wait| matches!(wait, Wait::Signal(_)));
@@ -487,12 +487,12 @@ impl Sim<'_> {
         }
         let _ = repetitions;
         let mut asked: BTreeMap<Name, Vec<String>> = BTreeMap::new();
-        for ((run, id), (at, request)) in &world.asked {
-            if books.called_off.contains(&(run.clone(), *id)) {
+        for (call, (at, request)) in &world.asked {
+            if books.called_off.contains(call) || !books.knows(call) {
                 continue;
             }
-            let line = format!("{} {id:?} {request:?}", at.0 - START.0);
-            asked.entry(run.clone()).or_default().push(line);
+            let line = format!("{} {request:?}", at.0 - START.0);
+            asked.entry(call.0.clone()).or_default().push(line);
         }
         for (run, book) in &books.runs {
             limits_are_exact(run, book);

@@ -1,7 +1,7 @@
 //! The world outside, on virtual time: it answers requests when their time has come, the same to
 //! the same request, and keeps account of who asked.
 
-use super::books::{Books, lock};
+use super::books::{Books, Call, lock};
 use crate::store::contract::noise;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,6 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use windlass::internals::action::{Attempt, Executor};
 use windlass::internals::expression::Value;
-use windlass::internals::machine::EffectId;
 use windlass::internals::model::{Fault, Name, Request};
 use windlass::internals::time::Timestamp;
 
@@ -27,8 +26,7 @@ struct Planned {
 }
 
 struct Flying {
-    run: Name,
-    id: EffectId,
+    call: Call,
     due: Option<Timestamp>,
     to: oneshot::Sender<Answer>,
 }
@@ -37,14 +35,14 @@ pub struct World {
     seed: u64,
     books: Arc<Mutex<Books>>,
     pub now: Timestamp,
-    planned: BTreeMap<(Name, EffectId), Planned>,
+    planned: BTreeMap<Call, Planned>,
     flying: Vec<Flying>,
     /// When each effect was first asked for, and with what.
-    pub asked: BTreeMap<(Name, EffectId), (Timestamp, Request)>,
+    pub asked: BTreeMap<Call, (Timestamp, Request)>,
     /// How often each effect was begun.
-    pub begun: BTreeMap<(Name, EffectId), usize>,
+    pub begun: BTreeMap<Call, usize>,
     /// Those begun since the last crash.
-    life: BTreeSet<(Name, EffectId)>,
+    life: BTreeSet<Call>,
     dead: bool,
     pub wrong: Vec<String>,
     /// How many answers were given.
@@ -73,7 +71,7 @@ impl World {
     pub fn crashed(&mut self) {
         self.dead = true;
         self.flying.clear();
-        self.life.clear();
+        self.refused();
     }
 
     /// Somebody asks again.
@@ -83,47 +81,57 @@ impl World {
 
     /// Some of what was begun was cut, and begins again.
     pub fn refused(&mut self) {
-        self.life.clear();
+        let mut books = lock(&self.books);
+        for call in std::mem::take(&mut self.life) {
+            if !books.knows(&call) {
+                books.ties.insert(call.0);
+            }
+        }
     }
 
     fn begin(&mut self, request: &Request) -> Option<oneshot::Receiver<Answer>> {
         if self.dead {
             return None;
         }
-        let run = request.key.split('/').next().unwrap_or_default();
-        let Some(id) = lock(&self.books).effect_of(run, request) else {
+        let books = lock(&self.books);
+        let pending = books.is_pending(request);
+        let last = books.last(request).filter(|_| pending);
+        let call = match last {
+            Some(last) if !request.is_safe() || !self.life.contains(&last) => last,
+            _ => books.next(request),
+        };
+        drop(books);
+        if !request.is_safe() && !pending {
             self.wrong.push(format!(
                 "{} was begun before its step was stored",
                 request.key
             ));
             return None;
-        };
-        let key = (Name::from(run), id);
-        if !self.life.insert(key.clone()) {
+        }
+        if !self.life.insert(call.clone()) {
             self.wrong
                 .push(format!("{} was begun twice by one process", request.key));
         }
-        *self.begun.entry(key.clone()).or_default() += 1;
-        if !self.planned.contains_key(&key) {
-            let planned = self.plan(&key, request);
-            self.planned.insert(key.clone(), planned);
-            self.asked.insert(key.clone(), (self.now, request.clone()));
+        *self.begun.entry(call.clone()).or_default() += 1;
+        if !self.planned.contains_key(&call) {
+            let planned = self.plan(&call, request);
+            self.planned.insert(call.clone(), planned);
+            self.asked.insert(call.clone(), (self.now, request.clone()));
         }
-        let planned = &self.planned[&key];
+        let planned = &self.planned[&call];
         if planned.request != *request {
             self.wrong
                 .push(format!("{} was repeated with another request", request.key));
         }
         let (to, receiver) = oneshot::channel();
         let due = planned.due;
-        let (run, id) = key;
-        self.flying.push(Flying { run, id, due, to });
+        self.flying.push(Flying { call, due, to });
         Some(receiver)
     }
 
-    fn plan(&self, key: &(Name, EffectId), request: &Request) -> Planned {
+    fn plan(&self, call: &Call, request: &Request) -> Planned {
         let mut hasher = DefaultHasher::new();
-        (self.seed, &*key.0, key.1.0).hash(&mut hasher);
+        (self.seed, &*call.0, &call.1, call.2).hash(&mut hasher);
         let hash = hasher.finish();
         let after = match (hash >> 32) % 4 {
             0 => 0,
@@ -153,32 +161,29 @@ impl World {
     /// Gives the answers that are due: the first one, or all of them. Gives whose they were.
     pub fn give(&mut self, all: bool) -> Vec<Name> {
         let now = self.now;
-        let mut due: Vec<(Timestamp, Name, EffectId)> = self
+        let mut due: Vec<(Timestamp, Call)> = self
             .flying
             .iter()
-            .filter_map(|one| Some((one.due.filter(|due| *due <= now)?, one.run.clone(), one.id)))
+            .filter_map(|one| Some((one.due.filter(|due| *due <= now)?, one.call.clone())))
             .collect();
         due.sort();
         due.truncate(if all { usize::MAX } else { 1 });
         let mut whose = Vec::new();
-        for (_, run, id) in due {
-            let at = self
-                .flying
-                .iter()
-                .position(|one| one.run == run && one.id == id);
+        for (_, call) in due {
+            let at = self.flying.iter().position(|one| one.call == call);
             let one = self.flying.remove(at.unwrap());
-            let key = (one.run, one.id);
-            if one.to.send(self.planned[&key].answer.clone()).is_ok() {
+            if one.to.send(self.planned[&call].answer.clone()).is_ok() {
                 self.given += 1;
-                whose.push(key.0);
+                whose.push(call.0);
             }
         }
         whose
     }
 
     /// Whether an effect will never be answered.
-    pub fn is_never(&self, run: &Name, id: EffectId) -> bool {
-        let planned = self.planned.get(&(run.clone(), id));
+    pub fn is_never(&self, books: &Books, request: &Request) -> bool {
+        let call = books.last(request);
+        let planned = call.and_then(|call| self.planned.get(&call));
         planned.is_some_and(|planned| planned.due.is_none())
     }
 }
