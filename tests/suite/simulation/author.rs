@@ -294,8 +294,10 @@ impl Author {
         } else {
             Template::object(vec![member("n", template("@variables('n')"))])
         };
+        // A GET: without a method, and what it gives is no number.
+        let safe = then.is_empty() && !self.chance(4);
         StepKind::Call(Call {
-            executor: Name::from("shell"),
+            executor: Name::from(if safe { "http" } else { "shell" }),
             inputs,
             attempt_timeout: None,
             then,

@@ -35,6 +35,7 @@ struct Tally {
     plays: usize,
     crashes: usize,
     groups: usize,
+    early: usize,
     compared: usize,
     exempt: usize,
     hours: f64,
@@ -46,6 +47,7 @@ impl Tally {
         self.plays += 1;
         self.crashes += played.crashes;
         self.groups += played.groups;
+        self.early += played.early;
         self.cut += usize::from(played.cut);
         self.hours += (played.now.0 - START.0) as f64 / 3_600_000.0;
     }
@@ -133,11 +135,12 @@ fn what_dies_anywhere_comes_to_the_same_end() {
     let took = began.elapsed().as_secs_f64();
     println!(
         "{count} seeds in {took:.1} s, {:.0} a second: {} simulations, {:.0} simulated hours, \
-         {} commit groups, {} crashes, {} runs compared, {} exempt, {} cut; {:?}",
+         {} commit groups, {} early calls, {} crashes, {} runs compared, {} exempt, {} cut; {:?}",
         count as f64 / took,
         tally.plays,
         tally.hours,
         tally.groups,
+        tally.early,
         tally.crashes,
         tally.compared,
         tally.exempt,
@@ -146,6 +149,7 @@ fn what_dies_anywhere_comes_to_the_same_end() {
     );
     if seeds() == (0..1_000) {
         assert!(tally.statuses["Succeeded"] > 300, "{:?}", tally.statuses);
+        assert!(tally.early > 300, "{} early calls", tally.early);
         assert!(tally.exempt * 3 < tally.compared, "too many are exempt");
     }
 }
@@ -161,5 +165,5 @@ fn what_dies_on_a_database_comes_to_the_same_end() {
         same(&calm, &disturbed);
         crashes += disturbed.crashes;
     }
-    assert!(crashes > 200, "{crashes} crashes");
+    assert!(crashes > 150, "{crashes} crashes");
 }

@@ -171,6 +171,8 @@ pub struct Played {
     pub exempt: BTreeSet<Name>,
     pub now: Timestamp,
     pub groups: usize,
+    /// How many calls were begun before their steps were stored.
+    pub early: usize,
     pub crashes: usize,
     /// It was cut, because it went on and on.
     pub cut: bool,
@@ -503,6 +505,7 @@ impl Sim<'_> {
             exempt: self.exempt.union(&books.ties).cloned().collect(),
             now: self.now,
             groups: books.groups,
+            early: world.early,
             crashes: books.crashes - 1,
             cut,
         }

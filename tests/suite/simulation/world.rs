@@ -45,6 +45,8 @@ pub struct World {
     life: BTreeSet<Call>,
     dead: bool,
     pub wrong: Vec<String>,
+    /// How many calls were begun before their steps were stored.
+    pub early: usize,
     /// How many answers were given.
     pub given: usize,
 }
@@ -62,6 +64,7 @@ impl World {
             life: BTreeSet::new(),
             dead: false,
             wrong: Vec::new(),
+            early: 0,
             given: 0,
         }
     }
@@ -112,6 +115,7 @@ impl World {
             self.wrong
                 .push(format!("{} was begun twice by one process", request.key));
         }
+        self.early += usize::from(!pending);
         *self.begun.entry(call.clone()).or_default() += 1;
         if !self.planned.contains_key(&call) {
             let planned = self.plan(&call, request);
