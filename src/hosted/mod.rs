@@ -121,9 +121,10 @@ impl Hosted {
         self.taken(step.release(durable))
     }
 
-    /// What a host may do before a step is durable: its safe requests.
-    pub fn release_safe(&mut self, step: &mut Transition) -> Vec<Effect> {
-        self.taken(step.take_safe())
+    /// What a host does before a step is durable, if it may hold it until then: [`Transition::take_safe`].
+    pub fn release_safe(&mut self, step: &mut Transition, until: Timestamp) -> Option<Vec<Effect>> {
+        let safe = step.take_safe(until)?;
+        Some(self.taken(safe))
     }
 
     /// What a host must do that has just taken over a run: all that is in flight or armed.

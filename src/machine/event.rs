@@ -128,24 +128,26 @@ impl Transition {
         self.effects
     }
 
-    /// Takes out the safe requests ([`Request::is_safe`]). They may leave before the step is durable: what follows
-    /// from their answers is durable only after it, or with it.
-    pub fn take_safe(&mut self) -> Vec<Effect> {
-        let safe = |effect: &mut Effect| matches!(effect, Effect::Start { request, .. } if request.is_safe());
-        self.effects.extract_if(.., safe).collect()
-    }
-
-    /// Whether it ends no iteration and asks for nothing before `until`.
-    #[must_use]
-    pub fn may_wait(&self, until: Timestamp) -> bool {
+    /// Takes out what leaves before the step is durable, if it may be stored with the next one, but before `until`:
+    /// it ends no iteration, and asks for safe requests ([`Request::is_safe`]) and for timers that are not due by
+    /// then. For a step to which only timers led: all that its requests follow from is durable.
+    pub fn take_safe(&mut self, until: Timestamp) -> Option<Vec<Effect>> {
+        let is_safe = |effect: &Effect| match effect {
+            Effect::Start { request, .. } => request.is_safe(),
+            _ => false,
+        };
         let waits = |effect: &Effect| match effect {
+            Effect::Start { .. } => is_safe(effect),
             Effect::Arm { due_at, .. } => *due_at >= until,
             Effect::Disarm { .. } => true,
-            Effect::Start { .. } | Effect::Abort { .. } | Effect::Finish(_) | Effect::Continue => {
-                false
-            }
+            Effect::Abort { .. } | Effect::Finish(_) | Effect::Continue => false,
         };
-        self.iterations.is_empty() && self.effects.iter().all(waits)
+        let may_wait = self.iterations.is_empty() && self.effects.iter().all(waits);
+        let safe: Vec<Effect> = match may_wait {
+            true => self.effects.extract_if(.., |one| is_safe(one)).collect(),
+            false => Vec::new(),
+        };
+        (!safe.is_empty()).then_some(safe)
     }
 
     /// This step and then the next one, as one: for events that came while a commit was under way.

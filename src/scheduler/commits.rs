@@ -1,11 +1,10 @@
 //! The commit pipeline: advance the busy runs, make their steps durable, and release the effects.
-//! No effect of a step starts before its commit is durable, but for requests that change nothing where they go.
-//! Those leave while their step is written; where only a timer led to it, the step is written with the next one.
+//! No effect of a step starts before its commit is durable. Only where a timer led to a request that changes nothing
+//! where it goes, the request leaves, and the step is held: it is stored with what the answer brings.
 
 use super::active::Held;
 use super::buffers::BATCH;
 use super::driver::{Driver, reply_all};
-use super::effects::OwnRuntime;
 use super::metrics::Metrics;
 use super::traces::Attempts;
 use super::writers::{UNDER_WAY, WRITERS, Written};
@@ -43,8 +42,6 @@ struct PendingStep {
 pub(super) struct Batch {
     group: Vec<Commit>,
     waiting: Vec<PendingStep>,
-    /// Whether requests leave while it is written.
-    asks: bool,
 }
 
 impl Batch {
@@ -79,9 +76,6 @@ impl Driver {
                 continue;
             }
             if few {
-                if batch.asks {
-                    self.runtime.own.iter().for_each(OwnRuntime::turn);
-                }
                 return self.write_here(batch);
             }
             let (metrics, messages) = (&self.runtime.metrics, &self.runtime.messages);
@@ -139,23 +133,17 @@ impl Driver {
     fn advance_all(&mut self, runs: &[Name]) -> Batch {
         let mut group = Vec::with_capacity(runs.len());
         let mut waiting = Vec::with_capacity(runs.len());
-        let mut asks = false;
         for run in runs {
-            if let Some((commit, step, safe)) = self.advance(run) {
+            if let Some((commit, step)) = self.advance(run) {
                 group.extend(commit);
                 waiting.push(step);
-                asks |= safe;
             }
         }
-        Batch {
-            group,
-            waiting,
-            asks,
-        }
+        Batch { group, waiting }
     }
 
     fn complete(&mut self, batch: Batch, outcome: Outcomes) {
-        let Batch { group, waiting, .. } = batch;
+        let Batch { group, waiting } = batch;
         let deferred = !self.deferred.is_empty();
         let runs = waiting.iter().map(|step| step.run.clone());
         let runs: Vec<Name> = runs.filter(|_| deferred).collect();
@@ -178,9 +166,9 @@ impl Driver {
     /// Applies what is in a run's inbox; gives its commit, if anything changed. The rest of the inbox
     /// waits until that commit is done: of two commits of a run the later could be written first.
     ///
-    /// Safe requests leave here, and it says whether there were any. Not those of a step that somebody waits for:
-    /// what it says may be refused by the store.
-    fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, PendingStep, bool)> {
+    /// A step to which only timers led may be held instead. Not while the store's index of due times has the run, for
+    /// then it would be found there again and again.
+    fn advance(&mut self, run: &Name) -> Option<(Option<Commit>, PendingStep)> {
         let clock = self.clock.now();
         let active = self.runs.get_mut(run)?;
         active.queued = false;
@@ -223,13 +211,11 @@ impl Driver {
                 break;
             }
         }
-        let safe = match replies.is_empty() {
-            true => active.hosted.release_safe(&mut step),
-            false => Vec::new(),
-        };
-        let asks = !safe.is_empty();
         let until = clock.plus(HOLD);
-        if asks && may_wait && active.inbox.is_empty() && step.may_wait(until) {
+        if may_wait
+            && active.inbox.is_empty()
+            && let Some(safe) = active.hosted.release_safe(&mut step, until)
+        {
             let held = Held {
                 step,
                 attempts,
@@ -244,16 +230,16 @@ impl Driver {
         // A step without changes is not stored, but its replies still go out.
         let commit = (!step.is_empty()).then(|| active.commit(&mut step, now));
         let stored = commit.is_some();
-        self.release(run, safe);
-        let run = run.clone();
-        let step = PendingStep {
-            run,
-            step,
-            stored,
-            replies,
-            attempts,
-        };
-        Some((commit, step, asks))
+        Some((
+            commit,
+            PendingStep {
+                run: run.clone(),
+                step,
+                stored,
+                replies,
+                attempts,
+            },
+        ))
     }
 
     /// A bug or a panic in one run must not touch the others.
