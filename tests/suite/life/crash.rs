@@ -28,6 +28,7 @@ actions:
     type: until
     condition: "@equals(body('check').status, 'complete')"
     limit: { count: 500, timeout: PT1H }
+    # delay
     actions:
       check: { type: http, inputs: { uri: "@{inputs('base')}/poll" } }
       keep: { type: appendToArrayVariable, inputs: { name: seen, value: "@body('check').poll" } }
@@ -82,6 +83,16 @@ fn windlass(args: &[&str], state: &Path) -> Child {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_polls_survive_fifty_kills() {
+    polls_survive(WORKFLOW).await;
+}
+
+/// Here the step that asks is stored with the answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_polls_with_a_delay_survive_fifty_kills() {
+    polls_survive(&WORKFLOW.replace("# delay", "delay: 2ms")).await;
+}
+
+async fn polls_survive(workflow: &str) {
     let (count, mut counted) = watch::channel(0);
     let polls = Polls {
         keys: Arc::default(),
@@ -94,7 +105,7 @@ async fn two_hundred_polls_survive_fifty_kills() {
 
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("crash.yaml");
-    std::fs::write(&file, WORKFLOW).unwrap();
+    std::fs::write(&file, workflow).unwrap();
     let state = dir.path().join("state");
     let file = file.to_str().unwrap();
     let base = format!("base={base}");

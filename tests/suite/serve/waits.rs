@@ -19,6 +19,21 @@ actions:
   ask: { type: http, uri: "@{inputs('base')}/held/1" }
 "#;
 
+/// Calls again and again, each time after a delay.
+const POLL: &str = r#"
+name: poll
+inputs: { base: { type: string } }
+actions:
+  poll:
+    type: until
+    condition: "@equals(body('ask').done, false)"
+    limit: { count: 3, timeout: PT1H }
+    on_limit: continue
+    delay: 1ms
+    actions:
+      ask: { type: http, uri: "@{inputs('base')}/held/1" }
+"#;
+
 /// The second attempt is an hour away.
 const AGAIN: &str = r#"
 name: again
@@ -140,6 +155,25 @@ async fn a_call_that_has_no_place_yet_is_told_apart() {
     assert!(row().await["since"].is_string());
     outside.let_go.send_modify(|left| *left += 1);
     assert_eq!(server.end(&second).await["status"], "Succeeded");
+}
+
+/// Its step is not stored before the answer, unless that takes its time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_that_takes_its_time_is_told_to_other_processes() {
+    let outside = outside().await;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path()).spawn();
+    let run = server.begin(POLL, json!({ "base": outside.base })).await;
+    for iteration in 0..2 {
+        let asks = |status: &Value| {
+            calls(status) && status["doing"][0]["inside"] == format!("poll#{iteration}")
+        };
+        let status = until(&server, &run, asks).await;
+        assert!(status["doing"][0]["since"].is_string(), "{status}");
+        outside.let_go.send_modify(|left| *left += 1);
+    }
+    outside.let_go.send_modify(|left| *left += 7);
+    assert_eq!(server.end(&run).await["status"], "Succeeded");
 }
 
 #[tokio::test(flavor = "multi_thread")]
