@@ -147,6 +147,9 @@ impl Driver {
         let deferred = !self.deferred.is_empty();
         let runs = waiting.iter().map(|step| step.run.clone());
         let runs: Vec<Name> = runs.filter(|_| deferred).collect();
+        if !group.is_empty() {
+            self.holds = outcome.is_ok();
+        }
         match outcome {
             Ok(results) => {
                 let mut results = group.into_iter().zip(results);
@@ -174,7 +177,10 @@ impl Driver {
         active.queued = false;
         let now = active.hosted.time(clock);
         let mut replies = Vec::new();
-        let mut may_wait = active.held.is_none() && active.header.placement == Placement::Runnable;
+        let mut may_wait = self.holds
+            && !self.commands_only
+            && active.held.is_none()
+            && active.header.placement == Placement::Runnable;
         let (mut step, mut attempts) = match active.held.take() {
             Some(held) => (held.step, held.attempts),
             None => (Transition::default(), Attempts::default()),

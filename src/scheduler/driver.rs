@@ -49,6 +49,9 @@ pub(super) struct Driver {
     pub(super) writers: Writers,
     /// The runs with a step that is held, and until when.
     pub(super) held: VecDeque<(Timestamp, Name)>,
+    /// Whether steps may be held: not after the store refused a group, until it takes one. Requests would leave
+    /// again and again.
+    pub(super) holds: bool,
     /// What was asked of runs that have a step under way: it waits until that is durable.
     pub(super) deferred: HashMap<Name, Vec<Message>>,
     pub(super) buffers: BufferPool,
@@ -90,6 +93,7 @@ impl Driver {
             busy: VecDeque::new(),
             writers: Writers::default(),
             held: VecDeque::new(),
+            holds: true,
             deferred: HashMap::new(),
             buffers: BufferPool::default(),
             retries: RetryQueue::default(),
@@ -256,6 +260,7 @@ impl Driver {
             }
             Message::Drain(reply) => {
                 self.commands_only = true;
+                self.store_held(Timestamp(i64::MAX));
                 self.draining.push(reply);
             }
             Message::Stop(reply) => self.stopping = Some(reply),
@@ -411,6 +416,11 @@ impl Driver {
             self.runtime.metrics.fired(due_at, now);
             self.post(&run, Event::TimerFired { id }, None);
         }
+        self.store_held(now);
+    }
+
+    /// Makes the runs busy whose held steps are to be stored by now.
+    fn store_held(&mut self, now: Timestamp) {
         while self.held.front().is_some_and(|(until, _)| *until <= now) {
             let Some((until, run)) = self.held.pop_front() else {
                 return;
