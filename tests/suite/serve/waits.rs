@@ -176,6 +176,27 @@ async fn a_poll_that_takes_its_time_is_told_to_other_processes() {
     assert_eq!(server.end(&run).await["status"], "Succeeded");
 }
 
+/// Who ends a server sees what it was waiting for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_that_is_cut_by_a_stop_is_stored() {
+    let outside = outside().await;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Start::new(dir.path()).args(&["--grace", "1s"]).spawn();
+    let run = server.begin(POLL, json!({ "base": outside.base })).await;
+    until(&server, &run, calls).await;
+    outside.let_go.send_modify(|left| *left += 1);
+    // The first call is answered, and the second one is there.
+    while *outside.let_go.borrow() > 0 || outside.let_go.receiver_count() != 1 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    server.signal(nix::sys::signal::Signal::SIGTERM);
+    assert!(server.ended().0.success());
+    let status = windlass(dir.path(), &["status", &run, "-o", "json"]).stdout;
+    let status: Value = serde_json::from_slice(&status).unwrap();
+    assert!(calls(&status), "{status}");
+    assert_eq!(status["doing"][0]["inside"], "poll#1");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn between_two_attempts_the_next_one_is_told() {
     let outside = outside().await;
