@@ -5,16 +5,11 @@ use super::process::Place;
 use crate::serve::{COUNT, PATIENCE, Server, Start, answer, with};
 use crate::store::damage::log_of;
 use crate::store::power::strace_works;
-use crate::support::{lacking, serve};
-use axum::Router;
-use axum::http::HeaderMap;
-use axum::routing::get;
+use crate::support::lacking;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Each iteration stores some tens of kilobytes that do not compress.
@@ -153,51 +148,6 @@ async fn after_a_sync_that_failed_the_server_goes_on_with_what_the_disk_has() {
         line.contains(&format!("{}>", written.display())) && line.contains("POSIX_FADV_DONTNEED")
     });
     assert!(forgotten, "{}", &log[failed..]);
-}
-
-const POLL: &str = r#"
-name: poll
-inputs: { base: { type: string } }
-actions:
-  poll:
-    type: until
-    condition: "@equals(body('ask'), 0)"
-    limit: { count: 1000, timeout: PT1H }
-    delay: PT0.01S
-    actions:
-      ask: { type: http, uri: "@{inputs('base')}" }
-"#;
-
-/// A store that opens again and takes no write is no reason to ask a server again and again.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_poll_is_not_repeated_while_nothing_can_be_stored() {
-    if !strace_works() {
-        return;
-    }
-    let asked: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
-    let keys = asked.clone();
-    let answer = async move |headers: HeaderMap| {
-        let key = headers["idempotency-key"].to_str().unwrap().to_owned();
-        *keys.lock().unwrap().entry(key).or_default() += 1;
-        "1"
-    };
-    let base = serve(Router::new().route("/", get(answer))).await;
-    let place = Place::new();
-    let (server, log) = disturbed(&place, "fdatasync", "fdatasync:error=EIO:when=20+");
-    server.begin(POLL, json!({ "base": base })).await;
-    let failed = || {
-        let log = std::fs::read_to_string(&log).unwrap_or_default();
-        log.matches("(INJECTED)").count()
-    };
-    while failed() < 5 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let asked = asked.lock().unwrap().clone();
-    // Once before it is known, and once more if the store has taken a write in between.
-    assert!(
-        asked.len() > 1 && asked.values().all(|times| *times <= 2),
-        "{asked:?}"
-    );
 }
 
 /// Whoever asks is told what is wrong with the disk: a store that cannot be opened again is not a damaged one.
