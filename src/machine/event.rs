@@ -132,21 +132,17 @@ impl Transition {
     /// it ends no iteration, and asks for safe requests ([`Request::is_safe`]) and for timers that are not due by
     /// then. For a step to which only timers led: all that its requests follow from is durable.
     pub fn take_safe(&mut self, until: Timestamp) -> Option<Vec<Effect>> {
-        let is_safe = |effect: &Effect| match effect {
-            Effect::Start { request, .. } => request.is_safe(),
-            _ => false,
-        };
         let waits = |effect: &Effect| match effect {
-            Effect::Start { .. } => is_safe(effect),
+            Effect::Start { request, .. } => request.is_safe(),
             Effect::Arm { due_at, .. } => *due_at >= until,
             Effect::Disarm { .. } => true,
             Effect::Abort { .. } | Effect::Finish(_) | Effect::Continue => false,
         };
-        let may_wait = self.iterations.is_empty() && self.effects.iter().all(waits);
-        let safe: Vec<Effect> = match may_wait {
-            true => self.effects.extract_if(.., |one| is_safe(one)).collect(),
-            false => Vec::new(),
-        };
+        if !self.iterations.is_empty() || !self.effects.iter().all(waits) {
+            return None;
+        }
+        let starts = |effect: &mut Effect| matches!(effect, Effect::Start { .. });
+        let safe: Vec<Effect> = self.effects.extract_if(.., starts).collect();
         (!safe.is_empty()).then_some(safe)
     }
 

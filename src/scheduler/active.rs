@@ -176,7 +176,6 @@ impl ActiveRun {
     /// Whether it may leave memory: nothing in flight, nothing to do, a long wait ahead.
     pub fn may_leave(&self) -> bool {
         self.inbox.is_empty()
-            && self.held.is_none()
             && self.tasks.len() == 0
             && !matches!(self.header.placement, Placement::Runnable)
     }

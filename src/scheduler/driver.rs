@@ -1,6 +1,6 @@
 //! The driver's thread: gather messages, fire timers, commit (`commits`), release effects.
 
-use super::active::ActiveRun;
+use super::active::{ActiveRun, Held};
 use super::buffers::BufferPool;
 use super::effects::{Completion, EffectRuntime, OwnRuntime};
 use super::limiter::Limits;
@@ -276,17 +276,13 @@ impl Driver {
 
     /// Makes a run with events in its inbox busy.
     pub(super) fn queue(&mut self, run: &Name) {
-        if self
-            .runs
-            .get(run)
-            .is_some_and(|active| !active.inbox.is_empty())
-        {
-            self.make_busy(run);
-        }
+        self.make_busy(run, |active| !active.inbox.is_empty());
     }
 
-    fn make_busy(&mut self, run: &Name) {
+    /// Makes a run busy if it has something to store, and no step under way.
+    fn make_busy(&mut self, run: &Name, has: impl FnOnce(&ActiveRun) -> bool) {
         if let Some(active) = self.runs.get_mut(run)
+            && has(active)
             && !active.under_way
             && !std::mem::replace(&mut active.queued, true)
         {
@@ -425,10 +421,8 @@ impl Driver {
             let Some((until, run)) = self.held.pop_front() else {
                 return;
             };
-            let held = self.runs.get(&run).and_then(|active| active.held.as_ref());
-            if held.is_some_and(|held| held.until == until) {
-                self.make_busy(&run);
-            }
+            let is_due = |held: &Held| held.until == until;
+            self.make_busy(&run, |active| active.held.as_deref().is_some_and(is_due));
         }
     }
 
