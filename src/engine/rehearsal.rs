@@ -251,7 +251,7 @@ impl<'a> Play<'a> {
                     );
                 }
                 Effect::Arm { id, due_at } => self.arm(id, due_at),
-                Effect::Disarm { id } => self.timers.retain(|(_, other)| *other != id),
+                Effect::Disarm { id, .. } => self.timers.retain(|(_, other)| *other != id),
                 Effect::Continue => self.events.push_back(Event::Continued),
                 Effect::Finish(_) => return Ok(true),
             }

@@ -372,12 +372,18 @@ impl Stepper<'_> {
         let Some((since, reason)) = self.run.paused.clone() else {
             return Ok(());
         };
+        // They move.
+        let armed = self.run.timers.iter();
+        let armed: Vec<_> = armed.map(|(id, timer)| (*id, timer.due_at)).collect();
+        for (id, due_at) in armed {
+            self.effect(Effect::Disarm { id, due_at });
+        }
         let stood = self.now.since(since).as_millis();
         self.emit(Change::Resumed {
             shift_ms: i64::try_from(stood).unwrap_or(i64::MAX),
         })?;
         self.report(HistoryKind::RunResumed);
-        // Timers moved, and a restart may have ended what was in flight.
+        // A restart may have ended what was in flight.
         self.start_outstanding();
         match reason {
             PauseReason::Limit(path, _) => self.grant_budget(&path),

@@ -84,6 +84,8 @@ pub enum Effect {
     Disarm {
         /// Which timer.
         id: TimerId,
+        /// When it was to fire.
+        due_at: Timestamp,
     },
     /// The run has ended.
     Finish(Outcome),
@@ -167,7 +169,7 @@ impl Transition {
             Effect::Abort { id } => self
                 .effects
                 .retain(|asked| !matches!(asked, Effect::Start { id: asked, .. } if asked == id)),
-            Effect::Disarm { id } => self
+            Effect::Disarm { id, .. } => self
                 .effects
                 .retain(|asked| !matches!(asked, Effect::Arm { id: asked, .. } if asked == id)),
             Effect::Start { .. } | Effect::Arm { .. } | Effect::Finish(_) | Effect::Continue => {}

@@ -208,9 +208,10 @@ impl<'a> Stepper<'a> {
 
     /// One that has fired is gone already.
     pub fn disarm(&mut self, id: TimerId) -> Sure {
-        if self.run.timers.contains_key(&id) {
+        if let Some(timer) = self.run.timers.get(&id) {
+            let due_at = timer.due_at;
             self.emit(Change::TimerDropped(id))?;
-            self.effect(Effect::Disarm { id });
+            self.effect(Effect::Disarm { id, due_at });
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::timers::Timers;
 use super::watch::Watchers;
 use super::writers::Writers;
 use super::{Loaded, Loader, Message, Reply, ScheduleError, Start, Update, clock::Clock};
-use crate::machine::{Effect, Event, RunStatus, TimerId};
+use crate::machine::{Effect, Event, RunStatus};
 use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::store::{Placement, RunHeader, Store, StoreError};
@@ -452,7 +452,7 @@ impl Driver {
                 }
                 Effect::Abort { id } => active.tasks.abort(id),
                 Effect::Arm { id, due_at } => self.timers.arm(run, id, due_at),
-                Effect::Disarm { id } => self.timers.disarm(run, id),
+                Effect::Disarm { id, due_at } => self.timers.disarm(run, id, due_at),
                 Effect::Continue => self.post(run, Event::Continued, None),
                 Effect::Finish(outcome) => {
                     active.tasks.abort_all();
@@ -474,11 +474,9 @@ impl Driver {
         if let Placement::Due(due) = active.header.placement {
             self.stored_due = Some(self.stored_due.map_or(due, |first| first.min(due)));
         }
-        let timers: Vec<TimerId> = active.hosted.state().timers.keys().copied().collect();
-        timers
-            .into_iter()
-            .for_each(|id| self.timers.disarm(run, id));
-        self.runs.remove(run);
+        if let Some(active) = self.runs.remove(run) {
+            self.timers.disarm_all(run, active.hosted.state());
+        }
     }
 }
 

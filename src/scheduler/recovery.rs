@@ -258,12 +258,7 @@ impl Driver {
     pub(super) fn discard(&mut self, run: &Name, error: ScheduleError) {
         if let Some(mut active) = self.runs.remove(run) {
             active.tasks.abort_all();
-            active
-                .hosted
-                .state()
-                .timers
-                .keys()
-                .for_each(|id| self.timers.disarm(run, *id));
+            self.timers.disarm_all(run, active.hosted.state());
         }
         self.busy.retain(|busy| busy != run);
         self.failed(run, error);

@@ -1,40 +1,39 @@
 //! The timers of the runs in memory, earliest first. Runs that wait for long are not here but in
 //! the store's index.
 
-use crate::machine::TimerId;
+use crate::machine::{RunState, TimerId};
 use crate::model::Name;
 use crate::time::Timestamp;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// Armed timers.
 #[derive(Default)]
-pub(super) struct Timers {
-    queue: BTreeSet<(Timestamp, Name, TimerId)>,
-    due: HashMap<(Name, TimerId), Timestamp>,
-}
+pub(super) struct Timers(BTreeSet<(Timestamp, Name, TimerId)>);
 
 impl Timers {
-    /// Arms a timer; one that is armed already is moved.
     pub fn arm(&mut self, run: &Name, id: TimerId, due_at: Timestamp) {
-        self.disarm(run, id);
-        self.queue.insert((due_at, run.clone(), id));
-        self.due.insert((run.clone(), id), due_at);
+        self.0.insert((due_at, run.clone(), id));
     }
 
-    pub fn disarm(&mut self, run: &Name, id: TimerId) {
-        if let Some(due_at) = self.due.remove(&(run.clone(), id)) {
-            self.queue.remove(&(due_at, run.clone(), id));
+    pub fn disarm(&mut self, run: &Name, id: TimerId, due_at: Timestamp) {
+        self.0.remove(&(due_at, run.clone(), id));
+    }
+
+    /// Disarms all timers of a run that leaves memory.
+    pub fn disarm_all(&mut self, run: &Name, state: &RunState) {
+        for (id, timer) in &state.timers {
+            self.disarm(run, *id, timer.due_at);
         }
     }
 
     /// When the first one fires.
     pub fn first(&self) -> Option<Timestamp> {
-        self.queue.first().map(|(due_at, ..)| *due_at)
+        self.0.first().map(|(due_at, ..)| *due_at)
     }
 
     /// How many are armed.
     pub fn len(&self) -> usize {
-        self.queue.len()
+        self.0.len()
     }
 
     /// Takes the first one that is due, with its due time.
@@ -42,8 +41,6 @@ impl Timers {
         if self.first()? > now {
             return None;
         }
-        let (due_at, run, id) = self.queue.pop_first()?;
-        self.due.remove(&(run.clone(), id));
-        Some((due_at, run, id))
+        self.0.pop_first()
     }
 }

@@ -351,7 +351,7 @@ impl Turn {
                     self.disarm(id, orders);
                     self.arm(id, due_at, now, orders);
                 }
-                Effect::Disarm { id } => self.disarm(id, orders),
+                Effect::Disarm { id, .. } => self.disarm(id, orders),
                 Effect::Continue => goes_on = true,
                 // The run's outcome says it, at the end of the task.
                 Effect::Finish(_) => {}
@@ -413,7 +413,7 @@ impl Turn {
         if let Some(outcome) = self.hosted.state().outcome.clone() {
             answers_only(orders);
             self.mark(orders);
-            orders.push(Order::Finish(outcome));
+            orders.push(Order::Finish(*outcome));
             return Ok(());
         }
         self.mark(orders);

@@ -537,7 +537,7 @@ impl Player<'_> {
             Effect::Arm { id, due_at } => {
                 self.timers.insert(id, due_at);
             }
-            Effect::Disarm { id } => {
+            Effect::Disarm { id, .. } => {
                 self.timers.remove(&id);
             }
             Effect::Continue => self.goes_on = true,

@@ -77,7 +77,7 @@ fn effect(effect: &Effect) -> String {
         Effect::Start { id, request } => format!("start effect {}: {}", id.0, request.action),
         Effect::Abort { id } => format!("abort effect {}", id.0),
         Effect::Arm { id, due_at } => format!("arm timer {} for {}", id.0, seconds(*due_at)),
-        Effect::Disarm { id } => format!("disarm timer {}", id.0),
+        Effect::Disarm { id, .. } => format!("disarm timer {}", id.0),
         Effect::Finish(outcome) => format!("finish {}", outcome.status.as_str()),
         Effect::Continue => "continue".into(),
     }
