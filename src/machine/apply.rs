@@ -166,6 +166,8 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
             state.iteration += 1;
             state.iteration_started_at = None;
             state.last_status = Some(*status);
+            // Until the next one begins, its own records are those of the last iteration.
+            state.last = Records::new();
         }
         Change::IterationCancelled {
             cursor: id,

@@ -256,7 +256,7 @@ pub struct LoopState {
     pub last_condition: Option<bool>,
     /// How the last iteration ended.
     pub last_status: Option<Status>,
-    /// The records of the iteration before the current one.
+    /// The records of the iteration before the current one; none between iterations.
     #[serde(skip)]
     pub last: Records,
     /// What is kept of its iterations, by name: always an object.
