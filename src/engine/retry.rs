@@ -175,7 +175,7 @@ fn misspelt(program: &Program, place: &Target) -> Option<String> {
     Some(format!("its workflow has no `{unknown}`{near}"))
 }
 
-fn failed_at(outcome: Option<Outcome>) -> Option<Target> {
+fn failed_at(outcome: Option<Box<Outcome>>) -> Option<Target> {
     let error = outcome?.error?;
     Some(Target::Action(error.action?, error.iteration))
 }

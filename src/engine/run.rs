@@ -117,7 +117,7 @@ impl Run {
             .map_err(RunFailure::from)?
             .state;
         match (state.outcome, state.paused) {
-            (Some(outcome), _) => Ok(outcome),
+            (Some(outcome), _) => Ok(*outcome),
             (None, Some((_, reason))) => Err(RunFailure::Paused {
                 run: self.id,
                 reason,
@@ -164,6 +164,7 @@ impl Run {
         if !RunStatus::is_final(header.status) {
             return Ok(None);
         }
-        Ok(self.inspector.load(&self.id)?.state.outcome)
+        let outcome = self.inspector.load(&self.id)?.state.outcome;
+        Ok(outcome.map(|outcome| *outcome))
     }
 }

@@ -27,7 +27,7 @@ impl<'a> View<'a> {
                 false => record.inputs.clone(),
             },
             outputs,
-            error: record.error.as_ref().map(fault_value).unwrap_or_default(),
+            error: record.error.as_deref().map(fault_value).unwrap_or_default(),
             start_time: Value::text(record.started_at.to_string()),
             end_time: Value::text(record.ended_at.to_string()),
             tracking_id: Value::text(format!("{}/{id}", self.run.id)),

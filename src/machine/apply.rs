@@ -91,7 +91,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
                 status: *status,
                 inputs: Value::Null,
                 output,
-                error: error.clone(),
+                error: error.clone().map(Box::new),
                 started_at: *started_at,
                 ended_at: *at,
                 attempts: 1,
@@ -121,7 +121,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
                 status: *status,
                 inputs: effect.request.inputs,
                 output: Output::Value(output.clone()),
-                error: error.clone(),
+                error: error.clone().map(Box::new),
                 started_at: effect.requested_at,
                 ended_at: *at,
                 attempts: effect.request.attempt,
@@ -282,7 +282,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
                         body: body.clone(),
                     },
                 },
-                error: error.clone(),
+                error: error.clone().map(Box::new),
                 started_at: frame(run, *id, *depth)?.entered_at,
                 ended_at: *at,
                 attempts: 1,
@@ -306,7 +306,7 @@ pub(super) fn apply(run: &mut RunState, change: &Change) -> Sure {
         Change::Paused { at, reason } => run.paused = Some((*at, reason.clone())),
         Change::Resumed { shift_ms } => resumed(run, *shift_ms),
         Change::Finished(outcome) => {
-            run.outcome = Some(outcome.clone());
+            run.outcome = Some(Box::new(outcome.clone()));
             run.paused = None;
             // The root's records stay for `outputs`, `status` and `dump`; nothing else does.
             run.cursors.retain(|_, cursor| cursor.parent.is_none());

@@ -32,8 +32,8 @@ pub struct ActionRecord {
     pub inputs: Value,
     /// What it gave.
     pub output: Output,
-    /// Why it failed.
-    pub error: Option<Fault>,
+    /// Why it failed. Boxed, as most did not.
+    pub error: Option<Box<Fault>>,
     /// When it started.
     pub started_at: Timestamp,
     /// When it ended.

@@ -49,7 +49,7 @@ pub struct RunState {
     /// The next cursor, effect or timer gets this number.
     pub next_id: u64,
     /// How it ended; none while it has not.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<Box<Outcome>>,
     /// Since when and why it stands still.
     pub paused: Option<(Timestamp, PauseReason)>,
     /// Variables by name: always an object. A branch may have others: [`RunState::variables_of`].

@@ -14,7 +14,7 @@ use crate::expression::Value;
 use crate::machine::EffectId;
 use crate::model::{Fault, Name, Request};
 use futures_util::FutureExt;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
@@ -104,7 +104,8 @@ pub(super) struct Of<'a> {
 /// The tasks of one run.
 #[derive(Default)]
 pub(super) struct Tasks {
-    running: HashMap<EffectId, AbortHandle>,
+    /// A map that keeps no room when it is empty: most runs wait for a timer.
+    running: BTreeMap<EffectId, AbortHandle>,
 }
 
 impl Tasks {
@@ -123,7 +124,8 @@ impl Tasks {
     }
 
     pub fn abort_all(&mut self) {
-        self.running.drain().for_each(|(_, task)| task.abort());
+        let all = std::mem::take(&mut self.running);
+        all.into_values().for_each(|task| task.abort());
     }
 
     /// Carries out a request when there is a permit for it.

@@ -370,7 +370,7 @@ impl Folded {
             watchers.notify(&self.run, || Update::Paused(reason.clone()));
         }
         if let Some(outcome) = &hosted.state().outcome {
-            watchers.notify(&self.run, || Update::Finished(outcome.clone()));
+            watchers.notify(&self.run, || Update::Finished((**outcome).clone()));
             watchers.close(&self.run);
         }
         Ok(())
