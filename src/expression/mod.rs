@@ -13,6 +13,7 @@ mod error;
 mod exact;
 mod functions;
 mod jinja;
+mod key;
 mod memory_estimate;
 mod reads;
 mod reference;
@@ -37,6 +38,7 @@ pub(crate) use jinja::{is_full, python_quoted, sharing};
 pub use memory_estimate::{
     MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory, over_memory_json,
 };
+pub use key::shared_key;
 pub use reference::Reference;
 pub use secret::{
     Marked, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,

@@ -264,7 +264,8 @@ impl Template {
             Kind::Object(members) => {
                 let mut map = Object::with_capacity(members.len());
                 for (key, value) in members {
-                    map.insert(key_text(&key.eval(env)?).into(), value.eval(env)?);
+                    let name = key_text(&key.eval(env)?);
+                    map.insert(super::shared_key(&name), value.eval(env)?);
                 }
                 Ok(Value::object(map))
             }

@@ -5,6 +5,7 @@
 //! derive would recurse as deep as the bytes ask for.
 
 use super::exact::inexact_json;
+use super::key::{Key, shared_key};
 use super::secure::{SECURE_MASK, Secure};
 use bincode::de::{Decode, Decoder};
 use bincode::enc::{Encode, Encoder};
@@ -50,8 +51,8 @@ pub enum Value {
     Int(i64),
     /// A double.
     Float(f64),
-    /// An exact decimal, as `decimal()` gives.
-    Decimal(Decimal),
+    /// An exact decimal, as `decimal()` gives. Boxed, because few values are.
+    Decimal(Box<Decimal>),
     /// Text.
     String(Arc<String>),
     /// A list.
@@ -130,7 +131,7 @@ impl Value {
             Self::Float(float) if float.fract() == 0.0 && float.abs() < 9.0e15 => {
                 Some(*float as i64)
             }
-            Self::Decimal(decimal) if decimal.is_integer() => i64::try_from(*decimal).ok(),
+            Self::Decimal(decimal) if decimal.is_integer() => i64::try_from(**decimal).ok(),
             _ => None,
         }
     }
@@ -250,10 +251,10 @@ impl PartialEq for Value {
                 int_equals_float(*a, *b)
             }
             (Self::Decimal(a), Self::Int(b)) | (Self::Int(b), Self::Decimal(a)) => {
-                *a == Decimal::from(*b)
+                **a == Decimal::from(*b)
             }
             (Self::Decimal(a), Self::Float(b)) | (Self::Float(b), Self::Decimal(a)) => {
-                Decimal::try_from(*b).is_ok_and(|b| *a == b)
+                Decimal::try_from(*b).is_ok_and(|b| **a == b)
             }
             (Self::String(a), Self::String(b)) => a == b,
             (Self::Array(a), Self::Array(b)) => a == b,
@@ -289,6 +290,11 @@ impl From<u32> for Value {
 impl From<f64> for Value {
     fn from(value: f64) -> Self {
         Self::Float(value)
+    }
+}
+impl From<Decimal> for Value {
+    fn from(value: Decimal) -> Self {
+        Self::Decimal(Box::new(value))
     }
 }
 impl From<&str> for Value {
@@ -387,8 +393,8 @@ impl<'de> Deserialize<'de> for Value {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
                 let mut out = Object::new();
-                while let Some((key, value)) = map.next_entry::<String, Value>()? {
-                    out.insert(Arc::from(key), value);
+                while let Some((Key(key), value)) = map.next_entry()? {
+                    out.insert(key, value);
                 }
                 // Most answers are small, and a run keeps its last ones.
                 if out.len() < 4 {
@@ -476,7 +482,10 @@ fn decode_value<D: Decoder>(decoder: &mut D, depth: usize) -> Result<Value, Deco
         2 => Value::Bool(true),
         3 => Value::Int(i64::decode(decoder)?),
         4 => Value::Float(f64::decode(decoder)?),
-        5 => Value::Decimal(Decimal::deserialize(<[u8; 16]>::decode(decoder)?)),
+        5 => {
+            let decimal = Decimal::deserialize(<[u8; 16]>::decode(decoder)?);
+            Value::from(decimal)
+        }
         6 => Value::String(Arc::new(String::decode(decoder)?)),
         7 => {
             let length = usize::decode(decoder)?;
@@ -491,8 +500,8 @@ fn decode_value<D: Decoder>(decoder: &mut D, depth: usize) -> Result<Value, Deco
             let length = usize::decode(decoder)?;
             let mut map = Object::with_capacity(length.min(1024));
             for _ in 0..length {
-                let key = Arc::from(String::decode(decoder)?);
-                map.insert(key, decode_value(decoder, depth + 1)?);
+                let text = String::decode(decoder)?;
+                map.insert(shared_key(&text), decode_value(decoder, depth + 1)?);
             }
             Value::object(map)
         }

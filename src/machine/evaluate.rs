@@ -200,7 +200,7 @@ pub(super) fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(int) => Some(*int as f64),
         Value::Float(float) => Some(*float),
-        Value::Decimal(decimal) => f64::try_from(*decimal).ok(),
+        Value::Decimal(decimal) => f64::try_from(**decimal).ok(),
         _ => None,
     }
 }

@@ -189,7 +189,7 @@ fn not_a(name: &Name, wanted: &str, value: &Value) -> Fault {
 fn add(current: &Value, by: &Value, negative: bool) -> Option<Value> {
     let exact = |value: &Value| match value {
         Value::Int(int) => Some(Decimal::from(*int)),
-        Value::Decimal(decimal) => Some(*decimal),
+        Value::Decimal(decimal) => Some(**decimal),
         _ => None,
     };
     if let (Value::Int(a), Value::Int(b)) = (current, by) {
@@ -206,7 +206,7 @@ fn add(current: &Value, by: &Value, negative: bool) -> Option<Value> {
         } else {
             a.checked_add(b)
         };
-        return sum.map(Value::Decimal);
+        return sum.map(Value::from);
     }
     let (a, b) = (number(current)?, number(by)?);
     let sum = if negative { a - b } else { a + b };

@@ -6,7 +6,7 @@ use super::links;
 use super::multipart::{self, ReadPart};
 use super::text::{header_text, latin1};
 use crate::action::json;
-use crate::expression::{Object, Value};
+use crate::expression::{Object, Value, shared_key};
 use crate::model::{Fault, fault_kind};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -64,13 +64,13 @@ impl Reply {
 
     /// `{statusCode, headers, body}`, and `links` when there are any.
     pub(super) fn into_value(self) -> Value {
-        let mut output = Object::new();
+        let mut output = Object::with_capacity(3 + usize::from(!self.links.is_empty()));
         let status = i64::from(self.status.as_u16());
-        output.insert("statusCode".into(), Value::Int(status));
-        output.insert("headers".into(), Value::object(self.headers));
-        output.insert("body".into(), self.body);
+        output.insert(shared_key("statusCode"), Value::Int(status));
+        output.insert(shared_key("headers"), Value::object(self.headers));
+        output.insert(shared_key("body"), self.body);
         if !self.links.is_empty() {
-            output.insert("links".into(), Value::object(self.links));
+            output.insert(shared_key("links"), Value::object(self.links));
         }
         Value::object(output)
     }
@@ -108,7 +108,7 @@ fn header_map(headers: &HeaderMap) -> Object {
     let mut map = Object::with_capacity(headers.keys_len());
     for name in headers.keys() {
         let values: Vec<_> = headers.get_all(name).iter().map(header_text).collect();
-        map.insert(name.as_str().into(), Value::text(values.join(", ")));
+        map.insert(shared_key(name.as_str()), Value::text(values.join(", ")));
     }
     map
 }

@@ -33,7 +33,7 @@ impl Number {
         match value {
             Value::Int(int) => Some(Self::Int(*int)),
             Value::Float(float) => Some(Self::Float(*float)),
-            Value::Decimal(decimal) => Some(Self::Decimal(*decimal)),
+            Value::Decimal(decimal) => Some(Self::Decimal(**decimal)),
             _ => None,
         }
     }
@@ -106,7 +106,7 @@ impl From<Number> for Value {
         match number {
             Number::Int(int) => Self::Int(int),
             Number::Float(float) => Self::Float(float),
-            Number::Decimal(decimal) => Self::Decimal(decimal),
+            Number::Decimal(decimal) => Self::from(decimal),
         }
     }
 }

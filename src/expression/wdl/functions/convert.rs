@@ -110,11 +110,11 @@ fn decimal(_: &mut Ctx<'_>, args: &Args) -> Outcome {
         Value::String(text) => number_parse::decimal(text),
         Value::Int(int) => Some(Decimal::from(*int)),
         Value::Float(float) => number_parse::decimal(&float.to_string()),
-        Value::Decimal(decimal) => Some(*decimal),
+        Value::Decimal(decimal) => Some(**decimal),
         _ => None,
     };
     decimal
-        .map(Value::Decimal)
+        .map(Value::from)
         .ok_or_else(|| args.wrong(0, "a number, or text that is one of at most 28 digits"))
 }
 
