@@ -121,6 +121,19 @@ impl Hosted {
         self.taken(step.release(durable))
     }
 
+    /// Whether an event comes again, and says the same, if its step is lost: a timer, or that rows are in a file.
+    #[must_use]
+    pub fn comes_again(&self, event: &Event) -> bool {
+        match event {
+            Event::TimerFired { .. } => true,
+            Event::EffectCompleted { id, result } if result.is_ok() => {
+                let effect = self.state.effects.get(id);
+                effect.is_some_and(|effect| effect.request.appends())
+            }
+            _ => false,
+        }
+    }
+
     /// What a host does before a step is durable, if it may hold it until then: [`Transition::take_safe`].
     pub fn release_safe(&mut self, step: &mut Transition, until: Timestamp) -> Option<Vec<Effect>> {
         let safe = step.take_safe(until)?;

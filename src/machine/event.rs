@@ -131,8 +131,8 @@ impl Transition {
     }
 
     /// Takes out what leaves before the step is durable, if it may be stored with the next one, but before `until`:
-    /// it ends no iteration, and asks for safe requests ([`Request::is_safe`]) and for timers that are not due by
-    /// then. For a step to which only timers led: all that its requests follow from is durable.
+    /// it reaches no limit, and asks for safe requests ([`Request::is_safe`]) and for timers that are not due by
+    /// then. For a step to which only events led that come again: all that its requests follow from is durable.
     pub fn take_safe(&mut self, until: Timestamp) -> Option<Vec<Effect>> {
         let waits = |effect: &Effect| match effect {
             Effect::Start { request, .. } => request.is_safe(),
@@ -140,7 +140,8 @@ impl Transition {
             Effect::Disarm { .. } => true,
             Effect::Abort { .. } | Effect::Finish(_) | Effect::Continue => false,
         };
-        if !self.iterations.is_empty() || !self.effects.iter().all(waits) {
+        let is_limit = |event: &HistoryEvent| matches!(event.what, HistoryKind::LoopLimit { .. });
+        if self.history.iter().any(is_limit) || !self.effects.iter().all(waits) {
             return None;
         }
         let starts = |effect: &mut Effect| matches!(effect, Effect::Start { .. });

@@ -52,6 +52,12 @@ impl Request {
         &*self.executor == "http" && (is("GET") || is("HEAD"))
     }
 
+    /// Whether it appends to a file. It has one outcome, however often it is made again.
+    #[must_use]
+    pub fn appends(&self) -> bool {
+        &*self.executor == "appendFile"
+    }
+
     /// The request as an executor gets it: with the state where [`WHOLE_STATE`] stands for it.
     ///
     /// The state is that of the moment: a format may use the mark only where nothing else changes

@@ -194,7 +194,7 @@ impl Driver {
             }
             let (event, reply) = *next;
             replies.extend(reply);
-            may_wait &= matches!(event, Event::TimerFired { .. });
+            may_wait &= active.hosted.comes_again(&event);
             let (state, program) = (active.hosted.state(), active.hosted.program());
             self.runtime
                 .traces

@@ -151,7 +151,7 @@ impl Tasks {
         let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
         let host = registry.host(&request);
         // For a server, or for the thread that writes a file.
-        let only_waits = host.is_some() || &*request.executor == "appendFile";
+        let only_waits = host.is_some() || request.appends();
         let place = on.place(of.runs, only_waits);
         let counted = on.in_flight.clone();
         let task = place.spawn(async move {

@@ -296,8 +296,12 @@ impl Author {
         };
         // A GET: without a method, and what it gives is no number.
         let safe = then.is_empty() && !self.chance(4);
+        let executor = match safe {
+            true => "http",
+            false => self.one_of(&["shell", "appendFile"]),
+        };
         StepKind::Call(Call {
-            executor: Name::from(if safe { "http" } else { "shell" }),
+            executor: Name::from(executor),
             inputs,
             attempt_timeout: None,
             then,
