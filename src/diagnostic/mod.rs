@@ -95,6 +95,19 @@ pub fn did_you_mean<'a, S: AsRef<str> + ?Sized + 'a>(
     nearest(name, candidates).map(|found| format!("did you mean `{found}`?"))
 }
 
+/// What an object has, for one who looks for something else in it.
+pub fn members<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names = names.into_iter();
+    let mut shown: Vec<&str> = names.by_ref().take(8).collect();
+    if names.next().is_some() {
+        shown.push("…");
+    }
+    match shown.is_empty() {
+        true => String::from("the object is empty"),
+        false => format!("it has {}", shown.join(", ")),
+    }
+}
+
 impl From<Mistake> for Diagnostic {
     fn from(mistake: Mistake) -> Self {
         Self {

@@ -35,10 +35,10 @@ pub use error::{EvalError, ParseError};
 pub use exact::inexact_json;
 pub use functions::{Function, JinjaKind, jinja_functions, wdl_arities, wdl_functions};
 pub(crate) use jinja::{is_full, python_quoted, sharing};
+pub use key::shared_key;
 pub use memory_estimate::{
     MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory, over_memory_json,
 };
-pub use key::shared_key;
 pub use reference::Reference;
 pub use secret::{
     Marked, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,

@@ -92,16 +92,28 @@ pub(super) fn parse_hint(text: &str) -> Option<String> {
     wdl.then(|| format!("did you mean `@{trimmed}`?"))
 }
 
-/// An error of an evaluation; an unknown name comes with the nearest known one.
-pub(super) fn message(error: &Error, text: &str, known: &[FreeVariable], env: &dyn Env) -> String {
+/// An error of an evaluation; an unknown name comes with the nearest known one. `piece` is where it came up.
+pub(super) fn message(
+    error: &Error,
+    text: &str,
+    piece: &str,
+    known: &[FreeVariable],
+    env: &dyn Env,
+) -> String {
     let plain = plain(error);
     match error.kind() {
         ErrorKind::UndefinedError => match free_variables::unknown(known, env) {
+            Some((name, candidates)) if candidates.contains(&name) => {
+                format!("`{name}` has not run yet")
+            }
             Some((name, candidates)) => match did_you_mean(&name, &candidates) {
                 Some(hint) => format!("`{name}` is not defined; {hint}"),
                 None => format!("`{name}` is not defined"),
             },
-            None => plain,
+            None => {
+                let path = plain.split('`').nth(1).unwrap_or(piece).trim();
+                free_variables::missing_member(path, known, env).unwrap_or(plain)
+            }
         },
         ErrorKind::UnknownFunction => match parse_hint(text) {
             Some(hint) => format!("{plain}; {hint}"),

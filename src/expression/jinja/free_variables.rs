@@ -1,9 +1,10 @@
 //! The names at the top of a template: found when it is parsed, looked up when it is evaluated.
 
-use super::Flavor;
 use super::object::to_jinja;
+use super::{Flavor, operators};
+use crate::diagnostic::{did_you_mean, members};
 use crate::expression::{Env, Lookup, Reference, Value};
-use minijinja::value::{Enumerator, Object, Value as Jinja};
+use minijinja::value::{Enumerator, Object, Value as Jinja, ValueKind};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -211,11 +212,47 @@ pub(super) fn unknown(free: &[FreeVariable], env: &dyn Env) -> Option<(String, V
             let missing = value
                 .get_attr(member)
                 .is_ok_and(|found| found.is_undefined());
-            if missing && value.kind() == minijinja::value::ValueKind::Map {
+            if missing && value.kind() == ValueKind::Map {
                 let names = members_of(&root.name, &value, env);
                 return Some((format!("{}.{member}", root.name), names));
             }
         }
+    }
+    None
+}
+
+/// Which member of a path, names with dots between them, is not there, and what there is instead.
+pub(super) fn missing_member(path: &str, free: &[FreeVariable], env: &dyn Env) -> Option<String> {
+    let (first, rest) = path.split_once('.')?;
+    let root = free.iter().find(|root| *root.name == *first)?;
+    let mut value = root.value(env, Flavor::Strict)?;
+    let mut at = first.to_owned();
+    let is_name = |name: &str| {
+        name.chars()
+            .all(|letter| letter.is_alphanumeric() || letter == '_')
+    };
+    for name in rest.split('.') {
+        if !is_name(name) {
+            return None;
+        }
+        let member = value.get_attr(name).ok()?;
+        if !member.is_undefined() {
+            value = member;
+            at = format!("{at}.{name}");
+            continue;
+        }
+        if value.kind() != ValueKind::Map {
+            return Some(format!(
+                "`{at}` is {}, which has no member `{name}`",
+                operators::kind_of(&value)
+            ));
+        }
+        let there: Vec<String> = value.try_iter().ok()?.map(|key| key.to_string()).collect();
+        let hint = did_you_mean(name, &there).unwrap_or_else(|| {
+            let there = members(there.iter().map(String::as_str));
+            format!("write `| default('')` behind it if it may be missing; {there}")
+        });
+        return Some(format!("`{at}` has no member `{name}`; {hint}"));
     }
     None
 }

@@ -221,8 +221,9 @@ impl Jinja {
             }
             _ => (self.offset, self.length),
         };
+        let piece = self.text.get(offset..offset + length).unwrap_or_default();
         EvalError {
-            message: engine::message(error, &self.text, &self.free, env),
+            message: engine::message(error, &self.text, piece, &self.free, env),
             offset,
             length: length.max(1),
             text: self.text.to_string(),

@@ -154,12 +154,17 @@ fn defined(value: &Value, name: &str) -> Result<(), Error> {
     })
 }
 
-/// What an operand is called: its name, or its kind.
-fn named(value: &Value, name: &str) -> String {
-    let kind = match value.kind() {
+/// The kind of a value, in words.
+pub(super) fn kind_of(value: &Value) -> String {
+    match value.kind() {
         ValueKind::None => "none".to_owned(),
         kind => format!("a {kind}"),
-    };
+    }
+}
+
+/// What an operand is called: its name, or its kind.
+fn named(value: &Value, name: &str) -> String {
+    let kind = kind_of(value);
     if name.is_empty() {
         kind
     } else {

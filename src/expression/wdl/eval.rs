@@ -3,7 +3,7 @@
 
 use super::ast::{Expr, Node, Place, Step};
 use super::functions::{Args, Run};
-use crate::diagnostic::did_you_mean;
+use crate::diagnostic::{did_you_mean, members};
 use crate::expression::{Env, EvalError, MAX_DEPTH, Mode, Object, Value};
 
 /// Nodes evaluated and elements looked at by one evaluation, at most.
@@ -270,7 +270,8 @@ fn member(base: &Value, name: &str, safe: bool) -> Outcome {
             None if safe => Ok(Value::Null),
             None => {
                 let hint = did_you_mean(name, map.keys()).unwrap_or_else(|| {
-                    format!("write `?` before it if it may be missing{}", members(map))
+                    let there = members(map.keys().map(|key| &**key));
+                    format!("write `?` before it if it may be missing; {there}")
                 });
                 Err(Fail::new(format!(
                     "the object has no member `{name}`; {hint}"
@@ -288,18 +289,6 @@ fn member(base: &Value, name: &str, safe: bool) -> Outcome {
             "{} has no member `{name}`",
             describe(other)
         ))),
-    }
-}
-
-fn members(map: &Object) -> String {
-    let mut names: Vec<&str> = map.keys().take(8).map(|key| &**key).collect();
-    if map.len() > names.len() {
-        names.push("…");
-    }
-    if names.is_empty() {
-        "; the object is empty".into()
-    } else {
-        format!("; it has {}", names.join(", "))
     }
 }
 

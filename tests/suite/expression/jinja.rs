@@ -161,7 +161,14 @@ fn absent_names() {
         "x {{ stat.n }}",
         "`stat` is not defined; did you mean `state`?",
     );
-    fails("{{ state.absent.deep.er }}", "undefined");
+    fails(
+        "{{ state.absent.deep.er }}",
+        "`state.absent` is none, which has no member `deep`",
+    );
+    fails(
+        "{{ inputs.job.x == 1 }}",
+        "`inputs.job` is a string, which has no member `x`",
+    );
     fails("{{ inputs.jobb }} ", "did you mean `inputs.job`?");
 }
 

@@ -92,6 +92,18 @@ fn jinja_in_loom() {
     fails("{{ stat.n }}", "did you mean `state`?");
     fails("{{ inputs.jobb }}", "did you mean `inputs.job`?");
     fails("{{ 1 +", "");
+    fails(
+        "{{ actions.check.outputs.body.Statu == 1 }}",
+        "`actions.check.outputs.body` has no member `Statu`; did you mean `Status`?",
+    );
+    fails(
+        "{{ actions.check.outputs.body.absent }}",
+        "write `| default('')` behind it if it may be missing; it has ",
+    );
+    fails(
+        "{{ actions.later.outputs }}",
+        "`actions.later` has not run yet",
+    );
 }
 
 #[test]
