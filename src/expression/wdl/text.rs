@@ -1,10 +1,11 @@
 //! Values as text and text by UTF-16 units, which is how the reference counts.
 
+use super::content;
 use super::number::float_text;
 use crate::expression::{SECURE_MASK, Value};
 
 /// A value inside text, as `@{…}` and `concat` show it: True and False, null as nothing, 5.0 as 5,
-/// arrays and objects as compact JSON.
+/// arrays and objects as compact JSON, and a binary or XML value as the text of its bytes.
 pub(crate) fn push_text(out: &mut String, value: &Value) {
     match value {
         Value::Null => {}
@@ -14,7 +15,10 @@ pub(crate) fn push_text(out: &mut String, value: &Value) {
         Value::Float(float) => out.push_str(&float_text(*float)),
         Value::Decimal(decimal) => out.push_str(&decimal.to_string()),
         Value::String(text) => out.push_str(text),
-        Value::Array(_) | Value::Object(_) => out.push_str(&value.to_json()),
+        Value::Array(_) => out.push_str(&value.to_json()),
+        Value::Object(_) => {
+            out.push_str(&content::text_of(value).unwrap_or_else(|| value.to_json()))
+        }
         Value::Secure(_) => out.push_str(SECURE_MASK),
     }
 }
