@@ -8,7 +8,7 @@ use crate::model::{Fault, Request};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use reqwest::header::{
-    CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
+    CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
 use reqwest::{Method, Url};
 use url::form_urlencoded;
@@ -124,6 +124,11 @@ fn headers(inputs: Inputs<'_>) -> Result<HeaderMap, Fault> {
                 headers.append(header, value);
             }
         }
+    }
+    if let Some(cookie) = inputs.text("cookie")? {
+        let value = HeaderValue::from_str(cookie)
+            .map_err(|_| invalid("`cookie` is no usable header: it has control characters"))?;
+        headers.append(COOKIE, value);
     }
     Ok(headers)
 }

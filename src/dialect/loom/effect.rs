@@ -147,6 +147,9 @@ impl Loom<'_> {
                 }
             }
         }
+        if self.azure() {
+            inputs.pass(act, self, "cookie");
+        }
         if let Some(entry) = inputs.pass(act, self, "body") {
             self.no_callback(&entry.value);
         }
@@ -189,9 +192,6 @@ impl Loom<'_> {
     /// Azure polls where a 202 points to, unless told not to (Logic Apps reference,
     /// "Asynchronous request-response pattern").
     fn asynchronous(&mut self, act: &mut Act<'_>, inputs: &mut Inputs<'_>) {
-        if let Some(fields) = inputs.under.as_mut().filter(|_| self.azure()) {
-            fields.allow(&["cookie"]);
-        }
         if self.azure() && !option(act, "DisableAsyncPattern") {
             let on = Template::constant(Value::Bool(true));
             inputs.members.push((text("asyncPattern"), on));

@@ -130,6 +130,7 @@ async fn what_the_author_asks_for_is_sent() {
     let seen = echo(json!({
         "uri": "/echo?a=1",
         "queries": { "b": "x y&z", "n": 5, "none": null },
+        "cookie": "sid=1; theme=dark",
         "headers": { "X-Number": 1.5, "X-Flag": true, "x-none": null, "Content-Length": "3" },
         "body": { "deep": [1, { "x": null }] },
         "method": "patch",
@@ -142,6 +143,7 @@ async fn what_the_author_asks_for_is_sent() {
     let headers = &seen["headers"];
     assert_eq!(headers["x-number"], "1.5");
     assert_eq!(headers["x-flag"], "true");
+    assert_eq!(headers["cookie"], "sid=1; theme=dark");
     assert_eq!(headers.get("x-none"), None);
     assert_eq!(headers["content-type"], "application/json");
     assert_eq!(headers["idempotency-key"], "run-1/loop[3]/an_action");
