@@ -40,7 +40,10 @@ pub(super) struct Placed {
 
 /// Whether `operationOptions`, a list with commas, names an option.
 pub(super) fn option(act: &mut Act<'_>, name: &str) -> bool {
-    let options = act.fields.get("operationOptions");
+    names_option(act.fields.get("operationOptions"), name)
+}
+
+pub(super) fn names_option(options: Option<&Entry>, name: &str) -> bool {
     let options = options.and_then(|entry| entry.value.as_str());
     let mut options = options.unwrap_or_default().split(',');
     options.any(|option| option.trim().eq_ignore_ascii_case(name))

@@ -225,7 +225,7 @@ impl Loom<'_> {
         }
     }
 
-    fn known_options(&mut self, options: Option<&Entry>) {
+    pub(super) fn known_options(&mut self, options: Option<&Entry>) {
         let Some(entry) = options else { return };
         let given = entry.value.as_str().unwrap_or_default().split(',');
         for word in given.map(str::trim).filter(|word| !word.is_empty()) {

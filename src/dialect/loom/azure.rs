@@ -2,7 +2,7 @@
 //! (docs/azure.md).
 
 use super::Loom;
-use super::act::member;
+use super::act::{member, names_option};
 use super::arm_compute::first_value;
 use super::settings::{Settings, last};
 use crate::diagnostic::did_you_mean;
@@ -335,6 +335,15 @@ impl Loom<'_> {
             let what = "`conditions` of a trigger are not checked: every start is a run";
             let hint = "put the actions into an If with the same expression";
             self.warning("not-supported", conditions.key_span, what, hint);
+        }
+        let options = fields.get("operationOptions");
+        self.known_options(options);
+        if let Some(entry) = options
+            && names_option(options, "EnableSchemaValidation")
+        {
+            let what = "`EnableSchemaValidation` does nothing here: every input is a run";
+            let hint = "begin with a ParseJson of `@triggerBody()` that has the same schema";
+            self.warning("not-supported", entry.key_span, what, hint);
         }
         if let Some(configuration) = fields.get("runtimeConfiguration")
             && let Some(data) = member(configuration, "secureData")

@@ -543,7 +543,8 @@ fn what_a_definition_would_do_in_azure_and_not_here_is_said() {
     let definition = json!({ "definition": {
         "$schema": schema,
         "parameters": { "key": { "type": "String" } },
-        "triggers": { "items": { "type": "Request", "kind": "Http", "splitOn": "@triggerBody()" } },
+        "triggers": { "items": { "type": "Request", "kind": "Http", "splitOn": "@triggerBody()",
+            "operationOptions": "EnableSchemaValidation" } },
         "actions": { "Get": {
             "type": "Http",
             "inputs": { "method": "GET", "uri": "https://example.org/@{parameters('key')}" },
@@ -556,6 +557,7 @@ fn what_a_definition_would_do_in_azure_and_not_here_is_said() {
         &[
             "the parameter `key` has no value",
             "one run gets the whole body, and no others are started",
+            "`EnableSchemaValidation` does nothing here",
             "the action gives the first page only",
             "an Until",
         ],
