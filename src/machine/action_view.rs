@@ -214,11 +214,13 @@ fn code_of(record: &ActionRecord, http_codes: bool) -> Value {
     if let Some(words) = answered {
         return Value::from(words);
     }
+    // The code of what failed inside is that action's own.
+    let is_scope = matches!(record.output, Output::Actions(_));
     match (failed, record.status) {
-        (Some(code), _) => Value::from(code),
-        (None, Status::Succeeded) => Value::from("OK"),
-        (None, Status::Skipped) => Value::from("ActionSkipped"),
-        (None, _) => Value::from("ActionFailed"),
+        (Some(code), _) if !(http_codes && is_scope) => Value::from(code),
+        (_, Status::Succeeded) => Value::from("OK"),
+        (_, Status::Skipped) => Value::from("ActionSkipped"),
+        _ => Value::from("ActionFailed"),
     }
 }
 

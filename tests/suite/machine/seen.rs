@@ -72,6 +72,20 @@ fn the_code_of_a_failure_is_its_own() {
 }
 
 #[test]
+fn the_code_of_a_scope_is_not_that_of_what_failed_inside() {
+    let scope = format!(
+        r#""scope": {{ "type": "Scope", "actions": {{ {CALL} }}, "runAfter": {{}} }},
+        "after": {{ "type": "Compose", "inputs": "@actions('scope')['code']",
+            "runAfter": {{ "scope": ["Failed"] }} }}"#
+    );
+    let case = azure(&scope, r#""@outputs('after')""#);
+    let mut failed = Fault::new("it", "broke");
+    failed.code = Some("500".into());
+    let played = case.world(move |_| failure(failed.clone())).play();
+    assert_eq!(played.output(), r#"{"all":"ActionFailed"}"#);
+}
+
+#[test]
 fn an_action_that_was_skipped_is_seen_as_skipped() {
     let branches = r#""which": { "type": "If", "expression": "@equals(1, 2)", "runAfter": {},
         "actions": { "inner": { "type": "Compose", "inputs": 1, "runAfter": {} } } },
