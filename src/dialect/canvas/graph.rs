@@ -261,15 +261,14 @@ impl Canvas<'_> {
         let known = graph.nodes.iter().map(|node| &*node.id);
         let what = format!("there is no node `{id}` here");
         self.error_with("unknown-node", span, what, || {
-            nearest(id, known.clone()).map_or_else(
-                || {
-                    format!(
-                        "nodes here are: {}",
-                        known.take(8).collect::<Vec<_>>().join(", ")
-                    )
-                },
-                |near| format!("did you mean `{near}`?"),
-            )
+            match nearest(id, known.clone()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if graph.nodes.is_empty() => String::from("there are no nodes here at all"),
+                None => {
+                    let some: Vec<&str> = known.take(8).collect();
+                    format!("nodes here are: {}", some.join(", "))
+                }
+            }
         });
     }
 
