@@ -140,6 +140,15 @@ impl Job {
             Fault::new(fault_kind::INPUT, message)
         };
         let place = self.place(&told)?;
+        if let Some(length) = self.left(&place)
+            && length > 0
+            && !place.path.exists()
+        {
+            return Err(invalid(format!(
+                "{} is gone: this run left it with {length} bytes; nothing was written",
+                place.path.display()
+            )));
+        }
         let file = sink::open(&place.path, self.state.as_deref()).map_err(told)?;
         let file = file.ok_or_else(|| {
             let message = format!(
@@ -246,6 +255,19 @@ impl Job {
             Some(length) => Ok(Some(length)),
             None => Err(mismatch("files", "a map of lengths", known)),
         }
+    }
+
+    /// The same, whether the file is there or not.
+    fn left(&self, place: &Place) -> Option<u64> {
+        let real = match &place.target {
+            Some(_) => place.path.to_str()?,
+            // It may be called by its canonical path.
+            None => {
+                let called = self.files.get(self.shown.as_str())?;
+                called.as_str().unwrap_or(&self.shown)
+            }
+        };
+        replace::length(self.files.get(real))
     }
 
     /// The file, once no other process writes to it.

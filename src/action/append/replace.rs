@@ -60,14 +60,16 @@ pub(super) fn length(known: Option<&Value>) -> Option<u64> {
 /// taken up again once more.
 pub(super) fn copy(from: &str, to: &str, length: u64) -> Result<(), Fault> {
     let copied = || {
-        let mut source = File::open(from)?.take(length);
+        let source = File::open(from)?;
+        let permissions = source.metadata()?.permissions();
         let mut new = OpenOptions::new()
             .mode(0o600)
             .create(true)
             .write(true)
             .truncate(true)
             .open(to)?;
-        let copied = io::copy(&mut source, &mut new)?;
+        let copied = io::copy(&mut source.take(length), &mut new)?;
+        new.set_permissions(permissions)?;
         new.sync_all()?;
         Ok(copied)
     };

@@ -62,7 +62,7 @@ impl FailedItems {
     }
 }
 
-/// A file that a run was to replace: it is as it was.
+/// A file that a run was to replace, and did not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Unreplaced {
     /// The file.
@@ -76,7 +76,7 @@ impl Unreplaced {
     #[must_use]
     pub fn text(&self) -> String {
         format!(
-            "{} is as it was; what was to replace it is in {}",
+            "{} was not touched: the new rows are in {}",
             self.file, self.new
         )
     }

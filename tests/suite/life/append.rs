@@ -326,7 +326,7 @@ fn a_backfill_that_fails_leaves_the_good_file_alone() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let new = format!("{}.bad.new", real.display());
     let told = format!(
-        "{} is as it was; what was to replace it is in {new}",
+        "{} was not touched: the new rows are in {new}",
         real.display()
     );
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -385,15 +385,56 @@ fn a_file_that_is_written_anew_is_replaced_after_a_kill_and_a_retry() {
     assert_eq!(status["status"], "Cancelled");
     assert_eq!(fs::read_to_string(&path).unwrap(), "good\n");
     assert!(place.run(&["signal", "c", "go"]).status.code() != Some(0));
+    fs::remove_file(&path).unwrap();
     let retry = ["retry", "c", "--from", "two", "--id", "again"];
     let mut run = place.follow(&retry);
     run.until("ActionEnded", "two");
     assert!(place.run(&["signal", "again", "go"]).status.success());
     while run.line().is_some() {}
     assert_eq!(fs::read_to_string(&path).unwrap(), "1\n2\n3\n");
-    // The earlier run's rows are still there.
-    let before = fs::read_to_string(format!("{}.c.new", path.display()));
-    assert_eq!(before.unwrap(), "1\n2\n3\n");
+    // The earlier run's rows are still there, and who may read them may read the file.
+    let before = format!("{}.c.new", path.display());
+    assert_eq!(fs::read_to_string(&before).unwrap(), "1\n2\n3\n");
+    let permissions = |path: &Path| fs::metadata(path).unwrap().permissions();
+    assert_eq!(permissions(&path), permissions(Path::new(&before)));
+}
+
+#[test]
+fn a_file_that_is_gone_is_not_made_anew() {
+    let place = Place::new();
+    let here = place.dir.path().canonicalize().unwrap();
+    let anew = TWICE
+        .replace("row: 1 }", "row: 1, replace: true }")
+        .replace("[1, 2] }", "[1, 2], replace: true }");
+    for (id, text) in [("plain", TWICE), ("anew", anew.as_str())] {
+        let file = place.file("w.yaml", text);
+        let path = here.join(id);
+        let mut run = place.follow(&[
+            "run",
+            &file,
+            "--id",
+            id,
+            "-i",
+            &format!("file={}", path.display()),
+        ]);
+        run.until(
+            "ActionEnded",
+            if id == "plain" { "one.append" } else { "one" },
+        );
+        let written = match id {
+            "plain" => path.clone(),
+            _ => here.join("anew.anew.new"),
+        };
+        fs::remove_file(&written).unwrap();
+        assert!(place.run(&["signal", id, "go"]).status.success());
+        let lines = std::iter::from_fn(|| run.line());
+        let told = lines.last().unwrap()["result"].to_string();
+        assert!(
+            told.contains("is gone: this run left it with 2 bytes"),
+            "{told}"
+        );
+        assert!(!written.exists() && !path.exists());
+    }
 }
 
 #[test]
