@@ -93,7 +93,7 @@ fn attempts(
 
 pub(super) fn pages(args: &PaginateArgs) -> Result<Value, String> {
     let mut get = retried(request(&args.url, &args.header)?);
-    let count = format!("({}) | length", reading(&args.items));
+    let count = format!("(({}) or []) | length", reading(&args.items));
     let named = |name: &str| args.param.clone().unwrap_or_else(|| name.to_owned());
     // What the query or the address of a page has, the first value, and the next one.
     let (query, first, next) = match (args.next.as_str(), &args.param) {
@@ -175,6 +175,14 @@ fn command(words: &[String], check: bool) -> Map<String, Value> {
 }
 
 fn request(url: &str, headers: &[String]) -> Result<Map<String, Value>, String> {
+    if !["http://", "https://"]
+        .iter()
+        .any(|scheme| url.starts_with(scheme))
+    {
+        return Err(format!(
+            "`{url}` is no address: it must begin with http:// or https://"
+        ));
+    }
     let mut named = Map::new();
     for header in headers {
         let (name, value) = header

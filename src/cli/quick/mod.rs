@@ -4,7 +4,9 @@
 mod file;
 
 use super::access::{inspect, remote};
-use super::args::{EventArgs, Global, LoadArgs, PaginateArgs, PollArgs, QuickArgs, TryArgs};
+use super::args::{
+    EventArgs, Global, Lasting, LoadArgs, PaginateArgs, PollArgs, QuickArgs, TryArgs,
+};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
 use super::output::{self, Screen};
@@ -25,14 +27,17 @@ const WORDS: usize = 40;
 pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Exit, Failure> {
     let what = args.url.iter().chain(&args.command);
     let made = file::poll(args).map_err(Failure::Usage)?;
-    let (exit, _) = go(global, screen, &name("poll", what), &made, &args.quick).await?;
+    let name = name("poll", what);
+    let limits = limits(args.times, Some(args.timeout));
+    let (exit, _) = go(global, screen, (&name, &made), &args.quick, limits).await?;
     Ok(exit)
 }
 
 pub async fn attempt(global: &Global, screen: Screen, args: &TryArgs) -> Result<Exit, Failure> {
     let made = file::attempt(args);
     let name = name("try", args.command.iter());
-    let (exit, _) = go(global, screen, &name, &made, &args.quick).await?;
+    let limits = limits(args.times, args.timeout);
+    let (exit, _) = go(global, screen, (&name, &made), &args.quick, limits).await?;
     Ok(exit)
 }
 
@@ -43,7 +48,8 @@ pub async fn paginate(
 ) -> Result<Exit, Failure> {
     let made = file::pages(args).map_err(Failure::Usage)?;
     let name = name("paginate", [&args.url].into_iter());
-    let (exit, run) = go(global, screen, &name, &made, &args.quick).await?;
+    let limits = limits(args.times, Some(args.timeout));
+    let (exit, run) = go(global, screen, (&name, &made), &args.quick, limits).await?;
     if let (Exit::Succeeded, Some(run), true) = (exit, run, args.leads_by_expression()) {
         // A word that is misspelt is as absent as the next page of the only one.
         let outcome = status::report(global, &run).await?.outcome;
@@ -74,20 +80,36 @@ fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -> String {
     name
 }
 
-/// Runs the file; gives how that ended, and the run.
+/// What a line asks for is no more than it may have.
+fn limits(times: u64, timeout: Option<Lasting>) -> LoadArgs {
+    LoadArgs {
+        max_count: Some(times),
+        max_timeout: timeout,
+        ..LoadArgs::default()
+    }
+}
+
+/// Runs the file that a line stands for; gives how that ended, and the run.
 async fn go(
     global: &Global,
     screen: Screen,
-    name: &str,
-    made: &serde_json::Value,
+    (name, made): (&str, &serde_json::Value),
     args: &QuickArgs,
+    limits: LoadArgs,
 ) -> Result<(Exit, Option<String>), Failure> {
     let text = yaml::to_text(made);
     if args.print {
         output::print_exact(text)?;
         return Ok((Exit::Succeeded, None));
     }
-    let options = inputs::options(global, &LoadArgs::default(), &args.handlers)?;
+    let server = remote(global)?;
+    // A server has limits of its own.
+    let limits = if server.is_some() {
+        LoadArgs::default()
+    } else {
+        limits
+    };
+    let options = inputs::options(global, &limits, &args.handlers)?;
     let workflow = engine::load_text(&format!("{name}.yaml"), text, &options)?;
     let warnings = workflow.warnings();
     if !warnings.is_empty() {
@@ -100,7 +122,7 @@ async fn go(
     let setup = Setup {
         state: global.state.clone(),
         store: global.store,
-        server: remote(global)?,
+        server,
         engine: global.engine.clone(),
         create: true,
         options,

@@ -78,6 +78,10 @@ fn serve(pages: usize) -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize
                 false => Vec::new(),
             };
             let (mut body, mut link) = (json!({ "items": items }), String::new());
+            if page > pages && path.contains("offset") {
+                // Go writes an empty list so.
+                body["items"] = Value::Null;
+            }
             if page < pages {
                 let next = format!("{own}/next?page={}", page + 1);
                 // RFC 8288 allows all of this.
@@ -128,6 +132,22 @@ fn a_poll_of_one_line_runs_until_its_command_succeeds() {
     let line = ["poll", "--every", "20ms", "--times", "2", "--", "false"];
     folder.run(&line).left(4, &["2 iterations"]);
     folder.run(&["poll"]).left(2, &["COMMAND"]);
+    // A line may have what it asks for, whatever a file may.
+    let line = [
+        "poll",
+        "--timeout",
+        "90d",
+        "--times",
+        "9999999",
+        "--",
+        "true",
+    ];
+    folder.run(&line).left(0, &[]);
+    let told = "it must begin with http:// or https://";
+    folder.run(&["poll", "--url", "nowhere"]).left(2, &[told]);
+    folder
+        .run(&["paginate", "ftp://x/y", "--next", "link", "--to", "f"])
+        .left(2, &[told]);
     let line = ["poll", "--every", "9s..5s", "--", "true"];
     folder.run(&line).left(2, &["the longest time comes last"]);
 }
