@@ -253,6 +253,10 @@ impl<'a> View<'a> {
     }
 }
 
+/// Where the workflows of a definition are, as `resourceId()` has it where there is no Azure.
+const WORKFLOWS: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/group\
+                         /providers/Microsoft.Logic/workflows";
+
 impl Env for View<'_> {
     fn mode(&self) -> Mode {
         self.program.rules.mode
@@ -408,25 +412,41 @@ impl Env for View<'_> {
     }
 
     fn workflow(&self) -> Value {
-        let run = Value::from_pairs([
-            ("id", Value::from(&*self.run.id)),
-            ("name", Value::from(&*self.run.id)),
-        ]);
-        let name = Value::from(&*self.program.name);
-        let mut workflow = vec![
-            ("id", Value::from(self.run.program.to_string())),
-            ("name", name.clone()),
-            ("run", run),
-        ];
-        if self.program.trigger.is_some() {
-            let tags = [
-                ("flowDisplayName", name.clone()),
-                ("logicAppName", name),
-                ("environmentName", Value::from("local")),
-            ];
-            workflow.push(("tags", Value::from_pairs(tags)));
+        let (name, run) = (&*self.program.name, &*self.run.id);
+        if self.program.trigger.is_none() {
+            let run = [("id", run), ("name", run)].map(|(key, id)| (key, Value::from(id)));
+            return Value::from_pairs([
+                ("id", Value::from(self.run.program.to_string())),
+                ("name", Value::from(name)),
+                ("run", Value::from_pairs(run)),
+            ]);
         }
-        Value::from_pairs(workflow)
+        // Definitions split these where Azure has a subscription and a resource group.
+        let id = format!("{WORKFLOWS}/{name}");
+        let run = [
+            ("id", format!("{id}/runs/{run}")),
+            ("name", run.to_owned()),
+            ("type", String::from("Microsoft.Logic/workflows/runs")),
+        ];
+        let tags = [
+            ("flowDisplayName", name),
+            ("logicAppName", name),
+            ("environmentName", "local"),
+        ];
+        Value::from_pairs([
+            ("id", Value::text(id)),
+            ("name", Value::from(name)),
+            ("type", Value::from("Microsoft.Logic/workflows")),
+            ("location", Value::from("westeurope")),
+            (
+                "tags",
+                Value::from_pairs(tags.map(|(key, tag)| (key, Value::from(tag)))),
+            ),
+            (
+                "run",
+                Value::from_pairs(run.map(|(key, text)| (key, Value::text(text)))),
+            ),
+        ])
     }
 
     fn attempt(&self) -> u32 {

@@ -86,6 +86,14 @@ fn the_code_of_a_scope_is_not_that_of_what_failed_inside() {
 }
 
 #[test]
+fn a_definition_finds_its_place_in_azure() {
+    let seen = r#""@concat(split(workflow()['id'], '/')[4], ' ', last(split(workflow()['run']['id'], '/')),
+        ' ', workflow()['location'])""#;
+    let played = azure(CALL, seen).world(|_| ok("{}")).play();
+    assert_eq!(played.output(), r#"{"all":"group run westeurope"}"#);
+}
+
+#[test]
 fn an_action_that_was_skipped_is_seen_as_skipped() {
     let branches = r#""which": { "type": "If", "expression": "@equals(1, 2)", "runAfter": {},
         "actions": { "inner": { "type": "Compose", "inputs": 1, "runAfter": {} } } },
