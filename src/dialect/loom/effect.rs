@@ -156,10 +156,16 @@ impl Loom<'_> {
         if let Some(entry) = inputs.pass(act, self, "authentication") {
             checks::authentication(self, &entry.value);
         }
-        if !self.azure()
-            && let Some(entry) = inputs.pass(act, self, "tls")
-        {
-            checks::tls(self, &entry.value);
+        if !self.azure() {
+            if let Some(entry) = inputs.pass(act, self, "tls") {
+                checks::tls(self, &entry.value);
+            }
+            if let Some(entry) = inputs.pass(act, self, "check") {
+                self.check_flag(
+                    entry,
+                    "check: false lets a call fail: read its `statusCode`",
+                );
+            }
         }
         self.asynchronous(act, &mut inputs);
         let retry = self.retry_in_inputs(act, &mut inputs);
@@ -305,18 +311,20 @@ impl Loom<'_> {
             inputs.pass(act, self, key);
         }
         if let Some(entry) = inputs.pass(act, self, "check") {
-            self.check_flag(entry);
+            self.check_flag(
+                entry,
+                "check: false lets a command fail: read its `exitCode`",
+            );
         }
         let timeout = self.attempt_timeout(act, &mut inputs);
         let inputs = inputs.finish(self);
         Self::call("shell", inputs, timeout).into()
     }
 
-    /// `check: false`: whoever reads the exit code takes care of a command that failed.
-    fn check_flag(&mut self, entry: &Entry) {
+    /// `check: false`: whoever reads the code takes care of what failed.
+    fn check_flag(&mut self, entry: &Entry, hint: &str) {
         let flag = matches!(entry.value.kind, Kind::Bool(_));
         if !flag && !self.is_computed(&entry.value) {
-            let hint = "check: false lets a command fail: read its `exitCode`";
             self.wrong_type(&entry.value, "`check`", "true or false", hint);
         }
     }

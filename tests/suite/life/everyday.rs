@@ -225,6 +225,13 @@ fn a_poll_of_an_address_without_an_expression_ends_when_it_answers() {
     let told = folder.run(&line).left(0, &[]);
     assert!(told.out.contains("items"), "{told:?}");
     assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 2);
+    // An expression may look at any status.
+    let (base, asked) = serve(1);
+    let url = format!("{base}/ready");
+    let until = "statusCode == 200 and body.items";
+    let line = ["poll", "--url", &url, "--every", "20ms", "--until", until];
+    folder.run(&line).left(0, &[]);
+    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 2);
 }
 
 #[test]
