@@ -140,16 +140,15 @@ impl Job {
             Fault::new(fault_kind::INPUT, message)
         };
         let place = self.place(&told)?;
-        if let Some(length) = self.left(&place)
-            && length > 0
-            && !place.path.exists()
-        {
-            return Err(invalid(format!(
+        let left = self.left(&place).filter(|length| *length > 0);
+        let opened = sink::open(&place.path, self.state.as_deref(), left.is_none());
+        let file = opened.map_err(|error| match left {
+            Some(length) if error.kind() == io::ErrorKind::NotFound => invalid(format!(
                 "{} is gone: this run left it with {length} bytes; nothing was written",
                 place.path.display()
-            )));
-        }
-        let file = sink::open(&place.path, self.state.as_deref()).map_err(told)?;
+            )),
+            _ => told(error),
+        })?;
         let file = file.ok_or_else(|| {
             let message = format!(
                 "{} is in the engine's own store: nothing was written",

@@ -94,7 +94,7 @@ fn write(path: &Path, state: Option<&Path>, content: &[u8]) -> io::Result<bool> 
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let Some(mut file) = sink::open(path, state)? else {
+    let Some(mut file) = sink::open(path, state, true)? else {
         return Ok(false);
     };
     file.set_len(0)?;

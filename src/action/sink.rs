@@ -6,9 +6,9 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Opens a file to write, making it when it is not there; none when it is one of the store in the
-/// directory `state`.
-pub(super) fn open(path: &Path, state: Option<&Path>) -> io::Result<Option<File>> {
+/// Opens a file to write, making it when it is not there and `may_make`; none when it is one of the
+/// store in the directory `state`.
+pub(super) fn open(path: &Path, state: Option<&Path>, may_make: bool) -> io::Result<Option<File>> {
     let store = state.map(Store::of).unwrap_or_default();
     let fresh = !path.exists();
     let folder = folder_of(path);
@@ -16,7 +16,8 @@ pub(super) fn open(path: &Path, state: Option<&Path>) -> io::Result<Option<File>
         return Ok(None);
     }
     let mut options = OpenOptions::new();
-    options.create(true).read(true).write(true).truncate(false);
+    options.create(may_make).truncate(false);
+    options.read(true).write(true);
     let file = options.open(path)?;
     let real = std::fs::canonicalize(path)?;
     if store.holds_folder(folder_of(&real)) || store.holds(Inode::of(&file)?) {
