@@ -202,7 +202,7 @@ impl Template {
                     let key = key.eval_secure(env)?;
                     let hidden = matches!(key, Value::Secure(_));
                     let value = value.eval_secure(env)?;
-                    map.insert(key_text(&key.revealed()).into(), value);
+                    map.insert(super::shared_key(&key_text(&key.revealed())), value);
                     if hidden {
                         return Ok(self.eval(&Revealing::new(env))?.secure());
                     }

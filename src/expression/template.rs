@@ -264,8 +264,8 @@ impl Template {
             Kind::Object(members) => {
                 let mut map = Object::with_capacity(members.len());
                 for (key, value) in members {
-                    let name = key_text(&key.eval(env)?);
-                    map.insert(super::shared_key(&name), value.eval(env)?);
+                    let key = super::shared_key(&key_text(&key.eval(env)?));
+                    map.insert(key, value.eval(env)?);
                 }
                 Ok(Value::object(map))
             }
