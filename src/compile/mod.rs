@@ -37,10 +37,7 @@ pub fn compile(
         places: workflow.places.clone(),
         types: workflow.types.clone(),
         parameters: workflow.parameters.clone(),
-        trigger: workflow
-            .trigger
-            .as_ref()
-            .map(|trigger| trigger.name.clone()),
+        trigger: workflow.trigger.clone(),
         schedule: workflow.schedule.clone(),
         inputs: workflow.inputs.clone(),
         outputs: workflow.outputs.clone(),

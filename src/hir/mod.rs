@@ -4,8 +4,8 @@
 use crate::expression::{Condition, Reference, Template, Value, environment_secret};
 use crate::model::{
     AssignOp, Backoff, Delay, Dialect, Expect, HANDLER_NAMES, Handler, Input, InputKind, Link,
-    Name, OnError, OnLimit, Pages, Places, Recurrence, RetryOn, Rules, Schedule, Secured, Status,
-    Take, Test, Unchanged,
+    Name, OnError, OnLimit, Pages, Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test,
+    Trigger, Unchanged,
 };
 use crate::source::Span;
 
@@ -113,15 +113,6 @@ impl Workflow {
         });
         secrets.collect()
     }
-}
-
-/// What starts a run. Its input is what the trigger delivers: `triggerBody()`.
-#[derive(Clone, Debug)]
-pub struct Trigger {
-    /// Its name.
-    pub name: Name,
-    /// When it fires by itself.
-    pub recurrence: Option<Recurrence>,
 }
 
 /// Steps and their order.

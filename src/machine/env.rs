@@ -253,10 +253,6 @@ impl<'a> View<'a> {
     }
 }
 
-/// Where the workflows of a definition are, as `resourceId()` has it where there is no Azure.
-const WORKFLOWS: &str = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/group\
-                         /providers/Microsoft.Logic/workflows";
-
 impl Env for View<'_> {
     fn mode(&self) -> Mode {
         self.program.rules.mode
@@ -387,7 +383,8 @@ impl Env for View<'_> {
     }
 
     fn trigger(&self) -> Value {
-        let name = self.program.trigger.as_deref().unwrap_or("manual");
+        let trigger = self.program.trigger.as_ref();
+        let name = trigger.map_or("manual", |trigger| &*trigger.name);
         let id = Value::from(&*self.run.id);
         let started_at = Value::text(self.run.started_at.to_string());
         let mut trigger = vec![
@@ -412,41 +409,34 @@ impl Env for View<'_> {
     }
 
     fn workflow(&self) -> Value {
-        let (name, run) = (&*self.program.name, &*self.run.id);
-        if self.program.trigger.is_none() {
+        let run = &*self.run.id;
+        let resource = self
+            .program
+            .trigger
+            .as_ref()
+            .map(|trigger| &trigger.workflow);
+        let Some(resource) = resource.and_then(Value::as_object) else {
             let run = [("id", run), ("name", run)].map(|(key, id)| (key, Value::from(id)));
             return Value::from_pairs([
                 ("id", Value::from(self.run.program.to_string())),
-                ("name", Value::from(name)),
+                ("name", Value::from(&*self.program.name)),
                 ("run", Value::from_pairs(run)),
             ]);
-        }
-        // Definitions split these where Azure has a subscription and a resource group.
-        let id = format!("{WORKFLOWS}/{name}");
+        };
+        let of = |key: &str| {
+            resource
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         let run = [
-            ("id", format!("{id}/runs/{run}")),
-            ("name", run.to_owned()),
-            ("type", String::from("Microsoft.Logic/workflows/runs")),
+            ("id", Value::text(format!("{}/runs/{run}", of("id")))),
+            ("name", Value::from(run)),
+            ("type", Value::text(format!("{}/runs", of("type")))),
         ];
-        let tags = [
-            ("flowDisplayName", name),
-            ("logicAppName", name),
-            ("environmentName", "local"),
-        ];
-        Value::from_pairs([
-            ("id", Value::text(id)),
-            ("name", Value::from(name)),
-            ("type", Value::from("Microsoft.Logic/workflows")),
-            ("location", Value::from("westeurope")),
-            (
-                "tags",
-                Value::from_pairs(tags.map(|(key, tag)| (key, Value::from(tag)))),
-            ),
-            (
-                "run",
-                Value::from_pairs(run.map(|(key, text)| (key, Value::text(text)))),
-            ),
-        ])
+        let mut all = resource.clone();
+        all.insert("run".into(), Value::from_pairs(run));
+        Value::object(all)
     }
 
     fn attempt(&self) -> u32 {

@@ -42,6 +42,15 @@ pub enum Dialect {
     Canvas,
 }
 
+/// What starts a run. Its input is what the trigger delivers: `triggerBody()`.
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    /// Its name.
+    pub name: Name,
+    /// What `workflow()` gives beside its run: an object with `id` and `type`.
+    pub workflow: Value,
+}
+
 /// What of an action nobody is to see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Secured {

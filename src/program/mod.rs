@@ -19,7 +19,7 @@ pub use verify::verify;
 use crate::expression::{Condition, Template, Value};
 use crate::model::{
     AssignOp, Backoff, Delay, Expect, Handler, Input, InputKind, Link, Name, OnError, OnLimit,
-    Pages, Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Unchanged,
+    Pages, Places, RetryOn, Rules, Schedule, Secured, Status, Take, Test, Trigger, Unchanged,
 };
 use crate::source::Span;
 use std::cmp::Ordering;
@@ -59,7 +59,7 @@ pub struct Program {
     /// Definition parameters and other constants.
     pub parameters: Vec<(Name, Value)>,
     /// What starts a run, where the file says: its input is what that delivers.
-    pub trigger: Option<Name>,
+    pub trigger: Option<Trigger>,
     /// When runs start by themselves.
     pub schedule: Option<Schedule>,
     /// What the caller gives.

@@ -12,6 +12,8 @@ use std::sync::Arc;
 const STAND_IN: &str = "$standIn";
 
 const ZEROS: &str = "00000000-0000-0000-0000-000000000000";
+const GROUP: &str = "group";
+const LOCATION: &str = "westeurope";
 
 /// The time of every deployment.
 const NOW: &str = "2000-01-01T00:00:00Z";
@@ -134,10 +136,10 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         "resourcegroup" => object(&[
             (
                 "id",
-                &format!("/subscriptions/{ZEROS}/resourceGroups/group"),
+                &format!("/subscriptions/{ZEROS}/resourceGroups/{GROUP}"),
             ),
-            ("name", "group"),
-            ("location", "westeurope"),
+            ("name", GROUP),
+            ("location", LOCATION),
             ("type", "Microsoft.Resources/resourceGroups"),
         ]),
         "tenant" => object(&[("tenantId", ZEROS), ("displayName", "tenant"), ("id", "/")]),
@@ -146,9 +148,9 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
                 "id",
                 "/providers/Microsoft.Management/managementGroups/group",
             ),
-            ("name", "group"),
+            ("name", GROUP),
         ]),
-        "deployment" => object(&[("name", "deployment"), ("location", "westeurope")]),
+        "deployment" => object(&[("name", "deployment"), ("location", LOCATION)]),
         "environment" => environment(),
         "uniquestring" => Value::text(unique(&arguments)),
         "guid" => Value::text(guid(&arguments)),
@@ -176,6 +178,27 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         }
         _ => return Err(format!("there is no deployment function `{name}`")),
     })
+}
+
+/// What `workflow()` gives beside its run. Definitions split its id where Azure has a subscription and
+/// a resource group.
+pub(super) fn workflow_resource(name: &str, title: &str, location: Option<&str>) -> Value {
+    let kind = "Microsoft.Logic/workflows";
+    let tags = object(&[
+        ("flowDisplayName", title),
+        ("logicAppName", name),
+        ("environmentName", "local"),
+    ]);
+    Value::from_pairs([
+        (
+            "id",
+            Value::text(resource_id("resourceid", &[kind, name].map(Value::from))),
+        ),
+        ("name", Value::from(name)),
+        ("type", Value::from(kind)),
+        ("location", Value::from(location.unwrap_or(LOCATION))),
+        ("tags", tags),
+    ])
 }
 
 /// The member of a value.
@@ -376,7 +399,7 @@ fn resource_id(function: &str, arguments: &[Value]) -> String {
         (_, [subscription, group, ..]) => (subscription.as_str(), group.as_str()),
         ("subscriptionresourceid", [subscription]) => (subscription.as_str(), ""),
         ("resourceid", [group]) => (ZEROS, group.as_str()),
-        _ => (ZEROS, "group"),
+        _ => (ZEROS, GROUP),
     };
     match function {
         "resourceid" => {

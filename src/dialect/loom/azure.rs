@@ -4,12 +4,13 @@
 use super::Loom;
 use super::act::{member, names_option};
 use super::arm_compute::first_value;
+use super::arm_functions::workflow_resource;
 use super::settings::{Settings, last};
 use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::constant;
 use crate::expression::{Object, Template, Value};
-use crate::hir::{Outputs, Trigger, Workflow};
-use crate::model::{Missed, Name, Overlap, Schedule, When};
+use crate::hir::{Outputs, Workflow};
+use crate::model::{Missed, Name, Overlap, Schedule, Trigger, When};
 use crate::source::{Entry, Kind, Node, Span};
 
 /// A definition with the values of its parameters beside it.
@@ -19,6 +20,9 @@ struct Found<'n> {
     /// What its connections lead to, as Power Automate exports it.
     references: Option<&'n Node>,
     name: Option<&'n str>,
+    /// What people call it.
+    title: Option<&'n str>,
+    location: Option<&'n str>,
 }
 
 fn is_secure(declared: &Entry) -> bool {
@@ -80,14 +84,10 @@ impl Loom<'_> {
         let declared = fields.get("parameters");
         workflow.parameters = self.parameters(declared, found.values, settings, deployed);
         if let Some(entry) = fields.get("triggers") {
-            workflow.trigger = self.trigger(entry);
-            let recurrence = workflow.trigger.as_ref();
-            let recurrence = recurrence.and_then(|trigger| trigger.recurrence.clone());
-            workflow.schedule = recurrence.map(|recurrence| Schedule {
-                when: When::Recurrence(recurrence),
-                overlap: Overlap::Skip,
-                missed: Missed::Skip,
-            });
+            let name = &*workflow.name;
+            let title = found.title.unwrap_or(name);
+            let resource = workflow_resource(name, title, found.location);
+            workflow.trigger = self.trigger(entry, resource, &mut workflow.schedule);
         }
         match fields.get("actions") {
             Some(entry) => workflow.body = self.actions(entry),
@@ -304,7 +304,13 @@ impl Loom<'_> {
     }
 
     /// The first trigger; a run begins as if it had fired.
-    fn trigger(&mut self, entry: &Entry) -> Option<Trigger> {
+    /// What starts a run, and when it does so by itself.
+    fn trigger(
+        &mut self,
+        entry: &Entry,
+        workflow: Value,
+        schedule: &mut Option<Schedule>,
+    ) -> Option<Trigger> {
         let hint = "for example triggers: { manual: { type: Request, kind: Http } }";
         let entries = self.map(entry, hint);
         let names = entries.iter().map(|entry| Name::from(entry.key.as_str()));
@@ -353,14 +359,19 @@ impl Loom<'_> {
             let hint = "declare a parameter of type `securestring` for what nobody is to see";
             self.warning("not-supported", data.key_span, what, hint);
         }
-        let is_recurrence = label?.eq_ignore_ascii_case("Recurrence");
-        let schedule = fields
+        let is_recurrence = label.is_some_and(|label| label.eq_ignore_ascii_case("Recurrence"));
+        let recurrence = fields
             .get("recurrence")
             .filter(|_| is_recurrence)
             .and_then(|entry| self.recurrence(entry));
+        *schedule = recurrence.map(|recurrence| Schedule {
+            when: When::Recurrence(recurrence),
+            overlap: Overlap::Skip,
+            missed: Missed::Skip,
+        });
         Some(Trigger {
             name: Name::from(first.key.as_str()),
-            recurrence: schedule,
+            workflow,
         })
     }
 }
@@ -374,12 +385,16 @@ fn find(node: &Node) -> Found<'_> {
             values: inner.get_any_case("parameters"),
             references: inner.get_any_case("connectionReferences"),
             name: node.get("name").and_then(Node::as_str),
+            title: inner.get("displayName").and_then(Node::as_str),
+            location: node.get("location").and_then(Node::as_str),
         },
         None => Found {
             definition: node,
             values: None,
             references: None,
             name: None,
+            title: None,
+            location: None,
         },
     }
 }

@@ -62,9 +62,8 @@ fn until_has_the_semantics_of_azure() {
     assert_eq!(until.test, Test::After);
     assert_eq!(until.on_limit, OnLimit::Continue);
     assert!(until.survives_failure && !until.negated);
-    let trigger = workflow.trigger.unwrap();
-    assert!(trigger.recurrence.is_some());
-    assert_eq!(&*trigger.name, "Recurrence");
+    assert!(workflow.schedule.is_some());
+    assert_eq!(&*workflow.trigger.unwrap().name, "Recurrence");
 }
 
 #[test]

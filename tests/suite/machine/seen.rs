@@ -5,7 +5,11 @@ use windlass::internals::machine::RunStatus;
 use windlass::internals::model::Fault;
 
 fn azure(actions: &str, outputs: &str) -> Case {
-    Case::yaml(&format!(
+    Case::yaml(&definition(actions, outputs))
+}
+
+fn definition(actions: &str, outputs: &str) -> String {
+    format!(
         r#"{{
   "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
   "contentVersion": "1.0.0.0",
@@ -13,7 +17,7 @@ fn azure(actions: &str, outputs: &str) -> Case {
   "actions": {{ {actions} }},
   "outputs": {{ "all": {{ "type": "Object", "value": {outputs} }} }}
 }}"#
-    ))
+    )
 }
 
 const CALL: &str = r#""call": { "type": "Http", "runAfter": {},
@@ -91,6 +95,16 @@ fn a_definition_finds_its_place_in_azure() {
         ' ', workflow()['location'])""#;
     let played = azure(CALL, seen).world(|_| ok("{}")).play();
     assert_eq!(played.output(), r#"{"all":"group run westeurope"}"#);
+    // As Power Automate exports it.
+    let seen = r#""@concat(workflow()['name'], ' ', workflow()['tags']['flowDisplayName'],
+        ' ', workflow()['location'])""#;
+    let exported = format!(
+        r#"{{ "name": "f00d", "location": "eastus",
+            "properties": {{ "displayName": "Daily orders", "definition": {} }} }}"#,
+        definition(CALL, seen)
+    );
+    let played = Case::yaml(&exported).world(|_| ok("{}")).play();
+    assert_eq!(played.output(), r#"{"all":"f00d Daily orders eastus"}"#);
 }
 
 #[test]
