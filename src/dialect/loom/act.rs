@@ -5,6 +5,7 @@ use crate::expression::Template;
 use crate::hir::{After, RetryPolicy, Step, StepKind};
 use crate::model::Name;
 use crate::source::{Entry, Span};
+use std::ops::Range;
 
 pub(super) struct Act<'n> {
     pub fields: Fields<'n>,
@@ -36,6 +37,8 @@ impl From<StepKind> for Body {
 pub(super) struct Placed {
     pub step: Step,
     pub after: Option<Vec<After>>,
+    /// Which of the reader's mentions are its own.
+    pub mentions: Range<usize>,
 }
 
 /// Whether `operationOptions`, a list with commas, names an option.

@@ -96,7 +96,11 @@ impl Loom<'_> {
         }
         let mut step = step(name.clone(), "nothing", StepKind::Nothing, span);
         step.anonymous = anonymous;
-        let mut placed = Placed { step, after: None };
+        let mut placed = Placed {
+            step,
+            after: None,
+            mentions: 0..0,
+        };
         let hint = "an action is a map with a `type`, such as { type: http, inputs: { … } }";
         let what = format!("the action `{name}`");
         let Some(mut fields) = self.fields(node, &what, hint) else {

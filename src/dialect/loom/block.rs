@@ -3,6 +3,7 @@
 
 use super::Loom;
 use super::act::Placed;
+use super::later::follows;
 use crate::diagnostic::nearest;
 use crate::dialect::builder::{nothing, only};
 use crate::dialect::cycle::cycle;
@@ -43,7 +44,10 @@ impl Loom<'_> {
             .map(|entry| {
                 let name = Name::from(entry.key.as_str());
                 self.declare(&name, entry.key_span);
-                self.action(&entry.value, name, entry.key_span, false)
+                let first = self.mentions.len();
+                let mut placed = self.action(&entry.value, name, entry.key_span, false);
+                placed.mentions = first..self.mentions.len();
+                placed
             })
             .collect()
     }
@@ -102,6 +106,7 @@ impl Loom<'_> {
     pub(super) fn order(&mut self, mut placed: Vec<Placed>) -> Block {
         let written = !self.azure() && placed.iter().all(|placed| placed.after.is_none());
         if written {
+            self.reads_of_later(&placed, |later, earlier| later > earlier);
             return Block::Sequence(placed.into_iter().map(|placed| placed.step).collect());
         }
         self.mixed_order(&placed);
@@ -137,6 +142,7 @@ impl Loom<'_> {
             let hint = "remove one of these runAfter entries";
             self.error("cycle", span, what, hint);
         }
+        self.reads_of_later(&placed, |later, earlier| follows(&before, later, earlier));
         self.concurrent = true;
         Block::Dag(
             placed

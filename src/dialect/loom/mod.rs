@@ -23,6 +23,7 @@ mod connector;
 mod control;
 mod data;
 mod effect;
+mod later;
 mod lint;
 mod loops;
 mod names;

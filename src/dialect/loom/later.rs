@@ -1,0 +1,69 @@
+//! Whether an action reads one that runs after it: that one never has anything to give.
+
+use super::Loom;
+use super::act::Placed;
+use crate::expression::Reference;
+use crate::hir::Step;
+use crate::source::Span;
+use std::collections::BTreeMap;
+
+impl Loom<'_> {
+    /// Reports it for the actions of one scope; `follows` says of two of them whether the first runs
+    /// after the second. Logic Apps takes no such definition; elsewhere a template may ask first.
+    pub(super) fn reads_of_later(
+        &mut self,
+        placed: &[Placed],
+        follows: impl Fn(usize, usize) -> bool,
+    ) {
+        let mut inside = BTreeMap::new();
+        for (index, placed) in placed.iter().enumerate() {
+            names(&placed.step, index, &mut inside);
+        }
+        let mut found = Vec::new();
+        for (index, own) in placed.iter().enumerate() {
+            for mention in self.mentions.get(own.mentions.clone()).unwrap_or_default() {
+                if let Reference::Action(name) = &mention.reference
+                    && let Some(read) = inside.get(&name.to_lowercase())
+                    && follows(*read, index)
+                {
+                    let what = format!("`{name}` runs after `{}`, which reads it", own.step.name);
+                    found.push((mention.span, what));
+                }
+            }
+        }
+        let hint = "let the one that reads run later, or read another action";
+        for (span, what) in found {
+            match self.azure() {
+                true => self.error("runs-later", span, what, hint),
+                false => self.warning("runs-later", span, what, hint),
+            }
+        }
+    }
+}
+
+/// The names in a step, its own too, with the number of the step.
+fn names(step: &Step, index: usize, found: &mut BTreeMap<String, usize>) {
+    found.insert(step.name.to_lowercase(), index);
+    for inner in step.blocks().into_iter().flat_map(|block| block.steps()) {
+        names(inner, index, found);
+    }
+}
+
+/// Whether one action of a DAG runs after another; `before` are the predecessors of each.
+pub(super) fn follows(before: &[Vec<(usize, Span)>], later: usize, earlier: usize) -> bool {
+    let mut seen = vec![false; before.len()];
+    let mut open = vec![later];
+    while let Some(at) = open.pop() {
+        for (next, _) in before.get(at).into_iter().flatten() {
+            if *next == earlier {
+                return true;
+            }
+            if let Some(seen) = seen.get_mut(*next)
+                && !std::mem::replace(seen, true)
+            {
+                open.push(*next);
+            }
+        }
+    }
+    false
+}
