@@ -235,7 +235,9 @@ impl<'t> Parser<'t> {
         );
         error.hint = Some(match functions::find(name) {
             Some(function) => format!("a call has parentheses: `{}(…)`", function.name),
-            None => format!("text stands in single quotes: '{name}'"),
+            None => {
+                format!("a variable is variables('{name}'), text stands in single quotes: '{name}'")
+            }
         });
         Err(error)
     }
