@@ -20,9 +20,11 @@ use lsm_tree::{AbstractTree, Config, SequenceNumberCounter as Counter};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, Write};
-use std::iter;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
+use std::{iter, mem, thread};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What the names of journals end with.
@@ -30,6 +32,10 @@ const ENDING: &str = "jnl";
 
 /// With so much in the journals that is in tables, they are written anew.
 const STALE: usize = 1 << 20;
+
+/// A removed journal is cut so much at a time, and so long is waited after each cut.
+const CUT: u64 = 4 << 20;
+const BETWEEN_CUTS: Duration = Duration::from_millis(20);
 
 /// What a batch ends with.
 const MAGIC: &[u8] = b"FJL\x03";
@@ -40,6 +46,8 @@ pub(super) struct ActiveJournal {
     folder: PathBuf,
     /// Its number, and its file.
     current: Mutex<(u64, File)>,
+    /// The journals before it that fjall has not removed yet.
+    full: Mutex<Vec<File>>,
 }
 
 impl ActiveJournal {
@@ -48,7 +56,8 @@ impl ActiveJournal {
         let last = numbered(&folder)?.pop_last();
         let (number, path) = last.ok_or_else(|| io::Error::other("it has no journal"))?;
         Ok(Self {
-            current: Mutex::new((number, File::open(path)?)),
+            current: Mutex::new((number, opened(&path)?)),
+            full: Mutex::default(),
             folder,
         })
     }
@@ -57,14 +66,26 @@ impl ActiveJournal {
     /// with its name, before there is a next one. Fails when the journal is not where it was.
     pub fn sync(&self) -> Result<(), KvError> {
         let mut current = lock(&self.current);
+        self.free_removed();
         loop {
             while let Some(next) = self.next(current.0)? {
-                *current = next;
+                let (_, full) = mem::replace(&mut *current, next);
+                lock(&self.full).push(full);
             }
             current.1.sync_data()?;
             if self.is_in_place(&current)? {
                 return Ok(());
             }
+        }
+    }
+
+    /// Gives back the room of the journals that fjall has removed. A file that is open keeps its room, so
+    /// it goes in steps: commits wait while the file system frees a whole journal.
+    fn free_removed(&self) {
+        let mut full = lock(&self.full);
+        for file in full.extract_if(.., |file| is_removed(file)) {
+            // Without a thread it goes at once.
+            drop(thread::Builder::new().spawn(move || free(&file)));
         }
     }
 
@@ -91,7 +112,7 @@ impl ActiveJournal {
 
     /// The journal after one, if there is one.
     fn next(&self, number: u64) -> io::Result<Option<(u64, File)>> {
-        match File::open(self.path(number + 1)) {
+        match opened(&self.path(number + 1)) {
             Ok(file) => Ok(Some((number + 1, file))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -100,6 +121,25 @@ impl ActiveJournal {
 
     fn path(&self, number: u64) -> PathBuf {
         self.folder.join(format!("{number}.{ENDING}"))
+    }
+}
+
+fn opened(journal: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).open(journal)
+}
+
+fn is_removed(file: &File) -> bool {
+    file.metadata().is_ok_and(|found| found.nlink() == 0)
+}
+
+fn free(removed: &File) {
+    let mut length = removed.metadata().map_or(0, |found| found.len());
+    while length > 0 {
+        length = length.saturating_sub(CUT);
+        if removed.set_len(length).is_err() {
+            return;
+        }
+        thread::sleep(BETWEEN_CUTS);
     }
 }
 
