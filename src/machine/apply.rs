@@ -374,7 +374,7 @@ fn change_variable(variables: &mut Object, change: &VariableChange) -> Sure {
     Ok(())
 }
 
-fn last_of(array: Option<&Value>) -> Value {
+pub(super) fn last_of(array: Option<&Value>) -> Value {
     let last = array.and_then(|array| array.as_array()?.last());
     last.cloned().unwrap_or_default()
 }

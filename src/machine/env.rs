@@ -140,12 +140,10 @@ impl<'a> View<'a> {
     }
 
     /// Reads records of a cursor, or of its loops.
-    fn reading(&self, cursor: CursorId, records: &'a Records) -> Reading<'a> {
+    fn reading(&self, records: &'a Records) -> Reading<'a> {
         Reading {
             program: self.program,
-            variables: self.run.variables_of(cursor),
             records,
-            row: false,
         }
     }
 
@@ -153,7 +151,7 @@ impl<'a> View<'a> {
     pub fn visible(&self) -> impl Iterator<Item = Reading<'a>> {
         self.lineage()
             .filter(|(_, cursor)| cursor.owns_records)
-            .map(|(id, cursor)| self.reading(id, &cursor.records))
+            .map(|(_, cursor)| self.reading(&cursor.records))
     }
 
     fn loop_variable(&self, name: &str) -> Option<Value> {
@@ -193,7 +191,7 @@ impl<'a> View<'a> {
     /// The outputs of the last iteration that ended; null at first.
     fn last_result(&self, scope: &'a Scope, cursor: CursorId, state: &'a LoopState) -> Value {
         self.last_records(cursor, state)
-            .map(|records| self.reading(cursor, records).actions(&scope.children))
+            .map(|records| self.reading(records).actions(&scope.children))
             .unwrap_or_default()
     }
 
@@ -359,7 +357,7 @@ impl Env for View<'_> {
                 let records = self.last_records(cursor, state)?;
                 let record = records.get(&action)?;
                 let ran = record.status == Status::Succeeded;
-                ran.then(|| self.reading(cursor, records).output(&record.output))
+                ran.then(|| self.reading(records).output(&record.output))
             }
             Enclosing::Loop(..) | Enclosing::Item { .. } => None,
         })

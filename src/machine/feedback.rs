@@ -6,7 +6,6 @@ use super::bug::{Done, Sure};
 use super::change::Change;
 use super::env::View;
 use super::iterate::{LoopRef, hash_of};
-use super::record::Reading;
 use crate::expression::{Env, Lookup, Object, Reference, Value};
 use crate::model::Name;
 
@@ -26,10 +25,7 @@ impl<'a> Stepper<'a> {
         let value = match &unchanged.of {
             Some(of) => self.eval_missing_as_null(this.cursor, of)?,
             None => {
-                let reading = Reading {
-                    row: true,
-                    ..self.reading(this.cursor, self.run.records_of(this.cursor)?)
-                };
+                let reading = self.reading(self.run.records_of(this.cursor)?);
                 reading.actions(&this.scope.children)
             }
         };

@@ -12,7 +12,7 @@ use super::evaluate::Faulty;
 use super::event::IterationRow;
 use super::fault::error_value;
 use super::movement::{ended, narrow};
-use super::record::{Output, Reading, Records};
+use super::record::{Output, Records};
 use super::retry::Raised;
 use super::state::{
     BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, IsolatedState, ItemState, RunError,
@@ -211,10 +211,7 @@ impl<'a> Stepper<'a> {
         if !matches!(scope.kind, ScopeKind::ForEach { .. }) {
             return Ok(());
         }
-        let reading = Reading {
-            row: true,
-            ..self.reading(parent, &self.run.cursor(branch)?.records)
-        };
+        let reading = self.reading(&self.run.cursor(branch)?.records);
         let row = IterationRow {
             path: self.view(parent).path_of(&scope.name),
             iteration: u64::from(index),
@@ -427,10 +424,7 @@ impl<'a> Stepper<'a> {
                 continue;
             };
             let Some(error) = &outcome.error else {
-                results.push(
-                    self.reading(cursor, &outcome.records)
-                        .actions(&scope.children),
-                );
+                results.push(self.reading(&outcome.records).actions(&scope.children));
                 continue;
             };
             results.push(Value::Null);
@@ -469,7 +463,7 @@ impl<'a> Stepper<'a> {
         let branches = self.fork(cursor)?.branches.iter();
         let results = branches.filter_map(|branch| match branch {
             BranchState::Ended(outcome) => {
-                let reading = self.reading(cursor, &outcome.records);
+                let reading = self.reading(&outcome.records);
                 Some(reading.actions(&scope.children))
             }
             BranchState::Pending | BranchState::Running(_) => None,

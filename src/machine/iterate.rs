@@ -16,7 +16,7 @@ use super::evaluate::{Faulty, millis};
 use super::event::{HistoryKind, IterationRow};
 use super::movement::narrow;
 use super::record::LoopEnd;
-use super::record::{Output, Reading, Records};
+use super::record::{Output, Records};
 use super::retry::{self, Raised};
 use super::state::{CursorId, FrameKind, LoopState, PauseReason, TimerPurpose, Wait};
 use crate::expression::{Object, Value};
@@ -346,10 +346,7 @@ impl<'a> Stepper<'a> {
             return Ok(());
         };
         let before = this.spec.test == Test::Before;
-        let reading = Reading {
-            row: true,
-            ..self.reading(this.cursor, self.run.records_of(this.cursor)?)
-        };
+        let reading = self.reading(self.run.records_of(this.cursor)?);
         let row = IterationRow {
             path: state.path.clone(),
             iteration: state.iteration,

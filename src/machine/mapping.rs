@@ -2,6 +2,7 @@
 //! that. It never ends or starts anything.
 
 use super::advance::Stepper;
+use super::apply::last_of;
 use super::bug::Done;
 use super::change::Change;
 use super::env::View;
@@ -10,7 +11,7 @@ use super::iterate::LoopRef;
 use super::record::{Output, Reading, Records};
 use super::state::CursorId;
 use crate::expression::{Object, Template, Value};
-use crate::model::{Status, Take};
+use crate::model::{Name, Status, Take};
 use crate::program::ActionId;
 use std::sync::Arc;
 
@@ -61,18 +62,23 @@ impl<'a> Stepper<'a> {
 
     /// An output's value, read where the cursor's records lie.
     pub fn read(&self, cursor: CursorId, output: &Output) -> Value {
-        let owner = self.run.cursors.get(&self.run.record_owner(cursor));
-        let value = owner.map(|owner| self.reading(cursor, &owner.records).output(output));
-        value.unwrap_or_default()
+        let variable = |name: &Name| self.run.variables_of(cursor).get(name);
+        match output {
+            Output::Variable(name) => variable(name).cloned().unwrap_or_default(),
+            Output::LastOf(name) => last_of(variable(name)),
+            output => {
+                let owner = self.run.cursors.get(&self.run.record_owner(cursor));
+                let value = owner.map(|owner| self.reading(&owner.records).output(output));
+                value.unwrap_or_default()
+            }
+        }
     }
 
     /// Reads records that a cursor sees.
-    pub fn reading<'r>(&'r self, cursor: CursorId, records: &'r Records) -> Reading<'r> {
+    pub fn reading<'r>(&'r self, records: &'r Records) -> Reading<'r> {
         Reading {
             program: self.program,
-            variables: self.run.variables_of(cursor),
             records,
-            row: false,
         }
     }
 

@@ -84,9 +84,7 @@ pub fn outer_records<'a>(program: &'a Program, run: &'a RunState) -> (Vec<Outer<
     };
     let reading = Reading {
         program,
-        variables: &run.variables,
         records: &root.records,
-        row: false,
     };
     let inside =
         |scope: &&Scope| matches!(scope.kind, ScopeKind::Loop(_) | ScopeKind::ForEach { .. });

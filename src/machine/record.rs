@@ -119,8 +119,8 @@ pub enum Output {
     Value(Value),
     /// The value that a variable has now. Only in a change: applied, it is that value.
     Variable(Name),
-    /// What an array or text variable became by an append: read from the variable when it is
-    /// asked for, so that an append costs what is appended. An iteration's row shows that only.
+    /// What was appended to an array or a text. What the variable became is the variable's: here it
+    /// would be a copy for each append.
     Appended {
         /// The variable.
         variable: Name,
@@ -158,10 +158,7 @@ pub enum Output {
 #[derive(Clone, Copy)]
 pub(super) struct Reading<'a> {
     pub program: &'a Program,
-    pub variables: &'a Value,
     pub records: &'a Records,
-    /// For the row of an iteration: an append shows what it appended, not what grew.
-    pub row: bool,
 }
 
 impl Reading<'_> {
@@ -174,10 +171,9 @@ impl Reading<'_> {
     fn follow(&self, inside: Option<(ActionId, u32)>, output: &Output) -> Value {
         match output {
             Output::Value(value) => value.clone(),
-            Output::Appended { more, .. } if self.row => more.clone(),
-            Output::Variable(name)
-            | Output::Appended { variable: name, .. }
-            | Output::LastOf(name) => self.variables.get(name).cloned().unwrap_or_default(),
+            Output::Appended { more, .. } => more.clone(),
+            // Only in a change.
+            Output::Variable(_) | Output::LastOf(_) => Value::Null,
             Output::Actions(actions) => self.inner(inside, actions),
             Output::Loop {
                 iterations,

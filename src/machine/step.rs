@@ -18,6 +18,9 @@ use crate::model::{FAILURE, Fault, Name, OWN_KEYS, Place, Request, Status, fault
 use crate::program::{ActionId, Call, Op, Outputs, Retry, Scope, ScopeId, ScopeKind, State};
 use crate::time::Timestamp;
 
+/// The most bytes that the result of a run may have, far below what can be read back from a store.
+const MAX_RESULT: usize = 256 << 20;
+
 impl<'a> Stepper<'a> {
     /// Does the operation at which a ready cursor stands, or raises the fault it still holds.
     pub fn step(&mut self, cursor: CursorId) -> Sure {
@@ -114,7 +117,10 @@ impl<'a> Stepper<'a> {
             Op::Respond(template) => {
                 let value = self.eval(cursor, template)?;
                 let value = self.hidden(state, value);
-                self.emit(Change::Responded(value.clone()))?;
+                // The caller has the first one.
+                if self.run.response.is_none() {
+                    self.emit(Change::Responded(value.clone()))?;
+                }
                 self.done(cursor, state, Output::Value(value))?;
             }
             Op::Terminate { status, error } => self.terminate(cursor, state, *status, error)?,
@@ -322,7 +328,8 @@ impl<'a> Stepper<'a> {
     /// The run has done what it should; it ends well if what it gives can be computed. No action
     /// did that, so nothing in the workflow retries or catches it.
     fn succeed(&mut self, cursor: CursorId, missing_as_null: bool) -> Sure {
-        match fault_of(self.outputs(cursor, missing_as_null))? {
+        let outputs = self.outputs(cursor, missing_as_null);
+        match fault_of(outputs.and_then(|output| Ok(bounded(output)?)))? {
             Ok(output) => self.finish(Status::Succeeded, output, None),
             Err(fault) => {
                 let place = self.failing_output(cursor, missing_as_null)?;
@@ -361,6 +368,9 @@ impl<'a> Stepper<'a> {
     /// What the run gives. `missing_as_null`: it ends before its time, so that what has not run reads
     /// as null.
     fn outputs(&self, cursor: CursorId, missing_as_null: bool) -> Done<Value> {
+        if let Some(response) = &self.run.response {
+            return Ok(response.clone());
+        }
         match &self.program.outputs {
             Outputs::Template(template) => {
                 let view = self.outputs_view(cursor, missing_as_null)?;
@@ -368,12 +378,9 @@ impl<'a> Stepper<'a> {
             }
             Outputs::State => Ok(shown(&self.run.variables)),
             Outputs::Actions => {
-                if let Some(response) = &self.run.response {
-                    return Ok(response.clone());
-                }
-                let (id, root) = self.run.root()?;
+                let (_, root) = self.run.root()?;
                 let children = &self.scope(ScopeId(0))?.children;
-                Ok(self.reading(id, &root.records).whole(children)?)
+                Ok(self.reading(&root.records).whole(children)?)
             }
         }
     }
@@ -427,4 +434,16 @@ fn shown(state: &Value) -> Value {
         }
         other => other.clone(),
     }
+}
+
+/// A run's result, unless it is so large that it could hardly be read again.
+fn bounded(result: Value) -> Result<Value, Fault> {
+    if result.weighs_at_most(MAX_RESULT) {
+        return Ok(result);
+    }
+    let message = format!(
+        "the result of the run has more than {} MiB: say with `outputs` what it gives",
+        MAX_RESULT >> 20
+    );
+    Err(Fault::new(fault_kind::TOO_LARGE, message))
 }

@@ -134,8 +134,9 @@ impl Stepper<'_> {
             Some(Value::Array(_)) => VariableChange::ElementAppended(name, more),
             Some(secure @ Value::Secure(_)) => match secure.clone().shared_out() {
                 Value::Array(mut items) => {
-                    Arc::make_mut(&mut items).push(more);
-                    VariableChange::Set(name, Value::Array(items))
+                    Arc::make_mut(&mut items).push(more.clone());
+                    self.change_variable(cursor, VariableChange::Set(name, Value::Array(items)))?;
+                    return Ok(Output::Value(more));
                 }
                 other => return Err(not_a(&variable, "an array", &other).into()),
             },
@@ -159,10 +160,10 @@ impl Stepper<'_> {
             let Value::String(before) = &known else {
                 return Err(not_a(&variable, "a string", &known).into());
             };
-            let whole = Value::text(format!("{before}{}", text(&value.revealed())));
-            let change = VariableChange::Set(variable.clone(), whole.secure());
-            self.change_variable(cursor, change)?;
-            return Ok(Output::Variable(variable));
+            let more = text(&value.revealed());
+            let whole = Value::text(format!("{before}{more}")).secure();
+            self.change_variable(cursor, VariableChange::Set(variable, whole))?;
+            return Ok(Output::Value(Value::text(more).secure()));
         }
         let (name, more) = (variable.clone(), text(value));
         let change = match known {

@@ -151,25 +151,25 @@ fn variables_change() {
             "{ x: \"a\" }",
             "{ type: appendToStringVariable, name: x, value: b }",
             "\"ab\"",
-            "\"ab\"",
+            "\"b\"",
         ),
         (
             "{ x: \"a\" }",
             "{ type: appendToStringVariable, name: x, value: 3 }",
             "\"a3\"",
-            "\"a3\"",
+            "\"3\"",
         ),
         (
             "{ x: [1] }",
             "{ type: appendToArrayVariable, name: x, value: [2] }",
             "[1,[2]]",
-            "[1,[2]]",
+            "[2]",
         ),
         (
             "{ y: 0 }",
             "{ type: appendToArrayVariable, name: x, value: 2 }",
             "[2]",
-            "[2]",
+            "2",
         ),
         (
             "{ y: 0 }",
@@ -187,7 +187,7 @@ fn variables_change() {
             "{ x: null }",
             "{ type: appendToArrayVariable, name: x, value: 2 }",
             "[2]",
-            "[2]",
+            "2",
         ),
         (
             "{ y: 0 }",

@@ -60,7 +60,7 @@ fn or_it_ends_the_loop_and_says_why() {
         let played = pager(kind, "on_repeat: stop", circle).play();
         assert_eq!(
             played.output(),
-            r#"{"read":["","a","b","c"],"pages":{"iterations":4,"status":"Succeeded","reason":"repeat","result":{"get":{"next":"b"},"keep":["","a","b","c"],"turn":"b"}}}"#,
+            r#"{"read":["","a","b","c"],"pages":{"iterations":4,"status":"Succeeded","reason":"repeat","result":{"get":{"next":"b"},"keep":"c","turn":"b"}}}"#,
             "{kind}"
         );
     }

@@ -108,6 +108,46 @@ fn a_definition_finds_its_place_in_azure() {
 }
 
 #[test]
+fn the_caller_has_the_first_response() {
+    let twice = r#""one": { "type": "Response", "runAfter": {}, "inputs": { "statusCode": 200, "body": 1 } },
+        "two": { "type": "Response", "runAfter": { "one": ["Succeeded"] },
+            "inputs": { "statusCode": 400, "body": 2 } }"#;
+    let played = azure(twice, "3").play();
+    assert_eq!(
+        played.output(),
+        r#"{"statusCode":200,"body":1}"#
+    );
+}
+
+/// The result of a foreach once had the whole array for every item.
+#[test]
+fn the_result_of_an_append_is_what_was_appended() {
+    let actions = r#""init": { "type": "InitializeVariable", "runAfter": {},
+            "inputs": { "variables": [{ "name": "all", "type": "array" }] } },
+        "each": { "type": "Foreach", "foreach": "@range(0, 3)", "runAfter": { "init": ["Succeeded"] },
+            "actions": { "add": { "type": "AppendToArrayVariable", "runAfter": {},
+                "inputs": { "name": "all", "value": "@item()" } } } }"#;
+    let played = azure(actions, r#"["@outputs('each')", "@variables('all')"]"#).play();
+    assert_eq!(
+        played.output(),
+        r#"{"all":[[{"add":0},{"add":1},{"add":2}],[0,1,2]]}"#
+    );
+}
+
+#[test]
+fn a_result_that_could_hardly_be_read_again_fails_the_run() {
+    let mut text = String::from(
+        "actions:\n  big: { type: compose, inputs: \"@range(0, 100000)\" }\noutputs:\n",
+    );
+    for index in 0..400 {
+        text.push_str(&format!("  o{index}: \"@outputs('big')\"\n"));
+    }
+    let told =
+        "too_large: the result of the run has more than 256 MiB: say with `outputs` what it gives";
+    assert!(Case::yaml(&text).play().error().starts_with(told));
+}
+
+#[test]
 fn an_action_that_was_skipped_is_seen_as_skipped() {
     let branches = r#""which": { "type": "If", "expression": "@equals(1, 2)", "runAfter": {},
         "actions": { "inner": { "type": "Compose", "inputs": 1, "runAfter": {} } } },
