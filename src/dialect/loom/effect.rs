@@ -9,31 +9,10 @@ use crate::dialect::reader::Fields;
 use crate::dialect::{ENDS, checks};
 use crate::expression::{Template, Value};
 use crate::hir::{Call, RetryPolicy, StepKind, Wait};
-use crate::model::{MODEL_OPTIONS, Name, Status};
+use crate::model::{MODEL_KEYS, MODEL_OPTIONS, Name, Status};
 use crate::source::{Entry, Kind, Node};
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-
-/// What a question to a model may have beside [`MODEL_OPTIONS`] (docs/actions.md); `action/llm` reads
-/// it.
-const AI: [&str; 16] = [
-    "prompt",
-    "messages",
-    "system",
-    "model",
-    "temperature",
-    "provider",
-    "base_url",
-    "api_base",
-    "api_key",
-    "api_key_file",
-    "api_version",
-    "timeout",
-    "max_retries",
-    "command",
-    "args",
-    "shell_provider",
-];
 
 /// The inputs of an action: under `inputs`, or, in loom, beside the type.
 struct Inputs<'n> {
@@ -383,7 +362,7 @@ impl Loom<'_> {
         };
         let what = format!("`inputs` of `{}`", act.name);
         if let Some(mut fields) = self.fields(&entry.value, &what, hint) {
-            fields.allow(&AI);
+            fields.allow(&MODEL_KEYS);
             fields.allow(&MODEL_OPTIONS);
             let asks = ["prompt", "messages"].map(|key| fields.get(key).is_some());
             let slip = ["prompt", "messages"]

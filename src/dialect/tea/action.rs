@@ -4,6 +4,7 @@ use super::builder::{expression, given, only, text};
 use super::node::{Built, Sink};
 use super::pure_actions::PURE;
 use super::script::Language;
+use super::workflow::PROVIDERS;
 use super::{Place, Tea, builder, evaluate};
 use crate::diagnostic::nearest;
 use crate::dialect::append::{self, TEA_FILES as FILES};
@@ -11,7 +12,7 @@ use crate::dialect::checks;
 use crate::dialect::reader::Fields;
 use crate::expression::{Template, Value};
 use crate::hir::{Assignment, StepKind};
-use crate::model::{ANSWER_ERRORS, Name};
+use crate::model::{ANSWER_ERRORS, MODEL_KEYS, MODEL_OPTIONS, Name};
 use crate::source::{Entry, Kind};
 
 /// Actions of TEA that an executor of the same name does.
@@ -202,6 +203,28 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
+    /// Reports keys that no question to a model has.
+    pub(super) fn model_keys<'e>(&mut self, what: &str, entries: impl Iterator<Item = &'e Entry>) {
+        let known = MODEL_KEYS.into_iter().chain(MODEL_OPTIONS);
+        let known: Vec<&str> = known.chain([PROVIDERS]).collect();
+        for Entry { key, key_span, .. } in entries {
+            if known.contains(&key.as_str()) {
+                continue;
+            }
+            let what = format!("{what} has no key `{key}`");
+            match nearest(key, known.iter().copied()) {
+                Some(near) => {
+                    let hint = format!("did you mean `{near}`?");
+                    self.error("unknown-key", *key_span, what, hint);
+                }
+                None => {
+                    let hint = format!("it is ignored; known are: {}", known.join(", "));
+                    self.warning("unknown-key", *key_span, what, hint);
+                }
+            }
+        }
+    }
+
     /// `appendFile`: a key of the state remembers how long the file is.
     fn append(&mut self, entry: &Entry, with: &[&'n Entry]) -> Option<Invocation> {
         let find = |key: &str| with.iter().copied().find(|entry| entry.key == key);
@@ -231,6 +254,9 @@ impl<'n> Tea<'_, 'n> {
         name: &str,
         with: &[&'n Entry],
     ) -> Vec<(Template, Template)> {
+        if matches!(name, "llm.call" | "ai") {
+            self.model_keys(&format!("`{name}`"), with.iter().copied());
+        }
         let mut inputs: Vec<(Template, Template)> = Vec::with_capacity(with.len() + 1);
         for argument in with {
             let value = self.template(&argument.value);
@@ -247,7 +273,8 @@ impl<'n> Tea<'_, 'n> {
         }
         let has = |key: &str| with.iter().any(|entry| entry.key == key);
         match name {
-            "llm.call" => {
+            // A schema asks no model.
+            "llm.call" | "reflection.evaluate" if name == "llm.call" || schema.is_none() => {
                 let own = self.llm.iter().filter(|(key, _)| !has(key));
                 inputs.extend(own.map(|(key, value)| (text(key), value.clone())));
             }

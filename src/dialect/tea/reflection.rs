@@ -322,10 +322,11 @@ fn result_of(on_failure: OnFailure, span: Span) -> StepKind {
     assign(all, Some(state()))
 }
 
-/// What a model says, as its JSON when it is JSON: a schema is about that, not about the answer's
-/// envelope.
-const JSON_OF_CONTENT: &str =
-    "{{ result if (result.content | fromjson) is string else (result.content | fromjson) }}";
+/// What a model says, as its JSON when it is JSON, also in a code fence: a schema is about that, not
+/// about the answer's envelope.
+const JSON_OF_CONTENT: &str = "{{ ((result.content | trim).split('\\n', 1)[1].rsplit('```', 1)[0] \
+    if (result.content | trim).startswith('```') and '\\n' in (result.content | trim) \
+    else result.content) | fromjson }}";
 
 const FAILED_ROUND: &str = "{'iteration': state.reflection_iteration, 'output': none, \
      'score': 0.0, 'valid': false, 'errors': state.reflection_errors}";

@@ -20,7 +20,7 @@ const EXTRACTION: [(&str, &str); 3] = [
 ];
 /// How many nodes a run may enter when `settings.max_steps` says nothing (docs/tea.md).
 const MAX_STEPS: u32 = 1000;
-const PROVIDERS: &str = "shell_providers";
+pub(super) const PROVIDERS: &str = "shell_providers";
 const SETTINGS: &str = "for example settings: { max_steps: 1000 }";
 
 impl<'n> Tea<'_, 'n> {
@@ -139,7 +139,9 @@ impl<'n> Tea<'_, 'n> {
         let entries = settings.value.entries().unwrap_or_default();
         let find = |key: &str| entries.iter().find(|entry| entry.key == key);
         if let Some(llm) = find("llm") {
-            for entry in llm.value.entries().unwrap_or_default() {
+            let entries = llm.value.entries().unwrap_or_default();
+            self.model_keys("`settings.llm`", entries.iter());
+            for entry in entries {
                 let template = self.template(&entry.value);
                 self.llm.push((Name::from(entry.key.as_str()), template));
             }

@@ -113,10 +113,7 @@ fn the_caller_has_the_first_response() {
         "two": { "type": "Response", "runAfter": { "one": ["Succeeded"] },
             "inputs": { "statusCode": 400, "body": 2 } }"#;
     let played = azure(twice, "3").play();
-    assert_eq!(
-        played.output(),
-        r#"{"statusCode":200,"body":1}"#
-    );
+    assert_eq!(played.output(), r#"{"statusCode":200,"body":1}"#);
 }
 
 /// The result of a foreach once had the whole array for every item.

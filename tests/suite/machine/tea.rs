@@ -279,6 +279,64 @@ fn reflection_is_bounded_and_gives_the_best() {
     assert_eq!(state.get("hint"), Some(&json(r#""none""#)));
 }
 
+/// A judge that did not know the file's server would ask another one.
+#[test]
+fn every_question_to_a_model_goes_where_the_settings_say() {
+    let file = r#"
+name: judged
+settings: {llm: {model: m, base_url: "http://own"}}
+nodes:
+  - name: write
+    uses: reflection.loop
+    with:
+      generator: {action: llm.call, prompt: hi}
+      evaluator: {type: llm, prompt: "is it good?", model: judge}
+      max_iterations: 1
+"#;
+    let played = Case::yaml(file)
+        .world(|call| match call.name {
+            "write.generator" => ok(r#"{"content": "hello"}"#),
+            _ => ok(GOOD),
+        })
+        .play();
+    let asked = played.started.iter().map(|one| {
+        let of = |key: &str| one.request.inputs.get(key).cloned().unwrap_or_default();
+        (of("model").to_json(), of("base_url").to_json())
+    });
+    let own = |model: &str| (format!("\"{model}\""), r#""http://own""#.to_owned());
+    assert_eq!(asked.collect::<Vec<_>>(), [own("m"), own("judge")]);
+}
+
+#[test]
+fn a_schema_judges_what_the_model_said() {
+    let file = r#"
+name: judged
+nodes:
+  - name: write
+    uses: reflection.loop
+    with:
+      generator: {action: llm.call, prompt: hi, model: m}
+      evaluator: {type: schema, schema: {type: object}}
+      max_iterations: 1
+"#;
+    for (said, judged) in [
+        (r#"{\"age\": 3}"#, r#"{"age": 3}"#),
+        (r#"\n```json\n{\"age\": 3}\n```\n"#, r#"{"age": 3}"#),
+        ("I cannot do that.", r#""I cannot do that.""#),
+        ("``` I cannot", r#""``` I cannot""#),
+    ] {
+        let answer = format!(r#"{{"content": "{said}", "usage": null}}"#);
+        let played = Case::yaml(file)
+            .world(move |call| match call.name {
+                "write.generator" => ok(&answer),
+                _ => ok(GOOD),
+            })
+            .play();
+        let inputs = &played.started.last().unwrap().request.inputs;
+        assert_eq!(inputs.get("data"), Some(&json(judged)), "{said}");
+    }
+}
+
 #[test]
 fn a_generator_that_fails_is_a_round() {
     let played = Case::yaml(REFLECTION)
