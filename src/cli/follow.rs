@@ -319,7 +319,13 @@ impl Following<'_> {
                 let text = document.as_str().unwrap_or_default();
                 match self.was_shown(text) {
                     true => Ok(()),
-                    false => output::print(text),
+                    false => {
+                        if text.contains(char::REPLACEMENT_CHARACTER) {
+                            let told = "the output is not all UTF-8: bytes that are not are �";
+                            self.view.screen.warn(told);
+                        }
+                        output::print_plain(text)
+                    }
                 }
             }
             format => output::document(format, &document),

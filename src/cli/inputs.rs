@@ -306,6 +306,7 @@ pub fn read(path: &Path) -> Result<String, Failure> {
 /// JSON, or YAML where the name ends so; what would take too much memory is refused.
 pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
     let bad = |error: String| Failure::Usage(format!("{}: {error}", path.display()));
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let yaml = path
         .extension()
         .is_some_and(|ending| ending == "yaml" || ending == "yml");

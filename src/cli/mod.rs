@@ -60,6 +60,7 @@ use std::process::ExitCode;
 use std::sync::RwLock;
 use std::thread;
 use tokio::runtime::Builder;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Parses the arguments, does what they ask for, and gives the exit code.
 #[must_use]
@@ -261,7 +262,12 @@ fn block_on<T>(
     )?;
     enough_threads()?;
     let runtime = runtime.enable_all().build().map_err(Failure::Machine)?;
-    let done = runtime.block_on(work);
+    let done = runtime.block_on(async {
+        // A file that may not grow further is an error of the write, not the end of the process.
+        let limit = SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32);
+        let _caught = signal(limit).map_err(Failure::Machine)?;
+        work.await
+    });
     // Tasks that still run were told to stop, and nothing waits for them.
     runtime.shutdown_background();
     done

@@ -103,14 +103,28 @@ pub fn print(text: impl Into<TerminalText>) -> Result<(), Failure> {
     } else {
         b"\n"
     };
-    let written = out
-        .write_all(text.as_bytes())
-        .and_then(|()| out.write_all(end))
-        .and_then(|()| out.flush());
-    match written {
+    written(
+        out.write_all(text.as_bytes())
+            .and_then(|()| out.write_all(end))
+            .and_then(|()| out.flush()),
+    )
+}
+
+/// Whoever reads may have left.
+fn written(result: std::io::Result<()>) -> Result<(), Failure> {
+    match result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(Failure::Output),
     }
+}
+
+/// Text that a command or a server gave: as it is, or where people read without what drives a terminal.
+pub fn print_plain(text: &str) -> Result<(), Failure> {
+    if std::io::stdout().is_terminal() {
+        return print(text);
+    }
+    let mut out = std::io::stdout().lock();
+    written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 /// What a machine reads, on standard output.

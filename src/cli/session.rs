@@ -321,6 +321,20 @@ impl Session {
         }
     }
 
+    /// Whether a run of this program has not ended.
+    pub async fn is_under_way(&mut self, run: &str, program: &str) -> Result<bool, Failure> {
+        let asked = self.ask(async |client| client.status(run).await).await?;
+        let (own, status) = match asked {
+            Asked::Repeated => return Ok(true),
+            Asked::Answered(report) => (report.program, report.status),
+            Asked::Owned { engine, .. } => {
+                let header = engine.inspector().header(run)?;
+                (header.program.to_string(), header.status)
+            }
+        };
+        Ok(own == program && !status.is_final())
+    }
+
     /// Starts the run here, if this process is the owner by now. One that an owner had started before
     /// it went away is not started twice, but goes on.
     async fn begun(

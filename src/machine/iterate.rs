@@ -421,13 +421,17 @@ impl<'a> Stepper<'a> {
 
     fn limit_fault(&self, this: LoopRef<'a>, end: LoopEnd) -> Sure<Fault> {
         let (name, state) = (&this.scope.name, self.loop_state(this)?);
+        let handled = self.fault_inside(this)?;
+        let handled = handled.map(|fault| format!("; its last iteration had a failure{fault}"));
+        let handled = handled.unwrap_or_default();
         let fault = match end {
             LoopEnd::Timeout => {
                 let after = Duration::from_millis(state.timeout_ms.unwrap_or(0));
                 let after = format_duration(after);
                 let because = self.failed_attempt(this.cursor, this.frame())?;
-                let message =
-                    format!("loop `{name}` was not done within its timeout of {after}{because}");
+                let message = format!(
+                    "loop `{name}` was not done within its timeout of {after}{because}{handled}"
+                );
                 Fault::new(fault_kind::TIMEOUT, message)
             }
             LoopEnd::Unchanged => {
@@ -437,7 +441,8 @@ impl<'a> Stepper<'a> {
             }
             _ => {
                 let count = state.max_iterations;
-                let message = format!("loop `{name}` was not done after its {count} iterations");
+                let message =
+                    format!("loop `{name}` was not done after its {count} iterations{handled}");
                 Fault::new(fault_kind::LIMIT, message)
             }
         };

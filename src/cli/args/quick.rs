@@ -46,7 +46,10 @@ pub struct QuickArgs {
 
 /// `windlass poll`.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("what").required(true))]
+#[command(
+    group = clap::ArgGroup::new("what").required(true),
+    override_usage = "windlass poll [OPTIONS] -- COMMAND\n       windlass poll [OPTIONS] --url URL"
+)]
 pub struct PollArgs {
     /// The time between two looks; `5s..1m` doubles it each time, up to a minute
     #[arg(
@@ -64,9 +67,9 @@ pub struct PollArgs {
         default_value = "1h"
     )]
     pub timeout: Lasting,
-    /// How often at most
-    #[arg(long, env = "WINDLASS_TIMES", value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(1..))]
-    pub times: u64,
+    /// How often at most; 1000000 if it does not say, or 10000 on a server
+    #[arg(long, env = "WINDLASS_TIMES", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub times: Option<u64>,
     /// Ends the poll once it is true: an expression over exitCode, stdout, stderr and body (its
     /// output, if that is JSON), or over statusCode, headers and body of an address
     #[arg(long, env = "WINDLASS_UNTIL", value_name = "EXPRESSION")]
@@ -161,9 +164,9 @@ pub struct PaginateArgs {
         default_value = "1d"
     )]
     pub timeout: Lasting,
-    /// How many pages at most
-    #[arg(long, env = "WINDLASS_TIMES", value_name = "N", default_value = "1000000", value_parser = clap::value_parser!(u64).range(1..))]
-    pub times: u64,
+    /// How many pages at most; 1000000 if it does not say, or 10000 on a server
+    #[arg(long, env = "WINDLASS_TIMES", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub times: Option<u64>,
     /// A header of the request: `Name: value`
     #[arg(short = 'H', long, env = "WINDLASS_HEADER", value_name = "HEADER")]
     pub header: Vec<String>,
@@ -172,8 +175,8 @@ pub struct PaginateArgs {
 }
 
 impl PaginateArgs {
-    /// Whether an expression leads to the next page.
-    pub fn leads_by_expression(&self) -> bool {
-        !["link", "page", "offset"].contains(&self.next.as_str())
+    /// Whether what a page says leads to the next one.
+    pub fn is_led(&self) -> bool {
+        !["page", "offset"].contains(&self.next.as_str())
     }
 }

@@ -15,8 +15,9 @@ use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
 use super::{inputs, status, yaml};
 use crate::engine::report::{ListFilter, list};
-use crate::engine::{self, EngineError, LoadOptions, Value, Workflow, sha256};
+use crate::engine::{self, EngineError, ErrorCode, Value, Workflow, sha256};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// How many letters of an id say which line it is, behind its words.
 const DIGITS: usize = 3;
@@ -26,9 +27,10 @@ const WORDS: usize = 40;
 
 pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Exit, Failure> {
     let what = args.url.iter().chain(&args.command);
-    let made = file::poll(args).map_err(Failure::Usage)?;
+    let times = times(global, args.times);
+    let made = file::poll(args, times).map_err(Failure::Usage)?;
     let name = name("poll", what);
-    let limits = limits(args.times, Some(args.timeout));
+    let limits = limits(times, Some(args.timeout));
     let (exit, _) = go(global, screen, (&name, &made), &args.quick, limits).await?;
     Ok(exit)
 }
@@ -46,19 +48,52 @@ pub async fn paginate(
     screen: Screen,
     args: &PaginateArgs,
 ) -> Result<Exit, Failure> {
-    let made = file::pages(args).map_err(Failure::Usage)?;
+    let times = times(global, args.times);
+    writable(&args.to, global.server.is_some()).map_err(Failure::Usage)?;
+    let made = file::pages(args, times).map_err(Failure::Usage)?;
     let name = name("paginate", [&args.url].into_iter());
-    let limits = limits(args.times, Some(args.timeout));
+    let limits = limits(times, Some(args.timeout));
     let (exit, run) = go(global, screen, (&name, &made), &args.quick, limits).await?;
-    if let (Exit::Succeeded, Some(run), true) = (exit, run, args.leads_by_expression()) {
+    if let (Exit::Succeeded, Some(run), true) = (exit, run, args.is_led()) {
         // A word that is misspelt is as absent as the next page of the only one.
         let outcome = status::report(global, &run).await?.outcome;
         if outcome.is_some_and(|outcome| outcome.output.get("pages") == Some(&Value::Int(1))) {
-            let next = &args.next;
-            screen.say(format!("note: page 1 was the last one: it has no `{next}`"));
+            let next = match args.next.as_str() {
+                "link" => "header `Link` with a next page".to_owned(),
+                next => format!("`{next}`"),
+            };
+            screen.say(format!("note: page 1 was the last one: it has no {next}"));
         }
     }
     Ok(exit)
+}
+
+/// How often a line may look that does not say: as often as a loop may, here or on a server.
+fn times(global: &Global, given: Option<u64>) -> u64 {
+    given.unwrap_or(match global.server {
+        None => 1_000_000,
+        Some(_) => 10_000,
+    })
+}
+
+/// Refuses what no file can come to be at.
+fn writable(to: &Path, remote: bool) -> Result<(), String> {
+    let shown = to.display();
+    if ["/dev", "/proc"]
+        .iter()
+        .any(|folder| to.starts_with(folder))
+        || to.as_os_str() == "-"
+    {
+        return Err(format!(
+            "`--to {shown}`: the rows go to a file, which is replaced when all are there"
+        ));
+    }
+    if remote && to.is_relative() {
+        return Err(format!(
+            "`--to {shown}`: the file is on the server: give its whole path"
+        ));
+    }
+    Ok(())
 }
 
 /// A name made of the words of a line.
@@ -115,10 +150,8 @@ async fn go(
     if !warnings.is_empty() {
         screen.say(warnings.render(workflow.bundle(), screen.error_colour));
     }
-    let (id, goes_on) = match &args.id {
-        Some(id) => (inputs::run_id(id)?, false),
-        None => run_of(global, name, &workflow, &options).await?,
-    };
+    let own = args.id.as_deref().map(inputs::run_id).transpose()?;
+    let folder = options.folder.clone();
     let setup = Setup {
         state: global.state.clone(),
         store: global.store,
@@ -131,17 +164,23 @@ async fn go(
     };
     let mut session = Session::attach(setup).await?;
     session.say_unused(&args.handlers, true);
-    let exit = begin(
-        &mut session,
-        global,
-        screen,
-        args,
-        (&id, goes_on),
-        &workflow,
-    )
-    .await;
+    let done = async {
+        loop {
+            let (id, goes_on) = match &own {
+                Some(id) => (id.clone(), false),
+                None => run_of(global, name, &workflow, folder.as_deref()).await?,
+            };
+            let run = (&*id, goes_on);
+            match begin(&mut session, global, screen, args, run, &workflow).await {
+                // The same line has begun it a moment ago, and it has ended.
+                Err(failure) if own.is_none() && failure.code() == Some(ErrorCode::RunExists) => {}
+                exit => return Ok((exit?, Some(id))),
+            }
+        }
+    };
+    let done = done.await;
     session.leave(&mut Signals::new()?).await;
-    Ok((exit?, Some(id)))
+    done
 }
 
 /// The run that this line had begun and that has not ended, or the id of a new one; and which.
@@ -149,14 +188,14 @@ async fn run_of(
     global: &Global,
     name: &str,
     workflow: &Workflow,
-    options: &LoadOptions,
+    folder: Option<&str>,
 ) -> Result<(String, bool), Failure> {
     let texts = workflow
         .bundle()
         .files
         .iter()
         .map(|file| file.text.as_str());
-    let line: String = texts.chain(options.folder.as_deref()).collect();
+    let line: String = texts.chain(folder).collect();
     let digits: String = sha256(line.as_bytes())
         .iter()
         .take(DIGITS)
@@ -196,19 +235,31 @@ async fn begin(
     (id, goes_on): (&str, bool),
     workflow: &Workflow,
 ) -> Result<Exit, Failure> {
-    let said = if goes_on { "goes on with" } else { "run" };
-    screen.say(format!("{said} {id}"));
     let mut signals = Signals::new()?;
-    if goes_on {
-        session.resume(id).await?;
-    } else {
-        let new = NewRun {
-            id,
-            workflow,
-            input: &Value::Null,
-            labels: &BTreeMap::new(),
-        };
-        session.start(&new).await?;
+    let new = NewRun {
+        id,
+        workflow,
+        input: &Value::Null,
+        labels: &BTreeMap::new(),
+    };
+    let started = match goes_on {
+        true => None,
+        false => Some(session.start(&new).await),
+    };
+    let program = workflow.program().hash.to_string();
+    match started {
+        Some(Ok(())) => screen.say(format!("run {id}")),
+        // Of a given id, or the same line began it a moment ago.
+        Some(Err(failure))
+            if failure.code() != Some(ErrorCode::RunExists)
+                || !session.is_under_way(id, &program).await? =>
+        {
+            return Err(failure);
+        }
+        None | Some(Err(_)) => {
+            screen.say(format!("goes on with {id}"));
+            session.resume(id).await?;
+        }
     }
     let events = EventArgs { events: None };
     let view = View::new(global, screen, &args.handlers, &events, &args.output).plain();

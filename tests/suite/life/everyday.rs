@@ -67,7 +67,11 @@ fn serve(pages: usize) -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize
             }
             let number = hits.fetch_add(1, Ordering::SeqCst) + 1;
             let path = head.split(' ').nth(1).unwrap();
-            let asked = path.split_once('=').map_or("1", |(_, number)| number);
+            let given = ["page=", "offset="].iter();
+            let asked = given
+                .filter_map(|name| Some(path.split_once(name)?.1))
+                .next();
+            let asked = asked.unwrap_or("1");
             let page: usize = match path.contains("offset") {
                 true => asked.parse::<usize>().unwrap() / 10 + 1,
                 false => asked.parse().unwrap(),
@@ -168,6 +172,18 @@ fn words_of_a_command_are_no_expressions() {
 }
 
 #[test]
+fn what_a_command_gives_is_passed_on_as_it_is() {
+    let folder = Folder::new();
+    for text in ["id\tname\r\n", "x", "\u{1b}[1m\u{0}", ""] {
+        let octal: String = text.bytes().map(|byte| format!("\\0{byte:03o}")).collect();
+        let told = folder.run(&["try", "--", "printf", "%b", &octal]);
+        assert_eq!(told.left(0, &[]).out, text);
+    }
+    let told = folder.run(&["try", "--", "printf", "%b", "\\0377"]);
+    told.left(0, &["is not all UTF-8"]);
+}
+
+#[test]
 fn a_try_of_one_line_stops_at_the_first_success_or_after_all_attempts() {
     let folder = Folder::new();
     let command = "echo x >> n; test $(wc -l < n) -gt 2 && wc -l < n";
@@ -232,6 +248,114 @@ fn a_poll_of_an_address_without_an_expression_ends_when_it_answers() {
     let line = ["poll", "--url", &url, "--every", "20ms", "--until", until];
     folder.run(&line).left(0, &[]);
     assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 2);
+    // What is not there yet is looked for again.
+    let (base, asked) = serve(1);
+    let url = format!("{base}/ready");
+    let line = [
+        "poll",
+        "--url",
+        &url,
+        "--every",
+        "20ms",
+        "--until",
+        "body.items",
+    ];
+    folder.run(&line).left(0, &[]);
+    assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 2);
+}
+
+#[test]
+fn pages_begin_where_the_address_says_and_end_when_they_stay_the_same() {
+    let folder = Folder::new();
+    let (base, _) = serve(12);
+    let rows = |from: usize| {
+        (from..120)
+            .map(|id| format!("{{\"id\":{id}}}\n"))
+            .collect::<String>()
+    };
+    let ways: [(&str, &[&str], usize); 3] = [
+        ("page=3", &["--next", "page"], 20),
+        ("offset=20&x=1", &["--next", "offset"], 20),
+        ("page=4", &["--next", "body.cursor", "--param", "page"], 30),
+    ];
+    for (query, way, from) in ways {
+        let url = format!("{base}/pages?{query}");
+        let mut line = vec!["paginate", &url, "--items", "body.items", "--to", "rows"];
+        line.extend(way);
+        folder.run(&line).left(0, &[]);
+        assert_eq!(folder.read("rows"), rows(from), "{query}");
+    }
+    // A filter takes rows away, and the page after it is still read.
+    let url = format!("{base}/pages");
+    let without = "body.items | selectattr('id', 'ge', 20) | list";
+    let line = [
+        "paginate", &url, "--next", "page", "--items", without, "--to", "rows",
+    ];
+    folder.run(&line).left(0, &[]);
+    assert_eq!(folder.read("rows"), rows(20));
+    let line = [
+        "paginate",
+        &url,
+        "--next",
+        "page",
+        "--param",
+        "seite",
+        "--items",
+        "body.items",
+        "--to",
+        "other",
+    ];
+    folder
+        .run(&line)
+        .left(4, &["gave the same 3 times in a row"]);
+    let line = |next, items, to| {
+        [
+            "paginate", &url, "--next", next, "--items", items, "--to", to,
+        ]
+    };
+    for (line, told) in [
+        (line("offset", without, "rows"), "has a filter"),
+        (
+            line("Link", "body.items", "rows"),
+            "it is link, page, offset, or",
+        ),
+        (line("page", "@body('look')", "rows"), "without `@`"),
+        (line("page", "body.items", "-"), "the rows go to a file"),
+        (
+            line("page", "body.items", "/dev/stdout"),
+            "the rows go to a file",
+        ),
+    ] {
+        folder.run(&line).left(2, &[told]);
+    }
+    let line = [
+        "paginate",
+        &format!("{base}/pages?page=x"),
+        "--next",
+        "page",
+        "--to",
+        "rows",
+    ];
+    folder
+        .run(&line)
+        .left(2, &["`page=x` of the address is no number"]);
+}
+
+#[test]
+fn two_of_the_same_line_are_one_run_and_so_is_an_id_after_a_kill() {
+    let folder = Folder::new();
+    let slow = "echo x >> n; while ! test -e go; do sleep 0.02; done; echo done";
+    let line = ["poll", "--id", "own", "--", "sh", "-c", slow];
+    let mut child = folder.start(&line);
+    folder.wait_for(|names| names.iter().any(|name| name == "n"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let same = ["try", "--", "sh", "-c", slow];
+    let mut two = [(); 2].map(|()| folder.start(&same));
+    std::fs::write(folder.path().join("go"), "").unwrap();
+    assert!(two.iter_mut().all(|one| one.wait().unwrap().success()));
+    assert_eq!(folder.run(&line).left(0, &["own"]).out, "done\n");
+    folder.run(&line).left(2, &["there is a run own already"]);
 }
 
 #[test]
@@ -243,6 +367,10 @@ fn a_next_page_that_no_page_names_is_noted() {
     folder
         .run(&line)
         .left(0, &["note: page 1 was the last one: it has no `body.nxt`"]);
+    // Not even what a name would be in.
+    let mut line = vec!["paginate", &base, "--next", "body.paging.next"];
+    line.extend(["--items", "body.items", "--to", "rows.ndjson"]);
+    folder.run(&line).left(0, &["it has no `body.paging.next`"]);
 }
 
 #[test]

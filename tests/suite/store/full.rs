@@ -140,17 +140,9 @@ actions:
 outputs: { count: \"@length(variables('seen'))\" }
 ";
 
-/// What is put before a command so that it runs under a limit of the process; a signal for a file
-/// that is too long is ignored, as it is an error then.
+/// What is put before a command so that it runs under a limit of the process.
 fn limited(limit: &str) -> Vec<String> {
-    let words = [
-        "prlimit",
-        limit,
-        "sh",
-        "-c",
-        "trap '' XFSZ; exec \"$0\" \"$@\"",
-    ];
-    words.map(String::from).into()
+    ["prlimit", limit].map(String::from).into()
 }
 
 /// How a command that was disturbed ended.
