@@ -5,6 +5,7 @@ use super::Loom;
 use super::act::{member, names_option};
 use super::arm_compute::first_value;
 use super::arm_functions::workflow_resource;
+use super::recurrence::HINT as RECURRENCE;
 use super::settings::{Settings, last};
 use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::constant;
@@ -360,8 +361,11 @@ impl Loom<'_> {
             self.warning("not-supported", data.key_span, what, hint);
         }
         let is_recurrence = label.is_some_and(|label| label.eq_ignore_ascii_case("Recurrence"));
-        let recurrence = fields
-            .get("recurrence")
+        let recurrence = match is_recurrence {
+            true => fields.need(self, "recurrence", first.key_span, RECURRENCE),
+            false => fields.get("recurrence"),
+        };
+        let recurrence = recurrence
             .filter(|_| is_recurrence)
             .and_then(|entry| self.recurrence(entry));
         *schedule = recurrence.map(|recurrence| Schedule {

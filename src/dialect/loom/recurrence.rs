@@ -2,11 +2,12 @@
 
 use super::Loom;
 use crate::diagnostic::did_you_mean;
-use crate::model::{Frequency, Recurrence};
+use crate::expression::time_zone;
+use crate::model::{Frequency, Name, Recurrence};
 use crate::source::{Entry, Kind, Node};
 use chrono::NaiveDateTime;
 
-const HINT: &str = "for example recurrence: { frequency: Hour, interval: 2 }";
+pub(super) const HINT: &str = "for example recurrence: { frequency: Hour, interval: 2 }";
 const DAYS: [&str; 7] = [
     "Monday",
     "Tuesday",
@@ -40,22 +41,83 @@ impl Loom<'_> {
         };
         let start = start.and_then(|entry| self.instant(entry));
         let end = end.and_then(|entry| self.instant(entry));
-        let zone = zone.and_then(|entry| self.text(entry, "a time zone"));
-        let part = |key: &str, most: i64| {
-            let node = schedule.and_then(|entry| entry.value.get_any_case(key));
-            numbers(node, most)
+        let zone = zone.and_then(|entry| self.zone(entry));
+        let [hours, minutes, week_days] = match schedule {
+            Some(schedule) => self.at(schedule, frequency)?,
+            None => Default::default(),
         };
-        let week_days = schedule.and_then(|entry| entry.value.get_any_case("weekDays"));
         Some(Recurrence {
             frequency,
             interval,
             start,
             end,
-            time_zone: zone.map(Into::into),
-            hours: part("hours", 23),
-            minutes: part("minutes", 59),
-            week_days: self.week_days(week_days),
+            time_zone: zone,
+            hours,
+            minutes,
+            week_days,
         })
+    }
+
+    /// The hours, the minutes and the days of the week at which it fires.
+    fn at(&mut self, schedule: &Entry, frequency: Frequency) -> Option<[Vec<u32>; 3]> {
+        let hint = "for example schedule: { hours: [8, 17], minutes: [30] }";
+        let mut fields = self.fields(&schedule.value, "`schedule`", hint)?;
+        let daily = matches!(frequency, Frequency::Day | Frequency::Week);
+        let hours = self.kept(fields.get("hours"), daily, "Day or Week");
+        let minutes = self.kept(fields.get("minutes"), daily, "Day or Week");
+        let days = self.kept(fields.get("weekDays"), frequency == Frequency::Week, "Week");
+        fields.finish(self);
+        Some([
+            self.numbers(hours, 23),
+            self.numbers(minutes, 59),
+            self.week_days(days.map(|entry| &entry.value)),
+        ])
+    }
+
+    /// What this frequency has no use for is told and left out.
+    fn kept<'n>(&mut self, entry: Option<&'n Entry>, used: bool, by: &str) -> Option<&'n Entry> {
+        let entry = entry?;
+        if !used {
+            let what = format!("`{}` counts with the frequency {by} only", entry.key);
+            let hint = "it is left out; `startTime` gives the time of the day, or of the hour";
+            self.warning("not-supported", entry.key_span, what, hint);
+        }
+        used.then_some(entry)
+    }
+
+    pub(super) fn zone(&mut self, entry: &Entry) -> Option<Name> {
+        let text = self.text(entry, "for example Europe/Berlin")?;
+        if time_zone(text).is_none() {
+            let what = format!("`{text}` is no time zone");
+            let hint = "an IANA or Windows name, for example Europe/Berlin or UTC";
+            self.error("unknown-value", entry.value.span, what, hint);
+        }
+        Some(Name::from(text))
+    }
+
+    /// A number, or a list of numbers.
+    fn numbers(&mut self, entry: Option<&Entry>, most: u32) -> Vec<u32> {
+        let Some(entry) = entry else {
+            return Vec::new();
+        };
+        let nodes = match &entry.value.kind {
+            Kind::Array(items) => items.as_slice(),
+            _ => std::slice::from_ref(&entry.value),
+        };
+        let mut numbers = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let number = self
+                .whole(node)
+                .and_then(|number| u32::try_from(number).ok());
+            match number.filter(|number| *number <= most) {
+                Some(number) => numbers.push(number),
+                None => {
+                    let what = format!("`{}` are whole numbers from 0 to {most}", entry.key);
+                    self.error("out-of-range", node.span, what, HINT);
+                }
+            }
+        }
+        numbers
     }
 
     fn frequency(&mut self, entry: &Entry) -> Option<Frequency> {
@@ -96,19 +158,5 @@ impl Loom<'_> {
             }
         }
         days
-    }
-}
-
-/// A number, or a list of numbers; what is out of range is left out.
-fn numbers(node: Option<&Node>, most: i64) -> Vec<u32> {
-    let number = |node: &Node| match &node.kind {
-        Kind::Int(number) if (0..=most).contains(number) => u32::try_from(*number).ok(),
-        Kind::String(text) => text.text.parse().ok().filter(|n| i64::from(*n) <= most),
-        _ => None,
-    };
-    match node.map(|node| (&node.kind, node)) {
-        Some((Kind::Array(items), _)) => items.iter().filter_map(number).collect(),
-        Some((_, node)) => number(node).into_iter().collect(),
-        None => Vec::new(),
     }
 }

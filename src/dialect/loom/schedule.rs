@@ -1,7 +1,6 @@
 //! `schedule`: when runs of a workflow that is kept by a server start by themselves.
 
 use super::Loom;
-use crate::expression::time_zone;
 use crate::model::{Missed, Overlap, Schedule, When, cron_mistake};
 use crate::source::{Entry, Kind};
 
@@ -28,15 +27,7 @@ impl Loom<'_> {
         let missed = fields.some(self, "missed");
         fields.finish(self);
         let pattern = cron.and_then(|cron| self.cron(cron));
-        let zone = zone.and_then(|zone| {
-            let text = self.text(zone, "for example Europe/Berlin")?;
-            if time_zone(text).is_none() {
-                let what = format!("`{text}` is no time zone");
-                let hint = "an IANA or Windows name, for example Europe/Berlin or UTC";
-                self.error("unknown-value", zone.value.span, what, hint);
-            }
-            Some(text.into())
-        });
+        let zone = zone.and_then(|zone| self.zone(zone));
         let overlaps = [
             ("skip", Overlap::Skip),
             ("allow", Overlap::Allow),
