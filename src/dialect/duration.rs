@@ -119,8 +119,9 @@ impl Reader<'_> {
 
     fn unit(&mut self, entry: &Entry) -> Option<u64> {
         let hint = "second, minute, hour, day or week";
-        let text = self.text(entry, hint)?.to_lowercase();
-        let singular = text.strip_suffix('s').unwrap_or(&text);
+        let text = self.text(entry, hint)?;
+        let lower = text.to_lowercase();
+        let singular = lower.strip_suffix('s').unwrap_or(&lower);
         let found = UNITS.iter().find(|(unit, _)| *unit == singular);
         if found.is_none() {
             let what = format!("`{text}` is no unit of time");

@@ -14,6 +14,8 @@ use std::time::Duration;
 pub(super) struct Mention {
     pub reference: Reference,
     pub span: Span,
+    /// A loop that it names is around it.
+    pub is_inside: bool,
 }
 
 /// Reads values of one file and collects what is wrong with them.
@@ -308,7 +310,11 @@ impl<'a> Reader<'a> {
             Ok(template) => {
                 for reference in template.references() {
                     let span = entry.key_span;
-                    self.mentions.push(Mention { reference, span });
+                    self.mentions.push(Mention {
+                        reference,
+                        span,
+                        is_inside: false,
+                    });
                 }
                 template
             }
@@ -398,7 +404,11 @@ impl<'a> Reader<'a> {
                 .map_or(node.span, |(offset, length)| {
                     node.place(self.content, offset, length)
                 });
-            self.mentions.push(Mention { reference, span });
+            self.mentions.push(Mention {
+                reference,
+                span,
+                is_inside: false,
+            });
         }
     }
 }

@@ -184,7 +184,10 @@ fn wdl(text: &str, syntax: Syntax) -> Result<TestKind, ParseError> {
             message: "the condition is plain text".into(),
             offset: 0,
             length: text.len().max(1),
-            hint: Some(format!("did you mean `@{text}`?")),
+            hint: Some(match Template::parse(&format!("@{text}"), syntax) {
+                Ok(_) => format!("did you mean `@{text}`?"),
+                Err(_) => "for example @equals(variables('x'), 1)".to_owned(),
+            }),
         }),
     }
 }

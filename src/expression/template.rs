@@ -300,7 +300,7 @@ fn jinja(text: &str, flavor: Flavor) -> Result<Template, ParseError> {
 }
 
 /// What to do about text that follows a whole expression.
-fn after_an_expression(rest: &str) -> String {
+fn after_an_expression(rest: &str, or_jinja: bool) -> String {
     let rest = rest.trim_start();
     let instead = [
         ("==", "equals(a, b)"),
@@ -323,10 +323,17 @@ fn after_an_expression(rest: &str) -> String {
         .iter()
         .find(|(operator, _)| rest.starts_with(operator));
     match found {
-        Some((operator, instead)) => format!(
-            "there is no `{}` here: write {instead}; or Jinja, without `@`",
-            operator.trim()
-        ),
+        Some((operator, instead)) => {
+            let or = if or_jinja {
+                "; or Jinja, without `@`"
+            } else {
+                ""
+            };
+            format!(
+                "there is no `{}` here: write {instead}{or}",
+                operator.trim()
+            )
+        }
         None => "inside text an expression stands in `@{…}`".into(),
     }
 }
@@ -357,7 +364,7 @@ fn wdl(text: &str, nested_at: bool) -> Result<Template, ParseError> {
                 ),
                 offset: end,
                 length: rest.len(),
-                hint: Some(after_an_expression(rest)),
+                hint: Some(after_an_expression(rest, nested_at)),
             });
         }
         return Ok(Template(Arc::new(Kind::Whole(text.into(), expr))));

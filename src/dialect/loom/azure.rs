@@ -40,6 +40,19 @@ impl Loom<'_> {
         workflow: &mut Workflow,
     ) {
         self.connected = settings.connected();
+        for (values, _) in &settings.parameters {
+            for given in values.entries().unwrap_or_default() {
+                if let Some(reference) = given.value.get_any_case("reference") {
+                    let what = format!(
+                        "`{}` is a secret of a key vault, which is not read",
+                        given.key
+                    );
+                    let hint = "give its value in another file with --parameters, or write \
+                                @secret('NAME') where it is used";
+                    self.warning("not-supported", reference.span, what, hint);
+                }
+            }
+        }
         if node.get("resources").is_none() {
             return self.unwrapped(node, settings, false, workflow);
         }

@@ -7,6 +7,7 @@ use super::later::follows;
 use crate::diagnostic::nearest;
 use crate::dialect::builder::{nothing, only};
 use crate::dialect::cycle::cycle;
+use crate::expression::Reference;
 use crate::hir::{After, Block, DagStep, Step};
 use crate::model::{Name, Status};
 use crate::source::{Entry, Kind, Node, Span};
@@ -44,10 +45,7 @@ impl Loom<'_> {
             .map(|entry| {
                 let name = Name::from(entry.key.as_str());
                 self.declare(&name, entry.key_span);
-                let first = self.mentions.len();
-                let mut placed = self.action(&entry.value, name, entry.key_span, false);
-                placed.mentions = first..self.mentions.len();
-                placed
+                self.read_action(&entry.value, name, entry.key_span, false)
             })
             .collect()
     }
@@ -100,7 +98,22 @@ impl Loom<'_> {
         let (name, at) = own.unwrap_or((made, span));
         let name = Name::from(name);
         self.declare(&name, at);
-        self.action(node, name, at, own.is_none()).step
+        self.read_action(node, name, at, own.is_none()).step
+    }
+
+    /// One action with what its expressions mention; a mention of the loop that it is, is inside of it.
+    fn read_action(&mut self, node: &Node, name: Name, span: Span, anonymous: bool) -> Placed {
+        let first = self.mentions.len();
+        let mut placed = self.action(node, name, span, anonymous);
+        placed.mentions = first..self.mentions.len();
+        for mention in self.mentions.iter_mut().skip(first) {
+            if let Reference::Loop(name) = &mention.reference
+                && name.eq_ignore_ascii_case(&placed.step.name)
+            {
+                mention.is_inside = true;
+            }
+        }
+        placed
     }
 
     pub(super) fn order(&mut self, mut placed: Vec<Placed>) -> Block {

@@ -147,6 +147,10 @@ impl Loom<'_> {
         let what = format!("`inputs` of `{}`", act.name);
         let mut fields = inputs.and_then(|entry| self.fields(&entry.value, &what, one.function));
         let mut arguments = Vec::new();
+        if let Some(fields) = &mut fields {
+            let keys = one.keys.iter().flat_map(|keys| keys.split('|'));
+            keys.for_each(|key| fields.allow(&[key]));
+        }
         for (index, keys) in one.keys.iter().enumerate() {
             let found = keys.split('|').find_map(|key| fields.as_mut()?.get(key));
             let Some(entry) = found else {

@@ -46,10 +46,12 @@ impl Loom<'_> {
             .iter()
             .map(|input| input.name.clone())
             .collect();
+        // Those that a definition always has are not the author's.
         let parameters: Vec<Name> = workflow
             .parameters
             .iter()
             .map(|(name, _)| name.clone())
+            .filter(|name| !is_given(name))
             .collect();
         let loops = self.loops.clone();
         let variables = self.variables(workflow);
@@ -77,16 +79,19 @@ impl Loom<'_> {
                 }
                 Reference::Loop(name) => {
                     self.must_exist("unknown-loop", "loop", name, span, &loops);
+                    if self.azure() && !mention.is_inside && has(&loops, name) {
+                        let what = format!("this is not inside of the loop `{name}`");
+                        let hint =
+                            format!("after it, outputs('{name}') has what its iterations gave");
+                        self.error("outside-loop", span, what, &hint);
+                    }
                 }
                 Reference::Input(name) if !inputs.is_empty() => {
                     self.must_exist("unknown-input", "input", name, span, &inputs);
                 }
                 Reference::Parameter(name) if self.azure() && is_given(name) => {}
                 Reference::Parameter(name) => {
-                    let known = parameters
-                        .iter()
-                        .any(|known| known.eq_ignore_ascii_case(name));
-                    if self.azure() && !known {
+                    if self.azure() && !has(&parameters, name) {
                         let value = Value::text(name.as_str());
                         self.wanted
                             .parameters
@@ -131,7 +136,7 @@ impl Loom<'_> {
         span: Span,
         known: &[Name],
     ) {
-        if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        if has(known, name) {
             return;
         }
         let message = format!("there is no {what} `{name}`");
@@ -164,7 +169,7 @@ impl Loom<'_> {
     }
 
     fn may_be_set(&mut self, name: &str, span: Span, known: &[Name]) {
-        if known.iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        if has(known, name) {
             return;
         }
         let near = match self.diagnostics.is_full() {
@@ -202,4 +207,8 @@ fn some_of(names: &[Name]) -> String {
         shown.push("…");
     }
     shown.join(", ")
+}
+
+fn has(known: &[Name], name: &str) -> bool {
+    known.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
