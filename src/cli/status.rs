@@ -8,7 +8,9 @@ use super::format;
 use super::list::runs;
 use super::output::{self, Format, Screen};
 use super::watch::{Shown, show};
-use crate::engine::report::{CurrentActivity, ListFilter, LoopReport, StatusReport, status};
+use crate::engine::report::{
+    CurrentActivity, ForkReport, ListFilter, LoopReport, StatusReport, status,
+};
 use crate::engine::{QUARANTINE_LABEL, RunStatus, TerminalText, Timestamp, now};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -122,7 +124,11 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
         let _ = writeln!(
             out,
             "{:<8}  {}  {} of {} ended, {} running",
-            fork.kind, fork.name, fork.ended, fork.total, fork.running
+            fork.kind,
+            place_of(fork),
+            fork.ended,
+            fork.total,
+            fork.running
         );
     }
     let mut elsewhere = report.doing.iter().filter(|doing| {
@@ -195,6 +201,21 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
                 let _ = writeln!(out, "file      {}", file.text());
             }
         }
+    }
+}
+
+/// Where branches are: several of one name differ by the iteration that they are in.
+fn place_of(fork: &ForkReport) -> String {
+    let of_its_own = |inside: &str| {
+        let last = inside.rsplit('/').next().unwrap_or_default();
+        last.split('#').next() == Some(&fork.name)
+    };
+    match (&fork.path, &fork.inside) {
+        (Some(path), _) => path.clone(),
+        // The body of a loop has the name of the loop.
+        (None, Some(inside)) if of_its_own(inside) => inside.clone(),
+        (None, Some(inside)) => format!("{inside}/{}", fork.name),
+        (None, None) => fork.name.clone(),
     }
 }
 

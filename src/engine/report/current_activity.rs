@@ -31,6 +31,9 @@ pub struct ForkReport {
     /// Of a foreach: its path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// The iteration or item that it is directly in: `outer#2/each#7`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inside: Option<String>,
     /// Of a foreach: the items that are under way, 200 at most.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<LaneReport>,
@@ -144,6 +147,7 @@ pub(super) fn forks(view: &RunView, doing: &[CurrentActivity]) -> Vec<ForkReport
             running: count(|branch| matches!(branch, BranchState::Running(_))),
             total: fork.branches.len() as u64,
             path: each.map(Fork::path),
+            inside: inside(view, cursor),
             lanes: each.map(|fork| lanes(fork, doing)).unwrap_or_default(),
         })
     });
@@ -186,11 +190,9 @@ fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
         FrameKind::Loop(state) => Some(state.path.clone()),
         _ => None,
     });
-    let program = view.program.as_deref();
-    let inside = program.and_then(|program| innermost_iteration(program, view.state(), id));
     Some(CurrentActivity {
         loop_path: around,
-        inside: inside.map(|(path, number)| format!("{path}#{number}")),
+        inside: inside(view, id),
         action: state.map_or_else(|| cursor.at.to_string(), |state| state.name.to_string()),
         title: action.and_then(|action| Some(action.title.as_ref()?.to_string())),
         kind: action.map(|action| action.label.to_string()),
@@ -209,6 +211,13 @@ fn at_place(view: &RunView, id: CursorId) -> Option<CurrentActivity> {
             .and_then(|state| state.last_fault.as_deref())
             .map(LastError::new),
     })
+}
+
+/// The iteration or item that a cursor is directly in.
+fn inside(view: &RunView, id: CursorId) -> Option<String> {
+    let program = view.program.as_deref()?;
+    let (path, number) = innermost_iteration(program, view.state(), id)?;
+    Some(format!("{path}#{number}"))
 }
 
 fn waits(

@@ -23,7 +23,7 @@ mod view;
 mod workflow;
 
 pub use counts::{RunCounts, count_runs};
-pub use current_activity::CurrentActivity;
+pub use current_activity::{CurrentActivity, ForkReport};
 pub use dump::{
     CursorDump, DumpFilter, DumpReport, FrameKindDump, RecordDump, RunDump, StateDump, Unreadable,
     WaitDump, dump,

@@ -365,6 +365,41 @@ fn a_run_that_nobody_moves_says_so_and_what_to_do() {
     assert_eq!(folder.run(&["list"]).err, "");
 }
 
+#[test]
+fn branches_of_one_name_are_told_apart() {
+    let folder = Folder::new();
+    let text = "
+actions:
+  each:
+    type: foreach
+    foreach: \"@createArray(1, 2)\"
+    concurrency: 2
+    actions:
+      hold: { type: waitForSignal, inputs: { signal: go }, runAfter: {} }
+      inner:
+        type: scope
+        runAfter: {}
+        actions:
+          a: { type: waitForSignal, inputs: { signal: a }, runAfter: {} }
+          b: { type: waitForSignal, inputs: { signal: b }, runAfter: {} }
+";
+    let mut run = waiting(&folder, text);
+    let seen = folder.run(&["status", "r"]).left(0, &[]).out;
+    run.kill().unwrap();
+    run.wait().unwrap();
+    for place in [
+        "each  0 of 2",
+        "each#0  0 of 2",
+        "each#1  0 of 2",
+        "each#1/inner  0 of 2",
+    ] {
+        assert!(
+            seen.contains(&format!("  {place} ended")),
+            "{place}: {seen}"
+        );
+    }
+}
+
 /// The files of a folder, with what is in them.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();

@@ -127,6 +127,8 @@ export interface StatusReport {
     name: string; type: string; ended: number; running: number; total: number;
     /** Of a foreach: its path, and the items under way. */
     path?: string; lanes?: Lane[];
+    /** The iteration or item that it is directly in. */
+    inside?: string;
   }[];
   doing: CurrentActivity[];
   outage?: string | null;
