@@ -1,7 +1,7 @@
 //! JSON Schema, as parseJson checks it. It fetches nothing: a `$ref` leads inside the schema.
 
 use super::Value;
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use std::fmt;
 
 /// Characters of the validator's words that are kept: it quotes the value.
@@ -33,11 +33,17 @@ impl Schema {
     /// What is wrong with it.
     pub fn read(source: &Value) -> Result<Self, String> {
         let schema = json(source)?;
-        let validator = jsonschema::options()
-            // Takes time in proportion to the text, whatever the pattern.
-            .with_pattern_options(PatternOptions::regex())
-            .build(&schema)
-            .map_err(|error| shortened(&error.to_string()))?;
+        // Takes time in proportion to the text, whatever the pattern.
+        let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
+        let validator = options.build(&schema).or_else(|error| {
+            // Designers write the words of draft 4, and do not say so.
+            let fourth = options.clone().with_draft(Draft::Draft4);
+            // As in the later ones.
+            let fourth = fourth.should_validate_formats(false);
+            let said = schema.get("$schema").is_some();
+            let fourth = (!said).then(|| fourth.build(&schema).ok()).flatten();
+            fourth.ok_or_else(|| shortened(&placed(&error, "the schema")))
+        })?;
         Ok(Self {
             source: source.clone(),
             validator,
@@ -49,12 +55,16 @@ impl Schema {
     /// # Errors
     /// The first thing that is not, with its path.
     pub fn check(&self, value: &Value) -> Result<(), String> {
-        self.validator.validate(&json(value)?).map_err(|error| {
-            let path = error.instance_path().to_string();
-            let place = if path.is_empty() { "the value" } else { &path };
-            shortened(&format!("{place}: {error}"))
-        })
+        let value = json(value)?;
+        let checked = self.validator.validate(&value);
+        checked.map_err(|error| shortened(&placed(&error, "the value")))
     }
+}
+
+fn placed(error: &ValidationError<'_>, whole: &str) -> String {
+    let path = error.instance_path().to_string();
+    let place = if path.is_empty() { whole } else { &path };
+    format!("{place}: {error}")
 }
 
 fn json(value: &Value) -> Result<serde_json::Value, String> {

@@ -71,6 +71,25 @@ fn parse_json_checks_its_schema() {
     assert!(parse("{").unwrap_err().contains("not JSON"));
 }
 
+/// One word of draft 4 once switched the whole schema off.
+#[test]
+fn parse_json_knows_the_words_of_draft_4() {
+    let schema = json(
+        r#"{"properties": {"n": {"minimum": 0, "exclusiveMinimum": true},
+            "list": {"type": "array", "items": [{"type": "string"}]}}}"#,
+    );
+    let parse = |text: &str| {
+        let content = Template::constant(Value::from(text));
+        eval(&Template::parse_json(content, Some(&schema)).unwrap())
+    };
+    assert!(parse(r#"{"n": 1, "list": ["a"]}"#).is_ok());
+    assert!(parse(r#"{"n": 0}"#).unwrap_err().contains("/n"));
+    assert!(parse(r#"{"list": [1]}"#).unwrap_err().contains("/list/0"));
+    let wrong = json(r#"{"properties": {"a": {"type": "objekt"}}}"#);
+    let told = Template::parse_json(Template::constant(Value::from("1")), Some(&wrong));
+    assert!(told.unwrap_err().contains("/properties/a/type"));
+}
+
 #[test]
 fn a_call_of_templates() {
     let call = Template::call("concat", vec![wdl("@first(variables('n'))"), wdl("-")]).unwrap();
