@@ -2,10 +2,10 @@
 
 use super::Loom;
 use super::act::Act;
-use crate::expression::{Template, Value};
+use crate::expression::{Reference, Template, Value};
 use crate::hir::{Assign, Assignment, StepKind};
 use crate::model::{AssignOp, InputKind, Name};
-use crate::source::{Entry, Kind, Node};
+use crate::source::{Entry, Kind, Node, Span};
 
 /// The types of the reference's "Initialize variable"; a float may be whole.
 const TYPES: [(&str, InputKind); 7] = [
@@ -95,9 +95,15 @@ impl Loom<'_> {
         };
         let name = Name::from(variable);
         if self.azure() && label != "initializeVariable" {
+            let itself = |read: &Reference| matches!(read, Reference::Variable(read) if read.eq_ignore_ascii_case(&name));
+            if value.references().iter().any(itself) {
+                let what = format!("Logic Apps takes no value of `{name}` that reads `{name}`");
+                let hint = "to deploy it, read the variable in a Compose before";
+                self.warning("not-deployable", entry.value.span, what, hint);
+            }
             self.assigned.push((name.clone(), entry.value.span));
         } else {
-            self.made.push(name.clone());
+            self.makes(&name, entry.value.span);
         }
         StepKind::Assign(Assign {
             assignments: vec![Assignment {
@@ -108,6 +114,16 @@ impl Loom<'_> {
             }],
             output: None,
         })
+    }
+
+    /// Something makes a variable. Logic Apps wants each made once.
+    fn makes(&mut self, name: &str, span: Span) {
+        if self.azure() && self.made.iter().any(|made| made.eq_ignore_ascii_case(name)) {
+            let what = format!("Logic Apps takes no second InitializeVariable of `{name}`");
+            let hint = "to deploy it, set the variable with SetVariable";
+            self.warning("not-deployable", span, what, hint);
+        }
+        self.made.push(Name::from(name));
     }
 
     /// Azure's declared type: from then on the variable takes nothing else.
@@ -150,7 +166,7 @@ impl Loom<'_> {
             if let Some(declared) = declared {
                 self.typed(name, declared);
             }
-            self.made.push(Name::from(name));
+            self.makes(name, item.span);
             assignments.push(Assignment {
                 variable: Name::from(name),
                 op: AssignOp::Set,
