@@ -2,6 +2,7 @@
 //! made of the line, so the same line after a crash goes on with the run that it had begun.
 
 mod file;
+mod pages;
 
 use super::access::{inspect, remote};
 use super::args::{
@@ -50,7 +51,7 @@ pub async fn paginate(
 ) -> Result<Exit, Failure> {
     let times = times(global, args.times);
     writable(&args.to, global.server.is_some()).map_err(Failure::Usage)?;
-    let made = file::pages(args, times).map_err(Failure::Usage)?;
+    let made = pages::pages(args, times).map_err(Failure::Usage)?;
     let name = name("paginate", [&args.url].into_iter());
     let limits = limits(times, Some(args.timeout));
     let (exit, run) = go(global, screen, (&name, &made), &args.quick, limits).await?;

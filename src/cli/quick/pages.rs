@@ -1,0 +1,239 @@
+//! The workflow file that `paginate` stands for.
+
+use super::file::{LOOK, OUTPUTS, delay, reading, reads_members, request, text};
+use crate::cli::args::PaginateArgs;
+use serde_json::{Map, Value, json};
+
+/// How often a request is repeated before its page has failed.
+const RETRIES: u64 = 10;
+
+/// So many equal pages in a row say that the server does not know the number of the page.
+const SAME_PAGES: u64 = 3;
+
+pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
+    if args.items.starts_with('@') {
+        let told = "`--items` is an expression without `@`, such as body.items";
+        return Err(told.to_owned());
+    }
+    let items = reading(&args.items);
+    // A filter takes rows away: how many there were is told before it.
+    let (all, filter) = before_filters(&items);
+    let count = |rows: &str| format!("(({rows}) or []) | length");
+    let paging = Paging::of(args)?;
+    if filter && paging.next == Next::Offset {
+        return Err(format!(
+            "`--items {}` has a filter, and with `--next offset` the server must count the same rows: \
+             filter the file afterwards",
+            args.items
+        ));
+    }
+    let mut get = retried(request(&paging.url, &args.header)?);
+    // Text has no members, and rows are no text: it is an answer that failed.
+    if reads_members(&items) || matches!(&paging.next, Next::Expression(it) if reads_members(it)) {
+        get.insert("expect".to_owned(), "json".into());
+    }
+    let step = match paging.next {
+        Next::Offset => count(&all),
+        _ => "1".to_owned(),
+    };
+    let next = match &paging.next {
+        Next::Page | Next::Offset => {
+            let some = count(&all);
+            format!("{{{{ variables.next + ({step}) if {some} else none }}}}")
+        }
+        Next::Link => LINK.to_owned(),
+        Next::Expression(expression) => following(expression),
+    };
+    let first = match &paging.query {
+        None => json!(paging.url),
+        Some((_, first)) => first.clone(),
+    };
+    if let Some(inputs) = get.get_mut("inputs").and_then(Value::as_object_mut) {
+        match &paging.query {
+            Some((name, _)) => {
+                inputs.insert("queries".to_owned(), json!({ name: "@variables('next')" }))
+            }
+            None => inputs.insert("uri".to_owned(), json!("@variables('next')")),
+        };
+    }
+    let mut limit = json!({ "count": times, "timeout": text(args.timeout) });
+    if let (Next::Page | Next::Offset, Some(limit)) = (&paging.next, limit.as_object_mut()) {
+        // A server that does not know the number gives the first page for ever.
+        limit.insert("unchanged".to_owned(), SAME_PAGES.into());
+        limit.insert(
+            "unchanged_of".to_owned(),
+            "@outputs('look')?['body']".into(),
+        );
+    }
+    let mut pages = json!({
+        "type": "doUntil",
+        "condition": "variables.next in [none, '', false]",
+        "limit": limit,
+        "page": "@variables('next')",
+        "actions": {
+            "look": get,
+            "keep": { "type": "appendFile", "inputs": {
+                "path": args.to.display().to_string(),
+                "rows": format!("{{{{ {items} }}}}"),
+                "replace": true,
+            } },
+            "count": { "type": "incrementVariable", "inputs": {
+                "name": "rows", "value": format!("{{{{ {} }}}}", count(&items)),
+            } },
+            "go_on": { "type": "setVariable", "inputs": { "name": "next", "value": next } },
+        },
+    });
+    if !args.every.first.0.is_zero()
+        && let Some(pages) = pages.as_object_mut()
+    {
+        pages.insert("delay".to_owned(), delay(&args.every));
+    }
+    Ok(json!({
+        "variables": { "next": first, "rows": 0 },
+        "actions": { "pages": pages },
+        "outputs": {
+            "file": args.to.display().to_string(),
+            "pages": "@outputs('pages')?['iterations']",
+            "rows": "@variables('rows')",
+        },
+    }))
+}
+
+/// What leads to the next page.
+#[derive(PartialEq)]
+enum Next {
+    Link,
+    Page,
+    Offset,
+    /// What gives an address, or a token.
+    Expression(String),
+}
+
+/// Where the pages of a line are.
+struct Paging {
+    next: Next,
+    /// Without what the query of a page is given.
+    url: String,
+    /// What the query of a page has, and its first value; none: what leads to a page is its address.
+    query: Option<(String, Value)>,
+}
+
+impl Paging {
+    fn of(args: &PaginateArgs) -> Result<Self, String> {
+        let next = match args.next.as_str() {
+            "link" => Next::Link,
+            "page" => Next::Page,
+            "offset" => Next::Offset,
+            word if is_word(word) && !OUTPUTS.contains(&word) => {
+                return Err(format!(
+                    "`--next {word}`: it is link, page, offset, or an expression such as body.next"
+                ));
+            }
+            other => Next::Expression(reading(other)),
+        };
+        let named = |name: &str| Some(args.param.clone().unwrap_or_else(|| name.to_owned()));
+        let name = match next {
+            Next::Link => None,
+            Next::Page => named("page"),
+            Next::Offset => named("offset"),
+            Next::Expression(_) => args.param.clone(),
+        };
+        let Some(name) = name else {
+            let url = args.url.clone();
+            let query = None;
+            return Ok(Self { next, url, query });
+        };
+        // A page or a token that the address has already is where it begins.
+        let (url, given) = without(&args.url, &name);
+        let first = match (&next, given) {
+            (Next::Expression(_), given) => given.map_or(Value::Null, Value::from),
+            (_, Some(given)) => given
+                .parse()
+                .map(|number: i64| json!(number))
+                .map_err(|_| format!("`{name}={given}` of the address is no number"))?,
+            (Next::Page, None) => json!(1),
+            (_, None) => json!(0),
+        };
+        let query = Some((name, first));
+        Ok(Self { next, url, query })
+    }
+}
+
+/// An address without one name of its query, and the value that it had.
+fn without(url: &str, name: &str) -> (String, Option<String>) {
+    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
+    let Some((path, query)) = rest.split_once('?') else {
+        return (url.to_owned(), None);
+    };
+    let mut given = None;
+    let mut kept = Vec::new();
+    for pair in query.split('&') {
+        match pair.split_once('=').unwrap_or((pair, "")) {
+            (key, value) if key == name => given = Some(value.to_owned()),
+            _ => kept.push(pair),
+        }
+    }
+    let mut url = path.to_owned();
+    for (mark, part) in [('?', kept.join("&").as_str()), ('#', fragment)] {
+        if !part.is_empty() {
+            url.push(mark);
+            url.push_str(part);
+        }
+    }
+    (url, given)
+}
+
+fn is_word(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// An expression up to its first filter, and whether it has one.
+fn before_filters(expression: &str) -> (String, bool) {
+    let (mut quote, mut depth) = (None, 0_u32);
+    for (at, c) in expression.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if open == c => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
+            (None, '|') if depth == 0 => {
+                let before = expression.get(..at).unwrap_or_default();
+                return (before.trim().to_owned(), true);
+            }
+            (None, _) => {}
+        }
+    }
+    (expression.to_owned(), false)
+}
+
+/// The address of `rel="next"` in the header Link (RFC 8288); empty at the last page.
+const LINK: &str = "{{ (actions.look.outputs.get('links') or {}).get('next') or '' }}";
+
+/// What an expression gives; null where the last page has nothing, at any depth.
+fn following(expression: &str) -> String {
+    if expression.starts_with('@') {
+        return expression.to_owned();
+    }
+    let path = expression.strip_prefix(LOOK).and_then(|path| {
+        let mut names = path.strip_prefix('.')?.split('.');
+        names
+            .all(|name| !name.is_empty() && is_word(name))
+            .then(|| {
+                let names = path.split('.').skip(1);
+                names.map(|name| format!("?['{name}']")).collect::<String>()
+            })
+    });
+    match path {
+        Some(path) => format!("@outputs('look'){path}"),
+        None => format!("{{{{ ({expression}) | default(none) }}}}"),
+    }
+}
+
+/// A request that is repeated before its page has failed.
+fn retried(mut request: Map<String, Value>) -> Map<String, Value> {
+    let policy =
+        json!({ "type": "exponential", "count": RETRIES, "interval": "1s", "maxInterval": "1m" });
+    request.insert("retry".to_owned(), policy);
+    request
+}
