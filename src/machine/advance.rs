@@ -151,7 +151,10 @@ impl Stepper<'_> {
 
     /// Nothing of the run could make it smaller, so nothing catches this.
     fn state_too_large(&mut self, bytes: u64, limit: u64) -> Sure {
-        let message = format!("the state of the run has {bytes} bytes; it may have {limit}");
+        let message = format!(
+            "the state of the run has {bytes} bytes; it may have {limit}: keep less in variables and \
+             outputs of actions, or write rows with appendFile"
+        );
         let error = RunError {
             fault: Fault::new(fault_kind::TOO_LARGE, message),
             action: None,

@@ -121,8 +121,8 @@ impl<'n> Tea<'_, 'n> {
                 let value = output_of(&computed.name);
                 let guard = self.part(place, "bounds");
                 let wrong = expression("not (result is integer and result >= 0)");
-                let message =
-                    "retry.loop: max_retries must be a non-negative integer, got {{ result }}";
+                let message = "retry.loop: max_retries must be a non-negative integer, \
+                               got {{ result | tojson }}";
                 let raised = self.part(place, "refused");
                 let raise = StepKind::Raise {
                     kind: Name::from("input"),
