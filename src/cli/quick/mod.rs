@@ -147,9 +147,14 @@ async fn go(
     };
     let options = inputs::options(global, &limits, &args.handlers)?;
     let workflow = engine::load_text(&format!("{name}.yaml"), text, &options)?;
-    let warnings = workflow.warnings();
+    let mut warnings = workflow.warnings().clone();
+    let unknown = warnings.refuse("unknown-name");
     if !warnings.is_empty() {
         screen.say(warnings.render(workflow.bundle(), screen.error_colour));
+    }
+    if unknown {
+        let told = format!("an expression of a line reads {}", file::OUTPUTS.join(", "));
+        return Err(Failure::Usage(format!("{told}, for example body.status")));
     }
     let own = args.id.as_deref().map(inputs::run_id).transpose()?;
     let folder = options.folder.clone();

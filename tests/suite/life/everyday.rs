@@ -241,6 +241,12 @@ fn a_poll_of_an_address_without_an_expression_ends_when_it_answers() {
     let told = folder.run(&line).left(0, &[]);
     assert!(told.out.contains("items"), "{told:?}");
     assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 2);
+    let line = ["poll", "--url", &url, "--until", "items == 1"];
+    let told = [
+        "nothing here is called `items`",
+        "reads body, statusCode, headers",
+    ];
+    folder.run(&line).left(2, &told);
     // An expression may look at any status.
     let (base, asked) = serve(1);
     let url = format!("{base}/ready");
