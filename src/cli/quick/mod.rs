@@ -31,6 +31,7 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
     let times = times(global, args.times);
     let made = file::poll(args, times).map_err(Failure::Usage)?;
     let name = name("poll", what);
+    warn_of_secrets(screen, &args.header);
     let limits = limits(times, Some(args.timeout));
     let (exit, _) = go(global, screen, (&name, &made), &args.quick, limits).await?;
     Ok(exit)
@@ -53,6 +54,7 @@ pub async fn paginate(
     writable(&args.to, global.server.is_some()).map_err(Failure::Usage)?;
     let made = pages::pages(args, times).map_err(Failure::Usage)?;
     let name = name("paginate", [&args.url].into_iter());
+    warn_of_secrets(screen, &args.header);
     let limits = limits(times, Some(args.timeout));
     let (exit, run) = go(global, screen, (&name, &made), &args.quick, limits).await?;
     if let (Exit::Succeeded, Some(run), true) = (exit, run, args.is_led()) {
@@ -75,6 +77,21 @@ fn times(global: &Global, given: Option<u64>) -> u64 {
         None => 1_000_000,
         Some(_) => 10_000,
     })
+}
+
+/// What a header has is kept with the run, and exported with it.
+fn warn_of_secrets(screen: Screen, headers: &[String]) {
+    for header in headers {
+        let name = header.split(':').next().unwrap_or_default().trim();
+        let secret = ["authorization", "cookie", "x-api-key", "api-key"];
+        let is_secret = secret.iter().any(|known| name.eq_ignore_ascii_case(known));
+        if is_secret && !header.contains("${secret:") {
+            screen.warn(&format!(
+                "the store keeps the header `{name}` readable: write ${{secret:NAME}} for its value, \
+                 with WINDLASS_SECRET_NAME in the environment"
+            ));
+        }
+    }
 }
 
 /// Refuses what no file can come to be at.

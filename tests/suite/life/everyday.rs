@@ -241,6 +241,12 @@ fn a_poll_of_an_address_without_an_expression_ends_when_it_answers() {
     let told = folder.run(&line).left(0, &[]);
     assert!(told.out.contains("items"), "{told:?}");
     assert_eq!(asked.load(std::sync::atomic::Ordering::SeqCst), 2);
+    for (value, told) in [("Bearer x", 1), ("Bearer ${secret:TOKEN}", 0)] {
+        let header = format!("authorization: {value}");
+        let line = ["poll", "--url", &url, "-H", &header, "--print"];
+        let said = folder.run(&line).left(0, &[]).err;
+        assert_eq!(said.matches("${secret:NAME}").count(), told, "{said}");
+    }
     let line = ["poll", "--url", &url, "--until", "items == 1"];
     let told = [
         "nothing here is called `items`",
