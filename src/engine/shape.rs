@@ -30,6 +30,9 @@ enum Root {
     /// The outputs of an action, by its name in lower case.
     Action(String),
     Variable(String),
+    /// An item of a list, by the text of that list's expression. Where a text reads one, until it is
+    /// known of which list: by the name of its foreach, or without a name.
+    Item(String),
 }
 
 /// What a root has at a path, another one has at its path.
@@ -47,6 +50,8 @@ pub(super) struct Shapes {
     same: Vec<Alias>,
     /// The declared types of variables.
     types: BTreeMap<String, String>,
+    /// What each foreach goes through, by its name in lower case.
+    lists: BTreeMap<String, String>,
 }
 
 /// Where in a definition a text stands.
@@ -56,6 +61,10 @@ struct Place<'n> {
     around: Option<&'n Node>,
     /// Within a `not`.
     negated: bool,
+    /// What the innermost foreach, select or query goes through.
+    list: &'n str,
+    /// In an action that appends.
+    appends: bool,
     depth: usize,
 }
 
@@ -154,8 +163,29 @@ impl Shapes {
                 _ => {}
             }
         }
+        for list in ["foreach", "from"] {
+            let list = node.get_any_case(list);
+            if let Some(text) = list.and_then(Node::as_str) {
+                self.lists.insert(name.to_lowercase(), text.to_owned());
+                let before = self.same.len();
+                self.alias(Root::Item(text.to_owned()), Vec::new(), list);
+                let added = self.same.iter_mut().skip(before);
+                added.for_each(|alias| alias.to.1.push(Step::Item));
+            }
+        }
         for entry in node.entries().unwrap_or_default() {
             self.link(&entry.value, &entry.key, depth + 1);
+        }
+    }
+
+    /// With the list that an item is of; none when that is not known.
+    fn listed(&self, root: Root, list: &str) -> Option<Root> {
+        match root {
+            Root::Item(name) if name.is_empty() => {
+                (!list.is_empty()).then(|| Root::Item(list.to_owned()))
+            }
+            Root::Item(name) => self.lists.get(&name).cloned().map(Root::Item),
+            other => Some(other),
         }
     }
 
@@ -181,6 +211,7 @@ impl Shapes {
         };
         if let Some((0, root, path, rest)) = reads(text).into_iter().next()
             && matches!(rest, "" | "}")
+            && let Some(root) = self.listed(root, "")
         {
             self.same.push(Alias {
                 from: (from, strip),
@@ -203,7 +234,16 @@ impl Shapes {
                 }
             }
             Kind::Object(entries) => {
-                self.switch(node);
+                let list = ["foreach", "from"].iter();
+                let list = list
+                    .filter_map(|key| node.get_any_case(key)?.as_str())
+                    .next();
+                let list = list.unwrap_or(place.list);
+                let kind = node.get_any_case("type").and_then(Node::as_str);
+                let appends = kind.map_or(place.appends, |kind| {
+                    kind.to_ascii_lowercase().starts_with("append")
+                });
+                self.switch(node, list);
                 for Entry { key, value, .. } in entries {
                     if key == "triggers" {
                         self.read_triggers(value);
@@ -212,6 +252,8 @@ impl Shapes {
                         key,
                         around: Some(node),
                         negated: place.negated != (key == "not"),
+                        list,
+                        appends,
                         depth,
                     };
                     self.walk(value, inner);
@@ -236,25 +278,26 @@ impl Shapes {
             Kind::Bool(flag) => Value::Bool(*flag),
             _ => return,
         };
-        self.alone(one, Shape::Leaf(leaf));
+        self.alone(one, place.list, Shape::Leaf(leaf));
     }
 
     /// The first case of a switch is taken.
-    fn switch(&mut self, node: &Node) {
+    fn switch(&mut self, node: &Node, list: &str) {
         let cases = node.get_any_case("cases").and_then(Node::entries);
         let case = cases.and_then(|cases| cases.first()?.value.get_any_case("case"));
         let expression = node.get_any_case("expression");
         if let (Some(case), Some(expression)) = (case.and_then(Node::as_str), expression) {
-            self.alone(expression, Shape::Leaf(Value::text(case)));
+            self.alone(expression, list, Shape::Leaf(Value::text(case)));
         }
     }
 
     /// Notes what a text that is nothing but a path reads.
-    fn alone(&mut self, node: &Node, leaf: Shape) {
+    fn alone(&mut self, node: &Node, list: &str, leaf: Shape) {
         let text = node.as_str().unwrap_or_default();
         let text = text.strip_prefix("@{").or_else(|| text.strip_prefix('@'));
         if let Some((0, root, path, "" | "}")) =
             text.and_then(|text| reads(text).into_iter().next())
+            && let Some(root) = self.listed(root, list)
         {
             self.read.entry(root).or_default().grow(&path, leaf);
         }
@@ -278,6 +321,9 @@ impl Shapes {
         for (at, root, path, rest) in reads(text) {
             let before = text.get(..at).unwrap_or_default();
             let leaf = self.leaf(before, rest, place);
+            let Some(root) = self.listed(root, place.list) else {
+                continue;
+            };
             self.read.entry(root).or_default().grow(&path, leaf);
         }
     }
@@ -290,9 +336,11 @@ impl Shapes {
         }
         let around = |name: &str| place.around.and_then(|around| around.get_any_case(name));
         match key.as_str() {
-            "foreach" | "from" => Shape::List(Box::default(), false),
+            // With an item, so that what is done with it is done.
+            "foreach" => Shape::List(Box::default(), true),
+            "from" => Shape::List(Box::default(), false),
             "content" => around("schema").map_or(Shape::Unknown, |schema| example(schema, 0)),
-            "value" => {
+            "value" if !place.appends => {
                 let named = around("name").and_then(Node::as_str);
                 let own = around("type")
                     .and_then(Node::as_str)
@@ -329,6 +377,8 @@ fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
         ("triggerbody()", Some("body")),
         ("triggeroutputs()", None),
         ("trigger()", None),
+        ("items(", None),
+        ("item()", None),
     ] {
         for (at, _) in lower.match_indices(word) {
             let before = text.get(..at).unwrap_or_default();
@@ -336,14 +386,16 @@ fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
                 continue;
             }
             let after = text.get(at + word.len()..).unwrap_or_default();
-            let (root, after) = match word.ends_with("()") {
-                true => (Root::Trigger, after),
-                false => {
+            let (root, after) = match word {
+                "item()" => (Root::Item(String::new()), after),
+                word if word.ends_with("()") => (Root::Trigger, after),
+                _ => {
                     let Some((name, rest)) = quoted(after) else {
                         continue;
                     };
                     let root = match word {
                         "variables(" => Root::Variable(name.to_lowercase()),
+                        "items(" => Root::Item(name.to_lowercase()),
                         _ => Root::Action(name.to_lowercase()),
                     };
                     (root, rest)
@@ -636,11 +688,31 @@ mod tests {
         let body = |name: &str| shapes.answer(name).get("body").map(Value::to_json).unwrap();
         assert_eq!(
             body("GET"),
-            r#"{"at":"2026-01-01T00:00:00Z","page":{"next":"text"},"rows":[{"id":"text"}],"state":"Done","value":[]}"#
+            r#"{"at":"2026-01-01T00:00:00Z","page":{"next":"text"},"rows":[{"id":"text"}],"state":"Done","value":["text"]}"#
         );
         assert_eq!(body("other"), r#"{"l":[],"n":1}"#);
         assert_eq!(body("unread"), "{}");
         assert_eq!(shapes.input().unwrap().to_json(), r#"{"n":1}"#);
+    }
+
+    #[test]
+    fn a_list_has_an_item_with_what_is_read_of_it() {
+        let shapes = shapes(
+            r#"{ "actions": {
+              "L": { "type": "Foreach", "foreach": "@body('Get')?['value']", "actions": {
+                "a": { "type": "Compose", "inputs": "@items('l')?['Name']" },
+                "b": { "type": "AppendToArrayVariable", "inputs": { "name": "V", "value": "@body('Get')?['path']" } },
+                "c": { "type": "Foreach", "foreach": "@items('L')?['rows']", "actions": {
+                  "d": { "type": "Compose", "inputs": "@int(item()?['n'])" } } } } },
+              "S": { "type": "Select", "inputs": { "from": "@body('Get')?['list']", "select": { "x": "@item()?['x']" } } },
+              "V": { "type": "InitializeVariable", "inputs": { "variables": [{ "name": "V", "type": "array" }] } }
+            } }"#,
+        );
+        let get = Value::object(shapes.answer("get"));
+        assert_eq!(
+            get.get("body").unwrap().to_json(),
+            r#"{"list":[{"x":"text"}],"path":"text","value":[{"Name":"text","rows":[{"n":1}]}]}"#
+        );
     }
 
     #[test]
@@ -656,7 +728,7 @@ mod tests {
         );
         let get = Value::object(shapes.answer("get"));
         let body = get.get("body").unwrap();
-        assert_eq!(body.get("list").unwrap().to_json(), "[]");
+        assert_eq!(body.get("list").unwrap().to_json(), "[\"text\"]");
         assert_eq!(body.get("state").unwrap().to_json(), "\"on\"");
         assert_eq!(body.get("end").unwrap().to_json(), "\"text\"");
         assert!(
