@@ -158,7 +158,7 @@ pub(super) fn request(url: &str, headers: &[String]) -> Result<Map<String, Value
 }
 
 /// Text that is no expression, whatever it looks like; secrets may be named in it.
-fn literal(text: &str) -> String {
+pub(super) fn literal(text: &str) -> String {
     if text.contains("{{") || text.contains("{%") {
         return format!("{{% raw %}}{text}{{% endraw %}}");
     }

@@ -1,8 +1,13 @@
 //! The workflow file that `paginate` stands for.
 
-use super::file::{LOOK, OUTPUTS, delay, reading, reads_members, request, text};
+use super::file::{LOOK, OUTPUTS, delay, literal, reading, reads_members, request, text};
 use crate::cli::args::PaginateArgs;
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
+
+/// After the last page; 0 is a page, an offset or a token.
+const END: &str = "variables.next is none or variables.next is false \
+                   or variables.next == '' or variables.next == []";
 
 /// How often a request is repeated before its page has failed.
 const RETRIES: u64 = 10;
@@ -45,7 +50,7 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         Next::Expression(expression) => following(expression),
     };
     let first = match &paging.query {
-        None => json!(paging.url),
+        None => literal(&paging.url).into(),
         Some((_, first)) => first.clone(),
     };
     if let Some(inputs) = get.get_mut("inputs").and_then(Value::as_object_mut) {
@@ -60,14 +65,12 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
     if let (Next::Page | Next::Offset, Some(limit)) = (&paging.next, limit.as_object_mut()) {
         // A server that does not know the number gives the first page for ever.
         limit.insert("unchanged".to_owned(), SAME_PAGES.into());
-        limit.insert(
-            "unchanged_of".to_owned(),
-            "@outputs('look')?['body']".into(),
-        );
+        let rows = format!("{{{{ {all} }}}}");
+        limit.insert("unchanged_of".to_owned(), rows.into());
     }
     let mut pages = json!({
         "type": "doUntil",
-        "condition": "variables.next in [none, '', false]",
+        "condition": END,
         "limit": limit,
         "page": "@variables('next')",
         "actions": {
@@ -146,7 +149,9 @@ impl Paging {
         // A page or a token that the address has already is where it begins.
         let (url, given) = without(&args.url, &name);
         let first = match (&next, given) {
-            (Next::Expression(_), given) => given.map_or(Value::Null, Value::from),
+            (Next::Expression(_), given) => {
+                given.map_or(Value::Null, |given| literal(&given).into())
+            }
             (_, Some(given)) => given
                 .parse()
                 .map(|number: i64| json!(number))
@@ -168,9 +173,10 @@ fn without(url: &str, name: &str) -> (String, Option<String>) {
     let mut given = None;
     let mut kept = Vec::new();
     for pair in query.split('&') {
-        match pair.split_once('=').unwrap_or((pair, "")) {
-            (key, value) if key == name => given = Some(value.to_owned()),
-            _ => kept.push(pair),
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match decoded(key) == name {
+            true => given = Some(decoded(value)),
+            false => kept.push(pair),
         }
     }
     let mut url = path.to_owned();
@@ -181,6 +187,13 @@ fn without(url: &str, name: &str) -> (String, Option<String>) {
         }
     }
     (url, given)
+}
+
+/// A name or a value of a query (WHATWG URL, application/x-www-form-urlencoded).
+fn decoded(text: &str) -> String {
+    let spaced = text.replace('+', " ");
+    let bytes = percent_decode_str(&spaced);
+    bytes.decode_utf8_lossy().into_owned()
 }
 
 fn is_word(text: &str) -> bool {

@@ -81,7 +81,7 @@ fn serve(pages: usize) -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize
                 true => (first..first + 10).map(|id| json!({ "id": id })).collect(),
                 false => Vec::new(),
             };
-            let (mut body, mut link) = (json!({ "items": items }), String::new());
+            let (mut body, mut link) = (json!({ "items": items, "asked": number }), String::new());
             if page > pages && path.contains("offset") {
                 // Go writes an empty list so.
                 body["items"] = Value::Null;
@@ -285,8 +285,14 @@ fn pages_begin_where_the_address_says_and_end_when_they_stay_the_same() {
             .map(|id| format!("{{\"id\":{id}}}\n"))
             .collect::<String>()
     };
-    let ways: [(&str, &[&str], usize); 3] = [
+    let ways: [(&str, &[&str], usize); 5] = [
         ("page=3", &["--next", "page"], 20),
+        ("x=1&pa%67e=%33", &["--next", "page"], 20),
+        (
+            "page=%34",
+            &["--next", "body.cursor", "--param", "page"],
+            30,
+        ),
         ("offset=20&x=1", &["--next", "offset"], 20),
         ("page=4", &["--next", "body.cursor", "--param", "page"], 30),
     ];
