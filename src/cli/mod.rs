@@ -224,7 +224,7 @@ fn enough_threads() -> Result<(), Failure> {
     let passes = || drop(gate.read());
     let spawned = thread::scope(|scope| {
         let mut threads = (0..THREADS).map(|_| {
-            let thread = thread::Builder::new().stack_size(64 << 10);
+            let thread = thread::Builder::new().stack_size(512 << 10);
             thread.spawn_scoped(scope, passes)
         });
         let spawned = threads.try_for_each(|thread| thread.map(drop));
@@ -262,12 +262,12 @@ fn block_on<T>(
     )?;
     enough_threads()?;
     let runtime = runtime.enable_all().build().map_err(Failure::Machine)?;
-    let done = runtime.block_on(async {
-        // A file that may not grow further is an error of the write, not the end of the process.
-        let limit = SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32);
-        let _caught = signal(limit).map_err(Failure::Machine)?;
-        work.await
-    });
+    // A file that may not grow further is an error of the write, not the end of the process.
+    let limit = SignalKind::from_raw(nix::sys::signal::Signal::SIGXFSZ as i32);
+    let entered = runtime.enter();
+    let _caught = signal(limit).map_err(Failure::Machine)?;
+    drop(entered);
+    let done = runtime.block_on(work);
     // Tasks that still run were told to stop, and nothing waits for them.
     runtime.shutdown_background();
     done
