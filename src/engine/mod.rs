@@ -52,7 +52,7 @@ pub use crate::action::{ActivityContext, ActivityError, OutputStream, Registry, 
 pub use crate::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, visible};
 pub use crate::dialect::json_schema;
 /// Which format a workflow has, as far as that is to be seen.
-pub use crate::dialect::of as dialect_of;
+pub use crate::dialect::{Caps, of as dialect_of};
 pub use crate::expression::{
     Context, MAX_MEMORY, Object, Subject, TryError, Value, evaluate_line, inexact_json,
     memory_of_json, memory_of_yaml, over_memory,
@@ -65,7 +65,6 @@ pub use crate::source::{Bundle, SourceFile};
 pub use crate::store::{QUARANTINE_LABEL, StateKey, StoreError, StoreKind};
 pub use crate::time::{Timestamp, format_duration, parse_duration};
 
-use crate::dialect::Caps;
 use crate::machine::Event;
 use crate::scheduler::{Loaded, Loader, Scheduler, Start, Watcher, watch};
 use crate::store::{self, MemoryStore, Store};
