@@ -395,6 +395,25 @@ impl<'a> Reader<'a> {
         });
     }
 
+    /// A key that `what` does not have; `near` is the known one that it may be meant for. In Loom it is
+    /// an error, in a definition a warning, elsewhere an error where one is near.
+    pub fn unknown_key(&mut self, what: &str, entry: &Entry, near: Option<&str>, known: &[&str]) {
+        let (loom, azure) = (self.syntax == Syntax::Loom, self.syntax == Syntax::Azure);
+        let what = format!("{what} has no key `{}`", entry.key);
+        let is_error = loom || (near.is_some() && !azure);
+        let meant = match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known are: {}", known.join(", ")),
+        };
+        match is_error {
+            true => self.error("unknown-key", entry.key_span, what, meant),
+            false => {
+                let hint = format!("it is ignored; {meant}");
+                self.warning("unknown-key", entry.key_span, what, hint);
+            }
+        }
+    }
+
     /// Remembers what an expression mentions, with the place of each name inside its text.
     fn mention(&mut self, node: &Node, references: Vec<Reference>) {
         let text = node.as_str().unwrap_or_default();
@@ -651,27 +670,14 @@ impl<'n> Fields<'n> {
     }
 
     fn report(&self, reader: &mut Reader<'_>, entry: &Entry) {
-        let loom = reader.syntax == Syntax::Loom;
-        if !(loom && entry.key.starts_with("x-")) {
-            let what = format!("{} has no key `{}`", self.what, entry.key);
-            let meant = self.meant(&entry.key, &self.asked);
-            let near = meant.or_else(|| nearest(&entry.key, self.asked.iter().copied()));
-            let ignored = if loom { "" } else { "it is ignored; " };
-            let hint = match near {
-                Some(near) if self.any_case => format!("{ignored}did you mean `{near}`?"),
-                Some(near) => format!("did you mean `{near}`?"),
-                None => {
-                    let mut known = self.asked.clone();
-                    known.sort_unstable();
-                    known.dedup();
-                    format!("{ignored}known are: {}", known.join(", "))
-                }
-            };
-            if loom || (near.is_some() && !self.any_case) {
-                reader.error("unknown-key", entry.key_span, what, hint);
-            } else {
-                reader.warning("unknown-key", entry.key_span, what, hint);
-            }
+        if reader.syntax == Syntax::Loom && entry.key.starts_with("x-") {
+            return;
         }
+        let meant = self.meant(&entry.key, &self.asked);
+        let near = meant.or_else(|| nearest(&entry.key, self.asked.iter().copied()));
+        let mut known = self.asked.clone();
+        known.sort_unstable();
+        known.dedup();
+        reader.unknown_key(&self.what, entry, near, &known);
     }
 }

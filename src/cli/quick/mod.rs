@@ -16,7 +16,7 @@ use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
 use super::{inputs, status, yaml};
 use crate::engine::report::{ListFilter, list};
-use crate::engine::{self, EngineError, ErrorCode, Value, Workflow, sha256};
+use crate::engine::{self, Caps, Dialect, EngineError, ErrorCode, Value, Workflow, sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -73,10 +73,11 @@ pub async fn paginate(
 
 /// How often a line may look that does not say: as often as a loop may, here or on a server.
 fn times(global: &Global, given: Option<u64>) -> u64 {
-    given.unwrap_or(match global.server {
-        None => 1_000_000,
-        Some(_) => 10_000,
-    })
+    let caps = Caps {
+        guest: global.server.is_some(),
+        ..Caps::default()
+    };
+    given.unwrap_or_else(|| caps.count(Dialect::Loom))
 }
 
 /// What a header has is kept with the run, and exported with it.

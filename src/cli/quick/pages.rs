@@ -37,15 +37,10 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
     if reads_members(&items) || matches!(&paging.next, Next::Expression(it) if reads_members(it)) {
         get.insert("expect".to_owned(), "json".into());
     }
-    let step = match paging.next {
-        Next::Offset => count(&all),
-        _ => "1".to_owned(),
-    };
+    let rows = count(&all);
     let next = match &paging.next {
-        Next::Page | Next::Offset => {
-            let some = count(&all);
-            format!("{{{{ variables.next + ({step}) if {some} else none }}}}")
-        }
+        Next::Page => format!("{{{{ variables.next + (1) if {rows} else none }}}}"),
+        Next::Offset => format!("{{{{ variables.next + ({rows}) if {rows} else none }}}}"),
         Next::Link => LINK.to_owned(),
         Next::Expression(expression) => following(expression),
     };
@@ -65,8 +60,7 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
     if let (Next::Page | Next::Offset, Some(limit)) = (&paging.next, limit.as_object_mut()) {
         // A server that does not know the number gives the first page for ever.
         limit.insert("unchanged".to_owned(), SAME_PAGES.into());
-        let rows = format!("{{{{ {all} }}}}");
-        limit.insert("unchanged_of".to_owned(), rows.into());
+        limit.insert("unchanged_of".to_owned(), format!("{{{{ {all} }}}}").into());
     }
     let mut pages = json!({
         "type": "doUntil",
@@ -229,13 +223,10 @@ fn following(expression: &str) -> String {
         return expression.to_owned();
     }
     let path = expression.strip_prefix(LOOK).and_then(|path| {
-        let mut names = path.strip_prefix('.')?.split('.');
-        names
-            .all(|name| !name.is_empty() && is_word(name))
-            .then(|| {
-                let names = path.split('.').skip(1);
-                names.map(|name| format!("?['{name}']")).collect::<String>()
-            })
+        let names = path.strip_prefix('.')?.split('.');
+        let member =
+            |name: &str| (!name.is_empty() && is_word(name)).then(|| format!("?['{name}']"));
+        names.map(member).collect::<Option<String>>()
     });
     match path {
         Some(path) => format!("@outputs('look'){path}"),

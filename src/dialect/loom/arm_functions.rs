@@ -146,7 +146,7 @@ pub(super) fn call(name: &str, arguments: Vec<Value>) -> Result<Value, String> {
         "managementgroup" => object(&[
             (
                 "id",
-                "/providers/Microsoft.Management/managementGroups/group",
+                &format!("/providers/Microsoft.Management/managementGroups/{GROUP}"),
             ),
             ("name", GROUP),
         ]),

@@ -317,8 +317,7 @@ impl Loom<'_> {
         }
     }
 
-    /// The first trigger; a run begins as if it had fired.
-    /// What starts a run, and when it does so by itself.
+    /// The first trigger; a run begins as if it had fired. `schedule` becomes when it fires by itself.
     fn trigger(
         &mut self,
         entry: &Entry,
@@ -376,11 +375,9 @@ impl Loom<'_> {
         let is_recurrence = label.is_some_and(|label| label.eq_ignore_ascii_case("Recurrence"));
         let recurrence = match is_recurrence {
             true => fields.need(self, "recurrence", first.key_span, RECURRENCE),
-            false => fields.get("recurrence"),
+            false => None,
         };
-        let recurrence = recurrence
-            .filter(|_| is_recurrence)
-            .and_then(|entry| self.recurrence(entry));
+        let recurrence = recurrence.and_then(|entry| self.recurrence(entry));
         *schedule = recurrence.map(|recurrence| Schedule {
             when: When::Recurrence(recurrence),
             overlap: Overlap::Skip,

@@ -2,8 +2,8 @@
 
 use super::Loom;
 use super::act::Placed;
+use super::lint::step_names;
 use crate::expression::Reference;
-use crate::hir::Step;
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -17,7 +17,12 @@ impl Loom<'_> {
     ) {
         let mut inside = BTreeMap::new();
         for (index, placed) in placed.iter().enumerate() {
-            names(&placed.step, index, &mut inside);
+            inside.insert(placed.step.name.to_lowercase(), index);
+            for block in placed.step.blocks() {
+                step_names(block, &mut |name| {
+                    inside.insert(name, index);
+                });
+            }
         }
         let mut found = Vec::new();
         for (index, own) in placed.iter().enumerate() {
@@ -38,14 +43,6 @@ impl Loom<'_> {
                 false => self.warning("runs-later", span, what, hint),
             }
         }
-    }
-}
-
-/// The names in a step, its own too, with the number of the step.
-fn names(step: &Step, index: usize, found: &mut BTreeMap<String, usize>) {
-    found.insert(step.name.to_lowercase(), index);
-    for inner in step.blocks().into_iter().flat_map(|block| block.steps()) {
-        names(inner, index, found);
     }
 }
 

@@ -80,7 +80,9 @@ impl Loom<'_> {
         let mut inside = BTreeMap::new();
         assigned(&spec.body, &mut inside);
         let mut names = BTreeSet::new();
-        step_names(&spec.body, &mut names);
+        step_names(&spec.body, &mut |name| {
+            names.insert(name);
+        });
         let text = spec.condition_text.to_ascii_lowercase();
         let restless = RESTLESS.iter().any(|function| text.contains(function));
         let reads = spec.stop_when.references();
@@ -211,9 +213,10 @@ fn assigned(block: &Block, found: &mut BTreeMap<String, usize>) {
     }
 }
 
-fn step_names(block: &Block, found: &mut BTreeSet<String>) {
+/// The names of the steps in a block without case, at any depth.
+pub(super) fn step_names(block: &Block, found: &mut dyn FnMut(String)) {
     for step in block.steps() {
-        found.insert(step.name.to_lowercase());
+        found(step.name.to_lowercase());
         for inner in step.blocks() {
             step_names(inner, found);
         }

@@ -207,20 +207,10 @@ impl<'n> Tea<'_, 'n> {
     pub(super) fn model_keys<'e>(&mut self, what: &str, entries: impl Iterator<Item = &'e Entry>) {
         let known = MODEL_KEYS.into_iter().chain(MODEL_OPTIONS);
         let known: Vec<&str> = known.chain([PROVIDERS]).collect();
-        for Entry { key, key_span, .. } in entries {
-            if known.contains(&key.as_str()) {
-                continue;
-            }
-            let what = format!("{what} has no key `{key}`");
-            match nearest(key, known.iter().copied()) {
-                Some(near) => {
-                    let hint = format!("did you mean `{near}`?");
-                    self.error("unknown-key", *key_span, what, hint);
-                }
-                None => {
-                    let hint = format!("it is ignored; known are: {}", known.join(", "));
-                    self.warning("unknown-key", *key_span, what, hint);
-                }
+        for entry in entries {
+            if !known.contains(&entry.key.as_str()) {
+                let near = nearest(&entry.key, known.iter().copied());
+                self.unknown_key(what, entry, near, &known);
             }
         }
     }
