@@ -224,6 +224,7 @@ fn enough_threads() -> Result<(), Failure> {
     let passes = || drop(gate.read());
     let spawned = thread::scope(|scope| {
         let mut threads = (0..THREADS).map(|_| {
+            // The allocator, built without optimisation, takes more than 64 KB when a thread begins.
             let thread = thread::Builder::new().stack_size(512 << 10);
             thread.spawn_scoped(scope, passes)
         });
