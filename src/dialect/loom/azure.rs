@@ -337,6 +337,7 @@ impl Loom<'_> {
         let what = format!("the trigger `{}`", first.key);
         let mut fields = self.fields(&first.value, &what, hint)?;
         let label = fields.get("type").and_then(|entry| self.text(entry, hint));
+        self.answers = label.map(|label| label.eq_ignore_ascii_case("Request"));
         if label.is_none() {
             let what = format!("{what} has no type");
             let hint = "the run's input is taken as what it delivers";

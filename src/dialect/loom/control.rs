@@ -132,7 +132,14 @@ impl Loom<'_> {
                     self.wrong_type(&case.value, "`case`", "text or a number", hint);
                     Value::Null
                 }
-                _ => constant(&case.value),
+                _ => {
+                    if self.is_computed(&case.value) {
+                        let what = "a case is one fixed value: no expression in it is evaluated";
+                        let hint = "compare in an if, or let `expression` give what is compared";
+                        self.warning("case-is-text", case.value.span, what, hint);
+                    }
+                    constant(&case.value)
+                }
             },
             None => Value::Null,
         };

@@ -22,6 +22,7 @@ mod block;
 mod connector;
 mod control;
 mod data;
+mod deployable;
 mod effect;
 mod later;
 mod lint;
@@ -86,6 +87,7 @@ pub(super) fn read(
         names: BTreeMap::new(),
         loops: Vec::new(),
         triggers: Vec::new(),
+        answers: None,
         made: Vec::new(),
         types: Vec::new(),
         set: BTreeSet::new(),
@@ -111,6 +113,7 @@ pub(super) fn read(
     workflow.environment = loom.check_names(&workflow, node);
     if !loom.diagnostics.has_errors() {
         loom.lint(&workflow);
+        loom.deployable(&workflow);
     }
     (workflow, loom.wanted)
 }
@@ -140,6 +143,8 @@ struct Loom<'a> {
     loops: Vec<Name>,
     /// Azure: the triggers. An action that runs after one has nothing to wait for.
     triggers: Vec<Name>,
+    /// Azure: whether the trigger waits for an answer; none: the file does not say what it is.
+    answers: Option<bool>,
     /// The variables that something makes: in loom every assignment, in azure only
     /// `InitializeVariable`.
     made: Vec<Name>,

@@ -97,9 +97,9 @@ impl Loom<'_> {
         if self.azure() && label != "initializeVariable" {
             let itself = |read: &Reference| matches!(read, Reference::Variable(read) if read.eq_ignore_ascii_case(&name));
             if value.references().iter().any(itself) {
-                let what = format!("Logic Apps takes no value of `{name}` that reads `{name}`");
+                let what = format!("value of `{name}` that reads `{name}`");
                 let hint = "to deploy it, read the variable in a Compose before";
-                self.warning("not-deployable", entry.value.span, what, hint);
+                self.no_deploy(&what, entry.value.span, hint);
             }
             self.assigned.push((name.clone(), entry.value.span));
         } else {
@@ -119,9 +119,12 @@ impl Loom<'_> {
     /// Something makes a variable. Logic Apps wants each made once.
     fn makes(&mut self, name: &str, span: Span) {
         if self.azure() && self.made.iter().any(|made| made.eq_ignore_ascii_case(name)) {
-            let what = format!("Logic Apps takes no second InitializeVariable of `{name}`");
-            let hint = "to deploy it, set the variable with SetVariable";
-            self.warning("not-deployable", span, what, hint);
+            let what = format!("second InitializeVariable of `{name}`");
+            self.no_deploy(
+                &what,
+                span,
+                "to deploy it, set the variable with SetVariable",
+            );
         }
         self.made.push(Name::from(name));
     }
