@@ -211,16 +211,12 @@ impl Loom<'_> {
             .get("default")
             .map(|entry| (constant(&entry.value), entry));
         if let Some((value, entry)) = &default
-            && !fits(value, kind)
+            && !value.is_null()
+            && !kind.accepts(value)
         {
             let what = format!("the default of `{name}`");
-            let wanted = format!("of type {}", word(kind));
-            self.wrong_type(
-                &entry.value,
-                &what,
-                &wanted,
-                "change the default or the type",
-            );
+            let hint = "change the default or the type";
+            self.wrong_type(&entry.value, &what, kind.described(), hint);
         }
         fields.allow(&["description", "required"]);
         fields.finish(self);
@@ -261,29 +257,4 @@ fn is_container(node: &Node) -> bool {
         .iter()
         .any(|known| known.eq_ignore_ascii_case(kind));
     known || node.get("variables").is_none() && node.get("outputs").is_none()
-}
-
-fn fits(value: &Value, kind: InputKind) -> bool {
-    match kind {
-        InputKind::Any => true,
-        _ if value.is_null() => true,
-        InputKind::String => value.as_str().is_some(),
-        InputKind::Integer => value.as_int().is_some(),
-        InputKind::Number => matches!(value.kind(), "integer" | "number"),
-        InputKind::Boolean => matches!(value, Value::Bool(_)),
-        InputKind::Array => value.as_array().is_some(),
-        InputKind::Object => value.as_object().is_some(),
-    }
-}
-
-fn word(kind: InputKind) -> &'static str {
-    match kind {
-        InputKind::Any => "any",
-        InputKind::String => "string",
-        InputKind::Integer => "integer",
-        InputKind::Number => "number",
-        InputKind::Boolean => "boolean",
-        InputKind::Array => "array",
-        InputKind::Object => "object",
-    }
 }
