@@ -17,8 +17,20 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const FORM: &str = "application/x-www-form-urlencoded";
 
-pub(super) fn from_inputs(request: &Request) -> Result<reqwest::Request, Fault> {
+/// The call that an action makes first, and whether it goes to the server that its inputs name: a
+/// `page` leads to where the page before said.
+pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
+    let Some(page) = inputs.text("page")? else {
+        return Ok((from_inputs(inputs, request)?, true));
+    };
+    let next = uri(inputs)?.join(page);
+    let next =
+        next.map_err(|error| invalid(format!("the link to the next page is none: {error}")))?;
+    poll(&served(next)?, request)
+}
+
+fn from_inputs(inputs: Inputs<'_>, request: &Request) -> Result<reqwest::Request, Fault> {
     let mut call = reqwest::Request::new(method(inputs)?, uri(inputs)?);
     add_queries(&mut call, inputs)?;
     *call.headers_mut() = headers(inputs)?;
@@ -68,7 +80,10 @@ fn uri(inputs: Inputs<'_>) -> Result<Url, Fault> {
 
 fn parse_url(text: &str) -> Result<Url, Fault> {
     // The text is not repeated: it may hold a password.
-    let url = Url::parse(text).map_err(|error| invalid(format!("`uri` is no URL: {error}")))?;
+    served(Url::parse(text).map_err(|error| invalid(format!("`uri` is no URL: {error}")))?)
+}
+
+fn served(url: Url) -> Result<Url, Fault> {
     match url.scheme() {
         "http" | "https" => Ok(url),
         scheme => Err(invalid(format!(

@@ -144,7 +144,9 @@ impl Loom<'_> {
             self.known_configuration(configuration);
             self.known_options(fields.get("operationOptions"));
             self.secure_data(configuration, &name);
-            self.pagination(configuration);
+            if label != "http" {
+                self.pagination(configuration);
+            }
         } else {
             if let Some(entry) = fields.some(self, "secure") {
                 self.secures(entry, &name);
@@ -287,12 +289,12 @@ impl Loom<'_> {
         });
     }
 
-    /// Azure reads the pages behind the first one by itself; here they would be missing without a
-    /// word.
+    /// Of a connector, Azure reads the pages behind the first one by itself; here they would be missing
+    /// without a word.
     fn pagination(&mut self, configuration: Option<&Entry>) {
         if let Some(policy) = configuration.and_then(|entry| member(entry, "paginationPolicy")) {
-            let what = "`paginationPolicy` is not supported: the action gives the first page only";
-            let hint = "put it into an Until that goes on with the link to the next page";
+            let what = "`paginationPolicy` is not supported here: what carries the action out gives all rows, or one page";
+            let hint = "let its handler follow the links, or put it into an Until that does";
             self.warning("not-supported", policy.key_span, what, hint);
         }
     }

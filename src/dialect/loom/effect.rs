@@ -3,6 +3,7 @@
 
 use super::Loom;
 use super::act::{Act, Body, option};
+use super::pages::Paged;
 use crate::diagnostic::nearest;
 use crate::dialect::builder::{call, text};
 use crate::dialect::reader::Fields;
@@ -150,6 +151,22 @@ impl Loom<'_> {
         let retry = self.retry_in_inputs(act, &mut inputs);
         let timeout = self.attempt_timeout(act, &mut inputs);
         let step_timeout = self.azure_limit(act);
+        let wanted = if self.azure() {
+            self.wanted_rows(act)
+        } else {
+            None
+        };
+        if let Some(wanted) = wanted {
+            let members = std::mem::take(&mut inputs.members);
+            inputs.finish(self);
+            let paged = Paged {
+                members,
+                attempt_timeout: timeout,
+                retry,
+                timeout: step_timeout,
+            };
+            return self.paged(act, wanted, paged);
+        }
         let inputs = inputs.finish(self);
         Body {
             retry,

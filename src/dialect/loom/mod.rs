@@ -29,6 +29,7 @@ mod lint;
 mod loops;
 mod names;
 mod nested;
+mod pages;
 mod recurrence;
 mod retry;
 mod schedule;

@@ -4,6 +4,7 @@
 mod answer;
 mod compare;
 mod extract;
+mod pages;
 mod port;
 mod scoped;
 
@@ -43,6 +44,8 @@ pub enum Binding {
     Member(Template, Name),
     /// A member of a member of every element of an array.
     Each(Template, [Name; 2]),
+    /// What was kept of several pages as one answer, without the members of its body that lead to a next one.
+    Paged(Template, [Name; 2]),
     /// Evaluated for their mistakes only, before the value itself.
     Checked(Vec<Template>, Template),
     /// With further names at the top.
@@ -103,6 +106,7 @@ impl Binding {
                 let members = items.iter().map(|item| member(item).unwrap_or_default());
                 Ok(Value::array(members.collect()))
             }
+            Self::Paged(kept, links) => Ok(pages::joined(&kept.eval(env)?, links)),
             Self::Checked(checks, body) => {
                 for check in checks {
                     check.eval(env)?;
@@ -188,6 +192,7 @@ impl Binding {
             }
             Self::Member(of, _)
             | Self::Each(of, _)
+            | Self::Paged(of, _)
             | Self::Extract(of, _)
             | Self::Compare(of, ..) => of.collect(found),
             Self::Port(of, _) | Self::Ports(of, _) => of.collect(found),
@@ -230,6 +235,7 @@ impl Binding {
             }
             Self::Member(from, name) => format!("{}.{name}", of(from)),
             Self::Each(from, [first, second]) => format!("{}[].{first}.{second}", of(from)),
+            Self::Paged(from, _) => format!("{} as one answer", of(from)),
             Self::Extract(from, how) => format!("{} {}", of(from), how.source()),
             Self::Compare(from, comparison, with, _) => {
                 format!("{} {} {}", of(from), comparison.as_str(), with.to_json())

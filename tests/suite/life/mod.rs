@@ -29,6 +29,7 @@ mod many;
 mod mcp;
 mod otlp;
 mod outage;
+mod pages;
 mod policy;
 mod printed;
 mod private;
