@@ -7,6 +7,7 @@ use super::arm_compute::first_value;
 use super::arm_functions::workflow_resource;
 use super::recurrence::HINT as RECURRENCE;
 use super::settings::{Settings, last};
+use super::trigger::before_all;
 use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::constant;
 use crate::expression::{Object, Template, Value};
@@ -97,17 +98,21 @@ impl Loom<'_> {
         ]);
         let declared = fields.get("parameters");
         workflow.parameters = self.parameters(declared, found.values, settings, deployed);
+        let mut guard = None;
         if let Some(entry) = fields.get("triggers") {
             let name = &*workflow.name;
             let title = found.title.unwrap_or(name);
             let resource = workflow_resource(name, title, found.location);
-            workflow.trigger = self.trigger(entry, resource, &mut workflow.schedule);
+            guard = self.trigger(entry, resource, workflow);
         }
         match fields.get("actions") {
             Some(entry) => workflow.body = self.actions(entry),
             None => {
                 fields.need(self, "actions", definition.span, hint);
             }
+        }
+        if let Some(guard) = guard {
+            before_all(guard, &mut workflow.body);
         }
         if let Some(entry) = fields.get("outputs") {
             self.definition_outputs(entry, workflow);
@@ -315,79 +320,6 @@ impl Loom<'_> {
             let what = format!("{what} cannot be {}", given.to_json());
             self.error("not-allowed", value.span, what, hint);
         }
-    }
-
-    /// The first trigger; a run begins as if it had fired. `schedule` becomes when it fires by itself.
-    fn trigger(
-        &mut self,
-        entry: &Entry,
-        workflow: Value,
-        schedule: &mut Option<Schedule>,
-    ) -> Option<Trigger> {
-        let hint = "for example triggers: { manual: { type: Request, kind: Http } }";
-        let entries = self.map(entry, hint);
-        let names = entries.iter().map(|entry| Name::from(entry.key.as_str()));
-        self.triggers = names.collect();
-        if let Some(second) = entries.get(1) {
-            let what = "only the first trigger starts runs";
-            let hint = "the input is taken as what the first trigger delivers";
-            self.warning("second-trigger", second.key_span, what, hint);
-        }
-        let first = entries.first()?;
-        let what = format!("the trigger `{}`", first.key);
-        let mut fields = self.fields(&first.value, &what, hint)?;
-        let label = fields.get("type").and_then(|entry| self.text(entry, hint));
-        self.answers = label.map(|label| label.eq_ignore_ascii_case("Request"));
-        if label.is_none() {
-            let what = format!("{what} has no type");
-            let hint = "the run's input is taken as what it delivers";
-            self.warning("missing-key", first.key_span, what, hint);
-        }
-        if let Some(split) = fields.get("splitOn") {
-            let what = "`splitOn` starts a run for each item in Azure; here one run gets the whole \
-                        body, and no others are started";
-            let hint = "put the actions into a Foreach over the list, or start a run for each item";
-            self.warning("not-supported", split.key_span, what, hint);
-        }
-        if let Some(conditions) = fields.get("conditions")
-            && !matches!(&conditions.value.kind, Kind::Array(items) if items.is_empty())
-        {
-            let what = "`conditions` of a trigger are not checked: every start is a run";
-            let hint = "put the actions into an If with the same expression";
-            self.warning("not-supported", conditions.key_span, what, hint);
-        }
-        let options = fields.get("operationOptions");
-        self.known_options(options);
-        if let Some(entry) = options
-            && names_option(options, "EnableSchemaValidation")
-        {
-            let what = "`EnableSchemaValidation` does nothing here: every input is a run";
-            let hint = "begin with a ParseJson of `@triggerBody()` that has the same schema";
-            self.warning("not-supported", entry.key_span, what, hint);
-        }
-        if let Some(configuration) = fields.get("runtimeConfiguration")
-            && let Some(data) = member(configuration, "secureData")
-        {
-            let what = "`secureData` of a trigger hides nothing here: its input lies readable in \
-                        the store";
-            let hint = "declare a parameter of type `securestring` for what nobody is to see";
-            self.warning("not-supported", data.key_span, what, hint);
-        }
-        let is_recurrence = label.is_some_and(|label| label.eq_ignore_ascii_case("Recurrence"));
-        let recurrence = match is_recurrence {
-            true => fields.need(self, "recurrence", first.key_span, RECURRENCE),
-            false => None,
-        };
-        let recurrence = recurrence.and_then(|entry| self.recurrence(entry));
-        *schedule = recurrence.map(|recurrence| Schedule {
-            when: When::Recurrence(recurrence),
-            overlap: Overlap::Skip,
-            missed: Missed::Skip,
-        });
-        Some(Trigger {
-            name: Name::from(first.key.as_str()),
-            workflow,
-        })
     }
 }
 

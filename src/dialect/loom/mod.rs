@@ -34,6 +34,7 @@ mod recurrence;
 mod retry;
 mod schedule;
 mod settings;
+mod trigger;
 mod variable;
 mod workflow;
 

@@ -250,3 +250,38 @@ async fn a_definition_without_its_connectors_is_refused() {
         "{text}"
     );
 }
+
+#[tokio::test]
+async fn a_run_ends_before_it_acts_unless_its_trigger_would_have_fired() {
+    let definition = json!({ "definition": {
+        "$schema": "https://schema.management.azure.com/providers/Microsoft.Logic/schemas/2016-06-01/workflowdefinition.json#",
+        "triggers": { "manual": { "type": "Request", "conditions": [
+            { "expression": "@equals(triggerBody()?['state'], 'new')" },
+            { "expression": "@greater(triggerBody()['n'], 3)" },
+        ] } },
+        "actions": {
+            "one": { "type": "Compose", "inputs": "@triggerBody()['n']" },
+            "two": { "type": "Compose", "inputs": "@outputs('one')", "runAfter": { "one": ["Succeeded"] } },
+        },
+        "outputs": { "n": { "type": "integer", "value": "@outputs('two')" } },
+    } });
+    let engine = Engine::builder().in_memory().unwrap();
+    let workflow = engine.load_text("d.json", &definition.to_string()).unwrap();
+    for (state, n, fails) in [
+        ("new", 4, None),
+        ("old", 4, Some("'new'")),
+        ("new", 3, Some("3)")),
+    ] {
+        let input = Value::from_json(&json!({ "state": state, "n": n }).to_string()).unwrap();
+        let run = engine.start(&workflow, input).await.unwrap();
+        let outcome = run.outcome().await.unwrap();
+        let Some(condition) = fails else {
+            assert_eq!(outcome.output.to_json(), r#"{"n":4}"#);
+            continue;
+        };
+        let error = outcome.error.unwrap().fault;
+        assert_eq!(outcome.status.as_str(), "Cancelled");
+        assert_eq!(error.code.as_deref(), Some("TriggerConditionNotMet"));
+        assert!(error.message.contains(condition), "{}", error.message);
+    }
+}
