@@ -2,6 +2,8 @@
 //! that minijinja does otherwise than Python, or without bounds, written as a call of our own.
 //! Places in it lead back to places in the author's text.
 
+mod statements;
+
 use super::complexity::{TOO_COMPLEX, check};
 use super::names::{self, UnknownName};
 use super::object;
@@ -13,8 +15,6 @@ use minijinja::{Error, ErrorKind};
 use std::fmt::Write;
 use std::ops::Range;
 
-/// Text between tags inside a loop is counted when it is longer than this.
-const LONG_RAW: usize = 32;
 /// How much longer than the author's the compiled text may get.
 const GROWTH: usize = 64;
 
@@ -516,188 +516,6 @@ impl Writer {
             }
         }
         self.out.push('\'');
-    }
-
-    fn tag(&mut self, name: &str) {
-        self.push("{% ");
-        self.push(name);
-        self.push(" ");
-    }
-
-    fn end(&mut self, name: &str) {
-        self.push("{% ");
-        self.push(name);
-        self.push(" %}");
-    }
-
-    fn body(&mut self, statements: &[Stmt<'_>]) {
-        statements.iter().for_each(|statement| self.stmt(statement));
-    }
-
-    fn stmt(&mut self, stmt: &Stmt<'_>) {
-        match stmt {
-            Stmt::Template(template) => self.body(&template.children),
-            Stmt::EmitExpr(emit) => {
-                self.push("{{ ");
-                self.expr(&emit.expr);
-                self.push(" }}");
-            }
-            Stmt::EmitRaw(raw) => self.raw(raw.raw),
-            Stmt::ForLoop(each) => self.for_loop(each),
-            Stmt::IfCond(choice) => {
-                self.tag("if");
-                self.expr(&choice.expr);
-                self.push(" %}");
-                self.body(&choice.true_body);
-                if !choice.false_body.is_empty() {
-                    self.end("else");
-                    self.body(&choice.false_body);
-                }
-                self.end("endif");
-            }
-            Stmt::WithBlock(with) => {
-                self.tag("with");
-                for (index, (target, value)) in with.assignments.iter().enumerate() {
-                    if index > 0 {
-                        self.push(", ");
-                    }
-                    self.target(target);
-                    self.push(" = ");
-                    self.expr(value);
-                }
-                self.push(" %}");
-                self.body(&with.body);
-                self.end("endwith");
-            }
-            Stmt::Set(set) => {
-                self.tag("set");
-                self.target(&set.target);
-                self.push(" = ");
-                self.wrapped(&set.expr);
-                self.push("|__keep %}");
-            }
-            Stmt::SetBlock(set) => {
-                self.tag("set");
-                self.target(&set.target);
-                if let Some(filter) = &set.filter {
-                    self.push(" | ");
-                    self.expr(filter);
-                }
-                self.push(" %}");
-                self.body(&set.body);
-                self.end("endset");
-            }
-            Stmt::AutoEscape(escape) => {
-                self.tag("autoescape");
-                self.expr(&escape.enabled);
-                self.push(" %}");
-                self.body(&escape.body);
-                self.end("endautoescape");
-            }
-            Stmt::FilterBlock(filter) => {
-                self.tag("filter");
-                self.expr(&filter.filter);
-                self.push(" %}");
-                self.body(&filter.body);
-                self.end("endfilter");
-            }
-            Stmt::Macro(defined) => self.macro_body(defined),
-            Stmt::CallBlock(_) => self.trouble = Some("`{% call %}` is not supported"),
-            Stmt::Block(_)
-            | Stmt::Extends(_)
-            | Stmt::Import(_)
-            | Stmt::FromImport(_)
-            | Stmt::Include(_) => self.trouble = Some("a template cannot use other templates"),
-            Stmt::Continue(_) => self.end("continue"),
-            Stmt::Break(_) => self.end("break"),
-            Stmt::Do(action) => {
-                self.tag("do");
-                self.call(&action.call);
-                self.push(" %}");
-            }
-        }
-    }
-
-    /// What is assigned to: names, never rewritten.
-    fn target(&mut self, target: &Expr<'_>) {
-        match target {
-            Expr::List(list) => self.targets(&list.items),
-            Expr::Tuple(tuple) => self.targets(&tuple.items),
-            other => self.expr(other),
-        }
-    }
-
-    fn targets(&mut self, targets: &[Expr<'_>]) {
-        self.push("(");
-        for target in targets {
-            self.target(target);
-            self.push(", ");
-        }
-        self.push(")");
-    }
-
-    fn for_loop(&mut self, each: &ast::ForLoop<'_>) {
-        self.tag("for");
-        self.target(&each.target);
-        self.push(" in ");
-        self.wrapped(&each.iter);
-        if let Some(filter) = &each.filter_expr {
-            self.push(" if ");
-            self.wrapped(filter);
-        }
-        self.push(if each.recursive {
-            " recursive %}"
-        } else {
-            " %}"
-        });
-        self.depth += 1;
-        self.body(&each.body);
-        self.depth -= 1;
-        if !each.else_body.is_empty() {
-            self.end("else");
-            self.body(&each.else_body);
-        }
-        self.end("endfor");
-    }
-
-    fn macro_body(&mut self, defined: &ast::Macro<'_>) {
-        self.tag("macro");
-        self.push(defined.name);
-        self.push("(");
-        let without = defined.args.len().saturating_sub(defined.defaults.len());
-        for (index, argument) in defined.args.iter().enumerate() {
-            if index > 0 {
-                self.push(", ");
-            }
-            self.target(argument);
-            if let Some(default) = index
-                .checked_sub(without)
-                .and_then(|at| defined.defaults.get(at))
-            {
-                self.push("=");
-                self.expr(default);
-            }
-        }
-        self.push(") %}");
-        self.depth += 1;
-        self.body(&defined.body);
-        self.depth -= 1;
-        self.end("endmacro");
-    }
-
-    /// Text between tags. In a loop it goes through the output filter, which counts it.
-    fn raw(&mut self, text: &str) {
-        if self.depth > 0 && text.len() > LONG_RAW {
-            self.push("{{ ");
-            self.string(text);
-            self.push("|__raw }}");
-        } else if text.contains(['{', '}', '#', '%']) {
-            self.push("{{ ");
-            self.string(text);
-            self.push(" }}");
-        } else {
-            self.push(text);
-        }
     }
 }
 
