@@ -2,17 +2,15 @@
 //! (docs/azure.md).
 
 use super::Loom;
-use super::act::{member, names_option};
 use super::arm_compute::first_value;
 use super::arm_functions::workflow_resource;
-use super::recurrence::HINT as RECURRENCE;
 use super::settings::{Settings, last};
 use super::trigger::before_all;
 use crate::diagnostic::did_you_mean;
 use crate::dialect::reader::constant;
 use crate::expression::{Object, Template, Value};
 use crate::hir::{Outputs, Workflow};
-use crate::model::{Missed, Name, Overlap, Schedule, Trigger, When};
+use crate::model::Name;
 use crate::source::{Entry, Kind, Node, Span};
 
 /// A definition with the values of its parameters beside it.

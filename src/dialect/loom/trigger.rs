@@ -8,7 +8,7 @@ use crate::dialect::builder::{nothing, object, only, step, text};
 use crate::expression::Value;
 use crate::hir::{After, Block, DagStep, Step, StepKind, Workflow};
 use crate::model::{Missed, Name, Overlap, Schedule, Status, Trigger, When};
-use crate::source::{Entry, Kind};
+use crate::source::Entry;
 
 /// The code of a run that ends because a condition of its trigger does not hold.
 const CODE: &str = "TriggerConditionNotMet";

@@ -7,7 +7,7 @@ mod statements;
 use super::complexity::{TOO_COMPLEX, check};
 use super::names::{self, UnknownName};
 use super::object;
-use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr, Stmt};
+use minijinja::machinery::ast::{self, BinOpKind, CallArg, CompareOpKind, Expr};
 use minijinja::machinery::{parse, parse_expr};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Value, ValueKind};
