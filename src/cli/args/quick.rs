@@ -86,6 +86,15 @@ pub struct PollArgs {
         requires = "url"
     )]
     pub header: Vec<String>,
+    /// Sends this with POST: JSON, or any text
+    #[arg(
+        short = 'd',
+        long,
+        env = "WINDLASS_DATA",
+        value_name = "DATA",
+        requires = "url"
+    )]
+    pub data: Option<String>,
     /// The command. Without --until its exit code 0 ends the poll
     #[arg(last = true, group = "what", value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -133,7 +142,7 @@ pub struct PaginateArgs {
     )]
     pub next: String,
     /// The expression gives not an address but a token, for the query under this name; of `page` and
-    /// `offset` the name of the number
+    /// `offset` the name of the number. With --data it is a member of that, such as `page.after`
     #[arg(long, env = "WINDLASS_PARAM", value_name = "NAME")]
     pub param: Option<String>,
     /// The rows of a page
@@ -170,6 +179,9 @@ pub struct PaginateArgs {
     /// A header of the request: `Name: value`
     #[arg(short = 'H', long, env = "WINDLASS_HEADER", value_name = "HEADER")]
     pub header: Vec<String>,
+    /// Sends this with POST: JSON, or any text
+    #[arg(short = 'd', long, env = "WINDLASS_DATA", value_name = "DATA")]
+    pub data: Option<String>,
     #[command(flatten)]
     pub quick: QuickArgs,
 }

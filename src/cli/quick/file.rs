@@ -32,11 +32,11 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
         }
         // Whatever keeps the address from answering is looked at again.
         (Some(url), None) => {
-            let look = request(url, &args.header)?;
+            let look = request(url, &args.header, args.data.as_deref())?;
             attempts(look, &args.every, times, Some(args.timeout), "body")
         }
         (Some(url), Some(until)) => {
-            let mut look = request(url, &args.header)?;
+            let mut look = request(url, &args.header, args.data.as_deref())?;
             look.insert("retry".to_owned(), policy(&args.every, times));
             // Who looks at the status takes any.
             if until.contains(&format!("{LOOK}.statusCode"))
@@ -130,7 +130,11 @@ fn command(words: &[String], check: bool) -> Map<String, Value> {
     ])
 }
 
-pub(super) fn request(url: &str, headers: &[String]) -> Result<Map<String, Value>, String> {
+pub(super) fn request(
+    url: &str,
+    headers: &[String],
+    data: Option<&str>,
+) -> Result<Map<String, Value>, String> {
     if !["http://", "https://"]
         .iter()
         .any(|scheme| url.starts_with(scheme))
@@ -148,6 +152,10 @@ pub(super) fn request(url: &str, headers: &[String]) -> Result<Map<String, Value
     }
     let mut inputs = Map::new();
     inputs.insert("uri".to_owned(), literal(url).into());
+    if let Some(data) = data {
+        inputs.insert("method".to_owned(), "POST".into());
+        inputs.insert("body".to_owned(), sent(data)?);
+    }
     if !named.is_empty() {
         inputs.insert("headers".to_owned(), named.into());
     }
@@ -157,9 +165,45 @@ pub(super) fn request(url: &str, headers: &[String]) -> Result<Map<String, Value
     ]))
 }
 
+/// What `--data` sends: JSON if it is that, else the text.
+pub(super) fn sent(data: &str) -> Result<Value, String> {
+    if let Some(file) = data.strip_prefix('@') {
+        let told = "names no file here: write";
+        return Err(format!(
+            "`--data @{file}` {told} --data \"$(cat '{file}')\""
+        ));
+    }
+    match serde_json::from_str(data) {
+        Ok(value) => Ok(as_it_is(value)),
+        Err(error) if data.trim_start().starts_with(['{', '[']) => {
+            Err(format!("`--data` is no JSON: {error}"))
+        }
+        Err(_) => Ok(literal(data).into()),
+    }
+}
+
+/// A value of which no text is an expression.
+fn as_it_is(value: Value) -> Value {
+    match value {
+        Value::String(text) => literal(&text).into(),
+        Value::Array(items) => items.into_iter().map(as_it_is).collect(),
+        Value::Object(members) => {
+            let members = members.into_iter();
+            members
+                .map(|(name, value)| (name, as_it_is(value)))
+                .collect()
+        }
+        other => other,
+    }
+}
+
 /// Text that is no expression, whatever it looks like; secrets may be named in it.
 pub(super) fn literal(text: &str) -> String {
     if text.contains("{{") || text.contains("{%") {
+        // In both languages: a text of one of them.
+        if text.contains("@{") || text.contains("{% endraw") {
+            return format!("@concat('{}')", text.replace('\'', "''"));
+        }
         return format!("{{% raw %}}{text}{{% endraw %}}");
     }
     let text = text.replace("@{", "@@{");

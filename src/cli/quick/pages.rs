@@ -1,6 +1,6 @@
 //! The workflow file that `paginate` stands for.
 
-use super::file::{LOOK, OUTPUTS, delay, literal, reading, reads_members, request, text};
+use super::file::{LOOK, OUTPUTS, delay, literal, reading, reads_members, request, sent, text};
 use crate::cli::args::PaginateArgs;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
@@ -32,7 +32,7 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
             args.items
         ));
     }
-    let mut get = retried(request(&paging.url, &args.header)?);
+    let mut get = retried(request(&paging.url, &args.header, args.data.as_deref())?);
     // Text has no members, and rows are no text: it is an answer that failed.
     if reads_members(&items) || matches!(&paging.next, Next::Expression(it) if reads_members(it)) {
         get.insert("expect".to_owned(), "json".into());
@@ -44,17 +44,17 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         Next::Link => LINK.to_owned(),
         Next::Expression(expression) => following(expression),
     };
-    let first = match &paging.query {
-        None => literal(&paging.url).into(),
-        Some((_, first)) => first.clone(),
+    let (key, goes) = match &paging.place {
+        Place::Address => ("uri", json!("@variables('next')")),
+        Place::Query(name) => ("queries", json!({ name: "@variables('next')" })),
+        Place::Data(path, _) => ("body", with_next(path).into()),
     };
     if let Some(inputs) = get.get_mut("inputs").and_then(Value::as_object_mut) {
-        match &paging.query {
-            Some((name, _)) => {
-                inputs.insert("queries".to_owned(), json!({ name: "@variables('next')" }))
-            }
-            None => inputs.insert("uri".to_owned(), json!("@variables('next')")),
-        };
+        inputs.insert(key.to_owned(), goes);
+    }
+    let mut variables = json!({ "next": paging.first, "rows": 0 });
+    if let (Place::Data(_, data), Some(variables)) = (paging.place, variables.as_object_mut()) {
+        variables.insert(DATA.to_owned(), data);
     }
     let mut limit = json!({ "count": times, "timeout": text(args.timeout) });
     if let (Next::Page | Next::Offset, Some(limit)) = (&paging.next, limit.as_object_mut()) {
@@ -86,7 +86,7 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         pages.insert("delay".to_owned(), delay(&args.every));
     }
     Ok(json!({
-        "variables": { "next": first, "rows": 0 },
+        "variables": variables,
         "actions": { "pages": pages },
         "outputs": {
             "file": args.to.display().to_string(),
@@ -106,13 +106,27 @@ enum Next {
     Expression(String),
 }
 
+/// The variable that has what is sent for the first page.
+const DATA: &str = "data";
+
+/// Where what leads to a page goes.
+enum Place {
+    /// It is the address.
+    Address,
+    /// Into the query, under this name.
+    Query(String),
+    /// Into what is sent, under this path.
+    Data(Vec<String>, Value),
+}
+
 /// Where the pages of a line are.
 struct Paging {
     next: Next,
     /// Without what the query of a page is given.
     url: String,
-    /// What the query of a page has, and its first value; none: what leads to a page is its address.
-    query: Option<(String, Value)>,
+    place: Place,
+    /// What leads to the first page.
+    first: Value,
 }
 
 impl Paging {
@@ -136,26 +150,71 @@ impl Paging {
             Next::Expression(_) => args.param.clone(),
         };
         let Some(name) = name else {
-            let url = args.url.clone();
-            let query = None;
-            return Ok(Self { next, url, query });
+            return Ok(Self {
+                next,
+                url: args.url.clone(),
+                place: Place::Address,
+                first: literal(&args.url).into(),
+            });
         };
-        // A page or a token that the address has already is where it begins.
+        // A page or a token that the address or the data has already is where it begins.
         let (url, given) = without(&args.url, &name);
-        let first = match (&next, given) {
-            (Next::Expression(_), given) => {
-                given.map_or(Value::Null, |given| literal(&given).into())
+        let data = args.data.as_deref().map(sent).transpose()?;
+        let (place, given) = match (given, data) {
+            (None, Some(data @ Value::Object(_))) => {
+                if data.to_string().contains("${secret:") {
+                    let told = "a secret of `--data` cannot stand beside a member for the next page: give \
+                                it in a header, or write a file";
+                    return Err(told.to_owned());
+                }
+                let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+                let given = data.pointer(&format!("/{}", path.join("/"))).cloned();
+                (Place::Data(path, data), given)
             }
-            (_, Some(given)) => given
-                .parse()
-                .map(|number: i64| json!(number))
-                .map_err(|_| format!("`{name}={given}` of the address is no number"))?,
+            (given, _) => {
+                let given = given.map(|given| literal(&given).into());
+                (Place::Query(name.clone()), given)
+            }
+        };
+        let first = match (&next, given) {
+            (Next::Expression(_), given) => given.unwrap_or_default(),
+            (_, Some(given)) => {
+                let text = given
+                    .as_str()
+                    .map_or_else(|| given.to_string(), str::to_owned);
+                let number: Result<i64, _> = text.parse();
+                let told = |_| format!("`{name}={text}` is no number");
+                number.map(Value::from).map_err(told)?
+            }
             (Next::Page, None) => json!(1),
             (_, None) => json!(0),
         };
-        let query = Some((name, first));
-        Ok(Self { next, url, query })
+        Ok(Self {
+            next,
+            url,
+            place,
+            first,
+        })
     }
+}
+
+/// What is sent for a page: the data with what leads to the page, which the first one may lack.
+fn with_next(path: &[String]) -> String {
+    let data = format!("variables('{DATA}')");
+    let set = with_member(&data, path);
+    format!("@if(equals(variables('next'), null), {data}, {set})")
+}
+
+fn with_member(of: &str, path: &[String]) -> String {
+    let Some((name, inner)) = path.split_first() else {
+        return "variables('next')".to_owned();
+    };
+    let name = name.replace('\'', "''");
+    let inner = match inner {
+        [] => with_member(of, inner),
+        inner => with_member(&format!("coalesce({of}?['{name}'], json('{{}}'))"), inner),
+    };
+    format!("setProperty({of}, '{name}', {inner})")
 }
 
 /// An address without one name of its query, and the value that it had.

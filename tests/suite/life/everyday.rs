@@ -1,9 +1,11 @@
 //! What people do every day: polls that slow down, and loops of one line.
 
 use crate::life::first_use::Folder;
+use axum::http::Method;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
 
 /// When each iteration began and ended, in milliseconds.
 fn times(history: &Value) -> Vec<(i64, i64)> {
@@ -49,12 +51,12 @@ variables: { n: 0 }
 }
 
 /// Answers every path with `pages` pages of ten items; `/poll` is done at its fourth look.
-fn serve(pages: usize) -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
+fn serve(pages: usize) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let asked = std::sync::Arc::new(AtomicUsize::new(0));
-    let (own, hits) = (base.clone(), std::sync::Arc::clone(&asked));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (own, hits) = (base.clone(), Arc::clone(&asked));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -160,7 +162,16 @@ fn a_poll_of_one_line_runs_until_its_command_succeeds() {
 fn words_of_a_command_are_no_expressions() {
     let folder = Folder::new();
     let words = [
-        "@x", "@{x}", "a@{b}", "{{ x }}", "{% x %}", "@@y", "@", "$HOME",
+        "@x",
+        "@{x}",
+        "a@{b}",
+        "{{ x }}",
+        "{% x %}",
+        "@@y",
+        "@",
+        "$HOME",
+        "@{x} 'is' {{ y }}",
+        "{% raw %}@{x}{% endraw %}",
     ];
     let mut line = vec!["try", "--", "printf", "%s,"];
     line.extend(words);
@@ -356,7 +367,7 @@ fn pages_begin_where_the_address_says_and_end_when_they_stay_the_same() {
     ];
     folder
         .run(&line)
-        .left(2, &["`page=x` of the address is no number"]);
+        .left(2, &["`page=x` is no number"]);
 }
 
 #[test]
@@ -441,4 +452,100 @@ fn the_same_line_after_a_kill_goes_on() {
     assert!(told.out.contains("\"rows\": 600"), "{told:?}");
     let expected: String = (0..600).map(|id| format!("{{\"id\":{id}}}\n")).collect();
     assert_eq!(folder.read("rows.ndjson"), expected);
+}
+
+/// Answers each request with what it was sent; gives the address, and all that was sent.
+async fn serve_what_is_sent() -> (String, Arc<Mutex<Vec<String>>>) {
+    let sent: Arc<Mutex<Vec<String>>> = Arc::default();
+    let all = Arc::clone(&sent);
+    let answer = move |method: Method, body: String| {
+        let all = Arc::clone(&all);
+        async move {
+            let asked: Value = serde_json::from_str(&body).unwrap_or_default();
+            all.lock().unwrap().push(format!("{method} {body}"));
+            let page = &asked["page"];
+            let cursor = page["after"].as_u64().or(page.as_u64());
+            let next = cursor.unwrap_or(0) + 1;
+            let rows = if next < 4 { json!([next]) } else { json!([]) };
+            let next = if next < 3 { json!(next) } else { Value::Null };
+            axum::response::Json(json!({ "rows": rows, "cursor": next }))
+        }
+    };
+    let router = axum::Router::new().fallback(answer);
+    (crate::support::serve(router).await, sent)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_sends_data_and_pages_go_on_in_it() {
+    let (base, sent) = serve_what_is_sent().await;
+    let folder = Folder::new();
+    let taken = || std::mem::take(&mut *sent.lock().unwrap());
+    let line = [
+        "poll",
+        "--url",
+        &base,
+        "-d",
+        r#"{"a":"@{b} {{c}}"}"#,
+        "--until",
+        "body.cursor == 1",
+    ];
+    folder.run(&line).left(0, &[]);
+    assert_eq!(taken(), [r#"POST {"a":"@{b} {{c}}"}"#]);
+    let line = ["poll", "--url", &base, "-d", "a=b"];
+    folder.run(&line).left(0, &[]);
+    assert_eq!(taken(), ["POST a=b"]);
+    let cases = [
+        // The first page is asked for without a token.
+        (
+            "body.cursor",
+            Some("page.after"),
+            r#"{"page":{"size":1}}"#,
+            [
+                r#"POST {"page":{"size":1}}"#,
+                r#"POST {"page":{"size":1,"after":1}}"#,
+                r#"POST {"page":{"size":1,"after":2}}"#,
+            ],
+        ),
+        (
+            "page",
+            None,
+            r#"{"page":2}"#,
+            [r#"POST {"page":2}"#, r#"POST {"page":3}"#, ""],
+        ),
+    ];
+    for (next, param, data, asked) in cases {
+        let mut line = vec![
+            "paginate",
+            &base,
+            "-d",
+            data,
+            "--next",
+            next,
+            "--items",
+            "body.rows",
+        ];
+        line.extend(["--to", "rows.ndjson"]);
+        line.extend(param.into_iter().flat_map(|param| ["--param", param]));
+        folder.run(&line).left(0, &[]);
+        let asked: Vec<&str> = asked.into_iter().filter(|one| !one.is_empty()).collect();
+        assert_eq!(taken(), asked);
+    }
+    for (data, told) in [
+        (r#"{"a""#, "`--data` is no JSON"),
+        ("@file", "names no file here"),
+        (r#"{"a":"${secret:K}"}"#, "give it in a header"),
+    ] {
+        let line = [
+            "paginate",
+            &base,
+            "-d",
+            data,
+            "--next",
+            "page",
+            "--to",
+            "rows.ndjson",
+        ];
+        folder.run(&line).left(2, &[told]);
+    }
+    assert_eq!(taken(), [""; 0]);
 }
