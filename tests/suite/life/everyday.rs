@@ -365,9 +365,7 @@ fn pages_begin_where_the_address_says_and_end_when_they_stay_the_same() {
         "--to",
         "rows",
     ];
-    folder
-        .run(&line)
-        .left(2, &["`page=x` is no number"]);
+    folder.run(&line).left(2, &["`page=x` is no number"]);
 }
 
 #[test]
