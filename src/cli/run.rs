@@ -1,7 +1,7 @@
 //! `windlass run`: validates, starts and follows a run.
 
 use super::access::remote;
-use super::args::{Global, RunArgs};
+use super::args::{EventArgs, Global, HandlerArgs, Output, RunArgs};
 use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
 use super::inputs;
@@ -9,6 +9,7 @@ use super::output::{self, Format, Screen};
 use super::policy::UntrustedArgs;
 use super::session::{NewRun, Session, Setup};
 use super::signals::Signals;
+use super::workflow;
 use crate::client::Client;
 use crate::engine::{self, Diagnostics, LoadError, LoadOptions, Workflow, new_id};
 use serde_json::json;
@@ -31,7 +32,7 @@ fn refuse(workflow: &Workflow, warnings: Diagnostics) -> Result<(), Failure> {
 }
 
 pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit, Failure> {
-    let both = [Some(&*args.file), args.input.as_deref()];
+    let both = [Some(&*args.file), args.start.input.as_deref()];
     if both.iter().all(|path| *path == Some(Path::new("-"))) {
         return Err(Failure::Usage(String::from(
             "standard input is read once: the workflow or the inputs can come from it, not both",
@@ -41,7 +42,16 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         auto_continue: args.auto_continue,
         ..inputs::options(global, &args.load, &args.handlers)?
     };
-    let workflow = engine::load(&args.file, &options)?.refuse_bad_scripts()?;
+    let workflow = match engine::load(&args.file, &options) {
+        Err(_) if is_kept(global, &args.file).await => {
+            let name = args.file.display();
+            return Err(Failure::Usage(format!(
+                "there is no file `{name}`, but a workflow is kept under that name: \
+                 windlass workflow start {name}"
+            )));
+        }
+        loaded => loaded?.refuse_bad_scripts()?,
+    };
     if args.auto_continue && !workflow.is_agent() {
         return Err(Failure::Usage(String::from(
             "--auto-continue is for files of The Edge Agent: others have no interrupts",
@@ -52,18 +62,18 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         warnings.forget(&ELSEWHERE);
         refuse(&workflow, warnings)?;
     }
-    let stubbed = match args.input.is_none() && args.set.is_empty() {
+    let stubbed = match args.start.input.is_none() && args.start.set.is_empty() {
         true => inputs::stub_input(&args.handlers)?,
         false => None,
     };
     let input = match stubbed {
         Some(input) => input,
-        None => inputs::inputs(args.input.as_deref(), &args.set)?,
+        None => inputs::inputs(args.start.input.as_deref(), &args.start.set)?,
     };
     let input = workflow.check_input(input)?;
-    let labels = inputs::labels(&args.label)?;
+    let labels = inputs::labels(&args.start.label)?;
     engine::own_labels(&labels)?;
-    let id = match &args.id {
+    let id = match &args.start.id {
         Some(id) => inputs::run_id(id)?,
         None => new_id(&workflow.program().name),
     };
@@ -77,7 +87,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         untrusted: UntrustedArgs::default(),
         screen,
     };
-    if args.detach && setup.server.is_none() && setup.engine.is_none() {
+    if args.start.detach && setup.server.is_none() && setup.engine.is_none() {
         require_server(&global.state).await?;
     }
     let mut session = Session::attach(setup).await?;
@@ -114,9 +124,39 @@ async fn begin(
     if !warnings.is_empty() {
         screen.say(warnings.render(workflow.bundle(), screen.error_colour));
     }
-    if args.detach {
-        session.start(new).await?;
-        match args.output.output {
+    let how = How {
+        detach: args.start.detach,
+        handlers: &args.handlers,
+        events: &args.events,
+        output: &args.output,
+    };
+    follow_or_leave(session, global, screen, id, how, async |session| {
+        session.start(new).await
+    })
+    .await
+}
+
+/// How a run that is started is followed.
+pub(super) struct How<'a> {
+    /// Not at all.
+    pub detach: bool,
+    pub handlers: &'a HandlerArgs,
+    pub events: &'a EventArgs,
+    pub output: &'a Output,
+}
+
+/// Starts a run, and follows it unless it is handed over.
+pub(super) async fn follow_or_leave(
+    session: &mut Session,
+    global: &Global,
+    screen: Screen,
+    id: &str,
+    how: How<'_>,
+    start: impl AsyncFnOnce(&mut Session) -> Result<(), Failure>,
+) -> Result<Exit, Failure> {
+    if how.detach {
+        start(session).await?;
+        match how.output.output {
             Format::Table => output::print(id)?,
             format => output::document(format, &json!({ "run": id }))?,
         }
@@ -124,22 +164,31 @@ async fn begin(
     }
     if screen.live || screen.verbose > 0 {
         let elsewhere = global.server.as_ref().or(global.engine.as_ref());
-        let how = match (elsewhere, session.is_joined()) {
+        let place = match (elsewhere, session.is_joined()) {
             (Some(url), _) => format!(" at {url}"),
             (None, true) => String::from(", in the process that owns the store"),
             (None, false) => String::new(),
         };
-        screen.say(format!("run {id}{how}"));
+        screen.say(format!("run {id}{place}"));
     }
-    let view = View::new(global, screen, &args.handlers, &args.events, &args.output);
+    let view = View::new(global, screen, how.handlers, how.events, how.output);
     let mut signals = Signals::new()?;
-    session.start(new).await?;
+    start(session).await?;
     follow(session, &[id.to_owned()], &view, &mut signals).await
+}
+
+/// Whether a path that leads to no file is the name of a workflow that is kept.
+async fn is_kept(global: &Global, path: &Path) -> bool {
+    let kept = match path.exists() {
+        true => Vec::new(),
+        false => workflow::kept(global).await.unwrap_or_default(),
+    };
+    kept.iter().any(|one| path == Path::new(&one.name))
 }
 
 /// A run is only handed to a server. Another owner leaves with its own runs, and the run would stand
 /// still.
-async fn require_server(state: &Path) -> Result<(), Failure> {
+pub(super) async fn require_server(state: &Path) -> Result<(), Failure> {
     let client = Client::on(state).await?;
     match client.as_ref().and_then(Client::owner) {
         Some(owner) if owner.serves => Ok(()),

@@ -297,6 +297,38 @@ impl Session {
         .await
     }
 
+    /// Starts a run of a workflow that is kept under a name, with the rights that it was kept with.
+    pub async fn start_kept(
+        &mut self,
+        kept: &str,
+        id: &str,
+        input: &Value,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<(), Failure> {
+        let request = StartRun {
+            workflow: Some(kept.to_owned()),
+            run: Some(id.to_owned()),
+            input: input.clone(),
+            labels: labels.clone(),
+            ..StartRun::default()
+        };
+        let asked = self.ask(async |client| client.start(&request).await);
+        let asked = asked.await?;
+        self.begun(id, asked, async |engine| {
+            let found = engine.workflow(kept)?;
+            let workflow = found.ok_or_else(|| engine.inspector().no_workflow(kept))?;
+            let options = StartOptions {
+                id: Some(id.to_owned()),
+                labels: labels.clone(),
+            };
+            engine
+                .launch(&workflow, input.clone(), options)
+                .await
+                .map(drop)
+        })
+        .await
+    }
+
     /// Starts a run that ended badly once more, as the run `id`.
     pub async fn retry(&mut self, run: &str, id: &str, from: Option<&str>) -> Result<(), Failure> {
         let request = RetryRun {

@@ -3,15 +3,18 @@
 
 use super::access::{command, command_or_create, inspect};
 use super::args::{
-    DeleteArgs, Global, HandlerArgs, LoadArgs, Output, PutArgs, STATE, ShowArgs, VersionsArgs,
-    WorkflowArgs, WorkflowCommand,
+    DeleteArgs, Global, HandlerArgs, LoadArgs, Output, PutArgs, STATE, ShowArgs, StartArgs,
+    VersionsArgs, WorkflowArgs, WorkflowCommand,
 };
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen, counted};
+use super::run::{How, follow_or_leave, require_server};
+use super::session::{Session, Setup};
+use super::signals::Signals;
 use super::{format, inputs};
 use crate::api::{FileText, WorkflowText};
 use crate::engine::report::{VersionReport, WorkflowReport, WorkflowSummary};
-use crate::engine::{self, Bundle, EngineError, PutIf};
+use crate::engine::{self, Bundle, EngineError, PutIf, new_id};
 use serde::Serialize;
 use similar::TextDiff;
 use std::collections::BTreeSet;
@@ -21,6 +24,7 @@ pub async fn run(global: &Global, screen: Screen, args: &WorkflowArgs) -> Result
     match &args.command {
         WorkflowCommand::Put(args) => put(global, screen, args).await,
         WorkflowCommand::List(args) => list(global, args).await,
+        WorkflowCommand::Start(args) => start(global, screen, args).await,
         WorkflowCommand::Show(args) => show(global, args).await,
         WorkflowCommand::Delete(args) => delete(global, args).await,
         WorkflowCommand::History(args) => history(global, args).await,
@@ -157,6 +161,35 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<Exit, Failure> {
         format => output::document(format, &report)?,
     }
     Ok(Exit::Succeeded)
+}
+
+async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit, Failure> {
+    let (name, given) = (&args.name, &args.input);
+    let input = inputs::inputs(given.input.as_deref(), &given.set)?;
+    let labels = inputs::labels(&given.label)?;
+    engine::own_labels(&labels)?;
+    let id = match &given.id {
+        Some(id) => inputs::run_id(id)?,
+        None => new_id(name),
+    };
+    let setup = Setup::existing(global, screen, &args.owner)?;
+    if given.detach && setup.server.is_none() && setup.engine.is_none() {
+        require_server(&global.state).await?;
+    }
+    let mut session = Session::attach(setup).await?;
+    session.say_unused(&args.owner.handlers, false);
+    let how = How {
+        detach: given.detach,
+        handlers: &args.owner.handlers,
+        events: &args.owner.events,
+        output: &args.owner.output,
+    };
+    let exit = follow_or_leave(&mut session, global, screen, &id, how, async |session| {
+        session.start_kept(name, &id, &input, &labels).await
+    });
+    let exit = exit.await;
+    session.leave(&mut Signals::new()?).await;
+    exit
 }
 
 async fn delete(global: &Global, args: &DeleteArgs) -> Result<Exit, Failure> {

@@ -6,11 +6,9 @@ use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args};
 use std::path::PathBuf;
 
-/// `windlass run`.
+/// What a new run is given.
 #[derive(Debug, Args)]
-pub struct RunArgs {
-    /// The workflow; `-` reads standard input
-    pub file: PathBuf,
+pub struct InputArgs {
     /// An input: NAME=TEXT, NAME:=JSON, or a JSON object of several
     #[arg(
         short = 'i',
@@ -31,6 +29,15 @@ pub struct RunArgs {
     /// Hands the run to the server that owns the store, prints its id and leaves
     #[arg(long, env = "WINDLASS_DETACH", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub detach: bool,
+}
+
+/// `windlass run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The workflow; `-` reads standard input
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub start: InputArgs,
     /// Also refuses what only looks wrong
     #[arg(long, env = "WINDLASS_STRICT", value_parser = FalseyValueParser::new(), action = ArgAction::SetTrue)]
     pub strict: bool,

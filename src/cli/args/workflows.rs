@@ -1,6 +1,6 @@
 //! The flags of commands for workflows that are kept under a name.
 
-use super::{LoadArgs, Output};
+use super::{InputArgs, LoadArgs, Output, OwnerArgs};
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Subcommand};
 use std::path::PathBuf;
@@ -18,6 +18,8 @@ pub enum WorkflowCommand {
     Put(PutArgs),
     /// Lists the workflows that are kept
     List(Output),
+    /// Starts a run of a workflow that is kept, and follows it to its end
+    Start(StartArgs),
     /// Prints the text of a workflow that is kept
     Show(ShowArgs),
     /// Forgets a workflow that is kept; its runs go on
@@ -43,6 +45,17 @@ pub struct PutArgs {
     pub load: LoadArgs,
     #[command(flatten)]
     pub output: Output,
+}
+
+/// `windlass workflow start`.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// The name
+    pub name: String,
+    #[command(flatten)]
+    pub input: InputArgs,
+    #[command(flatten)]
+    pub owner: OwnerArgs,
 }
 
 /// `windlass workflow show`.

@@ -240,3 +240,45 @@ async fn commands_for_kept_workflows_need_no_server() {
     let _server = Server::start(&state);
     commands(&state, dir.path());
 }
+
+const GREET: &str = "
+name: greet
+inputs: { who: { type: string } }
+actions: { a: { type: shell, run: 'echo hi $WHO', env: { WHO: \"@inputs('who')\" } } }
+outputs: \"@trim(outputs('a').stdout)\"
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_workflow_is_started_by_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let file = dir.path().join("greet.yaml");
+    std::fs::write(&file, GREET).unwrap();
+    let file = file.to_str().unwrap();
+    let say = |args: &[&str]| text(&windlass(&state, args));
+    say(&["workflow", "put", "greet", file]);
+    // Without a process that owns the store, then with one.
+    assert!(say(&["workflow", "start", "greet", "-i", "who=Ada"]).contains("hi Ada"));
+    assert!(say(&["workflow", "start", "gret"]).contains("did you mean `greet`?"));
+    assert!(say(&["workflow", "start", "greet"]).contains("`who` has no default"));
+    assert!(say(&["run", "greet"]).contains("windlass workflow start greet"));
+    let detached = [
+        "workflow", "start", "greet", "-i", "who=Bob", "--detach", "--id", "b",
+    ];
+    assert!(say(&detached).contains("no server owns the store"));
+    let server = Server::start(&state);
+    assert!(say(&["workflow", "start", "greet", "-i", "who=Eve"]).contains("hi Eve"));
+    assert_eq!(say(&detached).trim(), "b");
+    assert!(say(&["resume", "b"]).contains("hi Bob"));
+    // It has the rights that it was kept with: over TCP none.
+    let (status, _) = put(&server, "theirs", GREET, None).await;
+    assert_eq!(status, 422);
+    let harmless = GREET
+        .replace("type: shell", "type: compose")
+        .replace("run:", "inputs:");
+    let harmless = harmless.replace(", env: { WHO: \"@inputs('who')\" }", "");
+    let harmless = harmless.replace("outputs('a').stdout", "outputs('a')");
+    let (status, report) = put(&server, "theirs", &harmless, None).await;
+    assert_eq!(status, 201, "{report}");
+    assert!(say(&["workflow", "start", "theirs", "-i", "who=x"]).contains("hi $WHO"));
+}
