@@ -281,16 +281,28 @@ fn following(expression: &str) -> String {
     if expression.starts_with('@') {
         return expression.to_owned();
     }
-    let path = expression.strip_prefix(LOOK).and_then(|path| {
-        let names = path.strip_prefix('.')?.split('.');
-        let member =
-            |name: &str| (!name.is_empty() && is_word(name)).then(|| format!("?['{name}']"));
-        names.map(member).collect::<Option<String>>()
-    });
+    let path = expression.strip_prefix(LOOK).and_then(or_null);
     match path {
         Some(path) => format!("@outputs('look'){path}"),
         None => format!("{{{{ ({expression}) | default(none) }}}}"),
     }
+}
+
+/// The path `.body.links[0].href`, which gives null where a part of it is not there; none of what is no path.
+fn or_null(path: &str) -> Option<String> {
+    let mut out = String::new();
+    for part in path.strip_prefix('.')?.split('.') {
+        let mut parts = part.split('[');
+        let name = parts
+            .next()
+            .filter(|name| !name.is_empty() && is_word(name))?;
+        out.push_str(&format!("?['{name}']"));
+        for index in parts {
+            let index: usize = index.strip_suffix(']')?.parse().ok()?;
+            out.push_str(&format!("?[{index}]"));
+        }
+    }
+    Some(out)
 }
 
 /// A request that is repeated before its page has failed.

@@ -84,6 +84,9 @@ fn serve(pages: usize) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
                 false => Vec::new(),
             };
             let (mut body, mut link) = (json!({ "items": items, "asked": number }), String::new());
+            if page == pages {
+                body["links"] = json!([]);
+            }
             if page > pages && path.contains("offset") {
                 // Go writes an empty list so.
                 body["items"] = Value::Null;
@@ -97,6 +100,7 @@ fn serve(pages: usize) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
                     page + 1
                 );
                 body["next"] = json!(next);
+                body["links"] = json!([{ "href": next }]);
                 body["cursor"] = json!(page + 1);
             }
             if path == "/poll" {
@@ -405,9 +409,10 @@ fn every_way_to_the_next_page_reads_every_row_once() {
     let folder = Folder::new();
     let (base, _) = serve(12);
     let expected: String = (0..120).map(|id| format!("{{\"id\":{id}}}\n")).collect();
-    let ways: [&[&str]; 5] = [
+    let ways: [&[&str]; 6] = [
         &["--next", "link"],
         &["--next", "body.next"],
+        &["--next", "body.links[0].href"],
         &["--next", "body.cursor", "--param", "page"],
         &["--next", "page"],
         &["--next", "offset"],
