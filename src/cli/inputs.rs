@@ -1,11 +1,12 @@
 //! What a command is given: inputs, labels, handlers and how a workflow is read.
 
-use super::args::{Global, HandlerArgs, LoadArgs};
+use super::args::{Global, HandlerArgs, InputArgs, LoadArgs};
 use super::exit::Failure;
 use super::policy::UntrustedArgs;
 use crate::engine::{
     Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
-    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, read_file,
+    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, new_id, own_labels,
+    read_file,
 };
 use crate::engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 use serde::Deserialize;
@@ -200,6 +201,20 @@ pub fn inputs(file: Option<&Path>, flags: &[String]) -> Result<Value, Failure> {
         pairs(flag, "-i", &mut map)?;
     }
     Ok(Value::object(map))
+}
+
+/// The id of a new run of a workflow, and what it is marked with.
+pub fn id_and_labels(
+    given: &InputArgs,
+    workflow: &str,
+) -> Result<(String, BTreeMap<String, String>), Failure> {
+    let labels = labels(&given.label)?;
+    own_labels(&labels)?;
+    let id = match &given.id {
+        Some(id) => run_id(id)?,
+        None => new_id(workflow),
+    };
+    Ok((id, labels))
 }
 
 /// Labels are text.

@@ -7,7 +7,7 @@ use super::follow::{View, follow};
 use super::inputs;
 use super::output::{self, Format, Screen};
 use super::policy::UntrustedArgs;
-use super::session::{NewRun, Session, Setup};
+use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::workflow;
 use crate::client::Client;
@@ -71,12 +71,7 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         None => inputs::inputs(args.start.input.as_deref(), &args.start.set)?,
     };
     let input = workflow.check_input(input)?;
-    let labels = inputs::labels(&args.start.label)?;
-    engine::own_labels(&labels)?;
-    let id = match &args.start.id {
-        Some(id) => inputs::run_id(id)?,
-        None => new_id(&workflow.program().name),
-    };
+    let (id, labels) = inputs::id_and_labels(&args.start, &workflow.program().name)?;
     let setup = Setup {
         state: global.state.clone(),
         store: global.store,
@@ -87,18 +82,18 @@ pub async fn run(global: &Global, screen: Screen, args: &RunArgs) -> Result<Exit
         untrusted: UntrustedArgs::default(),
         screen,
     };
-    if args.start.detach && setup.server.is_none() && setup.engine.is_none() {
-        require_server(&global.state).await?;
+    if args.start.detach {
+        require_server(&setup).await?;
     }
     let mut session = Session::attach(setup).await?;
     session.say_unused(&args.handlers, true);
     let new = NewRun {
         id: &id,
-        workflow: &workflow,
+        source: Source::Loaded(&workflow),
         input: &input,
         labels: &labels,
     };
-    let exit = begin(&mut session, global, screen, args, &new).await;
+    let exit = begin(&mut session, global, screen, args, (&workflow, &new)).await;
     session.leave(&mut Signals::new()?).await;
     exit
 }
@@ -109,9 +104,8 @@ async fn begin(
     global: &Global,
     screen: Screen,
     args: &RunArgs,
-    new: &NewRun<'_>,
+    (workflow, new): (&Workflow, &NewRun<'_>),
 ) -> Result<Exit, Failure> {
-    let (id, workflow) = (new.id, new.workflow);
     let mut warnings = workflow.warnings().clone();
     if session.is_joined() || global.engine.is_some() {
         warnings.forget(&ELSEWHERE);
@@ -130,10 +124,7 @@ async fn begin(
         events: &args.events,
         output: &args.output,
     };
-    follow_or_leave(session, global, screen, id, how, async |session| {
-        session.start(new).await
-    })
-    .await
+    follow_or_leave(session, global, screen, how, new).await
 }
 
 /// How a run that is started is followed.
@@ -150,12 +141,12 @@ pub(super) async fn follow_or_leave(
     session: &mut Session,
     global: &Global,
     screen: Screen,
-    id: &str,
     how: How<'_>,
-    start: impl AsyncFnOnce(&mut Session) -> Result<(), Failure>,
+    new: &NewRun<'_>,
 ) -> Result<Exit, Failure> {
+    let id = new.id;
     if how.detach {
-        start(session).await?;
+        session.start(new).await?;
         match how.output.output {
             Format::Table => output::print(id)?,
             format => output::document(format, &json!({ "run": id }))?,
@@ -173,7 +164,7 @@ pub(super) async fn follow_or_leave(
     }
     let view = View::new(global, screen, how.handlers, how.events, how.output);
     let mut signals = Signals::new()?;
-    start(session).await?;
+    session.start(new).await?;
     follow(session, &[id.to_owned()], &view, &mut signals).await
 }
 
@@ -188,7 +179,11 @@ async fn is_kept(global: &Global, path: &Path) -> bool {
 
 /// A run is only handed to a server. Another owner leaves with its own runs, and the run would stand
 /// still.
-pub(super) async fn require_server(state: &Path) -> Result<(), Failure> {
+pub(super) async fn require_server(setup: &Setup) -> Result<(), Failure> {
+    if setup.server.is_some() || setup.engine.is_some() {
+        return Ok(());
+    }
+    let state = &setup.state;
     let client = Client::on(state).await?;
     match client.as_ref().and_then(Client::owner) {
         Some(owner) if owner.serves => Ok(()),

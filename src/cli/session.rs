@@ -133,10 +133,18 @@ enum Role {
     },
 }
 
+/// The workflow of a new run.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// It is loaded here.
+    Loaded(&'a Workflow),
+    /// It is kept under this name, with rights of its own.
+    Kept(&'a str),
+}
+
 pub struct NewRun<'a> {
     pub id: &'a str,
-    /// Its workflow, loaded here.
-    pub workflow: &'a Workflow,
+    pub source: Source<'a>,
     pub input: &'a Value,
     pub labels: &'a BTreeMap<String, String>,
 }
@@ -291,40 +299,17 @@ impl Session {
             labels: new.labels.clone(),
         };
         self.begun(new.id, asked, async |engine| {
-            let started = engine.start_with(new.workflow, new.input.clone(), options.clone());
-            started.await.map(drop)
-        })
-        .await
-    }
-
-    /// Starts a run of a workflow that is kept under a name, with the rights that it was kept with.
-    pub async fn start_kept(
-        &mut self,
-        kept: &str,
-        id: &str,
-        input: &Value,
-        labels: &BTreeMap<String, String>,
-    ) -> Result<(), Failure> {
-        let request = StartRun {
-            workflow: Some(kept.to_owned()),
-            run: Some(id.to_owned()),
-            input: input.clone(),
-            labels: labels.clone(),
-            ..StartRun::default()
-        };
-        let asked = self.ask(async |client| client.start(&request).await);
-        let asked = asked.await?;
-        self.begun(id, asked, async |engine| {
-            let found = engine.workflow(kept)?;
-            let workflow = found.ok_or_else(|| engine.inspector().no_workflow(kept))?;
-            let options = StartOptions {
-                id: Some(id.to_owned()),
-                labels: labels.clone(),
+            let kept;
+            let workflow = match new.source {
+                Source::Loaded(workflow) => workflow,
+                Source::Kept(name) => {
+                    let found = engine.workflow(name)?;
+                    kept = found.ok_or_else(|| engine.inspector().no_workflow(name))?;
+                    &*kept
+                }
             };
-            engine
-                .launch(&workflow, input.clone(), options)
-                .await
-                .map(drop)
+            let started = engine.start_with(workflow, new.input.clone(), options.clone());
+            started.await.map(drop)
         })
         .await
     }
@@ -387,8 +372,23 @@ impl Session {
     }
 
     fn start_request(&self, new: &NewRun<'_>) -> StartRun {
+        let request = StartRun {
+            run: Some(new.id.to_owned()),
+            input: new.input.clone(),
+            labels: new.labels.clone(),
+            ..StartRun::default()
+        };
+        let workflow = match new.source {
+            Source::Loaded(workflow) => workflow,
+            Source::Kept(name) => {
+                return StartRun {
+                    workflow: Some(name.to_owned()),
+                    ..request
+                };
+            }
+        };
         let options = &self.setup.options;
-        let mut files = new.workflow.bundle().files.iter();
+        let mut files = workflow.bundle().files.iter();
         let file = files.next();
         let further = files.map(|file| FileText {
             path: file.path.clone(),
@@ -396,15 +396,10 @@ impl Session {
         });
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         StartRun {
-            workflow: None,
             text: file.map(|file| file.text.clone()),
             file: file.map(|file| file.path.clone()),
             files: further.collect(),
             dialect: options.dialect.map(|dialect| dialect.as_str().to_owned()),
-            run: Some(new.id.to_owned()),
-            input: new.input.clone(),
-            stubs: None,
-            labels: new.labels.clone(),
             local: Some(LocalStart {
                 max_count: options.max_count,
                 max_timeout_ms: options.max_timeout.map(millis),
@@ -412,6 +407,7 @@ impl Session {
                 folder: options.folder.clone(),
                 guest: false,
             }),
+            ..request
         }
     }
 

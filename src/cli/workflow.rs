@@ -9,12 +9,12 @@ use super::args::{
 use super::exit::{Exit, Failure};
 use super::output::{self, Format, Screen, counted};
 use super::run::{How, follow_or_leave, require_server};
-use super::session::{Session, Setup};
+use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::{format, inputs};
 use crate::api::{FileText, WorkflowText};
 use crate::engine::report::{VersionReport, WorkflowReport, WorkflowSummary};
-use crate::engine::{self, Bundle, EngineError, PutIf, new_id};
+use crate::engine::{self, Bundle, EngineError, PutIf};
 use serde::Serialize;
 use similar::TextDiff;
 use std::collections::BTreeSet;
@@ -166,15 +166,10 @@ async fn show(global: &Global, args: &ShowArgs) -> Result<Exit, Failure> {
 async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit, Failure> {
     let (name, given) = (&args.name, &args.input);
     let input = inputs::inputs(given.input.as_deref(), &given.set)?;
-    let labels = inputs::labels(&given.label)?;
-    engine::own_labels(&labels)?;
-    let id = match &given.id {
-        Some(id) => inputs::run_id(id)?,
-        None => new_id(name),
-    };
+    let (id, labels) = inputs::id_and_labels(given, name)?;
     let setup = Setup::existing(global, screen, &args.owner)?;
-    if given.detach && setup.server.is_none() && setup.engine.is_none() {
-        require_server(&global.state).await?;
+    if given.detach {
+        require_server(&setup).await?;
     }
     let mut session = Session::attach(setup).await?;
     session.say_unused(&args.owner.handlers, false);
@@ -184,10 +179,13 @@ async fn start(global: &Global, screen: Screen, args: &StartArgs) -> Result<Exit
         events: &args.owner.events,
         output: &args.owner.output,
     };
-    let exit = follow_or_leave(&mut session, global, screen, &id, how, async |session| {
-        session.start_kept(name, &id, &input, &labels).await
-    });
-    let exit = exit.await;
+    let new = NewRun {
+        id: &id,
+        source: Source::Kept(name),
+        input: &input,
+        labels: &labels,
+    };
+    let exit = follow_or_leave(&mut session, global, screen, how, &new).await;
     session.leave(&mut Signals::new()?).await;
     exit
 }

@@ -12,7 +12,7 @@ use super::exit::{Exit, Failure};
 use super::follow::{View, follow};
 use super::output::{self, Screen};
 use super::policy::UntrustedArgs;
-use super::session::{NewRun, Session, Setup};
+use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::{inputs, status, yaml};
 use crate::engine::report::{ListFilter, list};
@@ -262,7 +262,7 @@ async fn begin(
     let mut signals = Signals::new()?;
     let new = NewRun {
         id,
-        workflow,
+        source: Source::Loaded(workflow),
         input: &Value::Null,
         labels: &BTreeMap::new(),
     };
