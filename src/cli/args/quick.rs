@@ -44,6 +44,29 @@ pub struct QuickArgs {
     pub output: Output,
 }
 
+/// What a request has beside its address.
+#[derive(Debug, Args)]
+pub struct RequestArgs {
+    /// A header of the request: `Name: value`
+    #[arg(
+        short = 'H',
+        long,
+        env = "WINDLASS_HEADER",
+        value_name = "HEADER",
+        requires = "url"
+    )]
+    pub header: Vec<String>,
+    /// Sends this with POST: JSON, or any text
+    #[arg(
+        short = 'd',
+        long,
+        env = "WINDLASS_DATA",
+        value_name = "DATA",
+        requires = "url"
+    )]
+    pub data: Option<String>,
+}
+
 /// `windlass poll`.
 #[derive(Debug, Args)]
 #[command(
@@ -77,24 +100,8 @@ pub struct PollArgs {
     /// Looks at this address, instead of running a command
     #[arg(long, env = "WINDLASS_URL", value_name = "URL", group = "what")]
     pub url: Option<String>,
-    /// A header of the request: `Name: value`
-    #[arg(
-        short = 'H',
-        long,
-        env = "WINDLASS_HEADER",
-        value_name = "HEADER",
-        requires = "url"
-    )]
-    pub header: Vec<String>,
-    /// Sends this with POST: JSON, or any text
-    #[arg(
-        short = 'd',
-        long,
-        env = "WINDLASS_DATA",
-        value_name = "DATA",
-        requires = "url"
-    )]
-    pub data: Option<String>,
+    #[command(flatten)]
+    pub request: RequestArgs,
     /// The command. Without --until its exit code 0 ends the poll
     #[arg(last = true, group = "what", value_name = "COMMAND")]
     pub command: Vec<String>,
@@ -176,12 +183,8 @@ pub struct PaginateArgs {
     /// How many pages at most; 1000000 if it does not say, or 10000 on a server
     #[arg(long, env = "WINDLASS_TIMES", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub times: Option<u64>,
-    /// A header of the request: `Name: value`
-    #[arg(short = 'H', long, env = "WINDLASS_HEADER", value_name = "HEADER")]
-    pub header: Vec<String>,
-    /// Sends this with POST: JSON, or any text
-    #[arg(short = 'd', long, env = "WINDLASS_DATA", value_name = "DATA")]
-    pub data: Option<String>,
+    #[command(flatten)]
+    pub request: RequestArgs,
     #[command(flatten)]
     pub quick: QuickArgs,
 }

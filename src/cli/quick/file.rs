@@ -1,7 +1,7 @@
 //! The workflow files that `poll` and `try` stand for, and what lines have in common. Nothing here is more
 //! than a file could say.
 
-use crate::cli::args::{Every, Lasting, PollArgs, TryArgs};
+use crate::cli::args::{Every, Lasting, PollArgs, RequestArgs, TryArgs};
 use crate::engine::format_duration;
 use serde_json::{Map, Value, json};
 
@@ -32,11 +32,11 @@ pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
         }
         // Whatever keeps the address from answering is looked at again.
         (Some(url), None) => {
-            let look = request(url, &args.header, args.data.as_deref())?;
+            let look = request(url, &args.request)?;
             attempts(look, &args.every, times, Some(args.timeout), "body")
         }
         (Some(url), Some(until)) => {
-            let mut look = request(url, &args.header, args.data.as_deref())?;
+            let mut look = request(url, &args.request)?;
             look.insert("retry".to_owned(), policy(&args.every, times));
             // Who looks at the status takes any.
             if until.contains(&format!("{LOOK}.statusCode"))
@@ -130,11 +130,7 @@ fn command(words: &[String], check: bool) -> Map<String, Value> {
     ])
 }
 
-pub(super) fn request(
-    url: &str,
-    headers: &[String],
-    data: Option<&str>,
-) -> Result<Map<String, Value>, String> {
+pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Value>, String> {
     if !["http://", "https://"]
         .iter()
         .any(|scheme| url.starts_with(scheme))
@@ -144,7 +140,7 @@ pub(super) fn request(
         ));
     }
     let mut named = Map::new();
-    for header in headers {
+    for header in &given.header {
         let (name, value) = header
             .split_once(':')
             .ok_or_else(|| format!("the header `{header}` has no colon: -H 'Name: value'"))?;
@@ -152,7 +148,7 @@ pub(super) fn request(
     }
     let mut inputs = Map::new();
     inputs.insert("uri".to_owned(), literal(url).into());
-    if let Some(data) = data {
+    if let Some(data) = &given.data {
         inputs.insert("method".to_owned(), "POST".into());
         inputs.insert("body".to_owned(), sent(data)?);
     }
@@ -166,7 +162,7 @@ pub(super) fn request(
 }
 
 /// What `--data` sends: JSON if it is that, else the text.
-pub(super) fn sent(data: &str) -> Result<Value, String> {
+fn sent(data: &str) -> Result<Value, String> {
     if let Some(file) = data.strip_prefix('@') {
         let told = "names no file here: write";
         return Err(format!(

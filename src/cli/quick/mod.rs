@@ -31,7 +31,7 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
     let times = times(global, args.times);
     let made = file::poll(args, times).map_err(Failure::Usage)?;
     let name = name("poll", what);
-    warn_of_secrets(screen, &args.header);
+    warn_of_secrets(screen, &args.request.header);
     let limits = limits(times, Some(args.timeout));
     let (exit, _) = go(global, screen, (&name, &made), &args.quick, limits).await?;
     Ok(exit)
@@ -54,7 +54,7 @@ pub async fn paginate(
     writable(&args.to, global.server.is_some()).map_err(Failure::Usage)?;
     let made = pages::pages(args, times).map_err(Failure::Usage)?;
     let name = name("paginate", [&args.url].into_iter());
-    warn_of_secrets(screen, &args.header);
+    warn_of_secrets(screen, &args.request.header);
     let limits = limits(times, Some(args.timeout));
     let (exit, run) = go(global, screen, (&name, &made), &args.quick, limits).await?;
     if let (Exit::Succeeded, Some(run), true) = (exit, run, args.is_led()) {

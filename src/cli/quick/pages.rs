@@ -1,6 +1,6 @@
 //! The workflow file that `paginate` stands for.
 
-use super::file::{LOOK, OUTPUTS, delay, literal, reading, reads_members, request, sent, text};
+use super::file::{LOOK, OUTPUTS, delay, literal, reading, reads_members, request, text};
 use crate::cli::args::PaginateArgs;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
@@ -24,7 +24,9 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
     // A filter takes rows away: how many there were is told before it.
     let (all, filter) = before_filters(&items);
     let count = |rows: &str| format!("(({rows}) or []) | length");
-    let paging = Paging::of(args)?;
+    let mut get = retried(request(&args.url, &args.request)?);
+    let data = get.get("inputs").and_then(|inputs| inputs.get("body"));
+    let paging = Paging::of(args, data)?;
     if filter && paging.next == Next::Offset {
         return Err(format!(
             "`--items {}` has a filter, and with `--next offset` the server must count the same rows: \
@@ -32,7 +34,6 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
             args.items
         ));
     }
-    let mut get = retried(request(&paging.url, &args.header, args.data.as_deref())?);
     // Text has no members, and rows are no text: it is an answer that failed.
     if reads_members(&items) || matches!(&paging.next, Next::Expression(it) if reads_members(it)) {
         get.insert("expect".to_owned(), "json".into());
@@ -44,17 +45,24 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         Next::Link => LINK.to_owned(),
         Next::Expression(expression) => following(expression),
     };
-    let (key, goes) = match &paging.place {
-        Place::Address => ("uri", json!("@variables('next')")),
-        Place::Query(name) => ("queries", json!({ name: "@variables('next')" })),
-        Place::Data(path, _) => ("body", with_next(path).into()),
-    };
+    let mut variables = Map::new();
+    variables.insert("next".to_owned(), paging.first);
+    variables.insert("rows".to_owned(), 0.into());
+    let goes = "@variables('next')";
     if let Some(inputs) = get.get_mut("inputs").and_then(Value::as_object_mut) {
-        inputs.insert(key.to_owned(), goes);
-    }
-    let mut variables = json!({ "next": paging.first, "rows": 0 });
-    if let (Place::Data(_, data), Some(variables)) = (paging.place, variables.as_object_mut()) {
-        variables.insert(DATA.to_owned(), data);
+        match &paging.place {
+            Place::Address => {
+                inputs.insert("uri".to_owned(), goes.into());
+            }
+            Place::Query(name) => {
+                inputs.insert("uri".to_owned(), literal(&paging.url).into());
+                inputs.insert("queries".to_owned(), json!({ name: goes }));
+            }
+            Place::Data(path) => {
+                let data = inputs.insert("body".to_owned(), with_next(path).into());
+                variables.extend(data.map(|data| (DATA.to_owned(), data)));
+            }
+        }
     }
     let mut limit = json!({ "count": times, "timeout": text(args.timeout) });
     if let (Next::Page | Next::Offset, Some(limit)) = (&paging.next, limit.as_object_mut()) {
@@ -116,7 +124,7 @@ enum Place {
     /// Into the query, under this name.
     Query(String),
     /// Into what is sent, under this path.
-    Data(Vec<String>, Value),
+    Data(Vec<String>),
 }
 
 /// Where the pages of a line are.
@@ -130,7 +138,8 @@ struct Paging {
 }
 
 impl Paging {
-    fn of(args: &PaginateArgs) -> Result<Self, String> {
+    /// Those of a line that sends this data.
+    fn of(args: &PaginateArgs, data: Option<&Value>) -> Result<Self, String> {
         let next = match args.next.as_str() {
             "link" => Next::Link,
             "page" => Next::Page,
@@ -159,7 +168,6 @@ impl Paging {
         };
         // A page or a token that the address or the data has already is where it begins.
         let (url, given) = without(&args.url, &name);
-        let data = args.data.as_deref().map(sent).transpose()?;
         let (place, given) = match (given, data) {
             (None, Some(data @ Value::Object(_))) => {
                 if data.to_string().contains("${secret:") {
@@ -169,7 +177,7 @@ impl Paging {
                 }
                 let path: Vec<String> = name.split('.').map(str::to_owned).collect();
                 let given = data.pointer(&format!("/{}", path.join("/"))).cloned();
-                (Place::Data(path, data), given)
+                (Place::Data(path), given)
             }
             (given, _) => {
                 let given = given.map(|given| literal(&given).into());
