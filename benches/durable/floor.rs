@@ -7,7 +7,6 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
-use tempfile::TempDir;
 use windlass::internals::store::{self, RawRow, StoreError};
 
 /// The segments of the store's log: sled opens a log only with its own.
@@ -98,18 +97,7 @@ pub struct Floor {
 /// Commits of so many runs by turns, in groups: a batch, `flush`, `sync_data`; with `writers` of them
 /// on their way at a time.
 pub fn store(shape: &Shape, commits: usize, group: usize, runs: usize, writers: usize) -> Floor {
-    store_at(&directory(), shape, commits, group, runs, writers)
-}
-
-/// The same in this directory.
-pub fn store_at(
-    at: &TempDir,
-    shape: &Shape,
-    commits: usize,
-    group: usize,
-    runs: usize,
-    writers: usize,
-) -> Floor {
+    let at = directory();
     let db = open(at.path());
     let (start, before) = (Instant::now(), cpu_us());
     std::thread::scope(|scope| {
