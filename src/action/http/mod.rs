@@ -64,11 +64,7 @@ impl Executor for Http {
     }
 
     fn destination(&self, request: &Request) -> Option<Url> {
-        let first = Url::parse(request.inputs.get("uri")?.as_str()?).ok()?;
-        match request.inputs.get("page").and_then(Value::as_str) {
-            Some(page) => first.join(page).ok(),
-            None => Some(first),
-        }
+        request::address(request).ok()
     }
 
     fn timeout(&self, request: &Request) -> Option<Duration> {

@@ -21,13 +21,21 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// `page` leads to where the page before said.
 pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
+    match inputs.get("page") {
+        None => Ok((from_inputs(inputs, request)?, true)),
+        Some(_) => poll(&address(request)?, request),
+    }
+}
+
+/// Where that call goes.
+pub(super) fn address(request: &Request) -> Result<Url, Fault> {
+    let inputs = Inputs::of(request)?;
+    let uri = uri(inputs)?;
     let Some(page) = inputs.text("page")? else {
-        return Ok((from_inputs(inputs, request)?, true));
+        return Ok(uri);
     };
-    let next = uri(inputs)?.join(page);
-    let next =
-        next.map_err(|error| invalid(format!("the link to the next page is none: {error}")))?;
-    poll(&served(next)?, request)
+    let next = uri.join(page);
+    served(next.map_err(|error| invalid(format!("the link to the next page is none: {error}")))?)
 }
 
 fn from_inputs(inputs: Inputs<'_>, request: &Request) -> Result<reqwest::Request, Fault> {
