@@ -11,7 +11,7 @@ use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::workflow;
 use crate::client::Client;
-use crate::engine::{self, Diagnostics, LoadError, LoadOptions, Workflow, new_id};
+use crate::engine::{self, Diagnostics, LoadError, LoadOptions, Workflow};
 use serde_json::json;
 use std::path::Path;
 
