@@ -252,13 +252,16 @@ fn read_bundle(
     wanted: &mut Wanted,
 ) -> (Option<Workflow>, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
-    let (node, mistakes) = source::parse(bundle, 0);
+    let (mut node, mut mistakes) = source::parse(bundle, 0);
+    let detected = |node| detect(node, &mut diagnostics);
+    let dialect = dialect.or_else(|| node.as_ref().and_then(detected));
+    if dialect == Some(Dialect::Tea) {
+        (node, mistakes) = source::parse_yaml_1_1(bundle, 0);
+    }
+    report(&mut diagnostics, mistakes, dialect);
     let (Some(node), Some(file)) = (node, bundle.file(0)) else {
-        report(&mut diagnostics, mistakes, dialect);
         return (None, diagnostics);
     };
-    let dialect = dialect.or_else(|| detect(&node, &mut diagnostics));
-    report(&mut diagnostics, mistakes, dialect);
     let Some(dialect) = dialect else {
         return (None, diagnostics);
     };

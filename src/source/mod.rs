@@ -14,6 +14,7 @@ mod position;
 mod spans;
 mod tree;
 mod yaml;
+mod yaml_1_1;
 
 pub use bundle::{Bundle, SourceFile};
 pub use layout::{Form, Written, WrittenEntry, layout};
@@ -83,6 +84,15 @@ impl Mistake {
     }
 }
 
+/// What makes values of words without quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Schema {
+    /// The core schema of YAML 1.2.
+    Core,
+    /// YAML 1.1, see [`yaml_1_1`].
+    Old,
+}
+
 /// A tree, when the text has one, and every mistake of the text.
 pub type Parsed = (Option<Node>, Vec<Mistake>);
 
@@ -91,6 +101,16 @@ pub type Parsed = (Option<Node>, Vec<Mistake>);
 /// A path that ends in `.json` is JSON. Anything else is JSON when it reads as such, else YAML.
 #[must_use]
 pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
+    parse_with(bundle, file, Schema::Core)
+}
+
+/// The same for a format whose reader knows YAML 1.1: words such as `no` and `1_000` are values.
+#[must_use]
+pub fn parse_yaml_1_1(bundle: &Bundle, file: u16) -> Parsed {
+    parse_with(bundle, file, Schema::Old)
+}
+
+fn parse_with(bundle: &Bundle, file: u16, schema: Schema) -> Parsed {
     let start = Span {
         file,
         ..Span::START
@@ -122,7 +142,7 @@ pub fn parse(bundle: &Bundle, file: u16) -> Parsed {
     if let Some(parsed) = json_if_exact(content, file) {
         return parsed;
     }
-    yaml::parse(content, file)
+    yaml::parse(content, file, schema)
 }
 
 fn named_json(path: &str) -> bool {

@@ -24,6 +24,15 @@ pub(super) struct NodeSpan {
     /// Byte of the content at which it begins.
     pub start: usize,
     pub shape: Shape,
+    /// A tag says what it is.
+    tagged: bool,
+}
+
+impl NodeSpan {
+    /// Whether its text alone says what it is: it has neither quotes nor a tag.
+    pub fn is_bare_word(&self) -> bool {
+        !self.tagged && matches!(self.shape, Shape::Scalar(Style::Plain))
+    }
 }
 
 pub(super) enum Shape {
@@ -266,7 +275,13 @@ impl Builder<'_> {
                 .hint("remove the tag, or quote the text if it is one"));
             }
         }
-        self.spans.nodes.push(NodeSpan { span, start, shape });
+        let tagged = tag.is_some();
+        self.spans.nodes.push(NodeSpan {
+            span,
+            start,
+            shape,
+            tagged,
+        });
         if anchor != 0 {
             self.spans.anchors.insert(anchor, id);
         }

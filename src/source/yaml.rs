@@ -9,18 +9,20 @@
 use super::mistakes::{beyond, duplicate, too_much, unquoted_template};
 use super::spans::{NodeSpan, Shape, Spans};
 use super::tree::Style;
-use super::{Entry, Kind, MAX_NODES, Mistake, Node, Parsed, Span, Text, spans};
+use super::{Entry, Kind, MAX_NODES, Mistake, Node, Parsed, Schema, Span, Text, spans, yaml_1_1};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 
-pub(super) fn parse(content: &str, file: u16) -> Parsed {
+pub(super) fn parse(content: &str, file: u16, schema: Schema) -> Parsed {
     let spans = match spans::read(content, file) {
         Ok(spans) => spans,
         Err(mistake) => return (None, vec![explain(content, mistake)]),
     };
     let state = State {
+        content,
+        schema,
         spans: &spans,
         nodes: RefCell::new(0),
         mistakes: RefCell::new(Vec::new()),
@@ -176,6 +178,8 @@ fn plain_value(line: &str, start: usize) -> &str {
 }
 
 struct State<'a> {
+    content: &'a str,
+    schema: Schema,
     spans: &'a Spans,
     nodes: RefCell<usize>,
     mistakes: RefCell<Vec<Mistake>>,
@@ -224,8 +228,38 @@ impl<'a> Seed<'a> {
     fn node(&self, kind: Kind) -> Node {
         Node {
             span: self.span(),
-            kind,
+            kind: match self.state.schema {
+                Schema::Core => kind,
+                Schema::Old => self.yaml_1_1(kind),
+            },
         }
+    }
+
+    /// What YAML 1.1 makes of a word without quotes that is `kind` in YAML 1.2.
+    fn yaml_1_1(&self, kind: Kind) -> Kind {
+        let Some(mark) = self.target().filter(|mark| mark.is_bare_word()) else {
+            return kind;
+        };
+        let written = |mark: &NodeSpan| {
+            let rest = self.state.content.get(mark.start..).unwrap_or_default();
+            let length = usize::try_from(mark.span.length).unwrap_or(usize::MAX);
+            rest.chars().take(length).collect()
+        };
+        let word: String = match &kind {
+            Kind::String(text) => text.text.clone(),
+            Kind::Int(_) | Kind::Float(_) => written(mark),
+            // The same words in both.
+            Kind::Null | Kind::Bool(_) | Kind::Array(_) | Kind::Object(_) => return kind,
+        };
+        let value = yaml_1_1::value(&word, mark.span).unwrap_or_else(|mistake| {
+            self.state.note(mistake);
+            None
+        });
+        value.unwrap_or(Kind::String(Text {
+            text: word,
+            style: Style::Plain,
+            start: mark.start,
+        }))
     }
 }
 
