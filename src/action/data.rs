@@ -115,7 +115,7 @@ fn merge(inputs: Inputs<'_>) -> Result<Value, Fault> {
         return told("sources must be a list of dictionaries");
     };
     let mut result = Object::new();
-    for source in sources.iter() {
+    for source in sources.iter().filter(|source| **source != Value::Null) {
         let Value::Object(source) = source else {
             return told("every source must be a dictionary");
         };

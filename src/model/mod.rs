@@ -481,4 +481,6 @@ pub enum RetryOn {
     Class(u8),
     /// A kind of fault: `timeout`, `connection`, `handler`, …
     Kind(Name),
+    /// The class that a script raised: `TimeoutError`.
+    Named(Name),
 }

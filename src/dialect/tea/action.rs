@@ -46,6 +46,54 @@ const NEEDED: [(&str, &[&str]); 9] = [
     ("file.write", &["path"]),
 ];
 
+/// What these take, but for keys that further code checks: those of questions to a model, of handlers,
+/// of validators and of the loops.
+const TAKEN: [(&str, &[&str]); 25] = [
+    (
+        "http",
+        &[
+            "method",
+            "uri",
+            "queries",
+            "headers",
+            "body",
+            "authentication",
+            "tls",
+            "check",
+        ],
+    ),
+    (
+        "shell",
+        &["run", "command", "env", "files", "cwd", "stdin", "check"],
+    ),
+    (
+        "appendFile",
+        &["path", "row", "rows", "text", "append", "replace"],
+    ),
+    ("file.read", &["path", "stream", "encoding", "cache"]),
+    ("file.write", &["path", "content", "stream"]),
+    ("json.parse", &["text", "strict", "default"]),
+    ("data.merge", &["sources", "strategy"]),
+    ("data.validate", &["data", "schema"]),
+    ("wait", &["seconds", "interval", "until"]),
+    ("compose", &["value", "inputs"]),
+    ("terminate", &["runStatus", "runError"]),
+    ("waitForSignal", &["signal"]),
+    ("initializeVariable", &["name", "value", "type"]),
+    ("setVariable", &["name", "value"]),
+    ("incrementVariable", &["name", "value"]),
+    ("decrementVariable", &["name", "value"]),
+    ("appendToArrayVariable", &["name", "value"]),
+    ("appendToStringVariable", &["name", "value"]),
+    ("parseJson", &["content", "schema"]),
+    ("select", &["from", "select"]),
+    ("query", &["from", "where"]),
+    ("join", &["from", "joinWith"]),
+    ("table", &["from", "format"]),
+    ("memory.store", &["key", "value", "namespace", "ttl"]),
+    ("memory.retrieve", &["key", "namespace", "default"]),
+];
+
 /// One call of an executor that stands for an action.
 pub(super) struct Invocation {
     pub executor: Name,
@@ -79,13 +127,15 @@ impl<'n> Tea<'_, 'n> {
         place: &Place,
     ) -> Option<Built> {
         let name = canonical(self.text(entry, "for example uses: llm.call")?);
-        match &*name {
+        let built = match &*name {
             "retry.loop" => self.retry_loop(entry, with, sink, place),
             "reflection.loop" => self.reflection_loop(entry, with, sink, place),
             "reflection.correct" => self.reflection_correct(entry, with, sink, place),
             name if PURE.contains(&name) => self.pure_action(name, entry, with, sink, place),
-            name => self.one_call(name, entry, with, timeout, sink, place),
-        }
+            name => return self.one_call(name, entry, with, timeout, sink, place),
+        };
+        let timeout = timeout.and_then(|entry| self.seconds(entry));
+        Some(Built { timeout, ..built? })
     }
 
     fn one_call(
@@ -191,6 +241,7 @@ impl<'n> Tea<'_, 'n> {
         with: &[&'n Entry],
         place: &Place,
     ) -> Option<Invocation> {
+        self.taken(name, with);
         match name {
             "llm.call" => Some(simple("ai", self.inputs_of(name, with), given())),
             "http.get" | "http.post" => {
@@ -200,6 +251,19 @@ impl<'n> Tea<'_, 'n> {
             "reflection.evaluate" => self.evaluate_call(entry, with),
             "appendFile" => self.append(entry, with),
             _ => Some(simple(name, self.inputs_of(name, with), given())),
+        }
+    }
+
+    /// Reports keys that an action does not take.
+    pub(super) fn taken(&mut self, name: &str, with: &[&'n Entry]) {
+        let Some((_, known)) = TAKEN.iter().find(|(action, _)| *action == name) else {
+            return;
+        };
+        for entry in with {
+            if !known.contains(&entry.key.as_str()) {
+                let near = nearest(&entry.key, known.iter().copied());
+                self.unknown_key(&format!("`{name}`"), entry, near, known);
+            }
         }
     }
 

@@ -106,6 +106,7 @@ impl<'n> Tea<'_, 'n> {
         let body = self.iteration(branch, &item, fail_fast, place)?;
         let spec = ForEach {
             items: with_result(&items, jinja(LISTED)),
+            count: None,
             concurrency,
             on_error: OnError::Stop,
             body: only(body),
@@ -215,8 +216,8 @@ impl<'n> Tea<'_, 'n> {
         let mut then = vec![replace(kept, place.span)];
         then.extend(item.put(place));
         let call = Step {
-            output: built.output,
-            ..hidden(inside, &built.label, built.kind)
+            anonymous: true,
+            ..built.step(inside)
         };
         Some(vec![call, self.assigned(place, "kept", then)])
     }

@@ -4,6 +4,7 @@
 //! states that the branches came to, as `parallel_results`.
 
 use super::builder::{block, given, hidden, only, output_of, set, state};
+use super::graph::START;
 use super::{Place, Tea};
 use crate::hir::{Edge, Step, StepKind};
 use crate::model::Name;
@@ -59,6 +60,12 @@ impl<'n> Tea<'_, 'n> {
             }
             let span = edges.first().map_or_else(Span::default, |edge| edge.span);
             let span = wish.map_or(span, |wish| wish.span);
+            if from == START {
+                let what = format!("'{START}' cannot start several nodes at once");
+                let hint = "let a first node start them: { name: begin, run: \"return {}\" }";
+                self.error("fan_out-from-start", span, what, hint);
+                continue;
+            }
             let named = wish.and_then(|wish| wish.fan_in.as_deref());
             let join = match (named, joins.as_slice()) {
                 (Some(named), _) => Some(named),

@@ -10,7 +10,7 @@ use crate::model::Name;
 use crate::source::{Entry, Kind, Node, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
-const START: &str = "__start__";
+pub(super) const START: &str = "__start__";
 const END: &str = "__end__";
 const EDGE: &str = "for example { from: __start__, to: work }";
 const GOTO: &str = "a node's name, or a list of { if: \"state.done\", to: name }";
@@ -45,6 +45,7 @@ impl<'n> Tea<'_, 'n> {
         let overtaken = overtaken(&steps);
         let (steps, lost) = reachable(steps, &entry);
         for (step, _) in lost {
+            self.never_waits(&step);
             if !self.correctors.contains(&*step.name) {
                 let what = format!("nothing leads to the node `{}`", step.name);
                 let hint = match overtaken.get(&step.name) {

@@ -4,11 +4,16 @@
 use super::builder::{block, hidden, jinja, merge, output_of, with_result};
 use super::{Place, Tea, builder};
 use crate::hir::{Step, StepKind};
+use crate::model::Name;
 use crate::source::{Bundle, Entry, Kind, Node, Span};
+use std::collections::BTreeSet;
 
 /// The file of a bundle that says that a run does not wait. It is stored with the run, and data
 /// cannot make one.
 pub const AUTO_CONTINUE: &str = "--auto-continue";
+
+/// The keys of `config` that name nodes.
+pub(super) const INTERRUPTS: [&str; 2] = ["interrupt_before", "interrupt_after"];
 
 /// The nodes that `config` names.
 pub(super) struct Interrupts {
@@ -16,6 +21,8 @@ pub(super) struct Interrupts {
     skipped: bool,
     before: Vec<(String, Span)>,
     after: Vec<(String, Span)>,
+    /// The nodes that a run waits before or after.
+    around: BTreeSet<Name>,
 }
 
 impl Interrupts {
@@ -25,6 +32,7 @@ impl Interrupts {
             skipped: bundle.named(AUTO_CONTINUE).is_some(),
             before: Vec::new(),
             after: Vec::new(),
+            around: BTreeSet::new(),
         }
     }
 }
@@ -32,7 +40,7 @@ impl Interrupts {
 impl<'n> Tea<'_, 'n> {
     /// Reads a key of `config` if it is one of these.
     pub(super) fn is_interrupts(&mut self, entry: &Entry) -> bool {
-        if !matches!(&*entry.key, "interrupt_before" | "interrupt_after") {
+        if !INTERRUPTS.contains(&&*entry.key) {
             return false;
         }
         let hint = "for example interrupt_before: [review]";
@@ -62,6 +70,18 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
+    /// Warns of a gate that nobody comes to: a loop calls its corrector past it, as in TEA.
+    pub(super) fn never_waits(&mut self, step: &Step) {
+        if self.interrupts.around.contains(&step.name) && self.correctors.contains(&*step.name) {
+            let what = format!(
+                "a run never waits at `{}`: a loop calls it as its corrector",
+                step.name
+            );
+            let hint = "put `interrupt` on the node of the loop, or lead an edge to this node";
+            self.warning("ignored-key", step.span, what, hint);
+        }
+    }
+
     /// A node at the top, with the waits around it.
     pub(super) fn with_interrupts(&mut self, node: &'n Node, place: &Place) -> Step {
         let named = |names: &[(String, Span)]| names.iter().any(|(name, _)| **name == *place.name);
@@ -84,6 +104,7 @@ impl<'n> Tea<'_, 'n> {
         if self.interrupts.skipped || !before && !after {
             return self.node(node, place);
         }
+        self.interrupts.around.insert(place.name.clone());
         let inside = Place {
             title: Some(place.shown().clone()),
             in_body: false,

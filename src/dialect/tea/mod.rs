@@ -15,6 +15,7 @@ mod fan_out;
 mod graph;
 mod interrupt;
 mod node;
+mod on_error;
 mod pure_actions;
 mod reflection;
 mod retry_loop;
@@ -28,6 +29,7 @@ pub(super) use schemas::references;
 
 pub use self::interrupt::AUTO_CONTINUE;
 use self::interrupt::Interrupts;
+use self::on_error::ErrorHandling;
 use super::reader::{Reader, listed};
 use super::{Caps, stem};
 use crate::diagnostic::{Diagnostics, did_you_mean};
@@ -56,6 +58,7 @@ pub(super) fn read(
         used: BTreeSet::new(),
         numbers: BTreeMap::new(),
         llm: Vec::new(),
+        on_error: ErrorHandling::DEFAULT,
         extraction: Vec::new(),
         correcting: Vec::new(),
         correctors: BTreeSet::new(),
@@ -86,6 +89,8 @@ struct Tea<'d, 'n> {
     numbers: BTreeMap<String, usize>,
     /// `settings.llm`: what a call of a model that says nothing gets.
     llm: Vec<(Name, Template)>,
+    /// `settings.error_handling`: what `on_error` of a node leaves out.
+    on_error: ErrorHandling,
     /// What `validate.extraction` takes from the top of the file when it says nothing itself.
     extraction: Vec<(&'static str, Value)>,
     /// The correctors that are being read, innermost last.

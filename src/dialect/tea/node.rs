@@ -8,6 +8,7 @@ use crate::hir::{Assignment, Step, StepKind};
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node};
 
+const DYNAMIC_PARALLEL: &str = "dynamic_parallel";
 /// Keys of a node that change what it does, and that Windlass does not know.
 const UNSUPPORTED: [&str; 4] = ["parallel_each", "strategy", "steps_parallel", "subgraph"];
 /// Types of nodes that TEA has and Windlass does not.
@@ -29,6 +30,8 @@ pub(super) struct Built {
     pub kind: StepKind,
     /// What its record holds, where that is not what the executor gave.
     pub output: Option<Template>,
+    /// How long all of it may take.
+    pub timeout: Option<Template>,
 }
 
 impl Built {
@@ -37,6 +40,15 @@ impl Built {
             label: Name::from(label),
             kind,
             output: None,
+            timeout: None,
+        }
+    }
+
+    pub fn step(self, place: Place) -> Step {
+        Step {
+            output: self.output,
+            timeout: self.timeout,
+            ..step(place, &self.label, self.kind)
         }
     }
 }
@@ -69,26 +81,32 @@ impl<'n> Tea<'_, 'n> {
             }
         }
         if place.in_body {
+            // Of this type, `fan_in` is required wherever it is.
+            let collects = node.get("type").and_then(Node::as_str) == Some(DYNAMIC_PARALLEL);
             for key in ["goto", "fan_in", "interrupt"] {
-                if let Some(entry) = fields.get(key) {
+                if let Some(entry) = fields.get(key).filter(|_| !collects || key != "fan_in") {
                     self.ignored(entry, "the nodes of a body run one after the other");
                 }
             }
         }
-        for key in ["on_error", "retry", "fallback"] {
+        for key in ["retry", "fallback"] {
             if let Some(entry) = fields.get(key) {
-                self.ignored(
-                    entry,
-                    "what fails ends the run; use retry.loop to try again",
-                );
+                let why = "what fails ends the run; `on_error` and retry.loop try again";
+                self.ignored(entry, why);
             }
         }
+        let on_error = fields.get("on_error");
         let made = self.form(&mut fields, place);
         fields.finish(self);
         let Some(made) = made else { return nothing() };
-        Step {
-            output: made.output,
-            ..step(place.clone(), &made.label, made.kind)
+        let step = made.step(place.clone());
+        match on_error {
+            Some(entry) if place.in_body => {
+                self.ignored(entry, "in a body TEA does not read it: put it on the loop");
+                step
+            }
+            Some(on_error) => self.with_on_error(step, node, on_error, place),
+            None => step,
         }
     }
 
@@ -98,7 +116,7 @@ impl<'n> Tea<'_, 'n> {
             if kind == "while_loop" {
                 return Some(self.while_loop(fields, place));
             }
-            if kind == "dynamic_parallel" {
+            if kind == DYNAMIC_PARALLEL {
                 return self.dynamic_parallel(fields, place);
             }
             if UNSUPPORTED_TYPES.contains(&kind) {

@@ -43,6 +43,7 @@ impl<'n> Tea<'_, 'n> {
         place: &Place,
     ) -> Option<Built> {
         let with = self.arguments(with)?;
+        self.taken(name, &with);
         let mut with = Arguments {
             with,
             named,

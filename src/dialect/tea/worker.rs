@@ -101,17 +101,33 @@ impl<'n> Tea<'_, 'n> {
             self.unknown("unknown-action", message, span, &name, action_names());
             return None;
         }
-        let invocation = self.invocation(&name, entry, with, place)?;
+        // Questions to a model have a timeout of their own.
+        let is_timeout = |entry: &&'n Entry| entry.key == "timeout" && !asks_model(&name);
+        let timeout = with.iter().copied().find(is_timeout);
+        let with: Vec<&'n Entry> = with
+            .iter()
+            .copied()
+            .filter(|entry| !is_timeout(entry))
+            .collect();
+        let timeout = timeout.and_then(|entry| self.seconds(entry));
+        let invocation = self.invocation(&name, entry, &with, place)?;
         Some(Worker {
             executor: invocation.executor,
             is_llm: name == "llm.call",
             label: Name::from(name),
             inputs: invocation.inputs,
-            timeout: None,
+            timeout,
             value: invocation.value,
             then: invocation.then,
         })
     }
+}
+
+fn asks_model(action: &str) -> bool {
+    matches!(
+        action,
+        "llm.call" | "ai" | "reflection.evaluate" | "validate.extraction"
+    )
 }
 
 impl Worker {

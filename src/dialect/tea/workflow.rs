@@ -1,6 +1,8 @@
 //! The file as a whole: its keys, its state at the start, its constants.
 
 use super::Tea;
+use super::interrupt::INTERRUPTS;
+use crate::diagnostic::nearest;
 use crate::dialect::append;
 use crate::dialect::builder;
 use crate::dialect::environment;
@@ -67,7 +69,7 @@ impl<'n> Tea<'_, 'n> {
                 self.extraction.push((argument, constant(&entry.value)));
             }
         }
-        for key in ["interrupt_before", "interrupt_after"] {
+        for key in INTERRUPTS {
             if let Some(entry) = fields.get(key) {
                 self.ignored(entry, "it means something under `config`, as in TEA");
             }
@@ -120,8 +122,13 @@ impl<'n> Tea<'_, 'n> {
 
     fn config(&mut self, config: &'n Entry) {
         for entry in config.value.entries().unwrap_or_default() {
-            if !self.is_interrupts(entry) {
-                self.ignored(entry, "runs are stored, and faults are errors, in any case");
+            if self.is_interrupts(entry) {
+                continue;
+            }
+            // A misspelt key would be a gate that stands open.
+            match nearest(&entry.key, INTERRUPTS) {
+                Some(near) => self.unknown_key("`config`", entry, Some(near), &INTERRUPTS),
+                None => self.ignored(entry, "runs are stored, and faults are errors, in any case"),
             }
         }
     }
@@ -135,7 +142,7 @@ impl<'n> Tea<'_, 'n> {
     }
 
     /// `settings`: the bound on nodes, and what calls of a model begin with.
-    fn settings(&mut self, settings: &Entry) -> u32 {
+    fn settings(&mut self, settings: &'n Entry) -> u32 {
         let entries = settings.value.entries().unwrap_or_default();
         let find = |key: &str| entries.iter().find(|entry| entry.key == key);
         if let Some(llm) = find("llm") {
@@ -152,7 +159,25 @@ impl<'n> Tea<'_, 'n> {
             let template = self.template(&providers.value);
             self.llm.push((Name::from(PROVIDERS), template));
         }
+        if let Some(entry) = find("error_handling") {
+            self.error_handling(entry);
+        }
         let Some(entry) = find("max_steps") else {
+            let slip = entries
+                .iter()
+                .find(|entry| nearest(&entry.key, ["max_steps"]).is_some());
+            if let Some(entry) = slip {
+                let what = format!(
+                    "`{}` bounds nothing, so {MAX_STEPS} nodes are the most",
+                    entry.key
+                );
+                self.warning(
+                    "unknown-key",
+                    entry.key_span,
+                    what,
+                    "did you mean `max_steps`?",
+                );
+            }
             return MAX_STEPS;
         };
         let steps = match entry.value.kind {
