@@ -3,7 +3,7 @@
 
 use super::handler::{as_reply, of_connector, retried};
 use super::shell::as_command;
-use crate::expression::Value;
+use crate::expression::{Object, Value};
 use crate::model::{Answer, Fault, Name, Request, fault_kind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ pub fn stand_in(request: &Request, answer: &Answer) -> Result<Value, Fault> {
     let usual = match &*request.executor {
         "http" => fault_kind::HTTP,
         "shell" => fault_kind::SHELL,
+        "python" | "lua" | "prolog" => fault_kind::SCRIPT,
         _ => fault_kind::HANDLER,
     };
     let value = given(answer, usual).map_err(retried)?;
@@ -44,6 +45,19 @@ pub fn stand_in(request: &Request, answer: &Answer) -> Result<Value, Fault> {
         "shell" => as_command(value, request),
         "runner" => Ok(Value::from_pairs([("content", value)])),
         "ai" if value.as_object().is_none() => Ok(Value::from_pairs([("content", value)])),
+        // What the script returned, unless all of its answer is given.
+        "python" | "lua" | "prolog" if value.get("returned").is_none() => {
+            let state = request
+                .inputs
+                .get("globals")
+                .and_then(|globals| globals.get("state"));
+            Ok(Value::from_pairs([
+                ("result", value),
+                ("returned", Value::Bool(true)),
+                ("state", state.cloned().unwrap_or_default()),
+                ("locals", Value::object(Object::new())),
+            ]))
+        }
         _ => Ok(value),
     }
 }

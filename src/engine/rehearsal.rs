@@ -97,6 +97,9 @@ pub enum What {
     Call {
         /// `http`, `shell`, …
         executor: String,
+        /// What its file calls the action, where that is not its name.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
         /// From 1.
         attempt: u32,
         /// What was asked.
@@ -296,6 +299,7 @@ impl<'a> Play<'a> {
             place: place_of(request),
             what: What::Call {
                 executor: request.executor.to_string(),
+                title: self.title(request).map(str::to_owned),
                 attempt: request.attempt,
                 inputs: masked(&request.inputs),
                 gives: outcome.and_then(|outcome| outcome.as_ref().ok().map(masked)),
@@ -307,13 +311,22 @@ impl<'a> Play<'a> {
         }
     }
 
+    /// What the author of a call's action calls it, where that is not its name.
+    fn title(&self, request: &Request) -> Option<&'a str> {
+        let actions = &self.workflow.program().actions;
+        let action = actions
+            .iter()
+            .find(|action| action.name == request.action)?;
+        action.title.as_deref()
+    }
+
     async fn ask(&mut self, id: EffectId, request: &Request) {
         let place = place_of(request);
         let lost = request.attempt < self.given.attempt && self.is_meant(&place);
         let outcome = if lost {
             let fault = Fault::new(fault_kind::CONNECTION, "the connection was lost");
             Some(Err(fault.transient()))
-        } else if let Some(answer) = self.answers.next(request) {
+        } else if let Some(answer) = self.answers.next(request, self.title(request)) {
             Some(stand_in(request, &answer))
         } else if COMPUTE.contains(&&*request.executor) {
             Some(self.workflow.loaded.registry.execute(request).await)
@@ -492,12 +505,14 @@ impl Answers {
         Self(stubs.collect())
     }
 
-    fn next(&mut self, request: &Request) -> Option<Answer> {
+    /// The next answer for a call, whose action its author calls `title`.
+    fn next(&mut self, request: &Request, title: Option<&str>) -> Option<Answer> {
         let handler = request.inputs.get(&format!("{}Type", request.executor));
         let handler = handler.and_then(Value::as_str);
         let connector = handler.and_then(|name| name.split_once('/'));
         let names = [
             Some(&*request.action),
+            title,
             handler,
             connector.map(|(connector, _)| connector),
             Some(&*request.executor),

@@ -276,9 +276,12 @@ fn word(step: &RehearsedStep) -> String {
 fn calls<'t>(told: &'t Rehearsed, name: &str) -> impl Iterator<Item = &'t What> {
     let steps = told.steps.iter().chain(&told.next);
     steps.filter_map(move |step| {
-        let last = step.place.rsplit('/').next();
-        let meant = step.place == name || last == Some(name);
-        (meant && matches!(step.what, What::Call { .. })).then_some(&step.what)
+        let What::Call { title, .. } = &step.what else {
+            return None;
+        };
+        let names = [step.place.rsplit('/').next(), title.as_deref()];
+        let meant = step.place == name || names.contains(&Some(name));
+        meant.then_some(&step.what)
     })
 }
 

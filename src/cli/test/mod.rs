@@ -115,6 +115,7 @@ fn line(out: &mut TerminalText, before: &str, step: &RehearsedStep) {
             inputs,
             gives,
             error,
+            title: _,
         } => {
             let again = match attempt {
                 1 => String::new(),

@@ -187,6 +187,56 @@ fn one_iteration_and_one_action_say_what_comes_next() {
     assert!(never.out.contains("it never came to wait#9"), "{never:?}");
 }
 
+/// An answer for a script is what it returns, and goes by the name that the node has in the file: also
+/// where a loop calls it as its corrector, and where a run waits before it.
+#[test]
+fn scripts_of_tea_are_answered_by_their_names() {
+    let folder = Folder::new();
+    folder.file(
+        "agent.yaml",
+        r#"
+name: agent
+initial_state: { n: 1 }
+nodes:
+  - { name: first, run: "return {'from': 'python'}" }
+  - { name: gate, interrupt: before, run: { type: lua, code: "return {lua = true}" } }
+  - name: loop
+    uses: retry.loop
+    with: { validate: data.validate, validate_args: { data: "{{ state.n }}", schema: { type: string } }, correct: fix }
+  - { name: fix, run: "raise ValueError('nobody called this')" }
+edges: [{ from: first, to: gate }, { from: gate, to: loop }, { from: loop, to: __end__ }]
+"#,
+    );
+    folder.file(
+        "agent.test.yaml",
+        r#"
+cases:
+  - name: all answered
+    answers: { first: { from: answer }, gate: { lua: answer }, fix: { n: text } }
+    signals: { gate: { ok: true } }
+    expect:
+      calls: { first: 1, gate: 1, fix: 1, loop.fix: 1 }
+      output:
+        n: text
+        from: answer
+        ok: true
+        lua: answer
+        _retry_count: 1
+        _retry_result: { valid: true, errors: [], success: true }
+        _retry_errors: []
+        _retry_exhausted: false
+        valid: true
+        errors: []
+        success: true
+  - name: a script fails
+    answers: { first: { error: { message: broken } } }
+    expect: { status: Failed, error: "script: broken" }
+"#,
+    );
+    let ran = folder.run(&["test", "agent.yaml"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
 #[test]
 fn an_answer_is_shaped_as_what_it_stands_for_gives_it() {
     let folder = Folder::new();
