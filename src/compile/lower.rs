@@ -490,6 +490,7 @@ impl Lowerer<'_> {
                 if let Some(each) = self.scopes.get_mut(each.index()) {
                     each.kind = ScopeKind::ForEach {
                         items: spec.items.clone(),
+                        count: spec.count.clone(),
                         concurrency: spec.concurrency.max(1),
                         on_error: spec.on_error,
                         branch,

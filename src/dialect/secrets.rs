@@ -72,8 +72,9 @@ impl Check<'_> {
             StepKind::Switch { on, .. } => self.kept(on, span, "a switch"),
             StepKind::Loop(spec) => self.a_loop(spec, span),
             StepKind::ForEach(spec) => {
-                let ForEach { items, .. } = &**spec;
+                let ForEach { items, count, .. } = &**spec;
                 self.kept(items, span, "the items of a foreach");
+                self.maybe(count.as_ref(), span);
             }
             StepKind::Terminate { error, .. } => self.maybe(error.as_ref(), span),
             StepKind::Raise { message, .. } => self.kept(message, span, "a message"),

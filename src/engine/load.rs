@@ -271,8 +271,10 @@ impl Workflow {
                 return Err(EngineError::Input(message));
             }
         };
-        if self.source.dialect == Dialect::Loom {
-            refuse_unknown(declared, &given)?;
+        match self.source.dialect {
+            Dialect::Loom => refuse_unknown(declared, &given, false)?,
+            Dialect::Canvas => refuse_unknown(declared, &given, true)?,
+            Dialect::Azure | Dialect::Tea => {}
         }
         for input in declared {
             let place = self.source.bundle.file(input.span.file);
@@ -290,17 +292,20 @@ impl Workflow {
     }
 }
 
-fn refuse_unknown(declared: &[Input], given: &Object) -> Result<(), EngineError> {
-    for key in given.keys() {
-        if !declared.iter().any(|input| input.name == *key) {
-            let known = declared.iter().map(|input| &*input.name);
-            let hint = did_you_mean(key, known)
-                .map(|hint| format!("; {hint}"))
-                .unwrap_or_default();
-            return Err(EngineError::Input(format!(
-                "the workflow has no input `{key}`{hint}"
-            )));
+/// Refuses inputs that the workflow does not have. `misspelt`: it may take any input, so only what is
+/// nearly one that is not given is a mistake.
+fn refuse_unknown(declared: &[Input], given: &Object, misspelt: bool) -> Result<(), EngineError> {
+    let is_known = |key: &str| declared.iter().any(|input| *input.name == *key);
+    for key in given.keys().filter(|key| !is_known(key)) {
+        let meant = declared.iter().map(|input| &*input.name);
+        let meant = meant.filter(|name| !misspelt || !given.contains_key(*name));
+        let hint = did_you_mean(key, meant);
+        if misspelt && hint.is_none() {
+            continue;
         }
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        let message = format!("the workflow has no input `{key}`{hint}");
+        return Err(EngineError::Input(message));
     }
     Ok(())
 }

@@ -513,6 +513,8 @@ pub struct Keep {
 pub struct ForEach {
     /// The items: must give an array.
     pub items: Template,
+    /// How many of them at most, which is a limit like that of a loop; none: all of them.
+    pub count: Option<Template>,
     /// How many at a time, from 1.
     pub concurrency: u32,
     /// What an item that fails does to the others.

@@ -9,16 +9,16 @@ use super::advance::Stepper;
 use super::bug::{Bug, Done, Sure};
 use super::change::Change;
 use super::evaluate::Faulty;
-use super::event::IterationRow;
+use super::event::{HistoryKind, IterationRow};
 use super::fault::error_value;
 use super::movement::{ended, narrow};
-use super::record::{Output, Records};
+use super::record::{LoopEnd, Output, Records};
 use super::retry::Raised;
 use super::state::{
     BranchState, Cursor, CursorId, ForkState, Frame, FrameKind, IsolatedState, ItemState, RunError,
     Wait,
 };
-use crate::expression::Value;
+use crate::expression::{Template, Value};
 use crate::model::{Fault, Name, OnError, Status, fault_kind};
 use crate::program::{DagNode, Scope, ScopeId, ScopeKind, StateId};
 use crate::time::Timestamp;
@@ -44,13 +44,16 @@ enum Own {
 impl<'a> Stepper<'a> {
     pub fn enter_fork(&mut self, cursor: CursorId, id: ScopeId, scope: &'a Scope) -> Done {
         let (items, branches) = match &scope.kind {
-            ScopeKind::ForEach { items, .. } => {
+            ScopeKind::ForEach { items, count, .. } => {
                 let items = self.eval(cursor, items)?.shared_out();
                 let length = items.as_array().map(Vec::len);
                 let Some(length) = length.filter(|length| *length <= MAX_ITEMS) else {
                     return Err(bad_items(scope, &items, length).into());
                 };
-                (items, length)
+                match count {
+                    Some(count) => self.first_items(cursor, scope, items, count)?,
+                    None => (items, length),
+                }
             }
             ScopeKind::Parallel { branches, .. } => (Value::Null, branches.len()),
             ScopeKind::Dag { nodes } => (Value::Null, nodes.len()),
@@ -66,6 +69,29 @@ impl<'a> Stepper<'a> {
         self.push(cursor, id, FrameKind::Fork(fork))?;
         self.emit(Change::Waits(cursor, Wait::Branches))?;
         Ok(self.schedule_branches(cursor, None)?)
+    }
+
+    /// The items that a limit leaves, and how many. A limit never passes silently.
+    fn first_items(
+        &mut self,
+        cursor: CursorId,
+        scope: &'a Scope,
+        items: Value,
+        count: &Template,
+    ) -> Faulty<(Value, usize)> {
+        let count = usize::try_from(self.eval_count(cursor, count)?).unwrap_or(usize::MAX);
+        let all = items.as_array().map(Vec::as_slice).unwrap_or_default();
+        if all.len() <= count {
+            let length = all.len();
+            return Ok((items, length));
+        }
+        self.report(HistoryKind::LoopLimit {
+            node_name: self.reported_loop(scope),
+            path: self.view(cursor).path_of(&scope.name),
+            limit: LoopEnd::Count,
+        });
+        let first = all.iter().take(count).cloned().collect();
+        Ok((Value::array(first), count))
     }
 
     /// Starts what can start, at the beginning or after the end of a branch; ends the fork when nothing runs and

@@ -19,7 +19,7 @@ use super::record::LoopEnd;
 use super::record::{Output, Records};
 use super::retry::{self, Raised};
 use super::state::{CursorId, FrameKind, LoopState, PauseReason, TimerPurpose, Wait};
-use crate::expression::{Object, Value};
+use crate::expression::{Object, Template, Value};
 use crate::model::{
     Delay, Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind, sha256,
 };
@@ -70,7 +70,7 @@ fn shortened(token: &str) -> String {
 
 impl<'a> Stepper<'a> {
     /// What the history calls a loop.
-    fn reported_loop(&self, scope: &Scope) -> Name {
+    pub fn reported_loop(&self, scope: &Scope) -> Name {
         self.reported_or(scope.action, &scope.name)
     }
 
@@ -88,14 +88,7 @@ impl<'a> Stepper<'a> {
         scope: &'a Scope,
         spec: &'a LoopSpec,
     ) -> Done {
-        let count = self.eval(cursor, &spec.count)?;
-        let max_iterations = count.revealed().as_int();
-        let max_iterations = max_iterations.and_then(|count| u64::try_from(count).ok());
-        let max_iterations = max_iterations.ok_or_else(|| {
-            let count = count.to_json();
-            let message = format!("the count of a loop must be a whole number, not {count}");
-            Fault::new(fault_kind::EXPRESSION, message)
-        })?;
+        let max_iterations = self.eval_count(cursor, &spec.count)?;
         let timeout = match &spec.timeout {
             Some(timeout) => Some(self.eval_duration(cursor, timeout, "the timeout of a loop")?),
             None => None,
@@ -136,6 +129,18 @@ impl<'a> Stepper<'a> {
         self.push(cursor, id, FrameKind::Loop(Box::new(state)))?;
         let this = self.loop_on_top(cursor)?;
         self.check(this, spec.test == Test::Before, true)
+    }
+
+    /// How many iterations or items at most.
+    pub fn eval_count(&mut self, cursor: CursorId, count: &Template) -> Faulty<u64> {
+        let count = self.eval(cursor, count)?;
+        let whole = count.revealed().as_int();
+        let whole = whole.and_then(|count| u64::try_from(count).ok());
+        whole.ok_or_else(|| {
+            let count = count.to_json();
+            let message = format!("the count of a loop must be a whole number, not {count}");
+            Fault::new(fault_kind::EXPRESSION, message)
+        })
     }
 
     /// A computed limit is held to the operator's caps as a written one is.

@@ -278,6 +278,8 @@ pub enum ScopeKind {
     ForEach {
         /// The items.
         items: Template,
+        /// How many of them at most.
+        count: Option<Template>,
         /// How many at a time.
         concurrency: u32,
         /// What an item that fails does to the others.

@@ -42,12 +42,9 @@ impl Lowerer<'_> {
         let count = count.map(|count| scope.text(count, self.diagnostics));
         if let (Some(items), Some((_, concurrency))) = (items, &repeated.over) {
             let output = of_map(node, repeated, count.as_ref().map(|_| &items));
-            let items = match count {
-                Some(count) => Template::call("take", vec![items.clone(), count]).unwrap_or(items),
-                None => items,
-            };
             let each = ForEach {
                 items: Template::binding(Binding::Checked(checks, items)),
+                count,
                 concurrency: *concurrency,
                 on_error: OnError::Stop,
                 body,

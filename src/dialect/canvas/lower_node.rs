@@ -43,7 +43,7 @@ impl Lowerer<'_> {
                 ];
                 let kind = call(language, scope, inputs.into_iter());
                 let ports = node.outputs.list.iter().map(|socket| socket.port.clone());
-                let ports = Binding::Ports(result().part("result"), ports.collect());
+                let ports = Binding::Returned(result().part("result"), ports.collect());
                 Built {
                     kind,
                     output: Some(Template::binding(ports)),

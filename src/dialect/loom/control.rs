@@ -214,6 +214,7 @@ impl Loom<'_> {
         let kind = items.map_or(StepKind::Nothing, |items: Template| {
             StepKind::ForEach(Box::new(ForEach {
                 items,
+                count: None,
                 concurrency,
                 on_error,
                 body,

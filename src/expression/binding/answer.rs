@@ -64,6 +64,26 @@ fn session_of(map: &Object) -> Option<Value> {
     named.filter(|value| !value.is_null()).cloned()
 }
 
+/// Looks whether a map that is not empty has a member for one of the ports.
+///
+/// # Errors
+/// It has none: what it has, and the ports.
+pub(super) fn names_one(returned: &Value, ports: &[Port]) -> Result<(), String> {
+    let members = returned.as_object().filter(|map| !map.is_empty());
+    let (Some(map), [first, ..]) = (members, ports) else {
+        return Ok(());
+    };
+    if ports.iter().any(|port| map.contains_key(&*port.name)) {
+        return Ok(());
+    }
+    let given: Vec<String> = map.keys().take(3).map(|key| format!("`{key}`")).collect();
+    let given = given.join(", ");
+    Err(format!(
+        "{} was not given: the returned map has {given}",
+        first.shown
+    ))
+}
+
 /// Fills ports from the members of a map.
 ///
 /// # Errors

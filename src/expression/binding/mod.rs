@@ -54,6 +54,8 @@ pub enum Binding {
     Port(Template, Port),
     /// The members of a map that ports take; anything else is the one port there is.
     Ports(Template, Arc<[Port]>),
+    /// The same of what a function returned: a map that has none of the names is a mistake.
+    Returned(Template, Arc<[Port]>),
     /// What a program said, as the outputs that ports take. With a template for the conversation
     /// it went on with: `session_id` is the one that it names, or else that one.
     Answer(Template, Arc<[Port]>, Option<Template>),
@@ -115,8 +117,11 @@ impl Binding {
             }
             Self::Scoped(names, body) => Scoped::new(env, names).eval(body),
             Self::Port(from, port) => port.accept(&from.eval(env)?).map_err(wrong),
-            Self::Ports(from, ports) => {
+            Self::Ports(from, ports) | Self::Returned(from, ports) => {
                 let from = from.eval(env)?;
+                if matches!(self, Self::Returned(..)) {
+                    answer::names_one(&from, ports).map_err(wrong)?;
+                }
                 let outputs = match (&from, &**ports) {
                     (Value::Object(_), []) => return Ok(from),
                     (Value::Object(map), _) => answer::by_name(map, ports),
@@ -195,7 +200,7 @@ impl Binding {
             | Self::Paged(of, _)
             | Self::Extract(of, _)
             | Self::Compare(of, ..) => of.collect(found),
-            Self::Port(of, _) | Self::Ports(of, _) => of.collect(found),
+            Self::Port(of, _) | Self::Ports(of, _) | Self::Returned(of, _) => of.collect(found),
             Self::Answer(said, _, before) => {
                 said.collect(found);
                 before.iter().for_each(|before| before.collect(found));
@@ -242,6 +247,7 @@ impl Binding {
             }
             Self::Port(from, _)
             | Self::Ports(from, _)
+            | Self::Returned(from, _)
             | Self::Answer(from, ..)
             | Self::Checked(_, from)
             | Self::Scoped(_, from) => return from.source(),

@@ -402,6 +402,7 @@ impl Author {
         let items = self.one_of(&["@createArray()", "@createArray(1)", "@range(0, 4)"]);
         StepKind::ForEach(Box::new(ForEach {
             items: template(items),
+            count: None,
             concurrency: self.random.random_range(1..4),
             on_error: self.one_of(&[
                 OnError::Stop,
