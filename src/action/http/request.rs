@@ -7,8 +7,10 @@ use crate::expression::Value;
 use crate::model::{Fault, Request};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use percent_encoding::percent_decode_str;
 use reqwest::header::{
-    CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue,
+    TRANSFER_ENCODING,
 };
 use reqwest::{Method, Url};
 use url::form_urlencoded;
@@ -21,9 +23,22 @@ const FORM: &str = "application/x-www-form-urlencoded";
 /// `page` leads to where the page before said.
 pub(super) fn first(request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
-    match inputs.get("page") {
-        None => Ok((from_inputs(inputs, request)?, true)),
-        Some(_) => poll(&address(request)?, request),
+    let home = uri(inputs)?;
+    if inputs.get("page").is_none() {
+        let mut call = from_inputs(&home, home.clone(), request)?;
+        add_queries(&mut call, inputs)?;
+        return Ok((call, true));
+    }
+    let page = address(request)?;
+    if home.origin() == page.origin() {
+        return Ok((from_inputs(&home, page, request)?, true));
+    }
+    match method(inputs)? {
+        Method::GET => Ok((reqwest::Request::new(Method::GET, page), false)),
+        other => Err(invalid(format!(
+            "the next page is at another server, {}, and {other} goes to that of `uri` only",
+            page.origin().ascii_serialization()
+        ))),
     }
 }
 
@@ -38,15 +53,49 @@ pub(super) fn address(request: &Request) -> Result<Url, Fault> {
     served(next.map_err(|error| invalid(format!("the link to the next page is none: {error}")))?)
 }
 
-fn from_inputs(inputs: Inputs<'_>, request: &Request) -> Result<reqwest::Request, Fault> {
-    let mut call = reqwest::Request::new(method(inputs)?, uri(inputs)?);
-    add_queries(&mut call, inputs)?;
+/// A call to an address of the server that the inputs name.
+fn from_inputs(home: &Url, to: Url, request: &Request) -> Result<reqwest::Request, Fault> {
+    let inputs = Inputs::of(request)?;
+    let mut call = reqwest::Request::new(method(inputs)?, to);
     *call.headers_mut() = headers(inputs)?;
     if let Some(body) = inputs.get("body") {
         set_body(&mut call, body)?;
     }
+    sign_in(&mut call, home)?;
+    set_no_length(&mut call);
     set_key(&mut call, request);
     Ok(call)
+}
+
+/// The user and the password of an address become Basic authentication, unless the action has
+/// credentials of its own (RFC 7617). What does not name them has those of the server's own address.
+fn sign_in(call: &mut reqwest::Request, home: &Url) -> Result<(), Fault> {
+    let named = |url: &Url| !url.username().is_empty() || url.password().is_some();
+    let from = if named(call.url()) { call.url() } else { home };
+    if !named(from) {
+        return Ok(());
+    }
+    let mut pair: Vec<u8> = percent_decode_str(from.username()).collect();
+    pair.push(b':');
+    pair.extend(percent_decode_str(from.password().unwrap_or_default()));
+    let mut basic = HeaderValue::try_from(format!("Basic {}", BASE64.encode(pair)))
+        .map_err(|_| invalid("the user and the password of `uri` are no usable header"))?;
+    basic.set_sensitive(true);
+    call.headers_mut().entry(AUTHORIZATION).or_insert(basic);
+    // Only a URL without a host refuses these.
+    let _ = call.url_mut().set_username("");
+    let _ = call.url_mut().set_password(None);
+    Ok(())
+}
+
+/// A server may refuse a method that sends something without a length (RFC 9110, 8.6).
+fn set_no_length(call: &mut reqwest::Request) {
+    let sends = [Method::POST, Method::PUT, Method::PATCH].contains(call.method());
+    let body = call.body().and_then(reqwest::Body::as_bytes);
+    if sends && body.is_none_or(<[u8]>::is_empty) {
+        call.headers_mut()
+            .insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
 }
 
 pub(super) fn post_json(
@@ -54,8 +103,10 @@ pub(super) fn post_json(
     body: &Value,
     request: &Request,
 ) -> Result<reqwest::Request, Fault> {
-    let mut call = reqwest::Request::new(Method::POST, parse_url(url)?);
+    let url = parse_url(url)?;
+    let mut call = reqwest::Request::new(Method::POST, url.clone());
     set_json(&mut call, body);
+    sign_in(&mut call, &url)?;
     set_key(&mut call, request);
     Ok(call)
 }
@@ -65,9 +116,11 @@ pub(super) fn post_json(
 pub(super) fn poll(url: &Url, request: &Request) -> Result<(reqwest::Request, bool), Fault> {
     let inputs = Inputs::of(request)?;
     let mut call = reqwest::Request::new(Method::GET, url.clone());
-    let at_home = uri(inputs)?.origin() == url.origin();
+    let home = uri(inputs)?;
+    let at_home = home.origin() == url.origin();
     if at_home {
         *call.headers_mut() = headers(inputs)?;
+        sign_in(&mut call, &home)?;
     }
     Ok((call, at_home))
 }

@@ -51,8 +51,9 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
     let goes = "@variables('next')";
     if let Some(inputs) = get.get_mut("inputs").and_then(Value::as_object_mut) {
         match &paging.place {
+            // Another server gets neither headers nor credentials.
             Place::Address => {
-                inputs.insert("uri".to_owned(), goes.into());
+                inputs.insert("page".to_owned(), goes.into());
             }
             Place::Query(name) => {
                 inputs.insert("uri".to_owned(), literal(&paging.url).into());
@@ -163,12 +164,20 @@ impl Paging {
                 next,
                 url: args.url.clone(),
                 place: Place::Address,
-                first: literal(&args.url).into(),
+                first: Value::Null,
             });
         };
         // A page or a token that the address or the data has already is where it begins.
         let (url, given) = without(&args.url, &name);
         let (place, given) = match (given, data) {
+            (
+                None,
+                Some(Value::String(_) | Value::Array(_) | Value::Number(_) | Value::Bool(_)),
+            ) if args.param.is_some() => {
+                return Err(format!(
+                    "`--param {name}` is a member of `--data`, which is no object: write a file"
+                ));
+            }
             (None, Some(data @ Value::Object(_))) => {
                 if data.to_string().contains("${secret:") {
                     let told = "a secret of `--data` cannot stand beside a member for the next page: give \
@@ -176,6 +185,7 @@ impl Paging {
                     return Err(told.to_owned());
                 }
                 let path: Vec<String> = name.split('.').map(str::to_owned).collect();
+                has_room(data, &path)?;
                 let given = data.pointer(&format!("/{}", path.join("/"))).cloned();
                 (Place::Data(path), given)
             }
@@ -204,6 +214,27 @@ impl Paging {
             first,
         })
     }
+}
+
+/// Refuses a member for the next page where the data has no room for one.
+fn has_room(data: &Value, path: &[String]) -> Result<(), String> {
+    let shown = path.join(".");
+    if path.iter().any(String::is_empty) {
+        return Err(format!(
+            "`--param {shown}` names no member: write page.after"
+        ));
+    }
+    let mut within = data;
+    for (at, name) in path.iter().enumerate() {
+        if !matches!(within, Value::Object(_) | Value::Null) {
+            let outer = path.get(..at).unwrap_or_default().join(".");
+            return Err(format!(
+                "`--param {shown}`: `{outer}` of `--data` is no object"
+            ));
+        }
+        within = within.get(name).unwrap_or(&Value::Null);
+    }
+    Ok(())
 }
 
 /// What is sent for a page: the data with what leads to the page, which the first one may lack.

@@ -127,9 +127,10 @@ impl Loom<'_> {
                 }
             }
         }
-        if self.azure() {
-            inputs.pass(act, self, "cookie");
-        }
+        match self.azure() {
+            true => inputs.pass(act, self, "cookie"),
+            false => inputs.pass(act, self, "page"),
+        };
         if let Some(entry) = inputs.pass(act, self, "body") {
             self.no_callback(&entry.value);
         }

@@ -5,9 +5,9 @@
 use super::Loom;
 use super::act::{Act, Body, member};
 use crate::dialect::builder::{call, expression, looped, step, text};
-use crate::expression::{Binding, Condition, Template};
+use crate::expression::{Binding, Condition, Template, Value};
 use crate::hir::{Block, Call, Keep, Loop, RetryPolicy, StepKind};
-use crate::model::{Name, OnLimit, OnRepeat, Pages, Take};
+use crate::model::{Expect, Name, OnLimit, OnRepeat, Pages, Take};
 use crate::time::format_duration;
 use std::sync::Arc;
 
@@ -61,6 +61,17 @@ impl Loom<'_> {
         };
         let asked = || Template::binding(Binding::Outputs(page.clone()));
         let next = link(&before(&page));
+        // Pages after the first are asked for with GET.
+        let later = [
+            (text("method"), text("GET")),
+            (text("body"), Template::constant(Value::Null)),
+        ];
+        for (key, value) in &mut paged.members {
+            if let Some((_, later)) = later.iter().find(|(changed, _)| changed == key) {
+                let first = Binding::First(act.name.clone(), value.clone(), later.clone());
+                *value = Template::binding(first);
+            }
+        }
         paged.members.push((text("page"), next.clone()));
         let inputs = Template::object(paged.members);
         let asking = StepKind::Call(Call {
@@ -69,6 +80,8 @@ impl Loom<'_> {
         });
         let mut asking = step(page.clone(), "http", asking, act.span);
         asking.retry = paged.retry;
+        // Else the page of a proxy would be a last one without rows.
+        asking.expect = Some(Expect::Json);
         let rows = asked().part("body").part("value");
         let so_far = [("before", before(&count)), ("rows", rows.clone())];
         let so_far = scoped(

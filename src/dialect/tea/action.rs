@@ -60,6 +60,7 @@ const TAKEN: [(&str, &[&str]); 25] = [
             "authentication",
             "tls",
             "check",
+            "page",
         ],
     ),
     (

@@ -118,6 +118,22 @@ async fn pages_are_asked_for_once_through_a_kill() {
     assert_eq!(asked(&elsewhere), ["GET skip=3 nobody"]);
 }
 
+/// A page of a proxy in the place of JSON is no last page.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_is_no_json_fails() {
+    let proxy = Router::new().route("/users", any(async || "down for maintenance"));
+    let pages = Pages::new(Some(serve(proxy).await));
+    let mut definition: Value =
+        serde_json::from_str(&definition(&pages.serve().await, 100)).unwrap();
+    definition["definition"]["actions"]["Get"]["inputs"]["retryPolicy"] = json!({ "type": "none" });
+    let place = Place::new();
+    let file = place.file("d.json", &definition.to_string());
+    let ran = place.run(&["run", &file]);
+    assert_eq!(ran.status.code(), Some(1), "{ran:?}");
+    let told = String::from_utf8(ran.stderr).unwrap();
+    assert!(told.contains("its body is no JSON: down for"), "{told}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_pages_are_asked_for_than_are_wanted() {
     let pages = Pages::new(None);
