@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::session::{Feed, FeedItem, Session, Setup, Wanted};
 use super::signals::Signals;
 use crate::engine::report::{OutcomeReport, PauseReport};
-use crate::engine::{Notice, TerminalText, Value, now};
+use crate::engine::{HistoryKind, Notice, TerminalText, Timestamp, Value, format_duration, now};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IsTerminal;
@@ -30,6 +30,9 @@ const MAX_AWAY: u32 = 240;
 
 /// After so many losses in a row the user is told.
 const AWAY: u32 = 2;
+
+/// A failed attempt is told again after this.
+const AGAIN: Duration = Duration::from_secs(60);
 
 /// So many lines of commands are remembered.
 const SHOWN: usize = 1_000;
@@ -113,6 +116,7 @@ pub async fn follow(
         progress: Progress::new(view.screen, runs.len() > 1),
         worst: Exit::Succeeded,
         shown: VecDeque::new(),
+        told: None,
     };
     for run in runs {
         session
@@ -159,12 +163,14 @@ struct Following<'a> {
     worst: Exit,
     /// The last lines of commands that were shown.
     shown: VecDeque<String>,
+    /// The failed attempt that was told last, and when.
+    told: Option<(String, Timestamp)>,
 }
 
 impl Following<'_> {
     /// What is shown of a run whose events up to this number were printed.
     fn wanted(&self, event: u64) -> Wanted {
-        match self.view.events {
+        match self.view.events || self.view.plain {
             true => Wanted::Events(event),
             false if self.progress.shows_steps() => Wanted::Steps,
             false => Wanted::End,
@@ -183,7 +189,11 @@ impl Following<'_> {
             }
             FeedItem::Notice(Notice::Event { sequence, event }) => {
                 open.event = sequence;
-                output::print_exact(output::json(&event))
+                if self.view.events {
+                    return output::print_exact(output::json(&event));
+                }
+                self.failed_attempt(event.what);
+                Ok(())
             }
             FeedItem::Notice(Notice::Printed { action, text, .. }) => {
                 self.printed(&action, text);
@@ -220,6 +230,25 @@ impl Following<'_> {
         } else if self.view.screen.verbose > 0 {
             self.progress.say(format!("{action} | {text}"));
         }
+    }
+
+    /// An attempt of a line failed and another follows. The same failure is told once a minute.
+    fn failed_attempt(&mut self, event: HistoryKind) {
+        let HistoryKind::RetryScheduled { next_at, error, .. } = event else {
+            return;
+        };
+        let now = now();
+        let told = self.told.as_ref();
+        let again = told.is_some_and(|(last, at)| *last == error && now < at.plus(AGAIN));
+        // One that an earlier process waited for is past.
+        if again || next_at <= now {
+            return;
+        }
+        let wait = format_duration(next_at.since(now));
+        self.progress.say(format!(
+            "an attempt failed: {error}; the next one is in {wait}"
+        ));
+        self.told = Some((error, now));
     }
 
     /// Whether the result is what was shown last on the same terminal.

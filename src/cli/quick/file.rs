@@ -2,7 +2,7 @@
 //! than a file could say.
 
 use crate::cli::args::{Every, Lasting, PollArgs, RequestArgs, TryArgs};
-use crate::engine::format_duration;
+use crate::engine::{format_duration, inexact_json};
 use serde_json::{Map, Value, json};
 
 /// What expressions of a line read of the action `look`.
@@ -144,7 +144,16 @@ pub(super) fn request(url: &str, given: &RequestArgs) -> Result<Map<String, Valu
         let (name, value) = header
             .split_once(':')
             .ok_or_else(|| format!("the header `{header}` has no colon: -H 'Name: value'"))?;
-        named.insert(name.trim().to_owned(), literal(value.trim()).into());
+        let (name, value) = (name.trim(), Value::from(literal(value.trim())));
+        let known = named.keys().find(|known| known.eq_ignore_ascii_case(name));
+        let name = known.cloned().unwrap_or_else(|| name.to_owned());
+        match named.get_mut(&name) {
+            None => {
+                named.insert(name, value);
+            }
+            Some(Value::Array(values)) => values.push(value),
+            Some(one) => *one = json!([one.take(), value]),
+        }
     }
     let mut inputs = Map::new();
     inputs.insert("uri".to_owned(), literal(url).into());
@@ -170,6 +179,7 @@ fn sent(data: &str) -> Result<Value, String> {
         ));
     }
     match serde_json::from_str(data) {
+        Ok(_) if let Some(told) = inexact_json(data.as_bytes()) => Err(format!("`--data`: {told}")),
         Ok(value) => Ok(as_it_is(value)),
         Err(error) if data.trim_start().starts_with(['{', '[']) => {
             Err(format!("`--data` is no JSON: {error}"))

@@ -31,7 +31,7 @@ pub async fn poll(global: &Global, screen: Screen, args: &PollArgs) -> Result<Ex
     let times = times(global, args.times);
     let made = file::poll(args, times).map_err(Failure::Usage)?;
     let name = name("poll", what);
-    warn_of_secrets(screen, &args.request.header);
+    warn_of_secrets(screen, &args.request.header, args.url.as_deref());
     let limits = limits(times, Some(args.timeout));
     let (exit, _) = go(global, screen, (&name, &made), &args.quick, limits).await?;
     Ok(exit)
@@ -54,7 +54,7 @@ pub async fn paginate(
     writable(&args.to, global.server.is_some()).map_err(Failure::Usage)?;
     let made = pages::pages(args, times).map_err(Failure::Usage)?;
     let name = name("paginate", [&args.url].into_iter());
-    warn_of_secrets(screen, &args.request.header);
+    warn_of_secrets(screen, &args.request.header, Some(&args.url));
     let limits = limits(times, Some(args.timeout));
     let (exit, run) = go(global, screen, (&name, &made), &args.quick, limits).await?;
     if let (Exit::Succeeded, Some(run), true) = (exit, run, args.is_led()) {
@@ -80,8 +80,16 @@ fn times(global: &Global, given: Option<u64>) -> u64 {
     given.unwrap_or_else(|| caps.count(Dialect::Loom))
 }
 
-/// What a header has is kept with the run, and exported with it.
-fn warn_of_secrets(screen: Screen, headers: &[String]) {
+/// What a header or an address has is kept with the run, and exported with it.
+fn warn_of_secrets(screen: Screen, headers: &[String], url: Option<&str>) {
+    let host = url.and_then(|url| url.split_once("://")?.1.split(['/', '?', '#']).next());
+    let pair = host.and_then(|host| Some(host.rsplit_once('@')?.0));
+    if pair.is_some_and(|pair| pair.contains(':') && !pair.contains("${secret:")) {
+        screen.warn(
+            "the store keeps the password of the address readable: write ${secret:NAME} for it, \
+             with WINDLASS_SECRET_NAME in the environment",
+        );
+    }
     for header in headers {
         let name = header.split(':').next().unwrap_or_default().trim();
         let secret = ["authorization", "cookie", "x-api-key", "api-key"];
@@ -123,6 +131,10 @@ fn name<'a>(command: &str, words: impl Iterator<Item = &'a String>) -> String {
             .split_once("://")
             .map_or(word.as_str(), |(_, rest)| rest);
         let word = word.split(['?', '#']).next().unwrap_or_default();
+        // An id is no place for a password.
+        let (host, path) = word.split_once('/').unwrap_or((word, ""));
+        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        let word = format!("{host}/{path}");
         for part in word.split(|c: char| !c.is_ascii_alphanumeric() && c != '.') {
             let part = part.trim_matches('.');
             if !part.is_empty() && name.len() + part.len() < WORDS {

@@ -533,22 +533,108 @@ async fn a_line_sends_data_and_pages_go_on_in_it() {
         let asked: Vec<&str> = asked.into_iter().filter(|one| !one.is_empty()).collect();
         assert_eq!(taken(), asked);
     }
-    for (data, told) in [
-        (r#"{"a""#, "`--data` is no JSON"),
-        ("@file", "names no file here"),
-        (r#"{"a":"${secret:K}"}"#, "give it in a header"),
-    ] {
-        let line = [
-            "paginate",
-            &base,
-            "-d",
-            data,
-            "--next",
+    for (data, param, told) in [
+        (r#"{"a""#, "page", "`--data` is no JSON"),
+        ("@file", "page", "names no file here"),
+        (r#"{"a":"${secret:K}"}"#, "page", "give it in a header"),
+        (
+            r#"{"page":5}"#,
+            "page.after",
+            "`page` of `--data` is no object",
+        ),
+        ("text", "page.after", "which is no object"),
+        (r#"{}"#, "page..after", "names no member"),
+        (
+            r#"{"n":12345678901234567890123}"#,
             "page",
-            "--to",
-            "rows.ndjson",
-        ];
+            "12345678901234567890123",
+        ),
+    ] {
+        let mut line = vec!["paginate", &base, "-d", data, "--next", "page"];
+        line.extend(["--param", param, "--to", "rows.ndjson"]);
         folder.run(&line).left(2, &[told]);
     }
     assert_eq!(taken(), [""; 0]);
+}
+
+/// A server of pages that keeps who asked it for what. Its second page leads to the third by an address of
+/// its own alone, the third to `elsewhere`.
+async fn serve_pages(elsewhere: Option<String>) -> (String, Arc<Mutex<Vec<String>>>) {
+    let sent: Arc<Mutex<Vec<String>>> = Arc::default();
+    let all = Arc::clone(&sent);
+    let answer = move |method: Method, uri: axum::http::Uri, headers: axum::http::HeaderMap| {
+        let (all, elsewhere) = (Arc::clone(&all), elsewhere.clone());
+        async move {
+            let told = |name: &str| {
+                let values = headers.get_all(name).iter();
+                let texts: Vec<&str> = values.map(|value| value.to_str().unwrap()).collect();
+                texts.join("+")
+            };
+            let asked = format!(
+                "{method} {uri} {} {} {}",
+                told("authorization"),
+                told("x-one"),
+                told("content-length")
+            );
+            all.lock().unwrap().push(asked);
+            let next = match uri.path() {
+                "/a/1" => json!("2?x=y"),
+                "/a/2" => elsewhere.map_or(Value::Null, Value::from),
+                _ => Value::Null,
+            };
+            axum::response::Json(json!({ "rows": [uri.path()], "next": next }))
+        }
+    };
+    let router = axum::Router::new().fallback(answer);
+    (crate::support::serve(router).await, sent)
+}
+
+/// Who answers a page may name any other server: that one gets neither headers, nor credentials, nor data.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_line_sends_stays_with_its_server() {
+    let (other, others) = serve_pages(None).await;
+    let (base, sent) = serve_pages(Some(format!("{other}/b"))).await;
+    let folder = Folder::new();
+    let start = format!("{}/a/1", base.replace("//", "//me:my%20word@"));
+    let mut line = vec![
+        "paginate",
+        &start,
+        "--next",
+        "body.next",
+        "--items",
+        "body.rows",
+    ];
+    line.extend(["-H", "X-One: 1", "-H", "x-one: 2", "--to", "rows"]);
+    let told = folder.run(&line).left(0, &["the password of the address"]);
+    // Neither is a part of the run's id.
+    assert!(told.err.contains("run paginate-127.0.0.1-"), "{told:?}");
+    assert_eq!(folder.lines("rows"), 3);
+    let taken = || std::mem::take(&mut *sent.lock().unwrap());
+    let basic = "Basic bWU6bXkgd29yZA==";
+    let mine = [
+        format!("GET /a/1 {basic} 1+2 "),
+        format!("GET /a/2?x=y {basic} 1+2 "),
+    ];
+    assert_eq!(taken(), mine);
+    assert_eq!(*others.lock().unwrap(), ["GET /b   "]);
+    line.extend(["--data", ""]);
+    folder
+        .run(&line)
+        .left(1, &["the next page is at another server"]);
+    let mine = mine.map(|one| format!("{}0", one.replace("GET", "POST")));
+    assert_eq!(taken(), mine);
+    assert_eq!(others.lock().unwrap().len(), 1);
+}
+
+/// A line without a terminal says why it waits, and the same once a minute.
+#[test]
+fn a_failed_attempt_of_a_line_is_told() {
+    let folder = Folder::new();
+    let mut line = vec!["try", "--every", "10ms", "--times", "4", "--"];
+    line.extend(["sh", "-c", "exit 3"]);
+    let told = folder.run(&line).left(
+        1,
+        &["an attempt failed: the command ended with exit code 3"],
+    );
+    assert_eq!(told.err.matches("an attempt failed").count(), 1, "{told:?}");
 }
