@@ -5,8 +5,8 @@ use super::exit::Failure;
 use super::policy::UntrustedArgs;
 use crate::engine::{
     Dialect, Engine, EngineBuilder, HandlerTarget, LoadError, LoadOptions, Object, Origin,
-    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, new_id, own_labels,
-    read_file,
+    OtlpTarget, SecretSources, SourceFile, StateKey, StoreKind, Stubs, Value, check_run_id, new_id,
+    own_labels, read_file,
 };
 use crate::engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 use serde::Deserialize;
@@ -268,14 +268,9 @@ fn no_json(which: &str, name: &str, text: &str, error: &impl std::fmt::Display) 
     )
 }
 
-/// An id that can be a key, part of a header and a word of a command line.
+/// The id that was given.
 pub fn run_id(id: &str) -> Result<String, Failure> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@+".contains(c);
-    if id.is_empty() || id.len() > 128 || id.starts_with('-') || !id.chars().all(fits) {
-        return Err(Failure::Usage(format!(
-            "a run's id has 1 to 128 letters, digits and -_.:@+, and does not begin with -: `{id}`"
-        )));
-    }
+    check_run_id(id).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(id.to_owned())
 }
 

@@ -16,11 +16,25 @@ pub const REQUEST_LABEL: &str = "windlass.request";
 /// What the names of labels begin with that only Windlass gives.
 const RESERVED: &str = "windlass.";
 
-/// Checks that the labels of a caller are the caller's own.
+/// What labels may have, in number and in bytes: each list of runs has those of all its runs.
+const MAX_LABELS: usize = 100;
+const MAX_LABEL_NAME: usize = 128;
+const MAX_LABEL_TEXT: usize = 4096;
+
+/// Checks that the labels of a caller are the caller's own, and no more than labels may be.
 ///
 /// # Errors
 /// [`EngineError::Input`] with the label that is not.
 pub fn own_labels(labels: &BTreeMap<String, String>) -> Result<(), EngineError> {
+    let too_large = |(name, text): &(&String, &String)| {
+        !(1..=MAX_LABEL_NAME).contains(&name.len()) || text.len() > MAX_LABEL_TEXT
+    };
+    if labels.len() > MAX_LABELS || labels.iter().any(|label| too_large(&label)) {
+        return Err(EngineError::Input(format!(
+            "a run has {MAX_LABELS} labels at most, a name of 1 to {MAX_LABEL_NAME} bytes each, and \
+             {MAX_LABEL_TEXT} bytes of text"
+        )));
+    }
     match labels.keys().find(|name| name.starts_with(RESERVED)) {
         None => Ok(()),
         Some(name) => Err(EngineError::Input(format!(

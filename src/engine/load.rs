@@ -6,7 +6,7 @@ use crate::action::{Registry, syntax_mistakes};
 use crate::compile::compile;
 use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::dialect::{self, Caps};
-use crate::expression::{MAX_COMPUTED_DEPTH, Object, Value};
+use crate::expression::{MAX_COMPUTED_DEPTH, Object, Value, excerpt};
 use crate::hir;
 use crate::model::{Dialect, HandlerTarget, Input, InputKind, Name, Origin, sha256_of_parts};
 use crate::program::{self, Op, Program, ProgramHash};
@@ -346,7 +346,7 @@ fn wrong(input: &Input, value: &Value, wanted: &str) -> String {
     format!(
         "input `{}` must be {wanted}, not {}",
         input.name,
-        value.to_json()
+        excerpt(value)
     )
 }
 

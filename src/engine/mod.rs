@@ -55,15 +55,17 @@ pub use crate::diagnostic::{Diagnostics, Fix, TerminalText, drives_terminals, vi
 pub use crate::dialect::json_schema;
 /// Which format a workflow has, as far as that is to be seen.
 pub use crate::dialect::{Caps, of as dialect_of};
+use crate::expression::excerpt;
 pub use crate::expression::{
     Context, MAX_MEMORY, Object, Subject, TryError, Value, evaluate_line, inexact_json,
     memory_of_json, memory_of_yaml, over_memory,
 };
-pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
+pub use crate::machine::{HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use crate::model::{Answer, Dialect, HandlerTarget, Name, Origin, Policy, Status, sha256};
 pub use crate::program::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
 pub use crate::scheduler::{Limits, Metrics, Printed, ScheduleError, now};
 pub use crate::source::{Bundle, SourceFile};
+use crate::store::MAX_RUN_ID;
 pub use crate::store::{QUARANTINE_LABEL, StateKey, StoreError, StoreKind};
 pub use crate::time::{Timestamp, format_duration, parse_duration};
 
@@ -272,7 +274,13 @@ impl Engine {
     /// # Errors
     /// [`crate::scheduler::ScheduleError::Ended`], store errors.
     pub async fn cancel(&self, run: &str) -> Result<RunStatus, EngineError> {
-        self.runs.deliver(run, Event::CancelRequested).await
+        let status = self.runs.deliver(run, Event::CancelRequested).await?;
+        // It may have ended by itself in the same step.
+        if status.is_final() && status != RunStatus::Cancelled {
+            let run = Name::from(run);
+            return Err(ScheduleError::Ended { run, status }.into());
+        }
+        Ok(status)
     }
 
     /// The same as a command that may come twice: one that was cancelled already is.
@@ -400,6 +408,28 @@ fn environment(loaded: &Loaded) -> Value {
     let set =
         names.filter_map(|name| Some((name.clone(), Value::from(std::env::var(&**name).ok()?))));
     Value::from_pairs(set)
+}
+
+/// Checks an id that a caller chose: it can be a key, a part of a path and of a header, and a word of a
+/// command line.
+///
+/// # Errors
+/// [`EngineError::Input`].
+pub fn check_run_id(id: &str) -> Result<(), EngineError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@+".contains(c);
+    let length = (1..=MAX_RUN_ID).contains(&id.len());
+    if length && !id.starts_with('-') && id.chars().all(fits) && !is_dots(id) {
+        return Ok(());
+    }
+    Err(EngineError::Input(format!(
+        "a run's id has 1 to {MAX_RUN_ID} letters, digits and -_.:@+, does not begin with -, and is not `.` or `..`: `{}`",
+        excerpt(&Value::text(id))
+    )))
+}
+
+/// What an address does not keep as it is.
+fn is_dots(name: &str) -> bool {
+    matches!(name, "." | "..")
 }
 
 /// A new run's id, `name-ULID`: sorts by time within a workflow.

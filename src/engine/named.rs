@@ -5,8 +5,11 @@ use super::load::{Workflows, hash};
 use super::report::{
     CurrentWorkflow, ScheduleReport, VersionReport, VersionsReport, WorkflowReport, WorkflowSummary,
 };
-use super::{Bundle, Dialect, Engine, EngineError, Inspector, LoadOptions, Origin, Workflow, now};
+use super::{
+    Bundle, Dialect, Engine, EngineError, Inspector, LoadOptions, Origin, Workflow, is_dots, now,
+};
 use crate::diagnostic::did_you_mean;
+use crate::expression::{Value, excerpt};
 use crate::model::Name;
 use crate::program::ProgramHash;
 use crate::store::{MAX_RUN_ID, ProgramSource, ScheduleState, StoredWorkflow, WorkflowVersion};
@@ -340,9 +343,11 @@ fn again(source: &ProgramSource) -> Result<Workflow, EngineError> {
 /// A name that can be part of a path and a word of a command line.
 fn check_name(name: &str) -> Result<(), EngineError> {
     let fits = |c: char| c.is_alphanumeric() || "-_.".contains(c);
-    if name.is_empty() || name.len() > MAX_RUN_ID || !name.chars().all(fits) {
+    if name.is_empty() || name.len() > MAX_RUN_ID || !name.chars().all(fits) || is_dots(name) {
         return Err(EngineError::Input(format!(
-            "a workflow's name has 1 to {MAX_RUN_ID} bytes of letters, digits and -_., not `{name}`"
+            "a workflow's name has 1 to {MAX_RUN_ID} bytes of letters, digits and -_., and is not `.` or `..`: \
+             `{}`",
+            excerpt(&Value::text(name))
         )));
     }
     Ok(())

@@ -26,7 +26,7 @@ mod typed;
 mod value;
 mod wdl;
 
-pub use binding::{Binding, Comparison, Extract, Port, PortKind};
+pub use binding::{Binding, Comparison, Extract, Port, PortKind, excerpt};
 pub use condition::Condition;
 pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;

@@ -10,7 +10,7 @@ mod scoped;
 
 pub use compare::Comparison;
 pub use extract::Extract;
-pub use port::{Port, PortKind};
+pub use port::{Port, PortKind, excerpt};
 
 use super::template::{Kind, Template};
 use super::{Env, EvalError, Lookup, Object, Reference, Value};

@@ -126,7 +126,7 @@ impl Port {
 }
 
 /// The beginning of a value, for a message.
-pub(super) fn excerpt(value: &Value) -> String {
+pub fn excerpt(value: &Value) -> String {
     const SHOWN: usize = 60;
     let json = value.to_json();
     if json.chars().count() <= SHOWN {

@@ -70,6 +70,13 @@ pub(super) fn values<T: DeserializeOwned>(bytes: &[u8], caller: Caller) -> Resul
     if let Some(told) = inexact_json(bytes) {
         return Err(Problem::new(ErrorCode::BadRequest, told));
     }
+    // A list would be read as the members of an object in some order.
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::new(
+            ErrorCode::BadRequest,
+            "the body must be an object, not a list",
+        ));
+    }
     serde_json::from_slice(bytes).map_err(unreadable)
 }
 

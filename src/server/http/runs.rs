@@ -18,8 +18,8 @@ use crate::engine::report::{PlacesReport, SourceReport, places as places_report}
 use crate::engine::report::{dump as dump_report, history as history_report};
 use crate::engine::report::{list as list_report, status as status_report};
 use crate::engine::{
-    ErrorCode, LoadOptions, Origin, RunStatus, StartOptions, Started, Stubs, Timestamp, Value,
-    Workflow, new_id, now, own_labels,
+    EngineError, ErrorCode, LoadOptions, Origin, RunStatus, StartOptions, Started, Stubs,
+    Timestamp, Value, Workflow, check_run_id, new_id, now, own_labels,
 };
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -87,8 +87,7 @@ pub(super) async fn start(
 ) -> Result<Response, Problem> {
     app.takes_work(caller)?;
     let key = key(&headers)?;
-    own_labels(&start.labels)
-        .map_err(|error| Problem::new(ErrorCode::BadRequest, error.to_string()))?;
+    own_labels(&start.labels).map_err(bad_words)?;
     let workflow = workflow(&app, caller, &start, form).await?;
     let input = match (start.input, &start.stubs) {
         (Value::Null, Some(stubs)) => read_stubs(stubs)?.input.unwrap_or_default(),
@@ -147,15 +146,14 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     Ok(Some(key.to_owned()))
 }
 
-/// An id that can be a part of a path, a header and a command line.
+/// The id that a caller chose.
 fn run_id(id: String) -> Result<String, Problem> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@+".contains(c);
-    if id.is_empty() || id.len() > 128 || id.starts_with('-') || !id.chars().all(fits) {
-        let detail =
-            "a run's id has 1 to 128 letters, digits and -_.:@+, and does not begin with -";
-        return Err(Problem::new(ErrorCode::BadRequest, detail));
-    }
+    check_run_id(&id).map_err(bad_words)?;
     Ok(id)
+}
+
+fn bad_words(error: EngineError) -> Problem {
+    Problem::new(ErrorCode::BadRequest, error.to_string())
 }
 
 fn read_stubs(stubs: &Value) -> Result<Stubs, Problem> {

@@ -2,6 +2,9 @@
 
 use super::process::Place;
 use serde_json::json;
+use windlass::internals::engine::{Engine, ErrorCode, StartOptions};
+use windlass::internals::expression::Value;
+use windlass::internals::model::Status;
 
 const WORKFLOW: &str = "
 name: approval
@@ -111,4 +114,32 @@ fn a_name_that_nothing_waits_for_is_refused_with_those_there_are() {
     let told = String::from_utf8(sent.stderr).unwrap();
     assert!(told.contains("its workflow waits for none"), "{told}");
     run.kill();
+}
+
+/// Who is told that a run was cancelled has cancelled it, also when it ends by itself in the same step.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_that_comes_too_late_is_told() {
+    let engine = Engine::builder().in_memory().unwrap();
+    let place = Place::new();
+    let file = place.file(
+        "go.yaml",
+        "actions: { go: { type: waitForSignal, signal: go } }",
+    );
+    let workflow = engine.load_file(&file, None).unwrap();
+    for number in 0..300 {
+        let id = format!("r{number}");
+        let mut options = StartOptions::default();
+        options.id = Some(id.clone());
+        let run = engine
+            .start_with(&workflow, Value::Null, options)
+            .await
+            .unwrap();
+        let (_, cancelled) =
+            tokio::join!(engine.signal(&id, "go", Value::Null), engine.cancel(&id));
+        let succeeded = run.outcome().await.unwrap().status == Status::Succeeded;
+        match cancelled {
+            Ok(status) => assert!(!succeeded, "{id}: {status:?}"),
+            Err(error) => assert!(succeeded && error.code() == ErrorCode::RunEnded),
+        }
+    }
 }

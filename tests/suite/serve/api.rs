@@ -386,11 +386,43 @@ async fn what_is_wrong_is_a_problem() {
         kind(server.post("/v1/runs", &body).await),
         is(409, "run-exists")
     );
-    let body = json!({ "text": SLEEP, "run": "../etc" });
-    assert_eq!(
-        kind(server.post("/v1/runs", &body).await),
-        is(400, "bad-request")
-    );
+    let many: serde_json::Map<_, _> = (0..101).map(|n| (format!("l{n}"), json!("x"))).collect();
+    for more in [
+        json!({ "run": "../etc" }),
+        // An address leaves these out.
+        json!({ "run": "." }),
+        json!({ "run": ".." }),
+        json!({ "labels": many }),
+        json!({ "labels": { "a": "x".repeat(4097) } }),
+        json!({ "labels": { "": "x" } }),
+    ] {
+        let mut body = json!({ "text": SLEEP });
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        assert_eq!(
+            kind(server.post("/v1/runs", &body).await),
+            is(400, "bad-request"),
+            "{more}"
+        );
+    }
+    // Members by their place.
+    for (path, body) in [
+        ("/v1/runs/twice/signal", json!(["go", 1])),
+        ("/v1/runs/twice/retry", json!([])),
+        ("/v1/runs/bulk", json!(["pause", ["twice"]])),
+    ] {
+        assert_eq!(
+            kind(server.post(path, &body).await),
+            is(400, "bad-request"),
+            "{path}"
+        );
+    }
+    // What is refused is not sent back as a whole.
+    let body = json!({ "text": COUNT, "input": { "to": "x".repeat(100_000) } });
+    let (status, problem) = server.post("/v1/runs", &body).await;
+    assert_eq!(status, 422);
+    assert!(problem.to_string().len() < 1_000, "{problem}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
