@@ -7,8 +7,11 @@ use std::str::FromStr;
 /// What is wrong with a pattern.
 #[must_use]
 pub fn cron_mistake(pattern: &str) -> Option<String> {
-    let read = Cron::from_str(pattern);
-    read.err().map(|error| error.to_string())
+    if let Err(error) = Cron::from_str(pattern) {
+        return Some(error.to_string());
+    }
+    let never = next_of_cron(pattern, &DateTime::UNIX_EPOCH).is_none();
+    never.then(|| String::from("it never comes, because no year has such a day"))
 }
 
 /// The first time of a pattern after `after`, on the clock of its zone.
