@@ -8,7 +8,7 @@ use super::progress::Progress;
 use super::session::{Feed, FeedItem, Session, Setup, Wanted};
 use super::signals::Signals;
 use crate::engine::report::{OutcomeReport, PauseReport};
-use crate::engine::{HistoryKind, Notice, TerminalText, Timestamp, Value, format_duration, now};
+use crate::engine::{Notice, Retry, TerminalText, Timestamp, Value, format_duration, now};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IsTerminal;
@@ -170,7 +170,7 @@ struct Following<'a> {
 impl Following<'_> {
     /// What is shown of a run whose events up to this number were printed.
     fn wanted(&self, event: u64) -> Wanted {
-        match self.view.events || self.view.plain {
+        match self.view.events {
             true => Wanted::Events(event),
             false if self.progress.shows_steps() => Wanted::Steps,
             false => Wanted::End,
@@ -183,17 +183,21 @@ impl Following<'_> {
         };
         open.lost = 0;
         match told {
-            FeedItem::Notice(Notice::Step { loops, began, .. }) => {
+            FeedItem::Notice(Notice::Step {
+                loops,
+                began,
+                retry,
+                ..
+            }) => {
                 self.progress.update(run, loops, began, now());
+                if let Some(retry) = retry.filter(|_| self.view.plain) {
+                    self.failed_attempt(retry);
+                }
                 Ok(())
             }
             FeedItem::Notice(Notice::Event { sequence, event }) => {
                 open.event = sequence;
-                if self.view.events {
-                    return output::print_exact(output::json(&event));
-                }
-                self.failed_attempt(event.what);
-                Ok(())
+                output::print_exact(output::json(&event))
             }
             FeedItem::Notice(Notice::Printed { action, text, .. }) => {
                 self.printed(&action, text);
@@ -233,15 +237,10 @@ impl Following<'_> {
     }
 
     /// An attempt of a line failed and another follows. The same failure is told once a minute.
-    fn failed_attempt(&mut self, event: HistoryKind) {
-        let HistoryKind::RetryScheduled { next_at, error, .. } = event else {
-            return;
-        };
+    fn failed_attempt(&mut self, Retry { error, next_at }: Retry) {
         let now = now();
         let told = self.told.as_ref();
-        let again = told.is_some_and(|(last, at)| *last == error && now < at.plus(AGAIN));
-        // One that an earlier process waited for is past.
-        if again || next_at <= now {
+        if told.is_some_and(|(last, at)| *last == error && now < at.plus(AGAIN)) {
             return;
         }
         let wait = format_duration(next_at.since(now));

@@ -12,6 +12,7 @@ use crate::model::Status;
 use crate::program::Program;
 use crate::scheduler::{Printed, Update};
 use crate::source::Bundle;
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,6 +36,9 @@ pub enum Notice {
         /// The actions that began, those in a loop.
         #[serde(default)]
         began: Vec<Began>,
+        /// The attempt that failed, if another follows.
+        #[serde(default)]
+        retry: Option<Retry>,
     },
     /// The history went on; only for those who asked for it.
     Event {
@@ -69,6 +73,15 @@ pub enum Notice {
         /// Why.
         message: String,
     },
+}
+
+/// An attempt that failed and that another follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retry {
+    /// Why it failed.
+    pub error: String,
+    /// When the next one begins.
+    pub next_at: Timestamp,
 }
 
 /// An action of a loop that began.
@@ -225,7 +238,7 @@ impl Follower {
             Began::in_flight(program, &state, effect)
         });
         let began = in_flight.collect();
-        self.step(status, loops, began);
+        self.step(status, loops, began, None);
         Ok(())
     }
 
@@ -234,7 +247,12 @@ impl Follower {
             Update::Step(step) => {
                 self.catch_up()?;
                 let began = step.history.iter().filter_map(Began::of).collect();
-                self.step(step.header.status, step.loops, began);
+                let mut retries = step.history.iter().filter_map(HistoryEvent::retry);
+                let retry = retries.next().map(|(error, next_at)| Retry {
+                    error: error.to_owned(),
+                    next_at,
+                });
+                self.step(step.header.status, step.loops, began, retry);
                 Ok(())
             }
             Update::Paused(reason) => {
@@ -254,7 +272,13 @@ impl Follower {
         }
     }
 
-    fn step(&mut self, status: RunStatus, loops: Vec<LoopState>, mut began: Vec<Began>) {
+    fn step(
+        &mut self,
+        status: RunStatus,
+        loops: Vec<LoopState>,
+        mut began: Vec<Began>,
+        retry: Option<Retry>,
+    ) {
         for one in &mut began {
             let program = self.program();
             let action = program.iter().find_map(|program| {
@@ -269,6 +293,7 @@ impl Follower {
             status,
             loops,
             began,
+            retry,
         });
     }
 

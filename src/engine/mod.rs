@@ -31,7 +31,7 @@ pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use builder::EngineBuilder;
 pub use code::ErrorCode;
 pub use error::{EngineError, LoadError};
-pub use follow::{Began, Follower, Notice};
+pub use follow::{Began, Follower, Notice, Retry};
 pub use heads::{Head, Heads};
 pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
 pub use inspect::Inspector;
@@ -60,7 +60,7 @@ pub use crate::expression::{
     Context, MAX_MEMORY, Object, Subject, TryError, Value, evaluate_line, inexact_json,
     memory_of_json, memory_of_yaml, over_memory,
 };
-pub use crate::machine::{HistoryEvent, HistoryKind, IterationRow, LoopEnd, LoopState, RunStatus};
+pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
 pub use crate::model::{Answer, Dialect, HandlerTarget, Name, Origin, Policy, Status, sha256};
 pub use crate::program::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
 pub use crate::scheduler::{Limits, Metrics, Printed, ScheduleError, now};

@@ -195,6 +195,17 @@ pub struct HistoryEvent {
     pub what: HistoryKind,
 }
 
+impl HistoryEvent {
+    /// Of an attempt that failed and that another follows: why, and when that begins.
+    #[must_use]
+    pub fn retry(&self) -> Option<(&str, Timestamp)> {
+        match &self.what {
+            HistoryKind::RetryScheduled { error, next_at, .. } => Some((error, *next_at)),
+            _ => None,
+        }
+    }
+}
+
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Encode, Decode, Serialize, Deserialize)]
 #[serde(tag = "event")]

@@ -299,7 +299,8 @@ impl Driver {
                 metrics.step(name, started_at, &commit.history, iterations);
                 let (state, program) = (active.hosted.state(), active.hosted.program());
                 self.runtime.traces.step(&commit, attempts, state, program);
-                self.watchers.step(&run, || Step {
+                let retries = commit.history.iter().any(|event| event.retry().is_some());
+                self.watchers.step(&run, retries, || Step {
                     history: commit.history,
                     loops: commit.loops,
                     header: commit.header,

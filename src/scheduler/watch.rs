@@ -71,17 +71,18 @@ impl Updates {
         self.updates.try_recv().ok()
     }
 
-    /// From now on only pauses and the end are sent: to wake a watcher for each step of a long loop costs
-    /// as much as the step.
+    /// From now on only pauses, the end and failed attempts are sent: to wake a watcher for each step of a
+    /// long loop costs as much as the step.
     pub fn only_end(&self) {
         self.only_end.store(true, Ordering::Relaxed);
     }
 }
 
 impl Watcher {
-    fn wants_steps(&self) -> bool {
+    /// Whether it wants a step. `retries`: an attempt failed in it.
+    fn wants(&self, retries: bool) -> bool {
         let waiting = self.updates.max_capacity() - self.updates.capacity();
-        !self.only_end.load(Ordering::Relaxed) && waiting < STEPS_WATCHED
+        (retries || !self.only_end.load(Ordering::Relaxed)) && waiting < STEPS_WATCHED
     }
 }
 
@@ -106,13 +107,13 @@ impl Watchers {
     }
 
     /// Sends a step to the watchers that want steps. A slow one misses some and finds them in the store.
-    pub fn step(&mut self, run: &Name, step: impl FnOnce() -> Step) {
+    pub fn step(&mut self, run: &Name, retries: bool, step: impl FnOnce() -> Step) {
         let Some(watchers) = self.of.get(run) else {
             return;
         };
-        if watchers.iter().any(Watcher::wants_steps) {
+        if watchers.iter().any(|watcher| watcher.wants(retries)) {
             let step = Update::Step(Box::new(step()));
-            self.send(run, step, Watcher::wants_steps);
+            self.send(run, step, |watcher| watcher.wants(retries));
         } else if watchers.iter().all(|watcher| watcher.updates.is_closed()) {
             self.of.remove(run);
         }

@@ -360,7 +360,8 @@ impl Folded {
         let paused = history.iter().any(|event| pauses(&event.what));
         let snapshot = self.since_snapshot >= SNAPSHOT_AFTER && !header.status.is_final();
         self.commit(header.clone(), step, snapshot.then_some(hosted))?;
-        watchers.step(&self.run, || Step {
+        let retries = history.iter().any(|event| event.retry().is_some());
+        watchers.step(&self.run, retries, || Step {
             history,
             loops,
             header,

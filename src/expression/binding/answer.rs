@@ -2,6 +2,7 @@
 //! (docs/canvas.md).
 
 use super::port::{Port, excerpt};
+use crate::diagnostic::nearest;
 use crate::expression::{Object, Value};
 use std::sync::Arc;
 
@@ -64,24 +65,27 @@ fn session_of(map: &Object) -> Option<Value> {
     named.filter(|value| !value.is_null()).cloned()
 }
 
-/// Looks whether a map that is not empty has a member for one of the ports.
+/// Looks for a misspelt name. A name may be missing: Lua's nil is no member.
 ///
 /// # Errors
-/// It has none: what it has, and the ports.
-pub(super) fn names_one(returned: &Value, ports: &[Port]) -> Result<(), String> {
-    let members = returned.as_object().filter(|map| !map.is_empty());
-    let (Some(map), [first, ..]) = (members, ports) else {
+/// A port is not given, and a member that is for no port has nearly its name.
+pub(super) fn misspelt(returned: &Value, ports: &[Port]) -> Result<(), String> {
+    let Some(map) = returned.as_object() else {
         return Ok(());
     };
-    if ports.iter().any(|port| map.contains_key(&*port.name)) {
-        return Ok(());
+    let left = ports.iter().filter(|port| !map.contains_key(&*port.name));
+    let left: Vec<&Port> = left.collect();
+    let more = map
+        .keys()
+        .filter(|key| ports.iter().all(|port| port.name != **key));
+    for key in more {
+        let near = nearest(key, left.iter().map(|port| &*port.name));
+        if let Some(port) = left.iter().find(|port| Some(&*port.name) == near) {
+            let told = format!("{} was not given, but `{key}`: is it misspelt?", port.shown);
+            return Err(told);
+        }
     }
-    let given: Vec<String> = map.keys().take(3).map(|key| format!("`{key}`")).collect();
-    let given = given.join(", ");
-    Err(format!(
-        "{} was not given: the returned map has {given}",
-        first.shown
-    ))
+    Ok(())
 }
 
 /// Fills ports from the members of a map.

@@ -54,7 +54,7 @@ pub enum Binding {
     Port(Template, Port),
     /// The members of a map that ports take; anything else is the one port there is.
     Ports(Template, Arc<[Port]>),
-    /// The same of what a function returned: a map that has none of the names is a mistake.
+    /// The same of what a function returned, in which a misspelt name is a mistake.
     Returned(Template, Arc<[Port]>),
     /// What a program said, as the outputs that ports take. With a template for the conversation
     /// it went on with: `session_id` is the one that it names, or else that one.
@@ -120,7 +120,7 @@ impl Binding {
             Self::Ports(from, ports) | Self::Returned(from, ports) => {
                 let from = from.eval(env)?;
                 if matches!(self, Self::Returned(..)) {
-                    answer::names_one(&from, ports).map_err(wrong)?;
+                    answer::misspelt(&from, ports).map_err(wrong)?;
                 }
                 let outputs = match (&from, &**ports) {
                     (Value::Object(_), []) => return Ok(from),

@@ -141,8 +141,9 @@ impl Telling {
                 status,
                 loops,
                 began,
+                retry,
             } => event.event("step").data(line(
-                &json!({ "status": status, "loops": loops, "began": began }),
+                &json!({ "status": status, "loops": loops, "began": began, "retry": retry }),
             )),
             Notice::Printed {
                 action,
