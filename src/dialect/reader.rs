@@ -598,6 +598,13 @@ impl<'n> Fields<'n> {
         Some(entry)
     }
 
+    /// The entry of a key, unless it has no value.
+    #[cfg(feature = "tea")]
+    pub fn given(&mut self, key: &'static str) -> Option<&'n Entry> {
+        let entry = self.get(key)?;
+        (!matches!(entry.value.kind, Kind::Null)).then_some(entry)
+    }
+
     /// The entry of a key that must be there.
     pub fn need(
         &mut self,

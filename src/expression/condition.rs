@@ -15,9 +15,18 @@ use std::sync::Arc;
 pub struct Condition {
     test: Arc<Test>,
     negated: bool,
-    /// What it counts as where Jinja's operators do not take the kinds of its values; none: that is
+    /// What its value says.
+    reading: Reading,
+}
+
+/// What a value of Jinja says as a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Its truth. Where operators do not take the kinds of their values, that counts as this; none: it is
     /// an error.
-    ill_typed: Option<bool>,
+    Truth(Option<bool>),
+    /// Its text: nothing and some words are false, and so is what operators do not take.
+    Words,
 }
 
 #[derive(Debug, PartialEq)]
@@ -92,7 +101,7 @@ impl Condition {
         Self {
             test: Arc::new(Test { text, kind }),
             negated: false,
-            ill_typed: None,
+            reading: Reading::Truth(None),
         }
     }
 
@@ -106,7 +115,14 @@ impl Condition {
     /// What it counts as where it compares or computes what cannot be, such as none and a number.
     #[must_use]
     pub fn ill_typed_as(mut self, holds: bool) -> Self {
-        self.ill_typed = Some(holds);
+        self.reading = Reading::Truth(Some(holds));
+        self
+    }
+
+    /// Its text counts, in which nothing and the words false, 0, no and none are false.
+    #[must_use]
+    pub fn by_words(mut self) -> Self {
+        self.reading = Reading::Words;
         self
     }
 
@@ -149,12 +165,12 @@ impl Condition {
     pub fn holds(&self, env: &dyn Env) -> Result<bool, EvalError> {
         let value = match &self.test.kind {
             TestKind::Jinja(jinja, flipped) => {
-                let holds = jinja.holds(env, self.ill_typed)?;
+                let holds = jinja.holds(env, self.reading)?;
                 return Ok((holds != *flipped) != self.negated);
             }
             TestKind::Template(template) => match &*template.0 {
                 Kind::Jinja(jinja) => {
-                    return Ok(jinja.holds(env, self.ill_typed)? != self.negated);
+                    return Ok(jinja.holds(env, self.reading)? != self.negated);
                 }
                 _ => template.eval(env)?,
             },

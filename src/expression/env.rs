@@ -172,6 +172,10 @@ pub trait Env {
     fn attempt(&self) -> u32 {
         self.outer().map_or(1, |outer| outer.attempt())
     }
+    /// How many attempts an action took; 0 when it did not run.
+    fn attempts_of(&self, action: &str) -> u32 {
+        self.outer().map_or(0, |outer| outer.attempts_of(action))
+    }
     /// `env('NAME')`, from the operator's environment as far as the engine lets it through.
     fn env_var(&self, name: &str) -> Option<String> {
         self.outer()?.env_var(name)

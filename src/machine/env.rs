@@ -442,6 +442,12 @@ impl Env for View<'_> {
         cursor.map_or(1, |cursor| cursor.attempt())
     }
 
+    fn attempts_of(&self, action: &str) -> u32 {
+        let id = self.program.find_action(action);
+        let found = self.visible().find_map(|from| from.records.get(&id?));
+        found.map_or(0, |record| record.attempts)
+    }
+
     fn current_action(&self) -> Option<ActionView> {
         let state = self.program.state(self.run.cursors.get(&self.cursor)?.at)?;
         Some(ActionView {

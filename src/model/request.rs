@@ -25,7 +25,7 @@ pub struct Request {
 }
 
 /// What a question to a model may have that goes to the model as it is (docs/actions.md).
-pub const MODEL_OPTIONS: [&str; 11] = [
+pub const MODEL_OPTIONS: [&str; 17] = [
     "max_tokens",
     "max_completion_tokens",
     "response_format",
@@ -37,6 +37,12 @@ pub const MODEL_OPTIONS: [&str; 11] = [
     "tools",
     "tool_choice",
     "reasoning_effort",
+    "top_k",
+    "n",
+    "user",
+    "logprobs",
+    "top_logprobs",
+    "logit_bias",
 ];
 
 /// What a question to a model may have beside [`MODEL_OPTIONS`] (docs/actions.md).

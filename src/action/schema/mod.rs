@@ -173,8 +173,21 @@ impl Executor for DataValidate {
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
         Box::pin(async {
             let inputs = Inputs::of(request)?;
+            if inputs.get("schema").is_none() {
+                return Ok(Value::from_pairs([
+                    ("success", Value::Bool(false)),
+                    ("error", Value::text("Schema is required")),
+                    ("error_type", Value::text("validate")),
+                ]));
+            }
             let schema = Schema::of(inputs)?;
-            let errors = schema.errors(inputs.get("data").unwrap_or(&Value::Null));
+            let errors = match inputs.get("data") {
+                Some(data) => schema.errors(data),
+                None => vec![Value::from_pairs([
+                    ("path", Value::text("")),
+                    ("message", Value::text("Data is None")),
+                ])],
+            };
             Ok(Value::from_pairs([
                 ("valid", Value::Bool(errors.is_empty())),
                 ("errors", without_schema_path(errors)),

@@ -3,6 +3,7 @@
 def serve():
     import ast
     import builtins
+    import datetime
     import io
     import json
     import keyword
@@ -180,7 +181,7 @@ def serve():
         Code that holds `return` is the body of a function, which gives null or its local `result`
         when it comes to its end without."""
         scope = {"__name__": "__script__", "__builtins__": builtins}
-        scope.update(json=json, re=re, actions=Actions())
+        scope.update(json=json, re=re, datetime=datetime, actions=Actions())
         scope.update((name, value) for name, value in given.items() if is_name(name))
         known = dict(scope)
         tree, _ = parse(code)

@@ -1,10 +1,9 @@
 //! Actions of TEA that Windlass does not have, where TEA itself goes on (docs/tea.md): it does
 //! nothing for `action` on a node, and answers with an error where a service or package is missing.
 
-use super::action::{COMPOSED, action_names, canonical};
+use super::action::{all_names, canonical};
 use super::builder::{assign, expression, object, with_result};
 use super::node::{Built, Sink};
-use super::pure_actions::PURE;
 use super::{Place, Tea};
 use crate::diagnostic::nearest;
 use crate::expression::{Template, Value};
@@ -88,10 +87,6 @@ const NO_QUESTION: &str =
 /// The arguments that an answer depends on.
 const SEEN: [&str; 4] = ["file", "schema", "agent_id", "agent_name"];
 
-fn had() -> impl Iterator<Item = &'static str> {
-    action_names().chain(COMPOSED).chain(PURE)
-}
-
 /// What TEA answers for this action when it cannot do it.
 fn answer(name: &str) -> Option<&'static str> {
     let fits =
@@ -104,8 +99,8 @@ fn answer(name: &str) -> Option<&'static str> {
 fn is_absent(node: &Node) -> bool {
     let name = node.get("action").and_then(Node::as_str).map(canonical);
     name.is_some_and(|name| {
-        !had().any(|known| known == name)
-            && (answer(&name).is_some() || nearest(&name, had()).is_none())
+        !all_names().any(|known| known == name)
+            && (answer(&name).is_some() || nearest(&name, all_names()).is_none())
     })
 }
 
@@ -119,7 +114,7 @@ impl<'n> Tea<'_, 'n> {
     pub(super) fn ignored_action(&mut self, entry: &'n Entry) {
         let name = entry.value.as_str().unwrap_or_default();
         let what = format!("`action: {name}` does nothing, as in TEA");
-        let hint = if had().any(|known| known == canonical(name)) {
+        let hint = if all_names().any(|known| known == canonical(name)) {
             "another `action` of this file is not supported; write `uses` to have this one done"
         } else {
             "it is not supported; docs/tea.md says what to write instead"

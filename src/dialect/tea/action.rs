@@ -31,7 +31,7 @@ const RENAMED: [&str; 3] = ["llm.call", "http.get", "http.post"];
 /// Actions of the Loom format that are one call of an executor.
 const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile"];
 /// What is more than one call.
-pub(super) const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
+const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
 
 /// Of what these take, one of these keys must be there.
 const NEEDED: [(&str, &[&str]); 9] = [
@@ -44,6 +44,15 @@ const NEEDED: [(&str, &[&str]); 9] = [
     ("appendFile", &["path"]),
     ("file.read", &["path"]),
     ("file.write", &["path"]),
+];
+
+/// What questions of TEA have beside, which means nothing here.
+const OF_TEA: [&str; 5] = [
+    "num_retries",
+    "base_delay",
+    "max_delay",
+    "opik_trace",
+    "opik_project_name",
 ];
 
 /// What these take, but for keys that further code checks: those of questions to a model, of handlers,
@@ -154,8 +163,7 @@ impl<'n> Tea<'_, 'n> {
         }
         if !action_names().any(|known| known == name) {
             let what = format!("Unknown action '{name}'");
-            let known = action_names().chain(COMPOSED).chain(PURE);
-            self.unknown("unknown-action", what, entry.value.span, name, known);
+            self.unknown("unknown-action", what, entry.value.span, name, all_names());
             return None;
         }
         self.needs(name, entry, &with);
@@ -273,7 +281,17 @@ impl<'n> Tea<'_, 'n> {
         let known = MODEL_KEYS.into_iter().chain(MODEL_OPTIONS);
         let known: Vec<&str> = known.chain([PROVIDERS]).collect();
         for entry in entries {
-            if !known.contains(&entry.key.as_str()) {
+            if entry.key == "deployment" {
+                self.ignored(
+                    entry,
+                    "the deployment is `model`, or AZURE_OPENAI_DEPLOYMENT",
+                );
+            } else if OF_TEA.contains(&entry.key.as_str()) {
+                self.ignored(
+                    entry,
+                    "TEA's own retries and traces; `max_retries` repeats a question",
+                );
+            } else if !known.contains(&entry.key.as_str()) {
                 let near = nearest(&entry.key, known.iter().copied());
                 self.unknown_key(what, entry, near, &known);
             }
@@ -467,10 +485,18 @@ pub(super) fn action_names() -> impl Iterator<Item = &'static str> {
     SAME_NAME.into_iter().chain(RENAMED).chain(LOOM)
 }
 
-/// TEA knows each of its actions by a second name: `actions.llm_call` is `llm.call`.
+pub(super) fn all_names() -> impl Iterator<Item = &'static str> {
+    action_names().chain(COMPOSED).chain(PURE)
+}
+
+/// TEA knows its actions by second names: `actions.llm_call` is `llm.call`, and so is `llm_call`.
 pub(super) fn canonical(name: &str) -> String {
+    let dotted = |name: &str| name.replacen('_', ".", 1);
     match name.strip_prefix("actions.") {
-        Some(rest) => rest.replacen('_', ".", 1),
+        Some(rest) => dotted(rest),
+        None if !name.contains('.') && all_names().any(|known| known == dotted(name)) => {
+            dotted(name)
+        }
         None => name.to_owned(),
     }
 }

@@ -294,17 +294,9 @@ impl<'n> Tea<'_, 'n> {
         }
     }
 
-    /// The condition of a rule of `goto`: of a template, its text counts, and some words are false
-    ///.
+    /// The condition of a rule of `goto`: its text counts.
     fn goto_condition(&mut self, entry: &Entry) -> Option<Condition> {
-        let is_template = |text: &str| text.contains("{{") || text.contains("{%");
-        if !entry.value.as_str().is_some_and(is_template) {
-            return Some(self.condition(entry)?.ill_typed_as(false));
-        }
-        let text = self.template(&entry.value);
-        let word = "{{ (result | string | trim | lower) not in ['', 'false', '0', 'no', 'none'] }}";
-        let word = builder::with_result(&text, builder::jinja(word));
-        Condition::from_template(word).ok()
+        Some(self.condition(entry)?.by_words())
     }
 
     fn entry(

@@ -130,7 +130,7 @@ impl<'n> Tea<'_, 'n> {
                 "only `while_loop` and `dynamic_parallel` are types of their own",
             );
         }
-        let run = fields.some(self, "run");
+        let run = fields.given("run");
         let script = fields.some(self, "script");
         let uses = fields.some(self, "uses");
         let mut action = fields.some(self, "action");
@@ -189,8 +189,8 @@ impl<'n> Tea<'_, 'n> {
 
     /// `output` or `output_key`.
     pub(super) fn sink(&mut self, fields: &mut Fields<'n>) -> Sink {
-        let output = fields.some(self, "output");
-        let key = fields.some(self, "output_key");
+        let output = fields.given("output");
+        let key = fields.given("output_key");
         let Some(entry) = output.or(key) else {
             return Sink::Merge;
         };

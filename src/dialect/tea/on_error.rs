@@ -1,12 +1,12 @@
 //! `on_error` of a node, with `settings.error_handling` behind it: a node that is tried again, or whose
 //! failure becomes the key `__error__` of the state, after which the run goes on (docs/tea.md).
 
-use super::builder::{object, set, text, with_result};
-use super::{Place, Tea};
+use super::builder::{block, hidden, object, output_of, replace, set, text, with_result};
+use super::{Place, Tea, builder};
 use crate::dialect::builder::{expression, only};
 use crate::dialect::reader::Fields;
-use crate::expression::{Syntax, Template, Value};
-use crate::hir::{RetryPolicy, Step};
+use crate::expression::{Binding, Syntax, Template, Value};
+use crate::hir::{Assignment, RetryPolicy, Step, StepKind};
 use crate::model::{Backoff, Jitter, Name, RetryOn, fault_kind};
 use crate::source::{Entry, Kind, Node};
 use std::time::Duration;
@@ -36,11 +36,28 @@ const RETRIED: [&str; 19] = [
     "GatewayTimeout",
 ];
 
-/// The kinds of faults of executors, and the classes that TEA raises there.
-const CLASSES: [(&str, &str); 3] = [
+/// The kinds of faults, and the classes that TEA raises there.
+const CLASSES: [(&str, &str); 5] = [
     (fault_kind::TIMEOUT, "TimeoutError"),
     (fault_kind::CONNECTION, "ConnectionError"),
     (fault_kind::HTTP, "HTTPError"),
+    (fault_kind::EXPRESSION, "ValueError"),
+    ("reflection", "ReflectionFailedError"),
+];
+
+/// What all other faults are there, but for those of scripts, and their kinds.
+const OTHER: &str = "RuntimeError";
+const OTHERS: [&str; 10] = [
+    fault_kind::INPUT,
+    fault_kind::SHELL,
+    fault_kind::AI,
+    fault_kind::HANDLER,
+    fault_kind::LIMIT,
+    fault_kind::DENIED,
+    fault_kind::SECRET,
+    fault_kind::TOO_LARGE,
+    fault_kind::INEXACT,
+    "edge",
 ];
 
 /// Other words for classes, without case.
@@ -210,27 +227,81 @@ impl<'n> Tea<'_, 'n> {
         if handling.mode == Mode::Raise {
             return step;
         }
-        let retry = (handling.mode == Mode::Retry).then(|| handling.policy(on_error));
-        let retries = retry.as_ref().map_or(0, |_| handling.retries);
-        let name = step.name.replace('\'', "''");
-        let fault = Template::parse(&format!("@actions('{name}').error"), Syntax::Loom);
-        let error = fault.map(|fault| error_info(&fault, node, place, retries));
-        let Ok(error) = error else { return step };
-        let mut state = vec![set("__error__", error, place.span)];
-        if let Some(name) = fallback.and_then(|entry| entry.value.as_str()) {
-            state.push(set("__fallback_node__", text(name), place.span));
+        let retry = match handling.mode {
+            Mode::Retry => handling.policy(on_error),
+            Mode::Raise | Mode::Graceful => None,
+        };
+        // A failed call has changed nothing; of several steps, those before it have.
+        match step.kind {
+            StepKind::Call(_) => self.caught_call(step, retry, (node, fallback), place),
+            _ => self.caught_steps(step, retry, (node, fallback), place),
         }
-        let caught = self.assigned(place, "on_error", state);
+    }
+
+    fn caught_call(
+        &mut self,
+        step: Step,
+        retry: Option<RetryPolicy>,
+        of: (&'n Node, Option<&'n Entry>),
+        place: &Place,
+    ) -> Step {
+        let attempts = Template::binding(Binding::Attempts(step.name.clone()));
+        let failed = failed_state(&step.name, of, &attempts, place);
+        let caught = self.assigned(place, "on_error", failed);
         Step {
             retry,
             catch: Some(only(caught)),
             ..step
         }
     }
+
+    /// Each attempt begins with the state as it was, and a failure leaves that.
+    fn caught_steps(
+        &mut self,
+        step: Step,
+        retry: Option<RetryPolicy>,
+        of: (&'n Node, Option<&'n Entry>),
+        place: &Place,
+    ) -> Step {
+        let kept = StepKind::Compose(builder::state());
+        let kept = hidden(self.part(place, "before"), "compose", kept);
+        let as_before = || replace(output_of(&kept.name), place.span);
+        let number = Template::binding(Binding::Attempt);
+        let reset = builder::assign(vec![as_before()], Some(number));
+        let reset = hidden(self.part(place, "reset"), "assign", reset);
+        let attempt = self.part(place, "attempt");
+        let mut failed = vec![as_before()];
+        let attempts = output_of(&reset.name);
+        failed.extend(failed_state(&attempt.name, of, &attempts, place));
+        let caught = self.assigned(place, "on_error", failed);
+        let inside = self.part(place, "once");
+        let label = step.label.clone();
+        let once = Step {
+            name: inside.name,
+            title: Some(place.shown().clone()),
+            anonymous: true,
+            ..step
+        };
+        let output = output_of(&once.name);
+        let attempt = Step {
+            retry,
+            catch: Some(only(caught)),
+            ..hidden(attempt, "attempt", block(vec![reset, once]))
+        };
+        Step {
+            output: Some(output),
+            ..builder::step(place.clone(), &label, block(vec![kept, attempt]))
+        }
+    }
 }
 
 impl ErrorHandling {
-    fn policy(&self, on_error: &Entry) -> RetryPolicy {
+    /// None: nothing is tried again.
+    fn policy(&self, on_error: &Entry) -> Option<RetryPolicy> {
+        let on = self.retried();
+        if on.is_empty() {
+            return None;
+        }
         let jitter = Jitter::Tenth;
         let backoff = match self.doubles {
             true => Backoff::Exponential {
@@ -244,13 +315,13 @@ impl ErrorHandling {
                 jitter,
             },
         };
-        RetryPolicy {
+        Some(RetryPolicy {
             backoff,
             count: Template::constant(Value::Int(self.retries)),
-            on: self.retried(),
+            on,
             when: None,
             span: on_error.key_span,
-        }
+        })
     }
 
     fn retried(&self) -> Vec<RetryOn> {
@@ -259,7 +330,11 @@ impl ErrorHandling {
             None => RETRIED.to_vec(),
         };
         let kinds = CLASSES.iter().filter(|(_, class)| classes.contains(class));
-        let kinds = kinds.map(|(kind, _)| RetryOn::Kind(Name::from(*kind)));
+        let kinds = kinds.map(|(kind, _)| *kind);
+        let others = OTHERS.into_iter().filter(|_| classes.contains(&OTHER));
+        let kinds = kinds
+            .chain(others)
+            .map(|kind| RetryOn::Kind(Name::from(kind)));
         let raised = classes
             .iter()
             .map(|class| RetryOn::Named(Name::from(*class)));
@@ -267,19 +342,36 @@ impl ErrorHandling {
     }
 }
 
+/// What a failure leaves in the state. `action` is what failed, `attempts` how many there were.
+fn failed_state(
+    action: &Name,
+    (node, fallback): (&Node, Option<&Entry>),
+    attempts: &Template,
+    place: &Place,
+) -> Vec<Assignment> {
+    let error = error_info(action, node, attempts, place);
+    let mut state = vec![set("__error__", error, place.span)];
+    if let Some(name) = fallback.and_then(|entry| entry.value.as_str()) {
+        state.push(set("__fallback_node__", text(name), place.span));
+    }
+    state
+}
+
 /// The value of `__error__`.
-fn error_info(fault: &Template, node: &Node, place: &Place, retries: i64) -> Template {
-    let seen = |text: &str| with_result(fault, expression(text));
-    let kinds = CLASSES
-        .map(|(kind, class)| format!("'{kind}': '{class}'"))
-        .join(", ");
+fn error_info(failed: &Name, node: &Node, attempts: &Template, place: &Place) -> Template {
+    let failed = failed.replace('\'', "''");
+    let fault = Template::parse(&format!("@actions('{failed}').error"), Syntax::Loom);
+    let fault = fault.unwrap_or_else(|_| Template::constant(Value::Null));
+    let seen = |text: &str| with_result(&fault, expression(text));
+    let kinds = CLASSES.map(|(kind, class)| format!("'{kind}': '{class}'"));
+    let kinds = kinds.join(", ");
+    // What is raised once more has its class in its message only.
     let class = format!(
-        "(result.code if result.kind == 'script' and result.code \
-         else {{{kinds}}}.get(result.kind, 'RuntimeError'))"
+        "((result.code or result.message.split(':')[0]) if result.kind == 'script' \
+         else {{{kinds}}}.get(result.kind, '{OTHER}'))"
     );
-    let retried = format!("{class} in {RETRIED:?}");
-    let message = "result.message if result.kind != 'script' else \
-                   result.message.removeprefix((result.code or '') ~ ': ').rsplit(' (line ', 1)[0]";
+    let message = "result.message if result.kind != 'script' else result.message\
+                   .removeprefix((result.code or result.message.split(':')[0]) ~ ': ').rsplit(' (line ', 1)[0]";
     let action = node.get("uses").and_then(Node::as_str);
     let null = || Template::constant(Value::Null);
     object([
@@ -293,9 +385,9 @@ fn error_info(fault: &Template, node: &Node, place: &Place, retries: i64) -> Tem
         ),
         (
             "retry_count",
-            seen(&format!("{retries} if {retried} else 0")),
+            with_result(attempts, expression("result - 1")),
         ),
-        ("is_retryable", seen(&retried)),
+        ("is_retryable", seen(&format!("{class} in {RETRIED:?}"))),
         ("traceback", null()),
         ("details", null()),
     ])

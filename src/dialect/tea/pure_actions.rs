@@ -175,16 +175,20 @@ impl<'n> Tea<'_, 'n> {
             ("default", default),
         ]);
         let seen = |text: &str| with_result(&seen, expression(text));
-        let id = seen("result.namespace | string ~ ' ' ~ result.key | string");
+        // Without a key nothing is stored: no other id is empty.
+        let id = seen(
+            "'' if result.key is none else result.namespace | string ~ ' ' ~ result.key | string",
+        );
+        let nothing = "'key': none, 'error': 'Key is required'} if result.key is none else";
         let memory = expression(&format!("state.get('{MEMORY}', {{}})"));
         let (result, store) = match name {
             "memory.store" => {
                 let stored = vec![memory, id, seen("result.value")];
                 let stored = Template::call("setProperty", stored).ok()?;
-                let result = seen(
-                    "{'stored': true, 'key': result.key | string, \
-                     'namespace': result.namespace | string}",
-                );
+                let result = seen(&format!(
+                    "{{'stored': false, {nothing} {{'stored': true, 'key': result.key | string, \
+                     'namespace': result.namespace | string}}"
+                ));
                 (result, Some(set(MEMORY, stored, place.span)))
             }
             _ => {
@@ -195,10 +199,11 @@ impl<'n> Tea<'_, 'n> {
                         expression(&format!("state.get('{MEMORY}', {{}}).get(result)")),
                     ),
                 )];
-                let result = seen(
-                    "{'value': result.default if _found is none else _found, \
-                     'found': _found is not none, 'key': result.key | string}",
-                );
+                let result = seen(&format!(
+                    "{{'value': result.default, 'found': false, {nothing} \
+                     {{'value': result.default if _found is none else _found, \
+                     'found': _found is not none, 'key': result.key | string}}"
+                ));
                 (
                     Template::binding(Binding::Scoped(found.into(), result)),
                     None,

@@ -35,12 +35,12 @@ impl<'n> Tea<'_, 'n> {
             return workflow;
         };
         fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
-        if let Some(entry) = fields.some(self, "name")
+        if let Some(entry) = fields.given("name")
             && let Some(name) = self.text(entry, "for example name: agent")
         {
             workflow.name = Name::from(name);
         }
-        if let Some(entry) = fields.some(self, "initial_state") {
+        if let Some(entry) = fields.given("initial_state") {
             let hint = "for example initial_state: { count: 0 }";
             let state = self.constants(entry, hint);
             let pairs = state.into_iter();

@@ -38,6 +38,8 @@ pub enum Binding {
     Iteration(Name),
     /// Which attempt of the retry around this place runs, from 1.
     Attempt,
+    /// How many attempts an action took; 0 when it did not run.
+    Attempts(Name),
     /// One template in the first iteration of the named loop, another in all later ones.
     First(Name, Template, Template),
     /// A member of a value; null when it has none.
@@ -96,6 +98,7 @@ impl Binding {
                 .iteration_index(of)
                 .map_or(Value::Null, |index| Value::Int(index.saturating_add(1)))),
             Self::Attempt => Ok(Value::Int(env.attempt().into())),
+            Self::Attempts(action) => Ok(Value::Int(env.attempts_of(action).into())),
             Self::First(of, first, later) => match env.iteration_index(of) {
                 None | Some(0) => first.eval(env),
                 Some(_) => later.eval(env),
@@ -189,7 +192,7 @@ impl Binding {
             Self::Outputs(action) | Self::Previous(action, _) => {
                 found.push(Reference::Action(action.to_string()));
             }
-            Self::Attempt => {}
+            Self::Attempt | Self::Attempts(_) => {}
             Self::Item(of) | Self::Iteration(of) => found.push(Reference::Loop(of.to_string())),
             Self::First(_, first, later) => {
                 first.collect(found);
@@ -235,6 +238,7 @@ impl Binding {
             Self::Item(name) => format!("item of {name}"),
             Self::Iteration(name) => format!("iteration of {name}"),
             Self::Attempt => String::from("attempt"),
+            Self::Attempts(action) => format!("attempts of {action}"),
             Self::First(_, first, later) => {
                 format!("{} first, then {}", of(first), of(later))
             }

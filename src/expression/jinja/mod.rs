@@ -20,6 +20,7 @@ pub(crate) use self::reference::{JINJA_NAMES, JinjaName};
 pub(crate) use self::shared::{is_full, sharing};
 
 use self::engine::{ENGINE, SOURCE_NAME};
+use super::condition::Reading;
 use super::{Env, EvalError, ParseError, Reference, Value};
 use free_variables::FreeVariable;
 use minijinja::{Environment, Error, Expression};
@@ -184,11 +185,15 @@ impl Jinja {
     }
 
     /// Whether the value is true as Python has it: empty, zero and None are not.
-    /// `ill_typed` is what it counts as where operators do not take what they are given.
-    pub(crate) fn holds(&self, env: &dyn Env, ill_typed: Option<bool>) -> Result<bool, EvalError> {
+    /// `reading` is what its value says.
+    pub(crate) fn holds(&self, env: &dyn Env, reading: Reading) -> Result<bool, EvalError> {
         let Body::Value(expression) = &self.body else {
             let text = self.eval(env)?;
-            return Ok(text.as_str().is_some_and(|text| !text.is_empty()));
+            let text = text.as_str().unwrap_or_default();
+            return Ok(match reading {
+                Reading::Truth(_) => !text.is_empty(),
+                Reading::Words => says_yes(text),
+            });
         };
         let _evaluation = Evaluation::begin();
         let context = free_variables::context(&self.free, env, self.flavor);
@@ -196,8 +201,15 @@ impl Jinja {
             if value.is_undefined() && !self.absent_is_none() {
                 return Err(Error::from(minijinja::ErrorKind::UndefinedError));
             }
-            Ok(value.is_true())
+            Ok(match reading {
+                Reading::Truth(_) => value.is_true(),
+                Reading::Words => says_yes(&value.to_string()),
+            })
         });
+        let ill_typed = match reading {
+            Reading::Truth(ill_typed) => ill_typed,
+            Reading::Words => Some(false),
+        };
         truth.or_else(|error| match ill_typed {
             Some(holds) if operators::is_ill_typed(&error) => Ok(holds),
             _ => Err(self.eval_error(&error, env)),
@@ -313,4 +325,10 @@ fn parse_error(error: &Error, text: &str, offset: usize) -> ParseError {
         length: length.max(1),
         hint,
     }
+}
+
+/// Whether a text is none of the words for no.
+fn says_yes(text: &str) -> bool {
+    let word = text.trim().to_lowercase();
+    !["", "false", "0", "no", "none"].contains(&word.as_str())
 }

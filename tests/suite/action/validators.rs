@@ -78,7 +78,7 @@ async fn data_is_validated_with_paths() {
             "",
             "Additional properties are not allowed ('x' was unexpected)",
         ),
-        (json!(null), "", "None is not of type 'object'"),
+        (json!(null), "", "Data is None"),
     ] {
         let expected = json!([{ "path": path, "message": message }]);
         assert_eq!(errors(data.clone()).await, expected, "{data}");

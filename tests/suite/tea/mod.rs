@@ -370,11 +370,10 @@ fn shape(text: &str) -> String {
         program.entry
     );
     // And in what a condition counts as that compares what cannot be compared.
-    let mut parts = shape.split("ill_typed: ");
+    let mut parts = shape.split("reading: Truth(");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |all, part| {
-        let rest = part.strip_prefix("None,");
-        all + rest.unwrap_or_else(|| part.split_once("),").unwrap().1)
+        all + part.split_once("},").map_or(part, |(_, rest)| rest)
     })
 }
 
