@@ -231,38 +231,31 @@ impl<'n> Tea<'_, 'n> {
             Mode::Retry => handling.policy(on_error),
             Mode::Raise | Mode::Graceful => None,
         };
+        let caught = Caught {
+            retry,
+            node,
+            fallback,
+        };
         // A failed call has changed nothing; of several steps, those before it have.
         match step.kind {
-            StepKind::Call(_) => self.caught_call(step, retry, (node, fallback), place),
-            _ => self.caught_steps(step, retry, (node, fallback), place),
+            StepKind::Call(_) => self.caught_call(step, caught, place),
+            _ => self.caught_steps(step, caught, place),
         }
     }
 
-    fn caught_call(
-        &mut self,
-        step: Step,
-        retry: Option<RetryPolicy>,
-        of: (&'n Node, Option<&'n Entry>),
-        place: &Place,
-    ) -> Step {
+    fn caught_call(&mut self, step: Step, caught: Caught<'_>, place: &Place) -> Step {
         let attempts = Template::binding(Binding::Attempts(step.name.clone()));
-        let failed = failed_state(&step.name, of, &attempts, place);
-        let caught = self.assigned(place, "on_error", failed);
+        let failed = caught.state(&step.name, &attempts, place);
+        let handler = self.assigned(place, "on_error", failed);
         Step {
-            retry,
-            catch: Some(only(caught)),
+            retry: caught.retry,
+            catch: Some(only(handler)),
             ..step
         }
     }
 
     /// Each attempt begins with the state as it was, and a failure leaves that.
-    fn caught_steps(
-        &mut self,
-        step: Step,
-        retry: Option<RetryPolicy>,
-        of: (&'n Node, Option<&'n Entry>),
-        place: &Place,
-    ) -> Step {
+    fn caught_steps(&mut self, step: Step, caught: Caught<'_>, place: &Place) -> Step {
         let kept = StepKind::Compose(builder::state());
         let kept = hidden(self.part(place, "before"), "compose", kept);
         let as_before = || replace(output_of(&kept.name), place.span);
@@ -272,8 +265,8 @@ impl<'n> Tea<'_, 'n> {
         let attempt = self.part(place, "attempt");
         let mut failed = vec![as_before()];
         let attempts = output_of(&reset.name);
-        failed.extend(failed_state(&attempt.name, of, &attempts, place));
-        let caught = self.assigned(place, "on_error", failed);
+        failed.extend(caught.state(&attempt.name, &attempts, place));
+        let handler = self.assigned(place, "on_error", failed);
         let inside = self.part(place, "once");
         let label = step.label.clone();
         let once = Step {
@@ -284,8 +277,8 @@ impl<'n> Tea<'_, 'n> {
         };
         let output = output_of(&once.name);
         let attempt = Step {
-            retry,
-            catch: Some(only(caught)),
+            retry: caught.retry,
+            catch: Some(only(handler)),
             ..hidden(attempt, "attempt", block(vec![reset, once]))
         };
         Step {
@@ -342,19 +335,23 @@ impl ErrorHandling {
     }
 }
 
-/// What a failure leaves in the state. `action` is what failed, `attempts` how many there were.
-fn failed_state(
-    action: &Name,
-    (node, fallback): (&Node, Option<&Entry>),
-    attempts: &Template,
-    place: &Place,
-) -> Vec<Assignment> {
-    let error = error_info(action, node, attempts, place);
-    let mut state = vec![set("__error__", error, place.span)];
-    if let Some(name) = fallback.and_then(|entry| entry.value.as_str()) {
-        state.push(set("__fallback_node__", text(name), place.span));
+/// A node whose failure is caught.
+struct Caught<'n> {
+    retry: Option<RetryPolicy>,
+    node: &'n Node,
+    fallback: Option<&'n Entry>,
+}
+
+impl Caught<'_> {
+    /// What a failure leaves in the state. `action` is what failed, `attempts` how many there were.
+    fn state(&self, action: &Name, attempts: &Template, place: &Place) -> Vec<Assignment> {
+        let error = error_info(action, self.node, attempts, place);
+        let mut state = vec![set("__error__", error, place.span)];
+        if let Some(name) = self.fallback.and_then(|entry| entry.value.as_str()) {
+            state.push(set("__fallback_node__", text(name), place.span));
+        }
+        state
     }
-    state
 }
 
 /// The value of `__error__`.
