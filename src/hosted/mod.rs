@@ -134,6 +134,20 @@ impl Hosted {
         }
     }
 
+    /// Whether what an event tells changed nothing anywhere, so that it may happen again with another outcome: a
+    /// timer, the answer to a safe request, that rows are in a file, or the next boundary of a loop.
+    #[must_use]
+    pub fn is_harmless(&self, event: &Event) -> bool {
+        match event {
+            Event::Continued => true,
+            Event::EffectCompleted { id, .. } => {
+                let effect = self.state.effects.get(id);
+                effect.is_some_and(|effect| effect.request.is_safe()) || self.comes_again(event)
+            }
+            _ => self.comes_again(event),
+        }
+    }
+
     /// What a host does before a step is durable, if it may hold it until then: [`Transition::take_safe`].
     pub fn release_safe(&mut self, step: &mut Transition, until: Timestamp) -> Option<Vec<Effect>> {
         let safe = step.take_safe(until)?;

@@ -1,18 +1,22 @@
 //! The commit pipeline: advance the busy runs, make their steps durable, and release the effects.
-//! No effect of a step starts before its commit is durable. Only where a timer led to a request that changes nothing
-//! where it goes, the request leaves, and the step is held: it is stored with what the answer brings.
+//! No effect of a step starts before its commit is durable, but for requests that change nothing where they go. Where
+//! a timer led to one, it leaves, and the step is held: it is stored with what the answer brings. Where the answer to
+//! one led to it, it leaves while the disk syncs the step.
 
-use super::active::Held;
+use super::active::{ActiveRun, Held};
 use super::buffers::BATCH;
 use super::driver::{Driver, reply_all};
+use super::effects::EffectRuntime;
 use super::metrics::Metrics;
 use super::traces::Attempts;
 use super::writers::{UNDER_WAY, WRITERS, Written};
 use super::{Reply, ScheduleError, Step, Update};
-use crate::machine::{Event, HistoryKind, RunStatus, Transition};
+use crate::machine::{Effect, Event, HistoryKind, RunStatus, Transition};
 use crate::model::Name;
 use crate::store::{Commit, Committed, Placement, Store, StoreError};
+use crate::time::Timestamp;
 use std::any::Any;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 
@@ -25,6 +29,9 @@ const SOME: usize = 4;
 /// A step that is held is stored after so long, so that others can see a call that takes its time.
 const HOLD: Duration = Duration::from_millis(100);
 
+/// No timer of a step that is written keeps its requests back.
+const NEVER_DUE: Timestamp = Timestamp(i64::MIN);
+
 /// The outcome of each commit of a group, or why nothing is known to be durable.
 pub(super) type Outcomes = Result<Vec<Result<Committed, StoreError>>, StoreError>;
 
@@ -36,6 +43,8 @@ struct PendingStep {
     stored: bool,
     replies: Vec<Reply<RunStatus>>,
     attempts: Attempts,
+    /// Whether nothing was changed anywhere by what led to it.
+    harmless: bool,
 }
 
 /// The steps of some busy runs, on their way through the store.
@@ -47,10 +56,19 @@ pub(super) struct Batch {
 impl Batch {
     /// Makes it durable.
     pub fn write(&self, store: &dyn Store, metrics: &Metrics) -> Outcomes {
-        match self.group.len() {
-            0 => Ok(Vec::new()),
-            size => metrics.group(size, || store.commit(&self.group)),
-        }
+        write(&self.group, store, metrics, &mut || ())
+    }
+}
+
+fn write(
+    group: &[Commit],
+    store: &dyn Store,
+    metrics: &Metrics,
+    written: &mut dyn FnMut(),
+) -> Outcomes {
+    match group.len() {
+        0 => Ok(Vec::new()),
+        size => metrics.group(size, || store.commit_telling(group, written)),
     }
 }
 
@@ -87,8 +105,17 @@ impl Driver {
         }
     }
 
-    fn write_here(&mut self, batch: Batch) {
-        let outcome = batch.write(&*self.store, &self.runtime.metrics);
+    /// Makes a batch durable on this thread. Safe requests that follow from what is written, and from nothing that
+    /// changed anything, leave while the disk syncs it.
+    fn write_here(&mut self, mut batch: Batch) {
+        let may_leave = self.holds && !self.commands_only && self.stopping.is_none();
+        let (runs, runtime, waiting) = (&mut self.runs, &self.runtime, &mut batch.waiting);
+        let mut written = || {
+            if may_leave {
+                send_safe(runs, runtime, waiting);
+            }
+        };
+        let outcome = write(&batch.group, &*self.store, &runtime.metrics, &mut written);
         self.complete(batch, outcome);
     }
 
@@ -181,6 +208,7 @@ impl Driver {
             && !self.commands_only
             && active.held.is_none()
             && active.header.placement == Placement::Runnable;
+        let mut harmless = true;
         let (mut step, mut attempts) = match active.held.take() {
             Some(held) => (held.step, held.attempts),
             None => (Transition::default(), Attempts::default()),
@@ -195,6 +223,7 @@ impl Driver {
             let (event, reply) = *next;
             replies.extend(reply);
             may_wait &= active.hosted.comes_again(&event);
+            harmless &= active.hosted.is_harmless(&event);
             let (state, program) = (active.hosted.state(), active.hosted.program());
             self.runtime
                 .traces
@@ -244,6 +273,7 @@ impl Driver {
                 stored,
                 replies,
                 attempts,
+                harmless,
             },
         ))
     }
@@ -331,6 +361,30 @@ impl Driver {
             reply_all(replies, &Err(error.clone()));
             self.discard(&run, error.clone());
         }
+    }
+}
+
+/// Sends the safe requests of steps that are written and not durable yet.
+fn send_safe(
+    runs: &mut HashMap<Name, Box<ActiveRun>>,
+    runtime: &EffectRuntime,
+    waiting: &mut [PendingStep],
+) {
+    let (held, mut sent) = (runs.len(), false);
+    for step in waiting.iter_mut().filter(|step| step.harmless) {
+        let Some(active) = runs.get_mut(&step.run) else {
+            continue;
+        };
+        let safe = active.hosted.release_safe(&mut step.step, NEVER_DUE);
+        for effect in safe.into_iter().flatten() {
+            if let Effect::Start { id, request } = effect {
+                active.start(runtime, held, id, request);
+                sent = true;
+            }
+        }
+    }
+    if let Some(own) = runtime.own.as_ref().filter(|_| sent) {
+        own.turn();
     }
 }
 

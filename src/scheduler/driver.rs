@@ -59,7 +59,7 @@ pub(super) struct Driver {
     pub(super) retries: RetryQueue,
     /// While the store takes no writes.
     pub(super) outage: Option<Outage>,
-    stopping: Option<oneshot::Sender<()>>,
+    pub(super) stopping: Option<oneshot::Sender<()>>,
     /// Only commands are taken: steps are stored, but no effect starts and no timer fires.
     pub(super) commands_only: bool,
     /// Callers that wait until nothing is in flight.

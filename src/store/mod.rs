@@ -377,7 +377,17 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// # Errors
     /// The outer error means that nothing of the group is known to be durable.
-    fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError>;
+    fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
+        self.commit_telling(group, &mut || ())
+    }
+
+    /// As `commit`. Calls `written` when the operating system has the whole group and none of it was refused: the
+    /// end of this process takes nothing of it away any more, but a power cut may.
+    fn commit_telling(
+        &self,
+        group: &[Commit],
+        written: &mut dyn FnMut(),
+    ) -> Result<Vec<Result<Committed, StoreError>>, StoreError>;
 
     /// The runs due by `now`, earliest first, `limit` at most.
     fn due(&self, now: Timestamp, limit: usize) -> Result<Vec<(Timestamp, Name)>, StoreError>;

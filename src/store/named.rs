@@ -45,7 +45,7 @@ impl<K: Kv> Rows<K> {
         }
         old.into_iter().for_each(|crc| writer.root.drop(crc));
         writer.root.add(put.crc);
-        self.make_durable(writer)?;
+        self.make_durable(writer, || ())?;
         Ok(old.is_some())
     }
 
@@ -64,7 +64,7 @@ impl<K: Kv> Rows<K> {
         keys::former_workflows(&mut former, workflow);
         self.remove_under(&mut writer.batch, &former)?;
         writer.root.drop(old);
-        self.make_durable(writer)?;
+        self.make_durable(writer, || ())?;
         Ok(true)
     }
 

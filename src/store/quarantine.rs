@@ -54,6 +54,6 @@ impl<K: Kv> Rows<K> {
         entry.root.add(put.crc);
         writer.root = entry.root;
         writer.touched.push(name);
-        self.make_durable(writer)
+        self.make_durable(writer, || ())
     }
 }

@@ -304,23 +304,33 @@ impl<K: Kv> Store for Rows<K> {
         .ok_or_else(|| corrupt(&format!("program {hash} is missing")))
     }
 
-    fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
-        let _sealing = self.sealing();
+    fn commit_telling(
+        &self,
+        group: &[Commit],
+        written: &mut dyn FnMut(),
+    ) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
         let mut outcomes = Vec::with_capacity(group.len());
         while let Some(rest) = group.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
             let mut writer = lock(&self.writer);
             self.usable()?;
             writer.begin();
             let before = outcomes.len();
+            let sealing = self.sealing();
             for commit in rest {
                 outcomes.push(self.put_commit(&mut writer, commit));
                 if writer.batch.len() > K::MAX_UNSYNCED {
                     break;
                 }
             }
+            drop(sealing);
             let staged = outcomes.get(before..).unwrap_or_default();
             if staged.iter().any(Result::is_ok) {
-                self.make_durable(writer)?;
+                let all = outcomes.len() == group.len() && outcomes.iter().all(Result::is_ok);
+                self.make_durable(writer, || {
+                    if all {
+                        written();
+                    }
+                })?;
             }
         }
         Ok(outcomes)
@@ -484,7 +494,7 @@ impl<K: Kv> Store for Rows<K> {
         writer.batch.clear();
         self.remove_run(&mut writer, run)?;
         writer.touched.push(Name::from(run));
-        self.make_durable(writer)
+        self.make_durable(writer, || ())
     }
 
     fn replace_workflow(
@@ -540,7 +550,7 @@ impl<K: Kv> Store for Rows<K> {
         writer.batch.clear();
         let swept = self.remove_unpinned(&mut writer)?;
         if swept > 0 {
-            self.make_durable(writer)?;
+            self.make_durable(writer, || ())?;
         }
         Ok(swept)
     }

@@ -51,12 +51,13 @@ impl<K: Kv> Rows<K> {
     }
 
     /// Applies the batch and makes it durable; releases the writer as soon as the next group can
-    /// fill its own.
+    /// fill its own. Calls `written` when the operating system has the batch.
     pub(in crate::store) fn make_durable(
         &self,
         writer: MutexGuard<'_, Writer>,
+        written: impl FnOnce(),
     ) -> Result<(), StoreError> {
-        let done = self.sync_group(writer);
+        let done = self.sync_group(writer, written);
         if done.is_err() {
             // Held, so that nobody who has just looked begins to wait after this.
             let _synced = lock(&self.synced);
@@ -65,7 +66,11 @@ impl<K: Kv> Rows<K> {
         done
     }
 
-    fn sync_group(&self, mut writer: MutexGuard<'_, Writer>) -> Result<(), StoreError> {
+    fn sync_group(
+        &self,
+        mut writer: MutexGuard<'_, Writer>,
+        written: impl FnOnce(),
+    ) -> Result<(), StoreError> {
         let group = writer.next_group(self.kv.marked())?;
         let bytes = writer.batch.len();
         let _unsynced = Unsynced::new(&self.unsynced, &self.fewer, bytes, K::MAX_UNSYNCED);
@@ -78,6 +83,7 @@ impl<K: Kv> Rows<K> {
         self.feed.changed(writer.touched.drain(..));
         drop(writer);
         self.kv.flush().map_err(|e| self.fail(e))?;
+        written();
         let mut synced = lock(&self.synced);
         // The sync of an earlier group may have failed meanwhile; this group builds on it.
         self.usable()?;

@@ -91,7 +91,7 @@ impl Kv for Failing {
 #[test]
 fn after_a_sync_that_failed_nothing_is_taken_before_the_store_is_opened_again() {
     let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
-    let commit = || store.make_durable(lock(&store.writer));
+    let commit = || store.make_durable(lock(&store.writer), || ());
     commit().unwrap();
     store.kv.fails.store(true, Ordering::SeqCst);
     assert!(matches!(commit(), Err(StoreError::Io(_))));
@@ -115,7 +115,7 @@ fn what_was_read_is_settled_when_its_group_is_durable() {
     const MOMENT: Duration = Duration::from_millis(50);
     for fails in [false, true] {
         let store = Rows::recover(Failing::default(), Retention::default(), "here").unwrap();
-        let commit = || store.make_durable(lock(&store.writer));
+        let commit = || store.make_durable(lock(&store.writer), || ());
         commit().unwrap();
         store.wait_durable(store.epoch()).unwrap();
         store.kv.fails.store(fails, Ordering::SeqCst);

@@ -13,6 +13,7 @@ mod crash;
 mod credentials;
 mod cut;
 mod dumped;
+mod early;
 mod egress;
 mod environment;
 mod everyday;

@@ -43,7 +43,7 @@ fn within(command: &mut Command, words: &[&str]) {
 }
 
 /// Asks for a run's result until there is one: the store is opened again after a while.
-async fn outcome(server: &Server, run: &str) -> serde_json::Value {
+pub async fn outcome(server: &Server, run: &str) -> serde_json::Value {
     let mut last = json!(null);
     for _ in 0..300 {
         let asked = server.get(&format!("/v1/runs/{run}/result?wait=60")).await;
@@ -111,7 +111,7 @@ async fn a_full_disk_stops_runs_until_there_is_room() {
 
 /// A server some of whose calls strace makes fail, and where strace writes those that it traces. There is a
 /// store already, so that it is one of a run that fails.
-fn disturbed(place: &Place, traced: &str, failing: &str) -> (Server, PathBuf) {
+pub fn disturbed(place: &Place, traced: &str, failing: &str) -> (Server, PathBuf) {
     let state = place.state();
     assert!(Start::new(&state).spawn().stop().0.success());
     let log = place.dir.path().join("log");

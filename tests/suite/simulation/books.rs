@@ -24,6 +24,8 @@ use windlass::internals::time::Timestamp;
 pub enum Crash {
     /// Before the group is stored.
     Before,
+    /// The system has the group, and what may leave then was begun; the power goes before the disk has it.
+    Written,
     /// The group is stored, nothing of it was carried out.
     After,
     /// What the group asks for was begun.
@@ -263,7 +265,11 @@ impl Store for Disk {
         self.store.consistent_read(run, iterations)
     }
 
-    fn commit(&self, group: &[Commit]) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
+    fn commit_telling(
+        &self,
+        group: &[Commit],
+        written: &mut dyn FnMut(),
+    ) -> Result<Vec<Result<Committed, StoreError>>, StoreError> {
         let mut books = lock(&self.books);
         let (number, tries) = (books.groups, books.tries);
         let allowed = books.in_pauses || books.paused().is_empty();
@@ -275,8 +281,15 @@ impl Store for Disk {
                 drop(books);
                 resume_unwind(Box::new(Dead));
             }
+            Some(Crash::Written) => {
+                books.pending = crash;
+                drop(books);
+                written();
+                resume_unwind(Box::new(Dead));
+            }
             Some(Crash::Refused) => {
                 books.pending = crash;
+                written();
                 let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
                 return Err(StoreError::Io(full));
             }
@@ -294,7 +307,7 @@ impl Store for Disk {
                 commit.header.snapshot = commit.header.revision;
             }
         }
-        let outcome = self.store.commit(&group)?;
+        let outcome = self.store.commit_telling(&group, written)?;
         assert!(outcome.iter().all(Result::is_ok), "{outcome:?}");
         books.groups += 1;
         books.tries = 0;

@@ -74,7 +74,7 @@ fn simulate(seed: u64, tally: &mut Tally) {
     let every = |group: usize, tries: usize| match tries {
         0 => Some(Crash::Before),
         1 => Some(Crash::Refused),
-        2 => Some([Crash::After, Crash::Dispatched][group % 2]),
+        2 => Some([Crash::After, Crash::Dispatched, Crash::Written][group % 3]),
         _ => None,
     };
     disturb(Box::new(every), seed.is_multiple_of(4), tally);
@@ -90,11 +90,12 @@ fn sometimes(seed: u64) -> books::Plan {
     Box::new(move |_: usize, tries: usize| {
         let crashes = [
             Crash::Before,
+            Crash::Written,
             Crash::After,
             Crash::Dispatched,
             Crash::Refused,
         ];
-        let crash = crashes[random.random_range(0..4)];
+        let crash = crashes[random.random_range(0..5)];
         (tries < 3 && random.random_range(0..4) == 0).then_some(crash)
     })
 }

@@ -354,7 +354,7 @@ impl Sim<'_> {
             self.exempt.extend(paused);
             self.exempt.extend(lock(&self.books).paused());
         }
-        if crash == Some(Crash::Dispatched) {
+        if matches!(crash, Some(Crash::Dispatched | Crash::Written)) {
             self.poll();
         }
         crash

@@ -1,0 +1,115 @@
+//! A GET that follows from answers to GETs leaves while the disk syncs the step that asks for it; nothing
+//! else does. strace tells the order of the calls, and lets a sync fail.
+
+use super::outage::{disturbed, outcome};
+use super::process::Place;
+use crate::store::power::strace_works;
+use crate::support::serve;
+use axum::Router;
+use axum::http::HeaderMap;
+use axum::response::Json;
+use axum::routing::any;
+use serde_json::{Value, json};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+const POLLS: usize = 30;
+
+const WORKFLOW: &str = r#"
+name: early
+inputs: { base: { type: string } }
+variables: { seen: [] }
+actions:
+  wait:
+    type: until
+    condition: "@equals(body('check').poll, 30)"
+    limit: { count: 50, timeout: PT1H }
+    actions:
+      check: { type: http, inputs: { method: GET, uri: "@{inputs('base')}/poll" } }
+      keep: { type: appendToArrayVariable, inputs: { name: seen, value: "@body('check').poll" } }
+outputs: "@variables('seen')"
+"#;
+
+/// A server that says how many calls of different keys it had, and those keys.
+async fn counts() -> (String, Arc<Mutex<Vec<String>>>) {
+    let keys: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = keys.clone();
+    let poll = move |headers: HeaderMap| async move {
+        let key = headers["idempotency-key"].to_str().unwrap().to_owned();
+        let mut keys = kept.lock().unwrap();
+        if !keys.contains(&key) {
+            keys.push(key.clone());
+        }
+        let place = keys.iter().position(|known| *known == key).unwrap() + 1;
+        Json(json!({ "poll": place }))
+    };
+    let look = any(|| async { "seen" });
+    let router = Router::new().route("/poll", any(poll)).route("/look", look);
+    let base = serve(router).await;
+    (base, keys)
+}
+
+/// How many requests of a method left while something of the store was not synced, and how many when all was.
+async fn requests(workflow: &str, method: &str) -> (usize, usize) {
+    let (base, _) = counts().await;
+    let place = Place::new();
+    let (file, base) = (place.file("early.yaml", workflow), format!("base={base}"));
+    let log = place.dir.path().join("log");
+    let traced = "trace=write,pwrite64,writev,sendto,fdatasync";
+    let run = place.command(&["run", &file, "-i", &base]);
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-y", "-s", "8", "-e", traced, "-o"]);
+    strace.arg(&log).arg(run.get_program()).args(run.get_args());
+    let output = strace.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let (mut dirty, mut early, mut late) = (false, 0, 0);
+    for call in std::fs::read_to_string(&log).unwrap().lines() {
+        let of_store = call.contains("/store/") && !call.contains("/mark>");
+        if call.contains(&format!("\"{method} /")) {
+            *(if dirty { &mut early } else { &mut late }) += 1;
+        } else if of_store {
+            dirty = !call.contains("fdatasync(");
+        }
+    }
+    (early, late)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_get_leaves_while_the_answer_before_it_is_synced() {
+    if strace_works() {
+        // The first one follows from a start.
+        assert_eq!(requests(WORKFLOW, "GET").await, (POLLS - 1, 1));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_follows_from_a_post_leaves_when_its_answer_is_synced() {
+    if !strace_works() {
+        return;
+    }
+    let posts = WORKFLOW.replace("GET", "POST");
+    assert_eq!(requests(&posts, "POST").await, (0, POLLS));
+    let look = "look: { type: http, inputs: { method: GET, uri: \"@{inputs('base')}/look\" } }";
+    let then_gets = posts.replace("      keep:", &format!("      {look}\n      keep:"));
+    assert_eq!(requests(&then_gets, "GET").await, (0, POLLS));
+}
+
+/// What left before the sync is called off, and asked for again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_get_that_left_before_a_sync_that_failed_leaves_again() {
+    if !strace_works() {
+        return;
+    }
+    let (base, keys) = counts().await;
+    let place = Place::new();
+    let (server, _) = disturbed(&place, "fdatasync", "fdatasync:error=EIO:when=12");
+    let run = server.begin(WORKFLOW, json!({ "base": base })).await;
+    let outcome = outcome(&server, &run).await;
+    let seen: Vec<usize> = (1..=POLLS).collect();
+    assert_eq!(outcome["output"], json!(seen), "{outcome}");
+    let (_, said) = server.stop();
+    assert!(said.contains("the store refused"), "{said}");
+    let keys: Vec<Value> = keys.lock().unwrap().iter().map(|key| json!(key)).collect();
+    let wanted = (0..POLLS).map(|at| json!(format!("{run}/wait#{at}/check")));
+    assert_eq!(keys, wanted.collect::<Vec<_>>());
+}
