@@ -8,6 +8,7 @@ use minijinja::value::{
     DynObject, Enumerator, Object, ObjectExt, ObjectRepr, Value as Jinja, ValueKind,
 };
 use minijinja::{Error, ErrorKind};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -49,9 +50,7 @@ pub(super) fn is_ours(value: &Jinja) -> bool {
 /// Whether a map has a key; a lenient one does not have the keys that read as None.
 pub(super) fn has_key(map: &Jinja, key: &Jinja) -> Result<bool, Error> {
     match map.downcast_object_ref::<Members>() {
-        Some(members) => Ok(key
-            .as_str()
-            .is_some_and(|key| members.map.contains_key(key))),
+        Some(members) => Ok(key_of(key).is_some_and(|key| members.map.contains_key(&*key))),
         None => Ok(!map.get_item(key)?.is_undefined()),
     }
 }
@@ -71,6 +70,15 @@ impl Object for List {
     }
 }
 
+/// The key that is meant: keys are text, also those that a file writes as numbers.
+fn key_of(key: &Jinja) -> Option<Cow<'_, str>> {
+    match key.kind() {
+        ValueKind::String => key.as_str().map(Cow::Borrowed),
+        ValueKind::Number | ValueKind::Bool => Some(Cow::Owned(key.to_string())),
+        _ => None,
+    }
+}
+
 impl Members {
     fn look_up(&self, key: &str, with_dot: bool) -> Option<Jinja> {
         let open = self.lenient && !key.starts_with('_');
@@ -84,7 +92,7 @@ impl Members {
 
 impl Object for Members {
     fn get_value(self: &Arc<Self>, key: &Jinja) -> Option<Jinja> {
-        self.look_up(key.as_str()?, false)
+        self.look_up(&key_of(key)?, false)
     }
 
     fn get_value_by_str(self: &Arc<Self>, key: &str) -> Option<Jinja> {
@@ -124,7 +132,7 @@ impl Object for Members {
             }
             _ => return Err(Error::from(ErrorKind::UnknownMethod)),
         };
-        let found = key.as_str().and_then(|key| self.map.get(key));
+        let found = key_of(key).and_then(|key| self.map.get(&*key));
         Ok(match (found, default) {
             (Some(Value::String(text)), Some(default)) => match marked(text, &default, or_empty)? {
                 Some(mark) => session::text(&mark.into()),
