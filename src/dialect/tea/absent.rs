@@ -80,6 +80,101 @@ const ANSWERS: [(&str, &str); 24] = [
 const FIRECRAWL: &str = "{'success': false, 'error': 'FIRECRAWL_API_KEY environment variable not set. Get your API key from https://firecrawl.dev', 'error_type': 'configuration'}";
 const DUCKPGQ: &str = "{'success': false, 'error': 'DuckPGQ not available. Install with: pip install duckdb', 'error_type': 'dependency_missing'}";
 const NEO4J: &str = "{'success': false, 'error': 'Neo4j not available. Install with: pip install neo4j', 'error_type': 'dependency_missing'}";
+/// What TEA has and Windlass does not, by the names or their beginnings, and what to write instead.
+const INSTEAD: [(&[&str], &str); 11] = [
+    (
+        &[
+            "a2a.",
+            "agent.",
+            "plan.",
+            "reason.",
+            "learn.",
+            "textgrad.",
+            "tools.",
+            "bmad.",
+        ],
+        "write it as nodes around `llm.call`",
+    ),
+    (
+        &[
+            "llm.chat",
+            "llm.stream",
+            "llm.tools",
+            "llm.local.",
+            "llm.similarity",
+        ],
+        "use `llm.call` with a server or a command",
+    ),
+    (&["llm.retry"], "use `retry.loop`"),
+    (
+        &[
+            "rag.",
+            "vector.",
+            "ltm.",
+            "catalog.",
+            "firestore.",
+            "embedding.",
+            "semtools.",
+            "academic.",
+            "github.",
+            "llamaextract.",
+            "auth.",
+            "opik.",
+            "memory.mem0.",
+            "memory.cloud_",
+            "memory.vector_",
+            "memory.manifest_",
+            "memory.embed",
+            "memory.embed_batch",
+            "memory.backfill_embeddings",
+            "memory.search_content",
+            "memory.sql_query",
+            "memory.summarize",
+        ],
+        "call the service with `http`, `shell` or an activity",
+    ),
+    (
+        &["git.", "storage."],
+        "use `shell`, or `file.read` and `file.write`",
+    ),
+    (
+        &["session.", "checkpoint.", "trace.", "obs."],
+        "leave it out: each step is stored, and `windlass history` shows it",
+    ),
+    (
+        &["cache.", "ratelimit."],
+        "call the action itself; `--max-effects-per-host` bounds calls at a time",
+    ),
+    (
+        &["error."],
+        "read `state.__error__` in a condition or in `run`",
+    ),
+    (
+        &["http.respond"],
+        "write keys of the state: it is the result of the run",
+    ),
+    (&["secrets."], "write `{{ secrets.NAME }}`"),
+    (
+        &[
+            "csv.",
+            "schema.",
+            "text.",
+            "markdown.",
+            "context.",
+            "code.",
+            "json.stringify",
+            "json.transform",
+            "data.create_table",
+            "data.delete",
+            "data.filter",
+            "data.insert",
+            "data.query",
+            "validate.input",
+            "validate.generate_prompt",
+        ],
+        "compute it with `run`",
+    ),
+];
 /// What `llm.call` answers without a question.
 const NO_QUESTION: &str =
     "{'error': 'Missing required parameter: prompt or messages', 'success': false}";
@@ -87,12 +182,22 @@ const NO_QUESTION: &str =
 /// The arguments that an answer depends on.
 const SEEN: [&str; 4] = ["file", "schema", "agent_id", "agent_name"];
 
+/// Whether an action has this name, or one that begins with it.
+fn fits(known: &str, name: &str) -> bool {
+    known == name || (known.ends_with(['.', '_']) && name.starts_with(known))
+}
+
 /// What TEA answers for this action when it cannot do it.
 fn answer(name: &str) -> Option<&'static str> {
-    let fits =
-        |known: &str| known == name || (known.ends_with(['.', '_']) && name.starts_with(known));
-    let found = ANSWERS.iter().find(|(known, _)| fits(known));
+    let found = ANSWERS.iter().find(|(known, _)| fits(known, name));
     found.map(|(_, text)| *text)
+}
+
+/// What to write in place of an action that only TEA has.
+pub(super) fn instead(name: &str) -> Option<&'static str> {
+    let any = |names: &[&str]| names.iter().any(|known| fits(known, name));
+    let found = INSTEAD.iter().find(|(names, _)| any(names));
+    found.map(|(_, hint)| *hint)
 }
 
 /// An action that Windlass does not have, and whose name is no slip of the pen.
@@ -100,7 +205,9 @@ fn is_absent(node: &Node) -> bool {
     let name = node.get("action").and_then(Node::as_str).map(canonical);
     name.is_some_and(|name| {
         !all_names().any(|known| known == name)
-            && (answer(&name).is_some() || nearest(&name, all_names()).is_none())
+            && (answer(&name).is_some()
+                || instead(&name).is_some()
+                || nearest(&name, all_names()).is_none())
     })
 }
 
@@ -114,10 +221,11 @@ impl<'n> Tea<'_, 'n> {
     pub(super) fn ignored_action(&mut self, entry: &'n Entry) {
         let name = entry.value.as_str().unwrap_or_default();
         let what = format!("`action: {name}` does nothing, as in TEA");
-        let hint = if all_names().any(|known| known == canonical(name)) {
+        let name = canonical(name);
+        let hint = if all_names().any(|known| known == name) {
             "another `action` of this file is not supported; write `uses` to have this one done"
         } else {
-            "it is not supported; docs/tea.md says what to write instead"
+            instead(&name).unwrap_or("it is not supported; docs/tea.md says what is")
         };
         self.warning("ignored-action", entry.value.span, what, hint);
     }

@@ -5,7 +5,7 @@ use super::node::{Built, Sink};
 use super::pure_actions::PURE;
 use super::script::Language;
 use super::workflow::PROVIDERS;
-use super::{Place, Tea, builder, evaluate};
+use super::{Place, Tea, absent, builder, evaluate};
 use crate::diagnostic::nearest;
 use crate::dialect::append::{self, TEA_FILES as FILES};
 use crate::dialect::checks;
@@ -160,6 +160,11 @@ impl<'n> Tea<'_, 'n> {
         let with = self.arguments(with)?;
         if let Some(answer) = self.unanswered(name, entry, &with, sink, place) {
             return Some(answer);
+        }
+        if let Some(instead) = absent::instead(name) {
+            let what = format!("only The Edge Agent has the action '{name}'");
+            self.error("unknown-action", entry.value.span, what, instead);
+            return None;
         }
         if !action_names().any(|known| known == name) {
             let what = format!("Unknown action '{name}'");

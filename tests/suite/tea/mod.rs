@@ -12,6 +12,7 @@
 //!   URL is the input `llm`,
 //! - `requests.json`: for each request that the model's server got, texts that are in it.
 
+mod absent;
 mod branches;
 mod env;
 mod interrupts;

@@ -1,0 +1,41 @@
+//! Actions that only TEA has: what the manual says to write instead is what the errors say.
+
+use windlass::internals::engine::Engine;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_tea_has_is_told_with_what_to_write_instead() {
+    let page = std::fs::read_to_string("docs/tea.md").unwrap();
+    let (_, table) = page
+        .split_once("| actions | instead |\n|---|---|\n")
+        .unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let engine = Engine::builder().in_memory().unwrap();
+    let mut tried = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [actions, instead] = cells[..] else {
+            panic!("{row}");
+        };
+        let instead = instead.trim_end_matches(" |");
+        for action in actions.split('`').skip(1).step_by(2) {
+            let action = match action {
+                "memory.*" => String::from("memory.mem0.add"),
+                other => other.replace('*', "any"),
+            };
+            for key in ["uses", "action"] {
+                let text = format!("name: x\nnodes:\n  - {{ name: a, {key}: {action} }}\n");
+                let told = match engine.load_text("x.yaml", &text) {
+                    Ok(workflow) => workflow
+                        .warnings()
+                        .render(workflow.bundle(), false)
+                        .to_string(),
+                    Err(error) => error.to_string(),
+                };
+                assert!(told.contains(instead), "{key}: {action}: {told}");
+                assert!(!told.contains("did you mean"), "{action}: {told}");
+            }
+            tried += 1;
+        }
+    }
+    assert!(tried > 50, "{tried} actions");
+}
