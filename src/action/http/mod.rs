@@ -87,7 +87,11 @@ impl Http {
             trust: Trust::of(inputs)?,
             used,
         };
-        signing.outcome(request).await
+        let answer = signing.outcome(request).await?;
+        match request.inputs.get("parse").and_then(Value::as_str) {
+            Some("json") => reply::with_json(answer),
+            _ => Ok(answer),
+        }
     }
 }
 

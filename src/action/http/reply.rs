@@ -173,13 +173,44 @@ fn parse_body(content_type: Option<&HeaderValue>, bytes: Vec<u8>) -> (Value, Opt
 
 /// A server that says JSON and sends something else is taken at its bytes.
 fn json_or_text(content_type: &str, bytes: Vec<u8>) -> (Value, Option<Fault>) {
-    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
-    let parsed = std::str::from_utf8(text).map(|text| json::parsed(text, "the body"));
-    match parsed {
-        Ok(Ok(Some(value))) => (value, None),
-        Ok(Err(refused)) => (text_or_binary(content_type, bytes), Some(refused)),
-        Ok(Ok(None)) | Err(_) => (text_or_binary(content_type, bytes), None),
+    match json_of(&bytes) {
+        Ok(Some(value)) => (value, None),
+        Ok(None) => (text_or_binary(content_type, bytes), None),
+        Err(refused) => (text_or_binary(content_type, bytes), Some(refused)),
     }
+}
+
+/// The value of JSON; none of what is none. Fails where it cannot be taken.
+fn json_of(bytes: &[u8]) -> Result<Option<Value>, Fault> {
+    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    match std::str::from_utf8(text) {
+        Ok(text) => json::parsed(text, "the body"),
+        Err(_) => Ok(None),
+    }
+}
+
+/// An answer whose body is parsed if it is JSON, whatever the server called it.
+pub(super) fn with_json(answer: Value) -> Result<Value, Fault> {
+    let Some(members) = answer.as_object() else {
+        return Ok(answer);
+    };
+    let bytes = match members.get("body") {
+        Some(Value::String(text)) => text.as_str().as_bytes().to_vec(),
+        Some(Value::Object(body)) => {
+            let content = body.get("$content").and_then(Value::as_str);
+            let Some(Ok(bytes)) = content.map(|content| BASE64.decode(content)) else {
+                return Ok(answer);
+            };
+            bytes
+        }
+        _ => return Ok(answer),
+    };
+    let Some(value) = json_of(&bytes)? else {
+        return Ok(answer);
+    };
+    let mut members = members.clone();
+    members.insert(shared_key("body"), value);
+    Ok(Value::object(members))
 }
 
 fn text_or_binary(content_type: &str, bytes: Vec<u8>) -> Value {

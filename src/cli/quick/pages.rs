@@ -50,6 +50,10 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
     variables.insert("rows".to_owned(), 0.into());
     let goes = "@variables('next')";
     if let Some(inputs) = get.get_mut("inputs").and_then(Value::as_object_mut) {
+        // Who parses text has text.
+        if !args.items.contains("fromjson") && !args.next.contains("fromjson") {
+            inputs.insert("parse".to_owned(), "json".into());
+        }
         match &paging.place {
             // Another server gets neither headers nor credentials.
             Place::Address => {

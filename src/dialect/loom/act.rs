@@ -11,6 +11,8 @@ pub(super) struct Act<'n> {
     pub fields: Fields<'n>,
     pub name: Name,
     pub span: Span,
+    /// Whether its output must be JSON.
+    pub wants_json: bool,
 }
 
 pub(super) struct Body {

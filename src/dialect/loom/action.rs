@@ -155,7 +155,13 @@ impl Loom<'_> {
             let expect = fields.some(self, "expect");
             placed.step.expect = expect.and_then(|entry| self.expect(entry));
         }
-        let mut act = Act { fields, name, span };
+        let wants_json = matches!(placed.step.expect, Some(Expect::Json));
+        let mut act = Act {
+            fields,
+            name,
+            span,
+            wants_json,
+        };
         let body = self.body(&mut act, label);
         self.common(&mut act, label);
         act.fields.finish(self);

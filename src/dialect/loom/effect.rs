@@ -142,10 +142,13 @@ impl Loom<'_> {
                 checks::tls(self, &entry.value);
             }
             if let Some(entry) = inputs.pass(act, self, "check") {
-                self.check_flag(
-                    entry,
-                    "check: false lets a call fail: read its `statusCode`",
-                );
+                let hint = "check: false lets a call fail: read its `statusCode`";
+                self.check_flag(entry, hint);
+            }
+            match inputs.pass(act, self, "parse") {
+                Some(entry) => self.check_parse(entry),
+                None if act.wants_json => inputs.members.push((text("parse"), text("json"))),
+                None => {}
             }
         }
         self.asynchronous(act, &mut inputs);
@@ -323,6 +326,13 @@ impl Loom<'_> {
         let flag = matches!(entry.value.kind, Kind::Bool(_));
         if !flag && !self.is_computed(&entry.value) {
             self.wrong_type(&entry.value, "`check`", "true or false", hint);
+        }
+    }
+
+    fn check_parse(&mut self, entry: &Entry) {
+        if entry.value.as_str() != Some("json") {
+            let hint = "a body that is JSON is parsed then, whatever the server calls it";
+            self.wrong_type(&entry.value, "`parse`", "json", hint);
         }
     }
 

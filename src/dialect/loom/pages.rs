@@ -73,6 +73,7 @@ impl Loom<'_> {
             }
         }
         paged.members.push((text("page"), next.clone()));
+        paged.members.push((text("parse"), text("json")));
         let inputs = Template::object(paged.members);
         let asking = StepKind::Call(Call {
             attempt_timeout: paged.attempt_timeout,

@@ -70,6 +70,7 @@ const TAKEN: [(&str, &[&str]); 25] = [
             "tls",
             "check",
             "page",
+            "parse",
         ],
     ),
     (

@@ -111,6 +111,8 @@ fn serve(pages: usize) -> (String, Arc<std::sync::atomic::AtomicUsize>) {
             match (path, number) {
                 ("/poll", 1) => (body, kind) = (String::from("<p>Back soon</p>"), "text/html"),
                 ("/ready", 1) => status = "404 Not Found",
+                _ if path.starts_with("/text") => kind = "text/plain; charset=utf-8",
+                _ if path.starts_with("/bytes") => kind = "application/octet-stream",
                 _ => {}
             }
             let length = body.len();
@@ -424,6 +426,36 @@ fn every_way_to_the_next_page_reads_every_row_once() {
         folder.run(&line).left(0, &[]);
         assert_eq!(folder.read(&file), expected, "{way:?}");
     }
+}
+
+/// Some servers call their JSON something else.
+#[test]
+fn json_by_another_name_is_json() {
+    let folder = Folder::new();
+    let (base, _) = serve(2);
+    let rows: String = (0..20).map(|id| format!("{{\"id\":{id}}}\n")).collect();
+    for name in ["text", "bytes"] {
+        let (url, file) = (format!("{base}/{name}"), format!("{name}.ndjson"));
+        let mut line = vec!["paginate", &url, "--next", "page", "--to", &file];
+        line.extend(["--items", "body.items"]);
+        folder.run(&line).left(0, &[]);
+        assert_eq!(folder.read(&file), rows);
+        let line = ["poll", "--url", &url, "--until", "body.items[0].id == 0"];
+        let told = folder.run(&line).left(0, &[]);
+        assert!(!told.err.contains("an attempt failed"), "{told:?}");
+        let url = format!("{base}/{name}?page=1");
+        let action = format!("{{ type: http, inputs: {{ uri: \"{url}\" }}, expect: json }}");
+        let text = format!("actions: {{ a: {action} }}\noutputs: \"@body('a').items[1].id\"\n");
+        folder.file("names.yaml", &text);
+        let told = folder.run(&["run", "names.yaml"]).left(0, &[]);
+        assert_eq!(told.out.trim(), "1");
+    }
+    // Who parses it has the text.
+    let url = format!("{base}/text");
+    let mut line = vec!["paginate", &url, "--next", "page", "--to", "parsed.ndjson"];
+    line.extend(["--items", "(body | fromjson)['items']"]);
+    folder.run(&line).left(0, &[]);
+    assert_eq!(folder.read("parsed.ndjson"), rows);
 }
 
 #[test]

@@ -146,6 +146,9 @@ fn the_schemas_refuse_what_is_refused() {
         "type: http, method: get, uri: \"https://example.org\", timeout: \"{{ t }}\"",
         "type: compose, inputs: 1, retry: { type: Fixed, interval: PT1S, count: 2 }",
         "type: terminate, runStatus: succeeded",
+        "type: http, uri: \"https://example.org\", check: false, parse: json",
+        "type: http, inputs: { uri: \"https://example.org\", page: \"@variables('t')\", parse: json, check: false }",
+        "type: until, expression: \"@true\", actions: { b: { type: compose, inputs: 1 } }",
         "type: until, condition: \"@true\", on_limit: Pause, limit: { count: \"@inputs('n')\" }, actions: { b: { type: compose, inputs: 1 } }",
     ] {
         let text = action(good);
