@@ -20,6 +20,8 @@ pub(super) fn begin(screen: Screen, serves: bool) {
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Visible)
+        // Else a line that cannot be written is told on standard error, with a panic where that is closed.
+        .log_internal_errors(false)
         .with_ansi(false)
         .without_time();
     // It fails when there is a log already.

@@ -147,6 +147,36 @@ async fn after_a_sync_that_failed_the_server_goes_on_with_what_the_disk_has() {
     assert!(forgotten, "{}", &log[failed..]);
 }
 
+/// Where nobody reads what the server says, the line that tells of the failure ends no thread.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_that_cannot_be_told_stops_nothing() {
+    if !strace_works() {
+        return;
+    }
+    let place = Place::new();
+    let state = place.state();
+    assert!(Start::new(&state).spawn().stop().0.success());
+    let server = Start::new(&state).spawn_with(|command| {
+        let failing = "inject=fdatasync:error=EIO:when=5";
+        let traced = [
+            "strace",
+            "-D",
+            "-f",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=fdatasync",
+        ];
+        within(command, &[&traced[..], &["-e", failing]].concat());
+        // The reader of standard error ends with the line that says where the server is.
+        let script = "exec \"$@\" 2> >(sed '/^ready at/q' >&2)";
+        within(command, &["bash", "-c", script, "bash"]);
+    });
+    let run = server.begin(GROWS, json!({ "to": 30 })).await;
+    let outcome = outcome(&server, &run).await;
+    assert_eq!(outcome["output"], 30, "{outcome}");
+}
+
 /// Whoever asks is told what is wrong with the disk: a store that cannot be opened again is not a damaged one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_fails_for_ever_is_called_that() {
