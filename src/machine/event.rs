@@ -140,13 +140,19 @@ impl Transition {
             Effect::Disarm { .. } => true,
             Effect::Abort { .. } | Effect::Finish(_) | Effect::Continue => false,
         };
-        let is_limit = |event: &HistoryEvent| matches!(event.what, HistoryKind::LoopLimit { .. });
-        if self.history.iter().any(is_limit) || !self.effects.iter().all(waits) {
+        if self.reaches_limit() || !self.effects.iter().all(waits) {
             return None;
         }
         let starts = |effect: &mut Effect| matches!(effect, Effect::Start { .. });
         let safe: Vec<Effect> = self.effects.extract_if(.., starts).collect();
         (!safe.is_empty()).then_some(safe)
+    }
+
+    /// Whether a loop reaches a limit in it.
+    #[must_use]
+    pub fn reaches_limit(&self) -> bool {
+        let is_limit = |event: &HistoryEvent| matches!(event.what, HistoryKind::LoopLimit { .. });
+        self.history.iter().any(is_limit)
     }
 
     /// This step and then the next one, as one: for events that came while a commit was under way.

@@ -176,6 +176,9 @@ impl Driver {
         let runs: Vec<Name> = runs.filter(|_| deferred).collect();
         if !group.is_empty() {
             self.holds = outcome.is_ok();
+            if self.holds {
+                self.reopened = 0;
+            }
         }
         match outcome {
             Ok(results) => {
@@ -261,6 +264,8 @@ impl Driver {
             self.release(run, safe);
             return None;
         }
+        // What tells of a limit is durable before anything follows from it.
+        harmless &= !step.reaches_limit();
         active.under_way = true;
         // A step without changes is not stored, but its replies still go out.
         let commit = (!step.is_empty()).then(|| active.commit(&mut step, now));

@@ -59,6 +59,8 @@ pub(super) struct Driver {
     pub(super) retries: RetryQueue,
     /// While the store takes no writes.
     pub(super) outage: Option<Outage>,
+    /// How often the store was opened again since it took a group.
+    pub(super) reopened: u32,
     pub(super) stopping: Option<oneshot::Sender<()>>,
     /// Only commands are taken: steps are stored, but no effect starts and no timer fires.
     pub(super) commands_only: bool,
@@ -98,6 +100,7 @@ impl Driver {
             buffers: BufferPool::default(),
             retries: RetryQueue::default(),
             outage: None,
+            reopened: 0,
             stopping: None,
             commands_only,
             draining: Vec::new(),

@@ -281,8 +281,8 @@ impl Driver {
         if broken && !self.commands_only && self.outage.is_none() {
             self.outage = Some(Outage {
                 error: error.clone(),
-                tries: 0,
-                again_at: self.clock.now().plus(wait(0)),
+                tries: self.reopened,
+                again_at: self.clock.now().plus(wait(self.reopened)),
             });
         }
     }
@@ -298,7 +298,10 @@ impl Driver {
             .and_then(|()| self.recover(false));
         match outcome {
             Ok(runs) => {
-                self.outage = None;
+                // A full disk lets it be opened, and refuses the next group: what is in flight would begin again
+                // and again.
+                let tries = self.outage.take().map_or(0, |outage| outage.tries);
+                self.reopened = tries.saturating_add(1);
                 tracing::warn!(runs = runs.len(), "the store takes writes again");
             }
             Err(error) => {

@@ -94,6 +94,18 @@ async fn what_follows_from_a_post_leaves_when_its_answer_is_synced() {
     assert_eq!(requests(&then_gets, "GET").await, (0, POLLS));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_follows_from_a_limit_leaves_when_that_is_synced() {
+    if !strace_works() {
+        return;
+    }
+    let inner = "inner: { type: until, condition: \"@false\", on_limit: continue, \
+                 limit: { count: 1 }, actions: { look: { type: http, inputs: { method: HEAD, \
+                 uri: \"@{inputs('base')}/look\" } } } }";
+    let limited = WORKFLOW.replace("      check:", &format!("      {inner}\n      check:"));
+    assert_eq!(requests(&limited, "GET").await, (0, POLLS));
+}
+
 /// What left before the sync is called off, and asked for again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_get_that_left_before_a_sync_that_failed_leaves_again() {
