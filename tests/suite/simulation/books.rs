@@ -2,6 +2,7 @@
 //! folded again, all rows, and where the process dies.
 
 use crate::machine::trace::{self, Trace};
+use crate::support::alone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -355,7 +356,7 @@ impl Store for Disk {
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
-        self.store.reopen()
+        alone(|| self.store.reopen())
     }
 
     fn runnable(&self) -> Result<Vec<Name>, StoreError> {
