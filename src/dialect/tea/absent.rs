@@ -80,6 +80,7 @@ const ANSWERS: [(&str, &str); 24] = [
 const FIRECRAWL: &str = "{'success': false, 'error': 'FIRECRAWL_API_KEY environment variable not set. Get your API key from https://firecrawl.dev', 'error_type': 'configuration'}";
 const DUCKPGQ: &str = "{'success': false, 'error': 'DuckPGQ not available. Install with: pip install duckdb', 'error_type': 'dependency_missing'}";
 const NEO4J: &str = "{'success': false, 'error': 'Neo4j not available. Install with: pip install neo4j', 'error_type': 'dependency_missing'}";
+
 /// What TEA has and Windlass does not, by the names or their beginnings, and what to write instead.
 const INSTEAD: [(&[&str], &str); 11] = [
     (
@@ -178,6 +179,7 @@ const INSTEAD: [(&[&str], &str); 11] = [
         "compute it with `run`",
     ),
 ];
+
 /// What `llm.call` answers without a question.
 const NO_QUESTION: &str =
     "{'error': 'Missing required parameter: prompt or messages', 'success': false}";
