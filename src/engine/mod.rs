@@ -341,12 +341,15 @@ impl Engine {
         self.local.scheduler.printing().recent(run)
     }
 
-    /// Waits until the store is not where it was opened any more, which is looked at once a second;
-    /// gives what became of it.
+    /// Waits until nothing can go on: the store is not where it was opened any more, which is looked at
+    /// once a second, or the driver has ended. Gives what became of it.
     #[doc(hidden)]
     pub async fn lost(&self) -> EngineError {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::select! {
+                () = self.local.scheduler.ended() => return ScheduleError::Stopped.into(),
+                () = tokio::time::sleep(LOOK) => {}
+            }
             if let Err(error) = self.in_place().await {
                 return error;
             }

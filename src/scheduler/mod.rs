@@ -337,6 +337,11 @@ impl Scheduler {
         }
     }
 
+    /// Waits until its thread has ended, which a panic may do, too.
+    pub async fn ended(&self) {
+        self.messages.closed().await;
+    }
+
     async fn ask<T>(&self, message: impl FnOnce(Reply<T>) -> Message) -> Result<T, ScheduleError> {
         let (reply, answer) = oneshot::channel();
         self.messages

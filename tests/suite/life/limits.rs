@@ -3,20 +3,23 @@
 
 use super::process::Place;
 use crate::serve::{COUNT, Server, Start};
+use crate::simulation::author::Author;
 use crate::store::contract::{commit, ok};
 use crate::store::damage::open_again;
 use crate::support::{open_store, serve};
 use axum::Router;
 use axum::extract::State;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
+use windlass::internals::compile::compile;
 use windlass::internals::engine::{Engine, EngineError, Limits, RunFailure, ScheduleError, Value};
 use windlass::internals::machine::Event;
-use windlass::internals::program::ProgramHash;
-use windlass::internals::scheduler::{Loaded, Loader, Scheduler};
+use windlass::internals::program::{Caps, ProgramHash};
+use windlass::internals::scheduler::{self, Loaded, Loader, Scheduler};
 use windlass::internals::store::{MemoryStore, ProgramSource, Store};
 
 /// How many are inside at a time, and how many were at most.
@@ -258,6 +261,42 @@ async fn a_run_that_the_engine_panics_over_is_parked_after_three_tries() {
     assert!(refused.is_err());
     assert!(scheduler.recover(false).await.unwrap().is_empty());
     scheduler.stop().await;
+}
+
+/// The driver's thread is gone: whoever serves must hear of it, because no run goes on any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_driver_that_dies_is_told() {
+    let caps = Caps {
+        count: u64::MAX,
+        timeout: Duration::from_secs(3600),
+    };
+    let program = compile(&Author::workflow(0), ProgramHash([1; 32]), caps).unwrap();
+    let scheduler = Scheduler::new(
+        Arc::new(MemoryStore::default()),
+        Arc::new(Fragile),
+        tokio::runtime::Handle::current(),
+        Limits::default(),
+        false,
+        Some(Arc::new(|_| panic!("spans are told on the driver's thread"))),
+    )
+    .unwrap();
+    let start = scheduler::Start {
+        run: "traced".into(),
+        loaded: Loaded {
+            program: Arc::new(program),
+            registry: Arc::default(),
+        },
+        source: commit("traced", 0).program.unwrap(),
+        input: Value::Null,
+        environment: Value::Null,
+        from: None,
+        labels: BTreeMap::new(),
+        watcher: None,
+    };
+    let started = scheduler.start(start).await;
+    let cancelled = scheduler.deliver("traced", Event::CancelRequested).await;
+    assert!(cancelled.is_err(), "{started:?}");
+    scheduler.ended().await;
 }
 
 /// The machine panics over this run where `panic-in-one-run` is planted (tests/faults): it is

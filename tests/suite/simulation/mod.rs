@@ -12,7 +12,7 @@
 //!
 //! `WINDLASS_SEEDS=from..to` plays others; a seed that failed is printed with its program.
 
-mod author;
+pub mod author;
 mod books;
 mod medium;
 mod play;
