@@ -277,7 +277,9 @@ async fn a_driver_that_dies_is_told() {
         tokio::runtime::Handle::current(),
         Limits::default(),
         false,
-        Some(Arc::new(|_| panic!("spans are told on the driver's thread"))),
+        Some(Arc::new(|_| {
+            panic!("spans are told on the driver's thread")
+        })),
     )
     .unwrap();
     let start = scheduler::Start {

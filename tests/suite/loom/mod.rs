@@ -4,8 +4,11 @@
 mod cli;
 mod nested;
 
+use serde_json::json;
+use std::collections::BTreeSet;
 use windlass::internals::dialect::{self, Caps};
 use windlass::internals::hir::Workflow;
+use windlass::internals::model::Dialect;
 use windlass::internals::source::Bundle;
 
 fn read(path: &str, text: &str) -> Workflow {
@@ -206,6 +209,38 @@ fn the_schemas_refuse_what_is_refused() {
     let slip = text.replacen("type: loop", "type: lopp", 1);
     assert_ne!(slip, text);
     assert!(!takes(&canvas, &slip).is_empty());
+}
+
+/// An editor and the binary know the same keys: each key of any action is tried beside the type of each.
+#[test]
+fn an_action_has_the_keys_that_its_schema_says() {
+    let schema = dialect::json_schema(Dialect::Loom).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let action = &schema["$defs"]["action"];
+    let types = action["properties"]["type"]["examples"].as_array().unwrap();
+    let branches = action["allOf"].as_array().unwrap().iter();
+    let properties = branches.map(|branch| branch["then"]["properties"].as_object().unwrap());
+    let mut keys: BTreeSet<&str> = BTreeSet::new();
+    keys.extend(properties.flat_map(|properties| properties.keys().map(String::as_str)));
+    // What `inputs` of a loop are depends on what is in them.
+    keys.remove("inputs");
+    let mut actions = Vec::new();
+    for key in keys {
+        actions.extend(types.iter().map(|kind| json!({ "type": kind, key: kind })));
+        let closed = ["http", "shell", "waitForSignal"];
+        actions.extend(closed.map(|kind| json!({ "type": kind, "inputs": { key: kind } })));
+    }
+    assert!(actions.len() > 1_000, "only {} keys", actions.len());
+    for action in actions {
+        let document = json!({ "actions": { "a": action } });
+        let mut errors = validator.iter_errors(&document);
+        let refused = errors.any(|error| error.to_string().contains("was unexpected"));
+        let bundle = Bundle::single("keys.json", document.to_string());
+        let (_, diagnostics) = dialect::read(&bundle, None, &Caps::default());
+        let unknown = diagnostics.render(&bundle, false).contains("unknown-key");
+        assert_eq!(refused, unknown, "{document}");
+    }
 }
 
 #[test]
