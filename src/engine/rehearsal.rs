@@ -2,6 +2,7 @@
 //! is the machine that every run uses. Nothing leaves, and nothing is kept.
 
 use super::report::{ErrorReport, masked};
+use super::retry::misspelt;
 use super::{EngineError, Workflow};
 use crate::action::stand_in;
 use crate::expression::{Object, Value};
@@ -444,8 +445,10 @@ impl<'a> Play<'a> {
             _ => None,
         });
         let unanswered = self.open.values().next();
-        let why = match (&self.stopped, &self.given.at) {
-            (Some(why), _) => Some(why.clone()),
+        let nowhere = self.given.at.as_deref().filter(|_| self.from.is_none());
+        let misspelt = nowhere.and_then(|at| misspelt(self.hosted.program(), at));
+        let why = match (self.stopped.clone().or(misspelt), &self.given.at) {
+            (Some(why), _) => Some(why),
             (None, Some(at)) if outcome.is_some() && self.from.is_none() => {
                 Some(format!("it never came to {at}"))
             }

@@ -137,13 +137,13 @@ impl Engine {
             }
             Rewound::State(state) => Ok(Some(state)),
             Rewound::Beginning => Ok(None),
-            Rewound::Nowhere => {
-                let never = || match place {
-                    Target::FailedItems => String::from("no item of a foreach failed in it"),
-                    _ => never(header.snapshot),
-                };
-                Err(nowhere(misspelt(program, &place).unwrap_or_else(never)))
-            }
+            Rewound::Nowhere => Err(nowhere(match place {
+                Target::FailedItems => String::from("no item of a foreach failed in it"),
+                Target::Action(..) => never(header.snapshot),
+                Target::Path(path) => {
+                    misspelt(program, &path).unwrap_or_else(|| never(header.snapshot))
+                }
+            })),
         }
     }
 }
@@ -161,10 +161,7 @@ fn never(snapshot: u64) -> String {
 }
 
 /// The part of a path that names nothing in the workflow, and what it was meant to be.
-fn misspelt(program: &Program, place: &Target) -> Option<String> {
-    let Target::Path(path) = place else {
-        return None;
-    };
+pub(super) fn misspelt(program: &Program, path: &str) -> Option<String> {
     let names = path
         .split('/')
         .map(|part| part.split_once('#').map_or(part, |(name, _)| name));

@@ -185,6 +185,10 @@ fn one_iteration_and_one_action_say_what_comes_next() {
     ]);
     assert_eq!(never.code, Some(1), "{never:?}");
     assert!(never.out.contains("it never came to wait#9"), "{never:?}");
+    let slip = folder.run(&["test", "poll.yaml", "--at", "wait#0/chek"]);
+    assert_eq!(slip.code, Some(1), "{slip:?}");
+    let told = "its workflow has no `chek`; did you mean `check`?";
+    assert!(slip.out.contains(told), "{slip:?}");
 }
 
 /// An answer for a script is what it returns, and goes by the name that the node has in the file: also
