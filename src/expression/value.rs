@@ -15,7 +15,7 @@ use rust_decimal::Decimal;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Deepest nesting a value may have in a file or while it is computed.
 pub const MAX_DEPTH: usize = 128;
@@ -78,7 +78,12 @@ impl Value {
     /// A map as a value.
     #[must_use]
     pub fn object(map: Object) -> Self {
-        Self::Object(Arc::new(map))
+        /// Of ten thousand loops each has a few.
+        static EMPTY: LazyLock<Arc<Object>> = LazyLock::new(Arc::default);
+        match map.is_empty() {
+            true => Self::Object(Arc::clone(&EMPTY)),
+            false => Self::Object(Arc::new(map)),
+        }
     }
 
     /// A map from pairs, in their order.

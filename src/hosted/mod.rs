@@ -100,6 +100,10 @@ impl Hosted {
         match &event {
             Event::EffectCompleted { id, .. } => {
                 self.in_flight.remove(id);
+                if self.in_flight.is_empty() {
+                    // Its room as well.
+                    self.in_flight.clear();
+                }
             }
             Event::TimerFired { id }
                 if self
@@ -113,7 +117,9 @@ impl Hosted {
             _ => {}
         }
         self.at = now;
-        advance_into(changes, &self.program, &mut self.state, now, event)
+        let step = advance_into(changes, &self.program, &mut self.state, now, event);
+        self.state.shrink_to_fit();
+        step
     }
 
     /// What a host must do now that a step is durable: nothing that it does already.

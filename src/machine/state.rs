@@ -525,6 +525,19 @@ impl RunState {
         }
     }
 
+    /// Gives back the room of what is empty: a tree keeps the last node that it had.
+    pub fn shrink_to_fit(&mut self) {
+        if self.ready.is_empty() {
+            self.ready.clear();
+        }
+        if self.effects.is_empty() {
+            self.effects.clear();
+        }
+        if self.timers.is_empty() {
+            self.timers.clear();
+        }
+    }
+
     /// What it is doing.
     #[must_use]
     pub fn status(&self) -> RunStatus {

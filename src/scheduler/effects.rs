@@ -104,7 +104,6 @@ pub(super) struct Of<'a> {
 /// The tasks of one run.
 #[derive(Default)]
 pub(super) struct Tasks {
-    /// A map that keeps no room when it is empty: most runs wait for a timer.
     running: BTreeMap<EffectId, AbortHandle>,
 }
 
@@ -115,12 +114,17 @@ impl Tasks {
 
     pub fn done(&mut self, id: EffectId) {
         self.running.remove(&id);
+        if self.running.is_empty() {
+            // A tree keeps its last node, and most runs wait for a timer.
+            self.running.clear();
+        }
     }
 
     pub fn abort(&mut self, id: EffectId) {
-        if let Some(task) = self.running.remove(&id) {
+        if let Some(task) = self.running.get(&id) {
             task.abort();
         }
+        self.done(id);
     }
 
     pub fn abort_all(&mut self) {

@@ -98,6 +98,8 @@ impl KnownHeader {
         if self.newest.len() >= Self::MAX_NEWEST {
             self.newest.remove(0);
         }
+        // Most runs have one loop.
+        self.newest.reserve_exact(1);
         self.newest.push((path.into(), iteration));
     }
 
