@@ -66,7 +66,7 @@ impl Condition {
             Kind::Constant(Value::Object(map)) => {
                 let mut members = map.iter();
                 let only = members.next().filter(|_| map.len() == 1);
-                let only = only.map(|(name, value)| (&**name, constant_arguments(value)));
+                let only = only.map(|(name, value)| (&**name, constant_arguments(name, value)));
                 TestKind::Object(call(only, &source)?)
             }
             Kind::Object(members) => TestKind::Object(call(object_call(members), &source)?),
@@ -270,7 +270,10 @@ type Call<'t> = (&'t str, Result<Vec<Expr>, ParseError>);
 /// `{function: [arguments]}` with one member.
 fn object_call(members: &[(Template, Template)]) -> Option<Call<'_>> {
     match members {
-        [(name, arguments)] => Some((name.as_constant()?.as_str()?, template_arguments(arguments))),
+        [(name, arguments)] => {
+            let name = name.as_constant()?.as_str()?;
+            Some((name, template_arguments(name, arguments)))
+        }
         _ => None,
     }
 }
@@ -317,19 +320,42 @@ fn node(node: Node) -> Expr {
     }
 }
 
-fn template_arguments(template: &Template) -> Result<Vec<Expr>, ParseError> {
+/// Functions that take no object.
+const TAKE_NO_OBJECT: [&str; 7] = [
+    "and",
+    "or",
+    "not",
+    "greater",
+    "greaterOrEquals",
+    "less",
+    "lessOrEquals",
+];
+
+/// Whether an argument of a function may be an object that is a value. Else an object of one member calls a
+/// function, be its name misspelt. `equals` with a number or a text takes none: it would never hold.
+fn takes_objects<'v>(of: &str, mut constants: impl Iterator<Item = &'v Value>) -> bool {
+    let is = |known: &&str| known.eq_ignore_ascii_case(of);
+    let plain = |value: &Value| !matches!(value, Value::Object(_) | Value::Null);
+    !TAKE_NO_OBJECT.iter().any(|known| is(&known)) && !(is(&"equals") && constants.any(plain))
+}
+
+fn template_arguments(of: &str, template: &Template) -> Result<Vec<Expr>, ParseError> {
     match &*template.0 {
-        Kind::Array(items) => items.iter().map(operand).collect(),
-        Kind::Constant(value) => constant_arguments(value),
-        _ => Ok(vec![operand(template)?]),
+        Kind::Array(items) => {
+            let constants = items.iter().filter_map(Template::as_constant);
+            let objects = takes_objects(of, constants);
+            items.iter().map(|item| operand(item, objects)).collect()
+        }
+        Kind::Constant(value) => constant_arguments(of, value),
+        _ => Ok(vec![operand(template, takes_objects(of, [].iter()))?]),
     }
 }
 
-fn operand(template: &Template) -> Result<Expr, ParseError> {
+fn operand(template: &Template, objects: bool) -> Result<Expr, ParseError> {
     match &*template.0 {
-        Kind::Constant(value) => constant_operand(value),
+        Kind::Constant(value) => constant_operand(value, objects),
         Kind::Object(members) => match object_call(members) {
-            Some((name, arguments)) if functions::find(name).is_some() => {
+            Some((name, arguments)) if !objects || functions::find(name).is_some() => {
                 call(Some((name, arguments)), &Value::Null)
             }
             _ => Ok(node(Node::Template(template.clone()))),
@@ -338,21 +364,25 @@ fn operand(template: &Template) -> Result<Expr, ParseError> {
     }
 }
 
-fn constant_arguments(value: &Value) -> Result<Vec<Expr>, ParseError> {
+fn constant_arguments(of: &str, value: &Value) -> Result<Vec<Expr>, ParseError> {
     match value {
-        Value::Array(items) => items.iter().map(constant_operand).collect(),
-        other => Ok(vec![constant_operand(other)?]),
+        Value::Array(items) => {
+            let objects = takes_objects(of, items.iter());
+            let items = items.iter();
+            items.map(|item| constant_operand(item, objects)).collect()
+        }
+        other => Ok(vec![constant_operand(other, takes_objects(of, [].iter()))?]),
     }
 }
 
-fn constant_operand(value: &Value) -> Result<Expr, ParseError> {
+fn constant_operand(value: &Value, objects: bool) -> Result<Expr, ParseError> {
     let only = value
         .as_object()
         .filter(|map| map.len() == 1)
         .and_then(|map| map.first());
     match only {
-        Some((name, arguments)) if functions::find(name).is_some() => {
-            call(Some((name, constant_arguments(arguments))), value)
+        Some((name, arguments)) if !objects || functions::find(name).is_some() => {
+            call(Some((name, constant_arguments(name, arguments))), value)
         }
         _ => Ok(node(Node::Literal(value.clone()))),
     }
