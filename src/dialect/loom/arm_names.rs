@@ -119,7 +119,7 @@ impl Frame {
 }
 
 /// Whether what is given for a parameter has a value. A secret of a key vault has none here.
-fn gives(given: &Node) -> bool {
+pub(super) fn gives(given: &Node) -> bool {
     let is_computed = given.as_str().is_some_and(|text| inside(text).is_some());
     is_computed || given.get_any_case("value").is_some()
 }

@@ -38,14 +38,15 @@ impl Loom<'_> {
             let known = declared
                 .iter()
                 .any(|own| own.key.eq_ignore_ascii_case(&entry.key));
-            if known || entry.key.starts_with('$') || entry.key == "contentVersion" {
-                continue;
+            if known {
+                self.check_member(entry);
+            } else if !entry.key.starts_with('$') && entry.key != "contentVersion" {
+                let what = format!("the template has no parameter `{}`", entry.key);
+                let names = declared.iter().map(|own| own.key.as_str());
+                let hint = did_you_mean(&entry.key, names);
+                let hint = hint.unwrap_or_else(|| String::from("leave it out"));
+                self.error("unknown-parameter", entry.key_span, what, hint);
             }
-            let what = format!("the template has no parameter `{}`", entry.key);
-            let names = declared.iter().map(|own| own.key.as_str());
-            let hint = did_you_mean(&entry.key, names);
-            let hint = hint.unwrap_or_else(|| String::from("leave it out"));
-            self.error("unknown-parameter", entry.key_span, what, hint);
         }
     }
 

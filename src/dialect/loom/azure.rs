@@ -4,6 +4,7 @@
 use super::Loom;
 use super::arm_compute::first_value;
 use super::arm_functions::workflow_resource;
+use super::arm_names::gives;
 use super::settings::{Settings, last};
 use super::trigger::before_all;
 use crate::diagnostic::did_you_mean;
@@ -233,10 +234,25 @@ impl Loom<'_> {
                     let hint = did_you_mean(&given.key, names)
                         .unwrap_or_else(|| String::from("the value is not used"));
                     self.warning("unknown-parameter", given.key_span, what, hint);
+                } else if !own {
+                    self.check_member(given);
                 }
             }
         }
         found
+    }
+
+    /// Reports a value that does not stand in `{value}`, where it would not be found.
+    pub(super) fn check_member(&mut self, given: &Entry) {
+        if gives(&given.value) || given.value.get_any_case("reference").is_some() {
+            return;
+        }
+        let what = format!(
+            "what is given for the parameter `{}` has no `value`",
+            given.key
+        );
+        let hint = format!("write \"{}\": {{ \"value\": … }}", given.key);
+        self.error("missing-key", given.key_span, what, hint);
     }
 
     /// Warns once of values that are hidden, but stored with the file.

@@ -155,6 +155,8 @@ async fn deployment_functions_give_what_the_reference_says() {
             json!({ "count": { "value": "2" } }),
             "the parameter `count` takes int",
         ),
+        (json!({ "name": "bare" }), "has no `value`"),
+        (json!({ "name": { "valeu": "bare" } }), "has no `value`"),
     ] {
         let given = file(dir.path(), "given.json", &json!({ "parameters": given }));
         let refused = windlass(strings(&["validate", &path, "--parameters", &given])).await;
