@@ -34,8 +34,8 @@ const AUTHENTICATION: [Kept; 6] = [
     ),
 ];
 
-/// What a Logic Apps definition may say as well: a handler gives the token.
-const OF_A_HANDLER: [&str; 2] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth"];
+/// What a Logic Apps definition may say as well: a handler gives the token, or nothing signs in.
+const OF_DESIGNERS: [&str; 3] = ["ManagedServiceIdentity", "ActiveDirectoryOAuth", "None"];
 
 /// What a Logic Apps definition may say as well, and nothing here does.
 const OF_AZURE: [&str; 1] = ["ClientCertificate"];
@@ -148,7 +148,7 @@ pub(super) fn authentication(reader: &mut Reader<'_>, node: &Node) {
     }
     let word = kind.value.as_str().unwrap_or_default();
     let is = |known: &str| known.eq_ignore_ascii_case(word);
-    if azure && OF_A_HANDLER.iter().any(|known| is(known)) {
+    if azure && OF_DESIGNERS.iter().any(|known| is(known)) {
         return;
     }
     if azure && OF_AZURE.iter().any(|known| is(known)) {

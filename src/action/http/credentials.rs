@@ -34,6 +34,7 @@ impl Credentials {
         let given = Keys(Inputs::from_value("authentication", given)?);
         let kind = given.need("type")?;
         match kind.to_lowercase().as_str() {
+            "none" => Ok(Self::None),
             "basic" => {
                 let pair = format!("{}:{}", given.need("username")?, given.need("password")?);
                 header(&format!("Basic {}", BASE64.encode(pair))).map(Self::Header)

@@ -89,7 +89,7 @@ impl Loom<'_> {
             for entry in self.map(cases, hint) {
                 let made = format!("{}.{}", act.name, entry.key);
                 let (value, block) = self.case(entry, &made);
-                if found.iter().any(|(other, _)| *other == value) {
+                if !value.is_null() && found.iter().any(|(other, _)| *other == value) {
                     let what = format!("the case {} is there twice", value.to_json());
                     let hint = "only the first could ever be taken: remove one";
                     self.error("duplicate-case", entry.key_span, what, hint);
@@ -115,9 +115,9 @@ impl Loom<'_> {
 
     /// `VALUE: action`, `VALUE: {actions}` or azure's `name: {case: VALUE, actions}`.
     fn case(&mut self, entry: &Entry, made: &str) -> (Value, Block) {
-        let azure = entry.value.get_any_case("case").is_some()
+        let has_case = entry.value.get_any_case("case").is_some()
             && entry.value.get_any_case("type").is_none();
-        if !azure {
+        if !has_case && !self.azure() {
             let value = Value::text(entry.key.as_str());
             return (value, self.action_or_actions(entry, made));
         }
@@ -125,7 +125,8 @@ impl Loom<'_> {
         let Some(mut fields) = self.fields(&entry.value, &what, "a map") else {
             return (Value::Null, nothing());
         };
-        let value = match fields.get("case") {
+        let hint = "for example { case: done, actions: { … } }";
+        let value = match fields.need(self, "case", entry.key_span, hint) {
             Some(case) => match case.value.kind {
                 Kind::Array(_) | Kind::Object(_) | Kind::Null => {
                     let hint = "one value to compare with";

@@ -108,6 +108,10 @@ impl Loom<'_> {
 
     /// A policy; none when it says `none` or is wrong.
     pub(super) fn retry_policy(&mut self, entry: &Entry) -> Option<RetryPolicy> {
+        let kind = entry.value.get_any_case("type").and_then(Node::as_str);
+        if self.azure() && kind.is_some_and(|kind| kind.eq_ignore_ascii_case("default")) {
+            return Some(azure_default(entry.key_span));
+        }
         let what = format!("`{}`", entry.key);
         let mut fields = self.fields(&entry.value, &what, EXAMPLE)?;
         let count = self.retry_count(&mut fields);
