@@ -70,6 +70,13 @@ impl Engine {
         check_name(name)?;
         let workflow = self.load_bundle(bundle, options)?;
         let workflow = Arc::new(workflow.refuse_bad_scripts()?);
+        let mut inputs = workflow.program().inputs.iter();
+        let required = inputs.find(|input| input.default.is_none());
+        if let (Some(_), Some(input)) = (&workflow.program().schedule, required) {
+            let name = &input.name;
+            let message = format!("its schedule starts no run: the input `{name}` has no default");
+            return Err(EngineError::Input(message));
+        }
         let mut stored = StoredWorkflow {
             name: Name::from(name),
             source: workflow.source.clone(),

@@ -249,7 +249,7 @@ impl Loom<'_> {
         }
     }
 
-    fn check_uri(&mut self, entry: &Entry) {
+    pub(super) fn check_uri(&mut self, entry: &Entry) {
         let hint = "for example https://example.org/status, or an expression that gives text";
         match &entry.value.kind {
             Kind::String(text) => {

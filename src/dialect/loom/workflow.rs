@@ -92,6 +92,9 @@ impl Loom<'_> {
         }
         if let Some(entry) = fields.some(self, "inputs") {
             workflow.inputs = self.workflow_inputs(entry);
+            if workflow.schedule.is_some() {
+                self.scheduled_inputs(&workflow.inputs);
+            }
         }
         if let Some(entry) = fields.some(self, "variables") {
             workflow.variables = self.workflow_variables(entry);
@@ -152,6 +155,7 @@ impl Loom<'_> {
 
     /// An address alone: it gets a POST that says which run it is and how it failed.
     fn webhook(&mut self, entry: &Entry) -> Block {
+        self.check_uri(entry);
         let told = |text: &str| {
             Template::parse(text, Syntax::Loom).unwrap_or_else(|_| builder::text(text))
         };
@@ -169,6 +173,18 @@ impl Loom<'_> {
         self.declare(&name, entry.key_span);
         let call = StepKind::Call(builder::call("http", inputs));
         builder::only(builder::step(name, "http", call, entry.key_span))
+    }
+
+    /// Warns of an input that a schedule does not give. Who runs the file by hand may give it.
+    fn scheduled_inputs(&mut self, inputs: &[Input]) {
+        for input in inputs.iter().filter(|input| input.default.is_none()) {
+            let what = format!(
+                "the schedule starts no run: the input `{}` has no default",
+                input.name
+            );
+            let hint = format!("for example {}: {{ default: \"…\" }}", input.name);
+            self.warning("no-default", input.span, what, hint);
+        }
     }
 
     fn workflow_inputs(&mut self, entry: &Entry) -> Vec<Input> {

@@ -279,6 +279,21 @@ actions: { a: { type: waitForSignal, signal: go } }
     assert_eq!(of(&found, "long").len(), 2, "{found:?}");
 }
 
+/// Nobody would give what it needs, at any of its times.
+#[test]
+fn a_schedule_whose_runs_need_an_input_is_not_kept() {
+    let place = Place::new();
+    let text = "schedule: '30 2 * * *'\ninputs: { day: { type: string } }\n\
+                actions: { a: { type: compose, inputs: \"@inputs('day')\" } }\n";
+    let file = place.file("needs.yaml", text);
+    let put = place.run(&["workflow", "put", "needs", &file]);
+    let said = String::from_utf8_lossy(&put.stderr).into_owned();
+    assert_eq!(put.status.code(), Some(2), "{said}");
+    assert!(said.contains("the input `day` has no default"), "{said}");
+    let run = place.run(&["run", &file, "-i", "day=monday"]);
+    assert!(run.status.success(), "{run:?}");
+}
+
 #[test]
 fn run_pays_no_attention_to_a_schedule() {
     let place = Place::new();
