@@ -497,6 +497,7 @@ impl Workflows {
             });
         };
         self.missing_handlers(&workflow, &mut diagnostics);
+        self.unused_answers(&workflow, &mut diagnostics);
         self.missing_secrets(&workflow, self.origin, &mut diagnostics);
         self.readable(&workflow, &mut diagnostics);
         self.denied(&workflow, &mut diagnostics);

@@ -6,6 +6,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, did_you_mean};
 use crate::expression::of_environment;
 use crate::hir::{self, HandlerUse};
 use crate::model::Origin;
+use std::collections::BTreeSet;
 
 /// How many missing handlers a message names.
 const MAX_NAMED: usize = 12;
@@ -58,6 +59,30 @@ impl Workflows {
             diagnostics.push(warning.hint(hint));
         }
         missing_tokens(&registry, workflow, diagnostics);
+    }
+
+    /// Warns of answers that no action of the workflow is given: what was meant is asked for real.
+    pub(super) fn unused_answers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
+        let (calls, uses) = (workflow.calls(), workflow.handler_uses());
+        let Some((first, _)) = calls.first() else {
+            return;
+        };
+        let asking = calls.iter().flat_map(|(step, call)| {
+            let title = step.title.as_deref();
+            [Some(&*step.name), title, Some(&*call.executor)]
+        });
+        let handlers = uses.iter().flat_map(HandlerUse::names);
+        let handlers = handlers.flat_map(|name| [Some(name), name.split('/').next()]);
+        let known: BTreeSet<&str> = asking.chain(handlers).flatten().collect();
+        let is_known = |name: &&str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
+        for name in self.registry.stub_names().filter(|name| !is_known(name)) {
+            let message = format!("the answer for `{name}` is given to no action");
+            let hint = did_you_mean(name, known.iter().copied()).unwrap_or_else(|| {
+                let known: Vec<&str> = known.iter().copied().take(MAX_NAMED).collect();
+                format!("answers are for {}", known.join(", "))
+            });
+            diagnostics.push(Diagnostic::warning("unused-answer", first.span, message).hint(hint));
+        }
     }
 
     /// What a run that is to go on needs and this process does not have. Its actions would fail for

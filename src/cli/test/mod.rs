@@ -33,6 +33,11 @@ pub async fn test(global: &Global, screen: Screen, args: &TestArgs) -> Result<Ex
         let files: Vec<PathBuf> = cases.into_iter().flatten().collect();
         return all(screen, args, &options, &files).await;
     }
+    if args.junit.is_some() {
+        let message = "--junit writes the results of cases, and none are played: they stand in \
+                       NAME.test.yaml beside the workflow";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let mut exit = Exit::Succeeded;
     for file in &args.files {
         exit = exit.max(once(args, &options, file).await?);
@@ -205,6 +210,16 @@ async fn play(
     let mut options = options.clone();
     options.handlers.extend(case.answers.clone());
     let workflow = engine::load(file, &options)?;
+    let own = |message: &str| {
+        let mut own = case.answers.iter();
+        own.any(|(name, _)| message.contains(&format!("`{name}`")))
+    };
+    let warnings = workflow.warnings().sorted().into_iter();
+    let unused = warnings.filter(|one| one.code == "unused-answer" && own(&one.message));
+    let unused: Vec<String> = unused.map(|one| one.message.clone()).collect();
+    if !unused.is_empty() {
+        return Ok(unused);
+    }
     let given = Rehearsal {
         input: case.input.clone(),
         answers: options.handlers,

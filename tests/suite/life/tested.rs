@@ -189,6 +189,29 @@ fn one_iteration_and_one_action_say_what_comes_next() {
     assert_eq!(slip.code, Some(1), "{slip:?}");
     let told = "its workflow has no `chek`; did you mean `check`?";
     assert!(slip.out.contains(told), "{slip:?}");
+    folder.file("slip.yaml", "chek: { statusCode: 200 }");
+    let args = [
+        "test",
+        "poll.yaml",
+        "--stub",
+        "slip.yaml",
+        "--junit",
+        "no.xml",
+    ];
+    let none = folder.run(&args);
+    assert_eq!(none.code, Some(2), "{none:?}");
+    assert!(
+        none.err.contains("--junit writes the results of cases"),
+        "{none:?}"
+    );
+    let slip = folder.run(&["validate", "poll.yaml", "--stub", "slip.yaml"]);
+    let told = "the answer for `chek` is given to no action";
+    assert!(slip.err.contains(told), "{slip:?}");
+    let case = "workflow: poll.yaml\ncases: [{ name: slip, answers: { chek: 1 } }]\n";
+    folder.file("slip.test.yaml", case);
+    let slip = folder.run(&["test", "slip.test.yaml"]);
+    assert_eq!(slip.code, Some(1), "{slip:?}");
+    assert!(slip.out.contains(told), "{slip:?}");
 }
 
 /// An answer for a script is what it returns, and goes by the name that the node has in the file: also
