@@ -266,14 +266,12 @@ impl Inspector {
     pub fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, EngineError> {
         let stored = self.kept(name)?;
         let workflow = again(&stored.source)?;
-        let last = stored.schedule.and_then(|schedule| schedule.last_run);
-        let last = last.map(|run| run.to_string());
-        Ok(ScheduleReport::new(
-            &workflow,
-            stored.stored_at,
-            now(),
-            last,
-        ))
+        let state = stored.schedule;
+        // Times that are decided start nothing any more, also where the clock was set back.
+        let until = state.as_ref().map_or(stored.stored_at, |state| state.until);
+        let last = state.and_then(|state| Some(state.last_run?.to_string()));
+        let after = now().max(until);
+        Ok(ScheduleReport::new(&workflow, stored.stored_at, after, last))
     }
 
     fn kept(&self, name: &str) -> Result<StoredWorkflow, EngineError> {

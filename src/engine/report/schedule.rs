@@ -33,11 +33,11 @@ pub struct ScheduleReport {
 }
 
 impl ScheduleReport {
-    /// The schedule of a workflow that was put in its place at `stored_at`.
+    /// The schedule of a workflow that was put in its place at `stored_at`, with its next times after `after`.
     pub fn new(
         workflow: &Workflow,
         stored_at: Timestamp,
-        now: Timestamp,
+        mut after: Timestamp,
         last: Option<String>,
     ) -> Self {
         let Some(schedule) = &workflow.program().schedule else {
@@ -47,7 +47,6 @@ impl ScheduleReport {
             };
         };
         let mut next = Vec::with_capacity(TIMES);
-        let mut after = now;
         while let Some(at) = next_after(schedule, stored_at, after).filter(|_| next.len() < TIMES) {
             next.push(at);
             after = at;

@@ -4,13 +4,14 @@
 use super::process::Place;
 use crate::serve::{Server, answer, client};
 use crate::store::damage::open_again;
-use chrono::{DateTime, NaiveDateTime};
+use chrono::{DateTime, NaiveDateTime, Utc};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 use windlass::internals::engine::now;
+use windlass::internals::store::ScheduleState;
 use windlass::internals::time::Timestamp;
 
 const EVERY_SECOND: &str = "
@@ -292,6 +293,29 @@ fn a_schedule_whose_runs_need_an_input_is_not_kept() {
     assert!(said.contains("the input `day` has no default"), "{said}");
     let run = place.run(&["run", &file, "-i", "day=monday"]);
     assert!(run.status.success(), "{run:?}");
+}
+
+/// The clock was ahead, and was set back: the times in between are decided, and nothing starts at them.
+#[test]
+fn times_that_are_decided_are_not_announced() {
+    let place = Place::new();
+    let text = "schedule: '30 2 * * *'\nactions: { a: { type: compose, inputs: 1 } }\n";
+    let file = place.file("nightly.yaml", text);
+    let put = place.run(&["workflow", "put", "nightly", &file]);
+    assert!(put.status.success(), "{put:?}");
+    let until = Timestamp(now().0 + 3 * 24 * 3_600_000);
+    let store = open_again(&place.state());
+    let mut stored = store.workflow("nightly").unwrap().unwrap();
+    stored.schedule = Some(ScheduleState {
+        until,
+        last_run: None,
+    });
+    assert!(store.put_workflow(&stored).unwrap());
+    drop(store);
+    let told = place.run(&["schedule", "next", "nightly", "-o", "json"]);
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let first = told["next"][0].as_str().unwrap().parse::<DateTime<Utc>>();
+    assert!(first.unwrap().timestamp_millis() > until.0, "{told}");
 }
 
 #[test]
