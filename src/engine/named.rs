@@ -271,7 +271,12 @@ impl Inspector {
         let until = state.as_ref().map_or(stored.stored_at, |state| state.until);
         let last = state.and_then(|state| Some(state.last_run?.to_string()));
         let after = now().max(until);
-        Ok(ScheduleReport::new(&workflow, stored.stored_at, after, last))
+        Ok(ScheduleReport::new(
+            &workflow,
+            stored.stored_at,
+            after,
+            last,
+        ))
     }
 
     fn kept(&self, name: &str) -> Result<StoredWorkflow, EngineError> {

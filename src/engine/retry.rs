@@ -41,7 +41,8 @@ impl Engine {
         id: Option<String>,
     ) -> Result<Started, EngineError> {
         let header = self.inspector().header(run)?;
-        let with_items = from == Some(FAILED_ITEMS) && header.status == RunStatus::Succeeded;
+        let of_items = from.is_some_and(|from| from.starts_with(FAILED_ITEMS));
+        let with_items = of_items && header.status == RunStatus::Succeeded;
         let ended_badly = matches!(
             header.status,
             RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled
@@ -125,10 +126,13 @@ impl Engine {
         let place = if from == FAILED && !named {
             let outcome = self.inspector().load(run)?.state.outcome;
             failed_at(outcome).ok_or_else(|| nowhere(String::from("it failed at no action")))?
-        } else if from == FAILED_ITEMS && !named {
-            Target::FailedItems
         } else {
-            Target::Path(from.to_owned())
+            let items = from.strip_prefix(FAILED_ITEMS).filter(|_| !named);
+            match items.map(|of| of.strip_prefix('/').ok_or(of)) {
+                Some(Ok(of)) => Target::FailedItems(Some(of.to_owned())),
+                Some(Err("")) => Target::FailedItems(None),
+                Some(Err(_)) | None => Target::Path(from.to_owned()),
+            }
         };
         let rewound = rewind(program, &start, &changes, &place, id, now());
         match rewound.map_err(|bug| StoreError::unfolded(&header.id, &bug))? {
@@ -137,8 +141,11 @@ impl Engine {
             }
             Rewound::State(state) => Ok(Some(state)),
             Rewound::Beginning => Ok(None),
+            Rewound::Several(paths) => Err(nowhere(several(&header.id, &paths))),
             Rewound::Nowhere => Err(nowhere(match place {
-                Target::FailedItems => String::from("no item of a foreach failed in it"),
+                Target::FailedItems(_) => String::from(
+                    "no item of a foreach failed in it; those of an earlier run are retried from that",
+                ),
                 Target::Action(..) => never(header.snapshot),
                 Target::Path(path) => {
                     misspelt(program, &path).unwrap_or_else(|| never(header.snapshot))
@@ -146,6 +153,19 @@ impl Engine {
             })),
         }
     }
+}
+
+/// What to write where items of several foreaches failed.
+fn several(run: &Name, paths: &[String]) -> String {
+    let lines = paths
+        .iter()
+        .map(|path| format!("\n  --from {FAILED_ITEMS}/{path}"));
+    let lines: String = lines.collect();
+    format!(
+        "items of {} foreaches failed. Retry {run} from one of them, and what follows it is done \
+         again as well:{lines}",
+        paths.len()
+    )
 }
 
 /// Why a place that the workflow has is not in a journal that begins with a snapshot, or with the

@@ -466,22 +466,32 @@ impl<'a> Stepper<'a> {
         ]))
     }
 
-    /// What the record of a foreach says that succeeded although items of it failed.
+    /// What the record of a foreach says that succeeded although items of it failed, or items of a foreach in
+    /// one of its own.
     fn failed_items(&self, cursor: CursorId, scope: &Scope) -> Sure<Option<Fault>> {
         let fork = self.fork(cursor)?;
-        let failed = fork.branches.iter().filter_map(|branch| match branch {
-            BranchState::Ended(outcome) => outcome.error.as_ref(),
+        let ended = fork.branches.iter().filter_map(|branch| match branch {
+            BranchState::Ended(outcome) => Some(outcome),
             BranchState::Pending | BranchState::Running(_) => None,
         });
-        let count = failed.count();
-        let first = fork.first_failure();
-        Ok(first.map(|first| {
-            let (name, all) = (&scope.name, fork.branches.len());
-            let why = first.fault.message;
-            let message =
-                format!("{count} of {all} items of `{name}` failed, the first with: {why}");
-            Fault::new(fault_kind::ITEMS, message).code(count)
-        }))
+        let (failed, others): (Vec<_>, Vec<_>) = ended.partition(|one| one.error.is_some());
+        let records = others.iter().flat_map(|one| one.records.values());
+        let within: Vec<&Fault> = records.filter_map(|record| record.failed_items()).collect();
+        let count_of = |fault: &Fault| fault.code.as_ref()?.parse::<usize>().ok();
+        let count: usize = within.iter().filter_map(|fault| count_of(fault)).sum();
+        let name = &scope.name;
+        let within = within.first().map(|first| {
+            let message = &first.message;
+            format!("in the items of `{name}` {count} items failed; {message}")
+        });
+        let all = fork.branches.len();
+        let own = fork.first_failure().map(|first| {
+            let (failed, why) = (failed.len(), first.fault.message);
+            format!("{failed} of {all} items of `{name}` failed, the first with: {why}")
+        });
+        let told: Vec<String> = own.into_iter().chain(within).collect();
+        let fault = Fault::new(fault_kind::ITEMS, told.join("; "));
+        Ok((!told.is_empty()).then(|| fault.code(failed.len() + count)))
     }
 
     /// The results of the branches that ended and had records of their own, in order.
@@ -513,10 +523,10 @@ impl<'a> Stepper<'a> {
         let entered_at = self.run.frame(cursor, depth)?.entered_at;
         let error = error.map(|error| error.fault.without_output());
         match &scope.kind {
-            ScopeKind::ForEach { on_error, .. } => {
-                let error = match (on_error, error) {
-                    (OnError::Continue, None) => self.failed_items(cursor, scope)?,
-                    (_, error) => error,
+            ScopeKind::ForEach { .. } => {
+                let error = match error {
+                    None => self.failed_items(cursor, scope)?,
+                    error => error,
                 };
                 self.emit(Change::ForEachRecorded {
                     cursor,

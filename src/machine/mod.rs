@@ -25,6 +25,7 @@ mod env;
 mod evaluate;
 mod event;
 mod expect;
+mod failed_items;
 mod fault;
 mod feedback;
 mod fork;

@@ -42,6 +42,16 @@ pub struct ActionRecord {
     pub attempts: u32,
 }
 
+impl ActionRecord {
+    /// What it says of items that failed, if it is a foreach that succeeded all the same.
+    #[must_use]
+    pub fn failed_items(&self) -> Option<&Fault> {
+        let error = self.error.as_deref()?;
+        let succeeded = self.status == Status::Succeeded;
+        (succeeded && *error.kind == *fault_kind::ITEMS).then_some(error)
+    }
+}
+
 thread_local! {
     static NESTING: Cell<u32> = const { Cell::new(0) };
 }

@@ -7,6 +7,7 @@
 use super::bug::Bug;
 use super::change::Change;
 use super::env::View;
+use super::failed_items::failed_foreaches;
 use super::fork::branch_cursor;
 use super::movement::narrow;
 use super::state::{
@@ -25,8 +26,9 @@ pub enum Target {
     Path(String),
     /// The action that the run failed at, and the iteration around it.
     Action(Name, Option<(String, u64)>),
-    /// The end of the last foreach of which items failed: those begin once more.
-    FailedItems,
+    /// The end of the foreach of which items failed: those begin once more. At the end of its path, where
+    /// there are several: `each`, `outer#1/inner`.
+    FailedItems(Option<String>),
 }
 
 /// What a target is in a journal.
@@ -38,6 +40,8 @@ pub enum Rewound {
     Beginning,
     /// It is not in the journal.
     Nowhere,
+    /// Items of these foreaches failed, and it is not said whose are meant.
+    Several(Vec<String>),
 }
 
 /// The state of `run` when it last came to `target`, as the state of a new run `id` that goes on at
@@ -53,8 +57,22 @@ pub fn rewind(
     id: &Name,
     now: Timestamp,
 ) -> Result<Rewound, Bug> {
-    let looking = Looking { program, target };
-    let Some(found) = looking.last(start, changes)? else {
+    let found = match target {
+        Target::FailedItems(place) => {
+            let mut all = failed_foreaches(program, start, changes, place.as_deref())?;
+            if place.is_none() && all.len() > 1 {
+                let paths = all.into_iter().map(|one| one.path);
+                return Ok(Rewound::Several(paths.collect()));
+            }
+            all.pop().map(|one| Found {
+                changes: one.changes,
+                cursor: one.cursor,
+                is_beginning: false,
+            })
+        }
+        Target::Path(_) | Target::Action(..) => Looking { program, target }.last(start, changes)?,
+    };
+    let Some(found) = found else {
         return Ok(Rewound::Nowhere);
     };
     let mut state = start.clone();
@@ -69,7 +87,7 @@ pub fn rewind(
     undo_call(&mut state, found.cursor);
     stand_still(&mut state, then, now)?;
     begin_anew(program, &mut state, found.cursor, now);
-    if *target == Target::FailedItems {
+    if matches!(target, Target::FailedItems(_)) {
         begin_failed_items(program, &mut state, found.cursor, now)?;
     }
     rename(&mut state, id);
@@ -178,16 +196,6 @@ impl Looking<'_> {
                     is_beginning: fresh,
                 });
             }
-            if let Change::ForEachRecorded { cursor, .. } = change
-                && *self.target == Target::FailedItems
-                && fork_of(&mut state, *cursor).is_some_and(|fork| fork.branches.iter().any(failed))
-            {
-                found = Some(Found {
-                    changes: index,
-                    cursor: *cursor,
-                    is_beginning: false,
-                });
-            }
             state.apply(change)?;
             fresh &= matches!(
                 change,
@@ -241,7 +249,7 @@ impl Looking<'_> {
             Target::Action(name, iteration) => {
                 action.name == *name && view.innermost_iteration() == *iteration
             }
-            Target::FailedItems => false,
+            Target::FailedItems(_) => false,
         }
     }
 
@@ -249,13 +257,13 @@ impl Looking<'_> {
     fn is_iteration(&self, run: &RunState, cursor: CursorId) -> bool {
         match self.target {
             Target::Path(path) => ends_with(&View::of(self.program, run, cursor).path(), path),
-            Target::Action(..) | Target::FailedItems => false,
+            Target::Action(..) | Target::FailedItems(_) => false,
         }
     }
 }
 
 /// Whether a path is `end`, or ends with it behind a slash.
-fn ends_with(path: &str, end: &str) -> bool {
+pub(super) fn ends_with(path: &str, end: &str) -> bool {
     let rest = path.strip_suffix(end);
     rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
@@ -380,14 +388,14 @@ fn begin_failed_items(
 }
 
 /// The fork that a cursor waits in.
-fn fork_of(run: &mut RunState, cursor: CursorId) -> Option<&mut ForkState> {
+pub(super) fn fork_of(run: &mut RunState, cursor: CursorId) -> Option<&mut ForkState> {
     match &mut run.cursors.get_mut(&cursor)?.frames.last_mut()?.kind {
         FrameKind::Fork(fork) => Some(fork),
         _ => None,
     }
 }
 
-fn failed(branch: &BranchState) -> bool {
+pub(super) fn failed(branch: &BranchState) -> bool {
     matches!(branch, BranchState::Ended(outcome) if outcome.status != Status::Succeeded)
 }
 

@@ -445,7 +445,10 @@ impl<'n> Tea<'_, 'n> {
     fn web(&mut self, name: &str, with: &[&'n Entry], place: &Place) -> Vec<(Template, Template)> {
         let method = if name == "http.get" { "GET" } else { "POST" };
         // TEA reads JSON, whatever the server calls it.
-        let mut inputs = vec![(text("method"), text(method)), (text("parse"), text("json"))];
+        let mut inputs = vec![
+            (text("method"), text(method)),
+            (text("parse"), text("json")),
+        ];
         let mut has_url = false;
         for entry in with {
             let key = match entry.key.as_str() {

@@ -45,11 +45,7 @@ impl FailedItems {
     fn of(run: &RunState) -> Vec<Self> {
         let root = run.cursors.values().filter(|one| one.parent.is_none());
         let records = root.flat_map(|root| root.records.values());
-        let errors = records.filter_map(|record| {
-            let succeeded = record.status == Status::Succeeded;
-            record.error.as_ref().filter(|_| succeeded)
-        });
-        let failed = errors.filter(|error| *error.kind == *fault_kind::ITEMS);
+        let failed = records.filter_map(|record| record.failed_items());
         let all = failed.map(|error| Self {
             failed: error
                 .code

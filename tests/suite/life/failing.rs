@@ -307,6 +307,72 @@ fn a_foreach_goes_on_without_what_failed_and_takes_that_up_again() {
     none.left(2, &["no item of a foreach failed"]);
 }
 
+/// Two foreaches of which items fail, one of them in items of another one.
+const SEVERAL: &str = r#"
+name: several
+actions:
+  outer:
+    type: foreach
+    foreach: "@range(1, 2)"
+    concurrency: 1
+    actions:
+      inner:
+        type: foreach
+        foreach: "@range(1, 2)"
+        on_error: continue
+        concurrency: 1
+        actions:
+          work:
+            type: shell
+            run: "echo $N >> ran; test -e mended || [ $N != 11 -a $N != 22 ]"
+            env: { N: "@{items('outer')}@{item()}" }
+  last:
+    type: foreach
+    foreach: "@range(1, 2)"
+    on_error: continue
+    concurrency: 1
+    actions:
+      end: { type: shell, run: "echo last$N >> ran; test -e mended || [ $N != 1 ]", env: { N: "@{item()}" } }
+outputs: "@length(outputs('last').failed)"
+"#;
+
+#[test]
+fn of_several_foreaches_with_failed_items_one_is_chosen() {
+    let folder = Folder::new();
+    let file = folder.file("w.yaml", SEVERAL);
+    let told = [
+        "in the items of `outer` 2 items failed; 1 of 2 items of `inner` failed",
+        "1 of 2 items of `last` failed",
+    ];
+    folder
+        .run(&["run", text(&file), "--id", "r"])
+        .left(0, &told);
+    folder.file("mended", "");
+    let places = [
+        "failed-items/outer#0/inner",
+        "failed-items/outer#1/inner",
+        "failed-items/last",
+    ];
+    let refused = folder.run(&["retry", "r", "--failed-items"]);
+    refused.left(2, &places);
+    let ran = |from: &str, id: &str| {
+        let before = folder.lines("ran");
+        folder
+            .run(&["retry", "r", "--from", from, "--id", id])
+            .left(0, &[]);
+        let ran = folder.read("ran");
+        ran.lines().skip(before).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(ran(places[0], "a"), "11 21 22 last1 last2");
+    assert_eq!(ran(places[1], "b"), "22 last1 last2");
+    assert_eq!(ran("failed-items/last", "c"), "last1");
+    // What failed before it began is told, and is a matter of the run before it.
+    let status = folder.run(&["status", "c"]).left(0, &[]);
+    assert!(status.out.contains(told[0]), "{status:?}");
+    let again = folder.run(&["retry", "c", "--failed-items"]);
+    again.left(2, &["those of an earlier run are retried from that"]);
+}
+
 #[test]
 fn the_items_that_failed_are_taken_up_again_through_a_kill_and_of_a_run_that_failed() {
     let folder = Folder::new();
