@@ -169,12 +169,6 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
                 "ended     {at}  output {}",
                 output::short(&outcome.output, VALUE)
             );
-            for limit in &outcome.limits {
-                let _ = writeln!(out, "limit     {}", limit.text());
-            }
-            for items in &outcome.failed_items {
-                let _ = writeln!(out, "items     {}", items.message);
-            }
         }
         Some(error) => {
             let code = error
@@ -201,6 +195,12 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
                 let _ = writeln!(out, "file      {}", file.text());
             }
         }
+    }
+    for limit in &outcome.limits {
+        let _ = writeln!(out, "limit     {}", limit.text());
+    }
+    for items in &outcome.failed_items {
+        let _ = writeln!(out, "items     {}", items.message);
     }
 }
 

@@ -285,7 +285,9 @@ impl Env for View<'_> {
             "loopStartTime",
             "loopFeedback",
         ];
-        own.chain(loops.map(str::to_owned)).collect()
+        let loops = loops.into_iter().map(str::to_owned);
+        let inside = self.loop_variable("loopIndex").is_some();
+        own.chain(loops.filter(|_| inside)).collect()
     }
 
     fn action(&self, name: &str) -> Lookup<ActionView> {

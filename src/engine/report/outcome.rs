@@ -22,7 +22,7 @@ pub struct OutcomeReport {
     /// The loops of a run that succeeded that ended at a limit all the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitReached>,
-    /// The foreaches of a run that succeeded of which items failed (`on_error: continue`).
+    /// The foreaches that went on after items that failed (`on_error: continue`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_items: Vec<FailedItems>,
     /// The files that it was to replace and did not, because it did not succeed.
@@ -129,14 +129,12 @@ impl OutcomeReport {
     ) -> Self {
         let error = ErrorReport::of(outcome, bundle);
         // One that failed has told of the limit that it failed at.
-        let (limits, failed_items, unreplaced) = match &error {
-            None => {
-                let items = run.map(FailedItems::of).unwrap_or_default();
-                (LimitReached::of(loops), items, Vec::new())
-            }
+        let failed_items = run.map(FailedItems::of).unwrap_or_default();
+        let (limits, unreplaced) = match &error {
+            None => (LimitReached::of(loops), Vec::new()),
             Some(_) => {
                 let files = run.map(|run| Unreplaced::of(&run.variables));
-                (Vec::new(), Vec::new(), files.unwrap_or_default())
+                (Vec::new(), files.unwrap_or_default())
             }
         };
         Self {
