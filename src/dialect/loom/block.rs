@@ -119,7 +119,7 @@ impl Loom<'_> {
     pub(super) fn order(&mut self, mut placed: Vec<Placed>) -> Block {
         let written = !self.azure() && placed.iter().all(|placed| placed.after.is_none());
         if written {
-            self.reads_of_later(&placed, |later, earlier| later > earlier);
+            self.reads_out_of_order(&placed, |later, earlier| later > earlier);
             return Block::Sequence(placed.into_iter().map(|placed| placed.step).collect());
         }
         self.mixed_order(&placed);
@@ -155,7 +155,7 @@ impl Loom<'_> {
             let hint = "remove one of these runAfter entries";
             self.error("cycle", span, what, hint);
         }
-        self.reads_of_later(&placed, |later, earlier| follows(&before, later, earlier));
+        self.reads_out_of_order(&placed, |later, earlier| follows(&before, later, earlier));
         self.concurrent = true;
         Block::Dag(
             placed

@@ -1,4 +1,5 @@
-//! Whether an action reads one that runs after it: that one never has anything to give.
+//! Whether an action reads one that runs after it, which never has anything to give, or at the same time,
+//! which may not have anything yet.
 
 use super::Loom;
 use super::act::Placed;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 impl Loom<'_> {
     /// Reports it for the actions of one scope; `follows` says of two of them whether the first runs
     /// after the second. Logic Apps takes no such definition; elsewhere a template may ask first.
-    pub(super) fn reads_of_later(
+    pub(super) fn reads_out_of_order(
         &mut self,
         placed: &[Placed],
         follows: impl Fn(usize, usize) -> bool,
@@ -29,18 +30,31 @@ impl Loom<'_> {
             for mention in self.mentions.get(own.mentions.clone()).unwrap_or_default() {
                 if let Reference::Action(name) = &mention.reference
                     && let Some(read) = inside.get(&name.to_lowercase())
-                    && follows(*read, index)
+                    && *read != index
+                    && !follows(index, *read)
                 {
-                    let what = format!("`{name}` runs after `{}`, which reads it", own.step.name);
-                    found.push((mention.span, what));
+                    let (own, later) = (&own.step.name, follows(*read, index));
+                    let before = placed.get(*read).map_or("", |read| &*read.step.name);
+                    found.push((mention.span, later, name.clone(), own.clone(), before));
                 }
             }
         }
-        let hint = "let the one that reads run later, or read another action";
-        for (span, what) in found {
+        for (span, later, name, own, before) in found {
+            let (code, what, hint) = match later {
+                true => (
+                    "runs-later",
+                    format!("`{name}` runs after `{own}`, which reads it"),
+                    String::from("let the one that reads run later, or read another action"),
+                ),
+                false => (
+                    "not-ordered",
+                    format!("`{own}` reads `{name}`, which may not have run by then"),
+                    format!("for example runAfter: {{ {before}: [Succeeded] }}"),
+                ),
+            };
             match self.azure() {
-                true => self.error("runs-later", span, what, hint),
-                false => self.warning("runs-later", span, what, hint),
+                true => self.error(code, span, what, hint),
+                false => self.warning(code, span, what, hint),
             }
         }
     }

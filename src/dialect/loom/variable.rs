@@ -130,13 +130,13 @@ impl Loom<'_> {
     }
 
     /// Azure's declared type: from then on the variable takes nothing else.
-    fn typed(&mut self, variable: &str, declared: &Entry) {
+    fn typed(&mut self, variable: &str, declared: &Entry) -> Option<InputKind> {
         let kind = self.choice_as("unknown-type", declared, &TYPES, |text| {
             format!("no variable has the type `{text}`")
         });
-        if let Some(kind) = kind.filter(|_| self.azure()) {
-            self.types.push((Name::from(variable), kind));
-        }
+        let kind = kind.filter(|_| self.azure())?;
+        self.types.push((Name::from(variable), kind));
+        Some(kind)
     }
 
     /// Azure's `inputs: {variables: [{name, type, value}]}`.
@@ -160,14 +160,20 @@ impl Loom<'_> {
             let name = name.and_then(|entry| self.text(entry, hint));
             let declared = fields.get("type");
             fields.allow(&["description"]);
-            let value = match fields.get("value") {
+            let given = fields.get("value");
+            let value = match given {
                 Some(entry) => self.template(&entry.value),
                 None => Template::constant(unset(declared)),
             };
             fields.finish(self);
             let Some(name) = name else { continue };
-            if let Some(declared) = declared {
-                self.typed(name, declared);
+            let kind = declared.and_then(|declared| self.typed(name, declared));
+            if let (Some(given), Some(kind), Some(value)) = (given, kind, value.as_constant())
+                && !(value.is_null() || kind.accepts(&value.revealed()))
+            {
+                let what = format!("the value of `{name}`");
+                let hint = "its `type` says so, and the variable takes nothing else";
+                self.wrong_type(&given.value, &what, kind.described(), hint);
             }
             self.makes(name, item.span);
             assignments.push(Assignment {

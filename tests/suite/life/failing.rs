@@ -312,10 +312,15 @@ fn a_foreach_goes_on_without_what_failed_and_takes_that_up_again() {
 fn failed_items_of_a_run_that_fails_later_are_told() {
     let folder = Folder::new();
     let end = "{ type: terminate, runStatus: Failed, runError: { message: enough } }";
-    let text_of = EACH.replace("{ type: compose, inputs: \"@length(outputs('each').failed)\" }", end);
+    let text_of = EACH.replace(
+        "{ type: compose, inputs: \"@length(outputs('each').failed)\" }",
+        end,
+    );
     let file = folder.file("w.yaml", text_of);
     let told = "2 of 5 items of `each` failed";
-    folder.run(&["run", text(&file), "--id", "r"]).left(1, &["enough", told]);
+    folder
+        .run(&["run", text(&file), "--id", "r"])
+        .left(1, &["enough", told]);
     let status = folder.run(&["status", "r"]).left(0, &[]);
     assert!(status.out.contains(told), "{status:?}");
 }

@@ -258,12 +258,8 @@ actions:
     };
     let cases = [
         ("variables", "counr", "variable", "did you mean `count`?"),
-        (
-            "variables",
-            "xyz",
-            "variable",
-            "there are count, loopIndex, loopCount, loopResult, loopStartTime, loopFeedback",
-        ),
+        // No loop is around it.
+        ("variables", "xyz", "variable", "the only one is `count`"),
         ("outputs", "fetcg", "action", "did you mean `fetch`?"),
         ("outputs", "xyz", "action", "there are which, fetch, look"),
     ];
