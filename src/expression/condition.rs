@@ -334,9 +334,11 @@ const TAKE_NO_OBJECT: [&str; 7] = [
 /// Whether an argument of a function may be an object that is a value. Else an object of one member calls a
 /// function, be its name misspelt. `equals` with a number or a text takes none: it would never hold.
 fn takes_objects<'v>(of: &str, mut constants: impl Iterator<Item = &'v Value>) -> bool {
-    let is = |known: &&str| known.eq_ignore_ascii_case(of);
-    let plain = |value: &Value| !matches!(value, Value::Object(_) | Value::Null);
-    !TAKE_NO_OBJECT.iter().any(|known| is(&known)) && !(is(&"equals") && constants.any(plain))
+    if of.eq_ignore_ascii_case("equals") {
+        return constants.all(|value| matches!(value, Value::Object(_) | Value::Null));
+    }
+    let mut none = TAKE_NO_OBJECT.iter();
+    !none.any(|known| known.eq_ignore_ascii_case(of))
 }
 
 fn template_arguments(of: &str, template: &Template) -> Result<Vec<Expr>, ParseError> {
