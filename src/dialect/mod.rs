@@ -374,14 +374,20 @@ fn looks_like(node: &Node) -> Option<Dialect> {
     {
         return Some(Dialect::Azure);
     }
-    if let Some(source::Kind::Array(nodes)) = node.get("nodes").map(|nodes| &nodes.kind) {
-        let canvas = nodes
-            .iter()
-            .any(|node| node.get("id").is_some() && node.get("type").is_some());
-        return Some(if canvas {
-            Dialect::Canvas
-        } else {
-            Dialect::Tea
+    if let Some(nodes) = node.get("nodes") {
+        let nodes = match &nodes.kind {
+            source::Kind::Array(nodes) => nodes.as_slice(),
+            // Neither of the two takes it, and says so.
+            _ => &[],
+        };
+        // An id may be forgotten.
+        let is_canvas = |node: &Node| {
+            let given = |key| node.get(key).is_some();
+            given("type") && (given("id") || (given("data") && !given("name")))
+        };
+        return Some(match nodes.iter().any(is_canvas) {
+            true => Dialect::Canvas,
+            false => Dialect::Tea,
         });
     }
     let loom = node.get("actions").is_some() || node.get("type").is_some();

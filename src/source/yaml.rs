@@ -339,6 +339,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
             },
             None => (Style::Plain, usize::MAX),
         };
+        // A number that is written as such, and too large for one, would be text without a word.
+        let digits = matches!(style, Style::Plain) && text.contains(|c: char| c.is_ascii_digit());
+        if digits && text.parse().is_ok_and(f64::is_infinite) {
+            return Err(self.state.stop(beyond(&text, self.span())));
+        }
         Ok(self.node(Kind::String(Text { text, style, start })))
     }
 

@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 const HANDLES: &str = "handles of a loop are input:NAME, output:NAME:internal, dock:NAME:output, \
                        dock:NAME:input, dock:NAME:prev and dock:NAME:current";
 
+/// The types of the slots of a dock.
+const SLOTS: [&str; 3] = ["iteration", "feedback", "continue"];
+
 /// Where a value comes from.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Start {
@@ -192,7 +195,18 @@ impl Canvas<'_> {
         let id = drawing.id(node);
         let span = edge.get(key).map_or(edge.span, |handle| handle.span);
         let what = format!("`{id}` has no handle `{handle}` that an edge can use so");
-        self.error("bad-handle", span, what, HANDLES);
+        let slot = handle
+            .strip_prefix("dock:")
+            .and_then(|dock| dock.split(':').next());
+        let kind = slot.and_then(|slot| Some((slot, drawing.slot(node, slot)?)));
+        let hint = match kind.filter(|(_, kind)| !SLOTS.contains(kind)) {
+            Some((slot, kind)) => {
+                let near = did_you_mean(kind, SLOTS).unwrap_or_else(|| SLOTS.join(", "));
+                format!("the slot `{slot}` has the type `{kind}`, which is none: {near}")
+            }
+            None => HANDLES.to_owned(),
+        };
+        self.error("bad-handle", span, what, hint);
     }
 
     /// Every loop is told whether to go on: by an edge to its dock, or by a node inside of it.
