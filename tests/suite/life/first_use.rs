@@ -126,6 +126,8 @@ fn a_context_takes_its_keys_under_either_name_and_no_others() {
     assert_eq!(eval(r#"{"variables": {"n": 7}}"#).left(0, &[]).out, "7\n");
     eval(r#"{"varz": {"n": 7}}"#).left(2, &["`varz`", "did you mean `vars`?", "results"]);
     eval(r#"{"vars": {}, "variables": {}}"#).left(2, &["twice"]);
+    let none = folder.run(&["eval", ""]);
+    assert_eq!(none.code, Some(2), "{none:?}");
     let help = folder.run(&["eval", "--help"]).out;
     assert!(help.contains("workflow, current, state"), "{help}");
 }
