@@ -29,8 +29,8 @@ pub struct Writer {
     /// As it will be after that.
     pub root: Root,
     /// Where the journals of runs stand: of those that are under way. One that sleeps, rests or has
-    /// ended costs nothing here from the next group on.
-    pub heads: HashMap<Name, KnownHeader>,
+    /// ended costs nothing here from the next group on. Boxed, because a table has room for more than it holds.
+    pub heads: HashMap<Name, Box<KnownHeader>>,
     /// Those in the batch that are not under way any more.
     leaving: Vec<Name>,
     /// The runs that the batch changes.
@@ -96,7 +96,7 @@ impl Writer {
         Ok(())
     }
 
-    fn remember(&mut self, run: &Name, head: KnownHeader) {
+    fn remember(&mut self, run: &Name, head: Box<KnownHeader>) {
         if head.placement != Some(Placement::Runnable) {
             self.leaving.push(run.clone());
         }
@@ -120,7 +120,7 @@ impl Writer {
 pub(super) struct Entry<'a> {
     pub run: &'a Name,
     pub batch: &'a mut WriteBatch,
-    pub head: KnownHeader,
+    pub head: Box<KnownHeader>,
     pub root: Root,
 }
 
@@ -171,7 +171,7 @@ impl<K: Kv> Rows<K> {
         // Taken out: what fails on the way is read again.
         let head = match writer.heads.remove(run) {
             Some(head) => head,
-            None => self.head(run)?,
+            None => Box::new(self.head(run)?),
         };
         if commit.header.revision != head.revision.saturating_add(1) {
             let found = head.revision;

@@ -165,7 +165,7 @@ impl<K: Kv> Rows<K> {
         let mut entry = Entry {
             run: &name,
             batch: &mut writer.batch,
-            head,
+            head: Box::new(head),
             root: writer.root,
         };
         entry.place(None);

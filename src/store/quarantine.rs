@@ -28,7 +28,7 @@ impl<K: Kv> Rows<K> {
         let name = Name::from(run);
         let mut entry = Entry {
             run: &name,
-            head: KnownHeader::of(&stored, crc),
+            head: Box::new(KnownHeader::of(&stored, crc)),
             root: writer.root,
             batch: &mut writer.batch,
         };
