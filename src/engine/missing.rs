@@ -61,7 +61,8 @@ impl Workflows {
         missing_tokens(&registry, workflow, diagnostics);
     }
 
-    /// Warns of answers that no action of the workflow is given: what was meant is asked for real.
+    /// Warns of answers whose names are nearly those of the workflow: what was meant is asked for real. Others
+    /// may be for other workflows.
     pub(super) fn unused_answers(&self, workflow: &hir::Workflow, diagnostics: &mut Diagnostics) {
         let (calls, uses) = (workflow.calls(), workflow.handler_uses());
         let Some((first, _)) = calls.first() else {
@@ -76,11 +77,10 @@ impl Workflows {
         let known: BTreeSet<&str> = asking.chain(handlers).flatten().collect();
         let is_known = |name: &&str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
         for name in self.registry.stub_names().filter(|name| !is_known(name)) {
+            let Some(hint) = did_you_mean(name, known.iter().copied()) else {
+                continue;
+            };
             let message = format!("the answer for `{name}` is given to no action");
-            let hint = did_you_mean(name, known.iter().copied()).unwrap_or_else(|| {
-                let known: Vec<&str> = known.iter().copied().take(MAX_NAMED).collect();
-                format!("answers are for {}", known.join(", "))
-            });
             diagnostics.push(Diagnostic::warning("unused-answer", first.span, message).hint(hint));
         }
     }

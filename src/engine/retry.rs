@@ -155,15 +155,22 @@ impl Engine {
     }
 }
 
+/// So many places are listed.
+const LISTED: usize = 10;
+
 /// What to write where items of several foreaches failed.
 fn several(run: &Name, paths: &[String]) -> String {
-    let lines = paths
-        .iter()
-        .map(|path| format!("\n  --from {FAILED_ITEMS}/{path}"));
-    let lines: String = lines.collect();
+    let shown = paths.iter().take(LISTED);
+    let lines: String = shown
+        .map(|path| format!("\n  --from {FAILED_ITEMS}/{path}"))
+        .collect();
+    let more = match paths.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!("\n  and {more} more"),
+    };
     format!(
         "items of {} foreaches failed. Retry {run} from one of them, and what follows it is done \
-         again as well:{lines}",
+         again as well:{lines}{more}",
         paths.len()
     )
 }
