@@ -130,6 +130,8 @@ function byKeys(editor: Editor): Way {
       await keyboard.press('c');
       for (const [label, wanted] of [['From', from], ['To', into]] as const) {
         const place = editor.dialog.getByLabel(label);
+        // The port may have been typed a moment ago.
+        await expect(place.locator(`option[value="${wanted}"]`)).toBeAttached();
         await to(place);
         await keyboard.press('Home');
         for (let n = 0; n < 30 && (await place.inputValue()) !== wanted; n += 1) await keyboard.press('ArrowDown');
