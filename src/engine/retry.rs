@@ -41,8 +41,8 @@ impl Engine {
         id: Option<String>,
     ) -> Result<Started, EngineError> {
         let header = self.inspector().header(run)?;
-        let of_items = from.is_some_and(|from| from.starts_with(FAILED_ITEMS));
-        let with_items = of_items && header.status == RunStatus::Succeeded;
+        let of_items = from.and_then(failed_items);
+        let with_items = of_items.is_some() && header.status == RunStatus::Succeeded;
         let ended_badly = matches!(
             header.status,
             RunStatus::Failed | RunStatus::TimedOut | RunStatus::Cancelled
@@ -127,11 +127,9 @@ impl Engine {
             let outcome = self.inspector().load(run)?.state.outcome;
             failed_at(outcome).ok_or_else(|| nowhere(String::from("it failed at no action")))?
         } else {
-            let items = from.strip_prefix(FAILED_ITEMS).filter(|_| !named);
-            match items.map(|of| of.strip_prefix('/').ok_or(of)) {
-                Some(Ok(of)) => Target::FailedItems(Some(of.to_owned())),
-                Some(Err("")) => Target::FailedItems(None),
-                Some(Err(_)) | None => Target::Path(from.to_owned()),
+            match failed_items(from).filter(|_| !named) {
+                Some(of) => Target::FailedItems(of.map(str::to_owned)),
+                None => Target::Path(from.to_owned()),
             }
         };
         let rewound = rewind(program, &start, &changes, &place, id, now());
@@ -152,6 +150,14 @@ impl Engine {
                 }
             })),
         }
+    }
+}
+
+/// The foreach of which `failed-items/PATH` means the failed items; none inside: it is not said.
+fn failed_items(from: &str) -> Option<Option<&str>> {
+    match from.strip_prefix(FAILED_ITEMS)? {
+        "" => Some(None),
+        of => of.strip_prefix('/').map(Some),
     }
 }
 

@@ -384,6 +384,8 @@ fn of_several_foreaches_with_failed_items_one_is_chosen() {
     assert_eq!(ran(places[0], "a"), "11 21 22 last1 last2");
     assert_eq!(ran(places[1], "b"), "22 last1 last2");
     assert_eq!(ran("failed-items/last", "c"), "last1");
+    let other = folder.run(&["retry", "r", "--from", "failed-items-of"]);
+    other.left(2, &["is Succeeded"]);
     // What failed before it began is told, and is a matter of the run before it.
     let status = folder.run(&["status", "c"]).left(0, &[]);
     assert!(status.out.contains(told[0]), "{status:?}");
