@@ -139,6 +139,7 @@ export interface StatusReport {
     error?: ErrorReport | null;
     at: string;
     limits?: { loop: string; limit: string; iterations: number; times: number }[];
+    failed_items?: { failed: number; message: string }[];
   } | null;
 }
 

@@ -58,7 +58,7 @@ export class Hub {
     }
   }
 
-  /** Opens the stream anew when other runs are wanted. */
+  /** Opens the stream again when other runs are wanted. */
   private settle(after: number): void {
     clearTimeout(this.opening);
     this.opening = setTimeout(() => this.open(), after);
@@ -67,6 +67,8 @@ export class Hub {
   private open(): void {
     const topics = new Set<Topic>();
     for (const client of this.clients) for (const topic of client.topics) topics.add(topic);
+    // A page that follows nothing shows all the same whether the server answers.
+    if (topics.size === 0 && this.clients.size > 0) topics.add('*');
     const named = [...topics].sort().join(',');
     if (this.stream && this.stream.readyState !== EventSource.CLOSED && named === this.named) return;
     this.stream?.close();

@@ -33,6 +33,11 @@ class Route {
     return match === null ? undefined : decode(match[1] ?? '');
   }
 
+  /** Whether the list of runs is shown. */
+  get list(): boolean {
+    return this.path === '/' || this.path === '/runs';
+  }
+
   get(name: string): string {
     return this.query.get(name) ?? '';
   }
