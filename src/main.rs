@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 /// glibc's own keeps what many threads gave back, and musl's is slow with several.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "jemalloc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -9,7 +9,7 @@
 )]
 
 mod action;
-#[path = "../../examples/support/app.rs"]
+#[path = "../../examples/server/src/app.rs"]
 mod app;
 mod architecture;
 mod azure;

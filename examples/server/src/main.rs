@@ -1,16 +1,15 @@
 //! A small web server for the examples to talk to. It keeps everything in memory.
 //!
 //! ```text
-//! cargo run --example server -- --port 8080
+//! cargo run -p windlass-example-server -- --port 8080
 //! listening on http://127.0.0.1:8080
 //! ```
 //!
 //! `--port 0` takes any free port. `--polls`, `--pages` and `--queue` say how many polls a job
-//! takes, how many pages there are and how many messages wait in the queue. `support/app.rs`
+//! takes, how many pages there are and how many messages wait in the queue. `app.rs`
 //! lists the endpoints; `GET /log` counts the requests served, so that anyone can check what a
 //! workflow really did.
 
-#[path = "support/app.rs"]
 mod app;
 
 use clap::Parser;
