@@ -9,9 +9,13 @@ export default defineConfig({
   testDir: 'tests',
   globalSetup: './lib/gallery.ts',
   outputDir: 'results',
-  // Figures of time are measured here, so nothing runs beside them.
-  workers: 1,
-  fullyParallel: false,
+  workers: 2,
+  fullyParallel: true,
+  projects: [
+    { name: 'console', grepInvert: /@timing/ },
+    // Tests that measure time run alone, after the others.
+    { name: 'timing', grep: /@timing/, dependencies: ['console'], workers: 1, fullyParallel: false },
+  ],
   retries: 0,
   forbidOnly: true,
   timeout: 60_000,

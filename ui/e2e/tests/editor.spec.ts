@@ -19,7 +19,7 @@ actions:
         value: done
 `;
 
-test('24: a mistake is shown at its line within 500 ms, and the last right graph stays', async ({ page, gallery }) => {
+test('24: a mistake is shown at its line within 500 ms, and the last right graph stays', { tag: '@timing' }, async ({ page, gallery }) => {
   const editor = new Editor(page, gallery.url);
   await editor.open();
   await editor.write(POLL);

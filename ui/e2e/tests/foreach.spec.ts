@@ -47,3 +47,30 @@ test('a foreach of which an item failed is no success', async ({ page, serve, wo
   await expect(console.node('each')).toHaveAttribute('data-state', 'failed');
   await expect(console.node('before')).toHaveAttribute('data-state', 'succeeded');
 });
+
+test('failed items of a run that succeeded can be retried', async ({ page, serve, world }) => {
+  let broken = true;
+  world.on('/items/', (_, path) => (path === '/items/3' && broken ? { status: 404 } : { body: {} }));
+  const server = await serve();
+  const text = `name: some
+inputs: { base: { type: string } }
+actions:
+  each:
+    type: foreach
+    foreach: "@range(1, 4)"
+    on_error: continue
+    actions:
+      fetch: { type: http, inputs: { uri: "@{inputs('base')}/items/@{item()}" } }
+`;
+  const run: string = (await server.post('/v1/runs', { text, file: 'some.yaml', input: { base: world.url } })).run;
+  await server.result(run);
+  broken = false;
+  const console = new Console(page, server.url);
+  await console.open(`/runs/${run}`);
+  await page.getByRole('toolbar', { name: 'Actions' }).getByRole('button', { name: 'Retry' }).click();
+  await expect(page.getByLabel('From')).toHaveValue('failed-items');
+  await page.getByRole('dialog').getByRole('button', { name: 'Retry' }).click();
+  await page.getByRole('log', { name: 'Messages' }).getByRole('link').click();
+  await expect(console.why).toContainText(/Succeeded/);
+  await expect(page).not.toHaveURL(new RegExp(`/runs/${run}$`));
+});

@@ -57,7 +57,7 @@ test('18: over a kill -9 it reconnects by itself, and no event is lost or told t
   expect([...seen].sort((a, b) => a[0] - b[0])).toEqual(told.map(({ sequence, event }) => [sequence, event]));
 });
 
-test('19: ten tabs move, and the server has one stream', async ({ context, serve, world }) => {
+test('19: ten tabs move, and the server has one stream', { tag: '@timing' }, async ({ context, serve, world }) => {
   const gate = new Gate();
   world.on('/jobs/', async (n) => {
     if (n === 3) await gate.opened;
@@ -115,7 +115,7 @@ async function typing(page: Page, keys: string[], seconds: number): Promise<numb
   return page.evaluate(() => (window as unknown as { latencies: number[] }).latencies);
 }
 
-test('20: at 600 events a second for 30 s keys answer at once, and the final state is right', async ({ page, serve, world }) => {
+test('20: at 600 events a second for 30 s keys answer at once, and the final state is right', { tag: '@timing' }, async ({ page, serve, world }) => {
   test.setTimeout(150_000);
   const server = await serve();
   const console = new Console(page, server.url);

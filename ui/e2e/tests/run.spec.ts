@@ -6,7 +6,7 @@ import { Gate } from '../lib/world.js';
 
 const iteration = (page: { url(): string }): string | null => new URL(page.url()).searchParams.get('it');
 
-test('8: a collapsed loop shows its iteration within a second', async ({ page, serve, world }) => {
+test('8: a collapsed loop shows its iteration within a second', { tag: '@timing' }, async ({ page, serve, world }) => {
   const gates = range(5).map(() => new Gate());
   world.on('/jobs/', async (n) => {
     await gates[n - 1].opened;

@@ -34,7 +34,7 @@ async function scrolled(page: Page): Promise<{ frames: number[]; rows: number }>
   return { frames: frames.slice(2), rows };
 }
 
-test(`5: ${RUNS.toLocaleString('en')} runs: few rows in the page, the last one in reach, no slow frames`, async ({ page, context, serve, world }) => {
+test(`5: ${RUNS.toLocaleString('en')} runs: few rows in the page, the last one in reach, no slow frames`, { tag: '@timing' }, async ({ page, context, serve, world }) => {
   test.setTimeout(240_000);
   const server = await serve({ args: ['--max-runs', '200000'] });
   await keep(server, 'tiny');

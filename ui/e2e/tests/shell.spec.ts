@@ -63,6 +63,33 @@ test('1, 2: the watch over pages sees what it is there for', async ({ page, gall
   watch.allowed = [/TrustedHTML/, /elsewhere\.example/];
 });
 
+test('a page that follows no run shows that the server is connected', async ({ page, gallery }) => {
+  for (const path of ['/ui/workflows', '/ui/docs']) {
+    await page.goto(gallery.url + path);
+    await expect(page.getByTestId('server-state')).toHaveAttribute('data-state', 'connected');
+  }
+});
+
+test('an address that does not exist is reported', async ({ page, gallery }) => {
+  await page.goto(`${gallery.url}/ui/nowhere`);
+  await expect(page.getByRole('alert')).toContainText('There is no page at /ui/nowhere');
+  await page.getByRole('link', { name: 'Show all runs' }).click();
+  await expect(page.getByRole('grid')).toBeVisible();
+});
+
+for (const width of [390, 320]) {
+  test(`at ${width} px no link is under the state of the connection`, async ({ page, gallery }) => {
+    await page.setViewportSize({ width, height: 800 });
+    await page.goto(`${gallery.url}/ui/workflows`);
+    await expect(page.getByTestId('server-state')).toHaveAttribute('data-state', 'connected');
+    const state = (await page.getByTestId('server-state').boundingBox())!;
+    for (const link of await page.getByRole('navigation', { name: 'Screens' }).getByRole('link').all()) {
+      const box = await link.boundingBox();
+      if (box) expect(box.x + box.width).toBeLessThanOrEqual(state.x + 1);
+    }
+  });
+}
+
 test('3: sizes are within the budgets, and a run loads no editor', async ({ page, gallery, watch }) => {
   const dist = resolve(HERE, '../dist');
   const packed = async (name: string): Promise<number> => gzipSync(await (await page.request.get(`${gallery.url}/ui/${name}`)).body(), { level: 9 }).length;
@@ -86,7 +113,7 @@ test('3: sizes are within the budgets, and a run loads no editor', async ({ page
   expect(watch.requests.filter(({ url }) => /edit(or)?\.js/.test(url))).toEqual([]);
 });
 
-test('4: the list is painted and answers within its budget', async ({ browser, gallery, world }) => {
+test('4: the list is painted and answers within its budget', { tag: '@timing' }, async ({ browser, gallery, world }) => {
   world.on('/empty', () => ({ html: '<!doctype html><title>x</title><p>x</p>' }));
   const paint = (page: Page): Promise<number> => page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN);
   const [paints, ready, floors]: number[][] = [[], [], []];
