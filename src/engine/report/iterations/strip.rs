@@ -292,15 +292,44 @@ impl Told {
     }
 }
 
-/// A message with `#` for each number: what failed in the same way with another id is the same failure.
+/// A message with `#` for each number but a status and an exit code: what failed in the same way with another id
+/// is the same failure.
 fn without_numbers(message: &str) -> String {
     let mut alike = String::with_capacity(message.len());
+    let mut is_code = false;
     for letter in message.chars() {
-        match letter.is_ascii_digit() {
-            true if alike.ends_with('#') => {}
-            true => alike.push('#'),
-            false => alike.push(letter),
+        if !letter.is_ascii_digit() {
+            is_code = false;
+            alike.push(letter);
+            continue;
+        }
+        is_code |= alike.ends_with("answered ") || alike.ends_with("exit code ");
+        if is_code {
+            alike.push(letter);
+        } else if !alike.ends_with('#') {
+            alike.push('#');
         }
     }
     alike
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_numbers;
+
+    #[test]
+    fn ids_are_masked_and_codes_are_not() {
+        for (message, alike) in [
+            (
+                "GET http://h:80/items/17 answered 503",
+                "GET http://h:#/items/# answered 503",
+            ),
+            (
+                "page 12 ended with exit code 137 after 5 s",
+                "page # ended with exit code 137 after # s",
+            ),
+        ] {
+            assert_eq!(without_numbers(message), alike);
+        }
+    }
 }
