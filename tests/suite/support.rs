@@ -31,6 +31,14 @@ impl Locks for EngineError {
     }
 }
 
+/// How often a test repeats what chance decides: `merge` times before a merge, `all` times with `tests/run --all`.
+pub fn sized<T>(all: T, merge: T) -> T {
+    match std::env::var_os("WINDLASS_TEST_ALL") {
+        Some(_) => all,
+        None => merge,
+    }
+}
+
 /// The database that keeps the stores of the suites: `WINDLASS_STORE` says it, as it does to the binary.
 pub fn kind() -> StoreKind {
     match std::env::var("WINDLASS_STORE").as_deref() {

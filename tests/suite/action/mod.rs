@@ -84,7 +84,7 @@ pub fn gist(fault: &Fault) -> Json {
 
 /// Awaits something that must happen; the limit only turns a hang into a failure.
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), what)
+    tokio::time::timeout(Duration::from_secs(120), what)
         .await
         .expect("it never happened")
 }

@@ -4,6 +4,7 @@
 
 use crate::fuzz::checks;
 use crate::store::damage::{Dice, from_env};
+use crate::support::sized;
 use crate::support::this_test_binary;
 use std::fs;
 use std::panic::catch_unwind;
@@ -106,7 +107,7 @@ fn any_text_is_a_workflow_or_is_refused() {
         Some(Dialect::Canvas),
     ];
     let (mut taken, mut refused) = (0, 0);
-    for _ in 0..from_env("WINDLASS_FUZZ", 1_500) {
+    for _ in 0..from_env("WINDLASS_FUZZ", sized(1_500, 400)) {
         let text = mutated(&mut dice, &corpus);
         let dialect = dialects[dice.roll(5) as usize];
         let bundle = Bundle::single("fuzz.yaml", text.as_str());
@@ -328,7 +329,7 @@ fn any_text_is_a_tree_or_is_refused() {
     let corpus = corpus();
     let mut dice = Dice(from_env("WINDLASS_FUZZ_SEED", 7) + 9);
     let (mut taken, mut refused) = (0, 0);
-    for _ in 0..from_env("WINDLASS_FUZZ", 1_500) {
+    for _ in 0..from_env("WINDLASS_FUZZ", sized(1_500, 400)) {
         let kind = ["j", "y", "v"][dice.roll(3) as usize];
         let text = kind.to_owned() + &mutated(&mut dice, &corpus);
         match catch_unwind(|| checks::source::check(text.as_bytes())) {
@@ -346,7 +347,7 @@ fn any_bytes_are_a_record_or_are_refused() {
     let mut dice = Dice(from_env("WINDLASS_FUZZ_SEED", 7) + 2);
     let samples: Vec<Vec<u8>> = records().into_iter().map(|(_, bytes)| bytes).collect();
     let (mut read, mut refused) = (0, 0);
-    for _ in 0..from_env("WINDLASS_FUZZ", 1_500) * 10 {
+    for _ in 0..from_env("WINDLASS_FUZZ", sized(1_500, 400)) * 10 {
         let mut bytes = samples[dice.roll(samples.len() as u64) as usize].clone();
         for _ in 0..=dice.roll(3) {
             let at = dice.roll(bytes.len() as u64) as usize;
@@ -377,8 +378,8 @@ const ARGS: &str = "WINDLASS_TEST_BOMB";
 fn binary() -> (std::ffi::OsString, i64, i64) {
     match std::env::var_os("WINDLASS_BIN") {
         Some(binary) => (binary, 1_000, 100),
-        // A build for tests takes several times as long, and its code alone ten mebibytes more.
-        None => (env!("CARGO_BIN_EXE_windlass").into(), 5_000, 110),
+        // A build for tests takes several times as long, and its code, which knows Temporal, too, thirty mebibytes more.
+        None => (env!("CARGO_BIN_EXE_windlass").into(), 5_000, 130),
     }
 }
 

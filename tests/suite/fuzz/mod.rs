@@ -8,6 +8,7 @@ mod intake;
 #[path = "../../../fuzz/src/checks/mod.rs"]
 pub mod checks;
 
+use crate::support::sized;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::fs;
@@ -133,7 +134,7 @@ fn mutated_expressions_neither_panic_nor_take_long() {
         let given = std::env::var(name).ok();
         given.map_or(default, |given| given.parse().unwrap())
     };
-    let count = number("WINDLASS_FUZZ", 6_000);
+    let count = number("WINDLASS_FUZZ", sized(6_000, 1_500));
     let mut random = StdRng::seed_from_u64(number("WINDLASS_FUZZ_SEED", 3));
     let seeds = seeds();
     let mut slowest = (Duration::ZERO, String::new());

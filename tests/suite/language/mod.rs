@@ -3,6 +3,7 @@
 
 mod lsp;
 
+use crate::support::sized;
 use std::path::PathBuf;
 use windlass::internals::dialect::{self, Caps};
 use windlass::internals::engine::{Bundle, Dialect};
@@ -386,7 +387,7 @@ fn nothing_panics_on_broken_texts() {
             continue;
         }
         let chars: Vec<char> = text.chars().collect();
-        for _ in 0..4 {
+        for _ in 0..sized(4, 1) {
             let mut broken = chars.clone();
             let from = number(&mut seed, broken.len());
             let to = (from + number(&mut seed, 12)).min(broken.len());

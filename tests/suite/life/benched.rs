@@ -1,6 +1,7 @@
 //! `windlass bench`: every section measures something, and nothing is left behind.
 
 use super::process::Place;
+use crate::support::sized;
 use serde_json::Value;
 
 #[test]
@@ -8,7 +9,15 @@ fn every_section_measures_and_cleans_up() {
     let place = Place::new();
     let dir = place.dir.path().join("disk");
     std::fs::create_dir(&dir).unwrap();
-    let words = ["--loops", "20,40", "--seconds", "4s", "-o", "json", "--dir"];
+    let words = [
+        "--loops",
+        "20,40",
+        "--seconds",
+        sized("4s", "2s"),
+        "-o",
+        "json",
+        "--dir",
+    ];
     let report = place.json(&[&["bench"], &words[..], &[dir.to_str().unwrap()]].concat());
     assert_eq!(
         report["store"],

@@ -43,6 +43,7 @@ mod secrets;
 mod secure;
 mod short;
 mod signals;
+mod stack;
 mod stall;
 mod stopped;
 mod terminal;

@@ -2,6 +2,7 @@
 
 use super::laws;
 use super::play::{Answer, Case, Crash, Outside, START, fails, json, ok, read};
+use crate::support::sized;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::hash_map::DefaultHasher;
@@ -272,7 +273,7 @@ fn seeds() -> std::ops::Range<u64> {
     let given = given.as_deref().and_then(|text| text.split_once(".."));
     match given {
         Some((from, to)) => from.parse().unwrap()..to.parse().unwrap(),
-        None => 0..120,
+        None => 0..sized(120, 40),
     }
 }
 

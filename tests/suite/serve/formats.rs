@@ -5,6 +5,7 @@
 
 use super::{PATIENCE, Server, Start};
 use crate::store::damage::from_env;
+use crate::support::sized;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -271,7 +272,7 @@ async fn outcomes(server: &Server, requests: &BTreeMap<String, Value>) -> BTreeM
 #[tokio::test(flavor = "multi_thread")]
 #[allow(clippy::disallowed_methods)] // The test measures real time.
 async fn runs_of_all_formats_survive_kills() {
-    let kills = from_env("WINDLASS_KILLS", 30);
+    let kills = from_env("WINDLASS_KILLS", sized(30, 10));
     let longest = LONGEST.max(Duration::from_millis(kills * 500));
     let to = 4 + kills / 2;
     let (outside, base) = outside().await;

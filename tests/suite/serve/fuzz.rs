@@ -5,6 +5,7 @@
 
 use super::{COUNT, PATIENCE, SLEEP, Server, Start};
 use crate::store::damage::{Dice, from_env};
+use crate::support::sized;
 use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -353,7 +354,7 @@ async fn any_request_gets_an_answer() {
     let dir = tempfile::tempdir().unwrap();
     let server = ready(dir.path()).await;
     let mut dice = Dice(from_env("WINDLASS_FUZZ_SEED", 7) + 5);
-    let count = from_env("WINDLASS_FUZZ", 1_500);
+    let count = from_env("WINDLASS_FUZZ", sized(1_500, 400));
     let all = requests();
     let requests: Vec<_> = (0..count).map(|_| request(&mut dice, &all)).collect();
     let url = server.url.clone();
@@ -515,7 +516,7 @@ async fn any_request_to_an_owner_gets_an_answer() {
     let dir = tempfile::tempdir().unwrap();
     let server = ready(dir.path()).await;
     let mut dice = Dice(from_env("WINDLASS_FUZZ_SEED", 7) + 6);
-    let count = from_env("WINDLASS_FUZZ", 1_500);
+    let count = from_env("WINDLASS_FUZZ", sized(1_500, 400));
     let all = [local_requests(), local_requests(), requests()].concat();
     let mut requests: Vec<_> = (0..count).map(|_| request(&mut dice, &all)).collect();
     let with_body = |body: &[u8]| {

@@ -3,7 +3,7 @@
 //! was written. Nothing panics.
 
 use crate::store::contract::{commit, hash, iteration, loop_state, noise, source};
-use crate::support::{alone, kind, open_store, open_store_with, seen};
+use crate::support::{alone, kind, open_store, open_store_with, seen, sized};
 use nix::fcntl::{Flock, FlockArg};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -224,7 +224,7 @@ enum Verdict {
 
 #[test]
 fn rot_is_found_or_harmless() {
-    let points = from_env("WINDLASS_DAMAGE_POINTS", 60);
+    let points = from_env("WINDLASS_DAMAGE_POINTS", sized(60, 24));
     let mut dice = Dice(from_env("WINDLASS_DAMAGE_SEED", 1) * 7919);
     let dir = tempfile::tempdir().unwrap();
     // One whose log has an index and one that is read from its beginning.

@@ -7,7 +7,7 @@
 
 use crate::store::contract::{commit, hash, noise};
 use crate::store::damage::{Dice, from_env};
-use crate::support::alone;
+use crate::support::{alone, sized};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
@@ -264,7 +264,7 @@ fn torn(first: &[u8], second: &[u8], dice: &mut Dice) -> Vec<u8> {
 
 #[test]
 fn damage_behind_what_was_acknowledged_is_no_reason_to_refuse() {
-    let points = from_env("WINDLASS_END_POINTS", 40);
+    let points = from_env("WINDLASS_END_POINTS", sized(40, 16));
     let mut dice = Dice(from_env("WINDLASS_DAMAGE_SEED", 1) * 6_151);
     let place = tempfile::tempdir().unwrap();
     let (first, second, end) = moments(&place.path().join("writer"));
@@ -330,7 +330,7 @@ fn damage_behind_what_was_acknowledged_is_no_reason_to_refuse() {
 
 #[test]
 fn what_is_refused_would_have_been_lost() {
-    let points = from_env("WINDLASS_END_POINTS", 40);
+    let points = from_env("WINDLASS_END_POINTS", sized(40, 16));
     let mut dice = Dice(from_env("WINDLASS_DAMAGE_SEED", 1) * 12_289);
     let place = tempfile::tempdir().unwrap();
     let (first, second, end) = moments(&place.path().join("writer"));
@@ -378,7 +378,7 @@ fn what_is_refused_would_have_been_lost() {
 
 #[test]
 fn what_lies_behind_a_flipped_bit_comes_back() {
-    let points = from_env("WINDLASS_END_POINTS", 40) / 2;
+    let points = from_env("WINDLASS_END_POINTS", sized(40, 16)) / 2;
     let mut dice = Dice(from_env("WINDLASS_DAMAGE_SEED", 1) * 24_593);
     let place = tempfile::tempdir().unwrap();
     let (first, second, end) = moments(&place.path().join("writer"));

@@ -6,7 +6,7 @@
 
 use crate::store::contract::{commit, iteration, noise};
 use crate::store::damage::{Dice, everything, open_again};
-use crate::support::{kind, open_store, seen};
+use crate::support::{kind, open_store, seen, sized};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -101,7 +101,7 @@ fn acknowledged_commits_survive_sigkill() {
     let rounds: u64 = std::env::var("WINDLASS_KILLS")
         .ok()
         .and_then(|rounds| rounds.parse().ok())
-        .unwrap_or(8);
+        .unwrap_or(sized(8, 4));
     let dir = tempfile::tempdir().unwrap();
     let mut dice = Dice(0x5EED);
     let mut acknowledged: BTreeMap<String, u64> = BTreeMap::new();

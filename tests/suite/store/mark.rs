@@ -6,7 +6,7 @@ use crate::life::process::Place;
 use crate::serve::COUNT;
 use crate::store::contract::commit;
 use crate::store::damage::{Dice, copy, from_env, open_again};
-use crate::support::alone;
+use crate::support::{alone, sized};
 use std::fs;
 use std::path::Path;
 use windlass::internals::engine::doctor::{examine, repair};
@@ -129,7 +129,7 @@ fn long_ago(dir: &Path) -> Vec<u8> {
 /// be shown what such a store has as if it were all of it.
 #[test]
 fn a_log_that_lost_its_end_is_found_whatever_became_of_its_mark() {
-    let points = from_env("WINDLASS_MARK_POINTS", 24);
+    let points = from_env("WINDLASS_MARK_POINTS", sized(24, 12));
     let mut dice = Dice(from_env("WINDLASS_DAMAGE_SEED", 1) * 3_571);
     let place = tempfile::tempdir().unwrap();
     let original = place.path().join("original");

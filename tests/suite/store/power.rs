@@ -8,7 +8,7 @@
 
 use crate::store::contract::{commit, iteration, noise};
 use crate::store::damage::{Dice, log_of, open_again, used};
-use crate::support::{kind, lacking, open_store, seen, this_test_binary};
+use crate::support::{kind, lacking, open_store, seen, sized, this_test_binary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -545,7 +545,7 @@ fn what_was_synced_is_there_whatever_became_of_the_rest() {
         .collect();
     points.dedup();
     let all = points.len() * 4;
-    let every = all.div_ceil(cuts(120)).max(1);
+    let every = all.div_ceil(cuts(sized(120, 48))).max(1);
     let mut dice = Dice(0xC07);
     let mut tried = 0;
     for (number, point) in points.into_iter().enumerate() {
@@ -863,7 +863,7 @@ fn an_ext4_image_copied_at_an_acknowledgement_has_what_was_acknowledged() {
     let Some(mounted) = Mounted::new(&image, &place.path().join("mount")) else {
         return lacking("no right to mount an image here");
     };
-    let groups = u64::try_from(cuts(40)).unwrap().min(400);
+    let groups = u64::try_from(cuts(sized(40, 16))).unwrap().min(400);
     let mut writer = Writer(
         this_test_binary("store::power::writer")
             .env(DIR, mounted.0.join("state"))

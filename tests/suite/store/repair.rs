@@ -9,7 +9,7 @@ use crate::store::damage::{
 };
 use crate::store::kinds::alone_of;
 use crate::store::power::strace_works;
-use crate::support::{alone, open_store};
+use crate::support::{alone, open_store, sized};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -55,7 +55,7 @@ struct Tally {
 
 #[test]
 fn what_a_repair_keeps_is_what_was_written() {
-    let points = from_env("WINDLASS_REPAIR_POINTS", 40);
+    let points = from_env("WINDLASS_REPAIR_POINTS", sized(40, 15));
     let mut dice = Dice(from_env("WINDLASS_DAMAGE_SEED", 1) * 104_729);
     let dir = tempfile::tempdir().unwrap();
     let original = dir.path().join("original");

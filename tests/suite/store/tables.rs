@@ -2,6 +2,7 @@
 //! it, which would remove the tables or end the process; and a repair needs nothing but the tables.
 
 use crate::store::damage::{copy, files};
+use crate::support::sized;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -105,7 +106,9 @@ fn a_store_without_what_lies_around_its_tables_loses_nothing() {
             8,
         ),
     ];
-    for (number, (damage, told, code)) in damages.into_iter().enumerate() {
+    let every = sized(1, 3);
+    let damages = damages.into_iter().enumerate().step_by(every);
+    for (number, (damage, told, code)) in damages {
         let dir = place.path().join(number.to_string());
         copy(&sample, &dir);
         damage(&dir.join("store/fjall"));
@@ -136,8 +139,9 @@ fn a_table_that_is_damaged_costs_nothing_of_the_others() {
     let place = tempfile::tempdir().unwrap();
     let sample = sample(place.path());
     let count = tables(&sample).len();
-    let mut kept = 0;
-    for number in 0..count {
+    let (mut tried, mut kept) = (0, 0);
+    for number in (0..count).step_by(sized(1, 4)) {
+        tried += 1;
         let dir = place.path().join(number.to_string());
         copy(&sample, &dir);
         let table = tables(&dir).swap_remove(number);
@@ -153,5 +157,5 @@ fn a_table_that_is_damaged_costs_nothing_of_the_others() {
         kept += said["repair"]["kept"].as_array().unwrap().len();
     }
     // A run is lost with a table of its journal, and the other one is not.
-    assert!(kept >= count, "{kept} of {count} copies with two runs");
+    assert!(kept >= tried, "{kept} of {tried} copies with two runs");
 }
