@@ -8,13 +8,14 @@ use chrono::{DateTime, Utc};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use windlass::internals::expression::{
-    ActionView, Condition, Env, Lookup, Syntax, Template, Value,
+    ActionView, Budget, Condition, Env, Lookup, Syntax, Template, Value,
 };
 
 /// One action whose body has 10 KB, and a state of as much.
 struct World {
     outputs: Value,
     state: Value,
+    budget: Budget,
 }
 
 impl World {
@@ -36,6 +37,7 @@ impl World {
         Self {
             outputs,
             state: body,
+            budget: Budget::of(u64::MAX),
         }
     }
 }
@@ -52,6 +54,9 @@ impl Env for World {
     }
     fn root(&self, name: &str) -> Option<Value> {
         (name == "state").then(|| self.state.clone())
+    }
+    fn budget(&self) -> &Budget {
+        &self.budget
     }
     fn now(&self) -> DateTime<Utc> {
         DateTime::UNIX_EPOCH

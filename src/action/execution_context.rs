@@ -4,7 +4,7 @@
 
 use super::live::Listener;
 use super::secrets::Mask;
-use crate::model::{self as trace, Request};
+use crate::model::{self as trace, Origin, Request};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ tokio::task_local! {
 pub(super) struct ExecutionContext {
     /// The folder the run was started in, wherever it goes on; none: the engine's own.
     pub folder: Option<Arc<Path>>,
+    /// Whose program it is.
+    pub origin: Origin,
     /// Something of the action is secure: what it says besides goes into no log.
     pub quiet: bool,
     /// Whether a process that is no more may have made the attempt before: then what it left may be
@@ -42,6 +44,12 @@ impl ExecutionContext {
 /// The folder of the run whose action this task works on.
 pub(super) fn folder() -> Option<Arc<Path>> {
     CURRENT.try_with(|here| here.folder.clone()).ok().flatten()
+}
+
+/// Whose program the action of this task belongs to.
+pub(super) fn origin() -> Origin {
+    let origin = CURRENT.try_with(|here| here.origin);
+    origin.unwrap_or_default()
 }
 
 /// Whether there is a secret of the program, or something secure, in this.

@@ -2,12 +2,13 @@
 //! questions to a model want. Each layer is looked at only when the one before it found nothing. It
 //! never changes what it validates.
 
+use super::compute::compute;
 use super::inputs::{Inputs, invalid, mismatch};
 use super::llm::Ai;
 use super::schema::repr_of;
 use super::script::Prolog;
 use super::{Attempt, Executor};
-use crate::expression::{Object, Value};
+use crate::expression::{Budget, Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 use regex::Regex;
 use std::fmt::Write as _;
@@ -58,7 +59,20 @@ impl Extraction {
             source_text: inputs.get("source_text").unwrap_or(&Value::Null),
         };
         let schema = inputs.get("schema");
-        let mut errors = schema.map_or(Ok(Vec::new()), |schema| structure(&extracted, schema))?;
+        let asked = request.clone();
+        let found = compute(move |budget| {
+            let inputs = Inputs::of(&asked)?;
+            let extracted = Extracted {
+                entities: list(inputs, "entities")?,
+                relationships: list(inputs, "relationships")?,
+                source_text: &Value::Null,
+            };
+            let schema = inputs.get("schema");
+            schema.map_or(Ok(Vec::new()), |schema| {
+                structure(&extracted, schema, budget)
+            })
+        });
+        let mut errors = found.await?;
         if errors.is_empty()
             && let Some(constraints) = inputs.get("constraints")
         {
@@ -267,7 +281,17 @@ fn shown(value: &Value) -> String {
 }
 
 /// The first layer: required fields and known types.
-fn structure(extracted: &Extracted<'_>, schema: &Value) -> Result<Vec<Value>, Fault> {
+fn structure(
+    extracted: &Extracted<'_>,
+    schema: &Value,
+    budget: &Budget,
+) -> Result<Vec<Value>, Fault> {
+    // Each item is looked at for each name, and what is missing is told.
+    let names_of = schema.nodes();
+    let items = extracted.entities.len() + extracted.relationships.len();
+    let looks = items.saturating_mul(names_of).saturating_mul(4);
+    let charged = budget.charge(looks);
+    charged.map_err(|exceeded| Fault::new(fault_kind::TOO_LARGE, exceeded.to_string()))?;
     let schema = Inputs::from_value("schema", schema)?;
     let (entities, relationships) = (schema.get("entities"), schema.get("relationships"));
     let mut errors = Vec::new();

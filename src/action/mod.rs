@@ -9,6 +9,8 @@
 mod activity;
 mod append;
 #[cfg(feature = "tea")]
+mod compute;
+#[cfg(feature = "tea")]
 mod data;
 mod execution_context;
 #[cfg(feature = "tea")]

@@ -2,12 +2,13 @@
 //! gives `{valid, score, errors, suggestions}`; an answer of the model that is none of this is a
 //! fault, never a silent pass.
 
+use super::compute::compute;
 use super::inputs::{Inputs, invalid, mismatch};
 use super::json;
 use super::llm::Ai;
 use super::schema::{Schema, coerced};
 use super::{Attempt, Executor};
-use crate::expression::{Object, Value};
+use crate::expression::{Budget, Object, Value};
 use crate::model::{Fault, Request, fault_kind};
 use std::sync::Arc;
 use url::Url;
@@ -49,7 +50,15 @@ impl Evaluate {
         let data = data.unwrap_or(&Value::Null);
         let kind = inputs.text("evaluator_type")?.or(inputs.text("type")?);
         match kind.unwrap_or("schema") {
-            "schema" => by_schema(inputs, data),
+            "schema" => {
+                let request = request.clone();
+                let judged = compute(move |budget| {
+                    let inputs = Inputs::of(&request)?;
+                    let data = inputs.get("data").or(inputs.get("output"));
+                    by_schema(inputs, data.unwrap_or(&Value::Null), budget)
+                });
+                judged.await
+            }
             "llm" => self.by_model(inputs, data, request).await,
             other => Err(invalid(format!(
                 "`evaluator_type` must be schema or llm, not {other:?}"
@@ -94,15 +103,15 @@ fn evaluation(valid: bool, score: f64, errors: Vec<Value>, suggestions: Vec<Valu
 }
 
 /// 1 or 0; values are coerced for the check only.
-fn by_schema(inputs: Inputs<'_>, data: &Value) -> Result<Value, Fault> {
+fn by_schema(inputs: Inputs<'_>, data: &Value, budget: &Budget) -> Result<Value, Fault> {
     let schema = Schema::of(inputs)?;
     let is_coerced = inputs.get("coerce") != Some(&Value::Bool(false));
     let errors = match inputs.get("schema") {
         Some(written) if is_coerced => {
             let documents = inputs.get("schemas").and_then(Value::as_object);
-            schema.errors(&coerced(data, written, documents))
+            schema.errors(&coerced(data, written, documents), budget)?
         }
-        _ => schema.errors(data),
+        _ => schema.errors(data, budget)?,
     };
     let suggestions = errors.iter().filter_map(suggestion).collect();
     let valid = errors.is_empty();

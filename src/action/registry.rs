@@ -106,6 +106,7 @@ impl Registry {
             guest_policy: Policy::GUEST,
             policy: Policy::TRUSTED,
             context: ExecutionContext {
+                origin: Origin::Operator,
                 folder: None,
                 quiet: false,
                 replayed: true,
@@ -185,9 +186,19 @@ impl Registry {
         let free = dialect == Dialect::Tea && policy.shell;
         Self {
             policy,
+            context: ExecutionContext {
+                origin,
+                ..self.context.clone()
+            },
             secrets: self.secrets.of_guest(origin == Origin::Guest).reading(free),
             ..self.clone()
         }
+    }
+
+    /// Whose program it is for.
+    #[must_use]
+    pub fn origin(&self) -> Origin {
+        self.context.origin
     }
 
     /// This registry for runs that were started in a folder: relative paths in shell commands,

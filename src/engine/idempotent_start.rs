@@ -20,6 +20,8 @@ const RESERVED: &str = "windlass.";
 const MAX_LABELS: usize = 100;
 const MAX_LABEL_NAME: usize = 128;
 const MAX_LABEL_TEXT: usize = 4096;
+/// The same of all together: what has ended stays in each list.
+const MAX_LABEL_BYTES: usize = 16 << 10;
 
 /// Checks that the labels of a caller are the caller's own, and no more than labels may be.
 ///
@@ -33,6 +35,12 @@ pub fn own_labels(labels: &BTreeMap<String, String>) -> Result<(), EngineError> 
         return Err(EngineError::Input(format!(
             "a run has {MAX_LABELS} labels at most, a name of 1 to {MAX_LABEL_NAME} bytes each, and \
              {MAX_LABEL_TEXT} bytes of text"
+        )));
+    }
+    let bytes = labels.iter().map(|(name, text)| name.len() + text.len());
+    if bytes.sum::<usize>() > MAX_LABEL_BYTES {
+        return Err(EngineError::Input(format!(
+            "the labels of a run have {MAX_LABEL_BYTES} bytes at most, all together"
         )));
     }
     match labels.keys().find(|name| name.starts_with(RESERVED)) {

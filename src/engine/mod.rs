@@ -382,6 +382,13 @@ impl Engine {
         self.local.scheduler.metrics()
     }
 
+    /// For how long its driver has done one and the same thing; none while it waits for something to do.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn held_up(&self) -> Option<std::time::Duration> {
+        self.local.scheduler.held_up()
+    }
+
     /// How many effects are in flight.
     pub async fn in_flight(&self) -> usize {
         self.local.scheduler.in_flight().await

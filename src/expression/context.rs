@@ -5,8 +5,8 @@
 use super::template::{is_jinja, is_wdl};
 use super::wdl::eval::{find_member, same_name};
 use super::{
-    ActionView, Condition, Env, EvalError, Lookup, Mode, Object, ParseError, Syntax, Template,
-    Value,
+    ActionView, Budget, Condition, Env, EvalError, Lookup, Mode, Object, ParseError, Syntax,
+    Template, Value,
 };
 use crate::diagnostic::did_you_mean;
 use chrono::{DateTime, Utc};
@@ -119,6 +119,7 @@ pub struct Context {
     mode: Mode,
     now: DateTime<Utc>,
     random: Cell<u64>,
+    budget: Budget,
 }
 
 impl Context {
@@ -152,7 +153,14 @@ impl Context {
             mode,
             now,
             random: Cell::new(seed),
+            budget: Budget::default(),
         })
+    }
+
+    /// The same with another budget.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Self { budget, ..self }
     }
 
     fn syntax(&self) -> Syntax {
@@ -426,6 +434,10 @@ impl Env for Context {
 
     fn secret(&self, name: &str) -> Option<Value> {
         self.members.get("secrets")?.get(name).cloned()
+    }
+
+    fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     fn now(&self) -> DateTime<Utc> {

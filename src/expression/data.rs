@@ -10,7 +10,7 @@ use super::wdl::ast::{Expr, Node, Place};
 use super::wdl::eval::MAX_BYTES;
 use super::wdl::functions;
 use super::wdl::text::{push_text, text_size};
-use super::{Condition, Env, EvalError, Object, ParseError, Reference};
+use super::{Budget, Condition, Env, EvalError, Exceeded, Object, ParseError, Reference};
 use crate::diagnostic::did_you_mean;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
@@ -194,14 +194,16 @@ impl Data {
             Self::Select { from, select } => {
                 let mut out = Gathered::default();
                 for item in elements("select", from, env)?.iter() {
+                    env.budget().charge(1)?;
                     let value = select.eval(&WithItem { env, item })?;
-                    out.push(value)?;
+                    out.push(value, env.budget())?;
                 }
                 Ok(Value::array(out.items))
             }
             Self::Query { from, when } => {
                 let mut out = Vec::new();
                 for item in elements("query", from, env)?.iter() {
+                    env.budget().charge(1)?;
                     if when.holds(&WithItem { env, item })? {
                         out.push(item.clone());
                     }
@@ -212,10 +214,12 @@ impl Data {
                 let with = with.eval(env)?;
                 let mut out = String::new();
                 for (index, item) in elements("join", from, env)?.iter().enumerate() {
+                    let before = out.len();
                     if index > 0 {
                         push_text(&mut out, &with);
                     }
                     push_text(&mut out, item);
+                    env.budget().charge(1 + (out.len() - before) / 16)?;
                     bounded(out.len())?;
                 }
                 Ok(Value::text(out))
@@ -227,14 +231,24 @@ impl Data {
             } => {
                 let items = elements("table", from, env)?;
                 let rows = rows(&items, columns.as_deref(), env)?;
+                let cells = rows.iter().flatten().map(|cell| 1 + cell.len() / 8);
+                env.budget().charge(cells.fold(0, usize::saturating_add))?;
                 let text = match format {
                     TableFormat::Csv => csv(&rows)?,
                     TableFormat::Html => html(&rows)?,
                 };
                 Ok(Value::text(text))
             }
-            Self::ParseJson { content, schema } => parse(&content.eval(env)?, schema.as_deref()),
+            Self::ParseJson { content, schema } => {
+                parse(&content.eval(env)?, schema.as_deref(), env.budget())
+            }
         }
+    }
+}
+
+impl From<Exceeded> for EvalError {
+    fn from(exceeded: Exceeded) -> Self {
+        wrong(exceeded.to_string())
     }
 }
 
@@ -273,8 +287,10 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn push(&mut self, value: Value) -> Result<(), EvalError> {
-        self.bytes = self.bytes.saturating_add(text_size(&value));
+    fn push(&mut self, value: Value, budget: &Budget) -> Result<(), EvalError> {
+        let bytes = text_size(&value);
+        budget.charge(bytes / 64)?;
+        self.bytes = self.bytes.saturating_add(bytes);
         bounded(self.bytes)?;
         self.items.push(value);
         Ok(())
@@ -307,7 +323,9 @@ fn rows(
                 for (_, value) in columns {
                     row.push(text(&value.eval(&env)?));
                 }
-                bytes += row.iter().map(String::len).sum::<usize>();
+                let made = row.iter().map(String::len).sum::<usize>();
+                env.budget().charge(row.len() + made / 16)?;
+                bytes += made;
                 bounded(bytes)?;
                 rows.push(row);
             }
@@ -319,7 +337,9 @@ fn rows(
             for item in items {
                 let cell = |key: &Arc<str>| item.get(key).map(text).unwrap_or_default();
                 let row: Vec<String> = first.keys().map(cell).collect();
-                bytes += row.iter().map(String::len).sum::<usize>();
+                let made = row.iter().map(String::len).sum::<usize>();
+                env.budget().charge(row.len() + made / 16)?;
+                bytes += made;
                 bounded(bytes)?;
                 rows.push(row);
             }
@@ -375,7 +395,8 @@ fn html(rows: &[Vec<String>]) -> Result<String, EvalError> {
     Ok(out)
 }
 
-fn parse(content: &Value, schema: Option<&Schema>) -> Result<Value, EvalError> {
+fn parse(content: &Value, schema: Option<&Schema>, budget: &Budget) -> Result<Value, EvalError> {
+    budget.charge(content.as_str().map_or(0, str::len) / 4)?;
     let heavy = content
         .as_str()
         .map(str::as_bytes)
@@ -390,7 +411,7 @@ fn parse(content: &Value, schema: Option<&Schema>) -> Result<Value, EvalError> {
         other => other.clone(),
     };
     if let Some(schema) = schema {
-        schema.check(&value).map_err(|mistake| {
+        schema.check(&value, budget).map_err(|mistake| {
             wrong(format!("the content is not as its schema says: {mistake}"))
         })?;
     }
@@ -418,6 +439,9 @@ impl Env for WithItem<'_> {
             "item" => Some(self.item.clone()),
             _ => self.env.root(name),
         }
+    }
+    fn budget(&self) -> &Budget {
+        self.env.budget()
     }
     fn now(&self) -> DateTime<Utc> {
         self.env.now()

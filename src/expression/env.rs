@@ -2,7 +2,7 @@
 //!
 //! Cloning a [`Value`] costs a counter, so lookups return values, not references.
 
-use super::Value;
+use super::{Budget, Value};
 use chrono::{DateTime, Utc};
 
 /// Which rules apply where Loom and Azure differ (docs/loom.md, docs/expressions.md).
@@ -188,6 +188,8 @@ pub trait Env {
     fn missing_as_null(&self) -> bool {
         self.outer().is_some_and(|outer| outer.missing_as_null())
     }
+    /// What the evaluation may still do. What lies around another environment has that one's.
+    fn budget(&self) -> &Budget;
     /// The evaluator's clock: the time of the event that caused this evaluation.
     fn now(&self) -> DateTime<Utc>;
     /// The next number of a generator seeded by run and step.

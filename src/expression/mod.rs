@@ -5,6 +5,7 @@
 //! parsed as an expression (docs/expressions.md).
 
 mod binding;
+mod budget;
 mod condition;
 mod context;
 mod data;
@@ -19,6 +20,8 @@ mod reads;
 mod reference;
 #[cfg_attr(not(feature = "schema"), path = "schema_off.rs")]
 mod schema;
+#[cfg(feature = "schema")]
+mod schema_work;
 mod secret;
 mod secure;
 mod template;
@@ -27,6 +30,7 @@ mod value;
 mod wdl;
 
 pub use binding::{Binding, Comparison, Extract, Port, PortKind, excerpt};
+pub use budget::{Budget, Exceeded, MAX_WORK};
 pub use condition::Condition;
 pub use context::{Context, Subject, TryError, evaluate_line};
 pub use data::TableFormat;
@@ -40,6 +44,8 @@ pub use memory_estimate::{
     MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory, over_memory_json,
 };
 pub use reference::Reference;
+#[cfg(feature = "tea")]
+pub(crate) use schema_work::{Documents, MAX_TOLD};
 pub use secret::{
     Marked, environment_secret, is_secret_name, map_texts, mask_printed_marks, of_environment,
     replace_secret_marks, secret_mark,

@@ -1,6 +1,7 @@
 //! JSON Schema, as parseJson checks it. It fetches nothing: a `$ref` leads inside the schema.
 
-use super::Value;
+use super::schema_work::{Documents, MAX_TOLD};
+use super::{Budget, Value};
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use std::fmt;
 
@@ -10,6 +11,7 @@ const MAX_MESSAGE: usize = 300;
 /// A schema, read once.
 pub(super) struct Schema {
     source: Value,
+    schema: serde_json::Value,
     validator: Validator,
 }
 
@@ -33,6 +35,7 @@ impl Schema {
     /// What is wrong with it.
     pub fn read(source: &Value) -> Result<Self, String> {
         let schema = json(source)?;
+        Documents::new(vec![("", &schema)]).check_patterns()?;
         // Takes time in proportion to the text, whatever the pattern.
         let options = jsonschema::options().with_pattern_options(PatternOptions::regex());
         let validator = options.build(&schema).or_else(|error| {
@@ -46,6 +49,7 @@ impl Schema {
         })?;
         Ok(Self {
             source: source.clone(),
+            schema,
             validator,
         })
     }
@@ -53,9 +57,21 @@ impl Schema {
     /// Whether a value is as the schema says.
     ///
     /// # Errors
-    /// The first thing that is not, with its path.
-    pub fn check(&self, value: &Value) -> Result<(), String> {
+    /// The first thing that is not, with its path; that it takes more work than the budget has.
+    pub fn check(&self, value: &Value, budget: &Budget) -> Result<(), String> {
+        let charged = budget.charge(value.nodes());
+        charged.map_err(|exceeded| exceeded.to_string())?;
         let value = json(value)?;
+        let work = Documents::new(vec![("", &self.schema)]).charge(&value, budget);
+        let work = work.map_err(|why| why.to_string())?;
+        if self.validator.is_valid(&value) {
+            return Ok(());
+        }
+        if work > MAX_TOLD {
+            return Err(String::from(
+                "the schema has too many ways to say what does not fit",
+            ));
+        }
         let checked = self.validator.validate(&value);
         checked.map_err(|error| shortened(&placed(&error, "the value")))
     }

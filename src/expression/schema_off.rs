@@ -1,6 +1,6 @@
 //! Stands for `schema` in a build without the feature `schema`: a schema is refused, with the reason.
 
-use super::Value;
+use super::{Budget, Value};
 
 /// There is none.
 #[derive(Debug, PartialEq)]
@@ -13,7 +13,7 @@ impl Schema {
         ))
     }
 
-    pub fn check(&self, _: &Value) -> Result<(), String> {
+    pub fn check(&self, _: &Value, _: &Budget) -> Result<(), String> {
         match *self {}
     }
 }

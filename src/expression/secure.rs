@@ -4,7 +4,7 @@
 //! which itself knows no cipher.
 
 use super::template::{Kind, key_text};
-use super::{ActionView, Condition, Env, EvalError, Lookup, Object, Template, Value};
+use super::{ActionView, Budget, Condition, Env, EvalError, Lookup, Object, Template, Value};
 use bincode::Encode;
 use bincode::config::{self, Configuration};
 use bincode::enc::write::SizeWriter;
@@ -254,6 +254,8 @@ impl<'a> Revealing<'a> {
     }
 
     fn open(&self, value: Value) -> Value {
+        // Whoever reads it is told when it evaluates on.
+        let _ = self.env.budget().charge(value.nodes() / 4);
         if !value.has_secure() {
             return value;
         }
@@ -315,6 +317,9 @@ impl Env for Revealing<'_> {
     }
     fn root(&self, name: &str) -> Option<Value> {
         self.env.root(name).map(|value| self.open(value))
+    }
+    fn budget(&self) -> &Budget {
+        self.env.budget()
     }
     fn now(&self) -> DateTime<Utc> {
         self.env.now()

@@ -8,7 +8,7 @@ use super::secret::Shorthand;
 use super::wdl::ast::{Expr, Place};
 use super::wdl::eval::{Ctx, Fail};
 use super::wdl::parser::parse_at;
-use super::wdl::text::{push_text, text_size};
+use super::wdl::text::push_text;
 use super::{Env, EvalError, Object, ParseError, Reference, Value};
 use super::{reads, reference};
 use std::sync::Arc;
@@ -259,9 +259,11 @@ impl Template {
             Kind::Array(items) => {
                 let values: Result<Vec<Value>, EvalError> =
                     items.iter().map(|item| item.eval(env)).collect();
+                env.budget().charge(items.len())?;
                 values.map(Value::array)
             }
             Kind::Object(members) => {
+                env.budget().charge(members.len())?;
                 let mut map = Object::with_capacity(members.len());
                 for (key, value) in members {
                     let key = super::shared_key(&key_text(&key.eval(env)?));
@@ -435,7 +437,7 @@ fn render(ctx: &mut Ctx<'_>, parts: &[Part]) -> Result<Value, Box<Fail>> {
             Part::Text(text) => out.push_str(text),
             Part::Expr(expr) => {
                 let value = ctx.eval(expr)?;
-                ctx.produce(text_size(&value))?;
+                ctx.render(&value)?;
                 push_text(&mut out, &value);
             }
         }

@@ -185,6 +185,35 @@ impl Value {
         }
     }
 
+    /// How many values lie in it, itself included, as they would be written: a shared one counts wherever it lies.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        match self {
+            Self::Array(items) => items.iter().map(Self::nodes).fold(1, usize::saturating_add),
+            Self::Object(map) => map.values().map(Self::nodes).fold(1, usize::saturating_add),
+            Self::Secure(secure) => match &**secure {
+                Secure::Open(value) => value.nodes(),
+                Secure::Sealed(_) => 1,
+            },
+            _ => 1,
+        }
+    }
+
+    /// The same of the first two levels.
+    #[must_use]
+    pub fn shallow_nodes(&self) -> usize {
+        let own = |value: &Self| match value {
+            Self::Array(items) => items.len() + 1,
+            Self::Object(map) => map.len() + 1,
+            _ => 1,
+        };
+        match self {
+            Self::Array(items) => items.iter().map(own).fold(1, usize::saturating_add),
+            Self::Object(map) => map.values().map(own).fold(1, usize::saturating_add),
+            _ => 1,
+        }
+    }
+
     /// Compact JSON.
     #[must_use]
     pub fn to_json(&self) -> String {

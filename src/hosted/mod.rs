@@ -11,7 +11,8 @@ mod size;
 pub use size::state_size;
 
 use crate::machine::{
-    Bug, Change, Durable, Effect, EffectId, Event, RunState, RunStatus, Transition, advance_into,
+    Budget, Bug, Change, Durable, Effect, EffectId, Event, RunState, RunStatus, Transition,
+    advance_into,
 };
 use crate::model::Name;
 use crate::program::Program;
@@ -96,30 +97,61 @@ impl Hosted {
         event: Event,
         now: Timestamp,
     ) -> Result<Transition, Bug> {
+        self.on_within(changes, event, now, &Budget::default())
+    }
+
+    /// The same with another budget. Where that is exceeded for good, what this gives is of no use, and what is in
+    /// memory of the run neither: [`Hosted::take_over`].
+    ///
+    /// # Errors
+    /// As [`Hosted::on`].
+    pub fn on_within(
+        &mut self,
+        changes: Vec<Change>,
+        event: Event,
+        now: Timestamp,
+        budget: &Budget,
+    ) -> Result<Transition, Bug> {
         let now = self.time(now);
-        match &event {
-            Event::EffectCompleted { id, .. } => {
-                self.in_flight.remove(id);
-                if self.in_flight.is_empty() {
-                    // Its room as well.
-                    self.in_flight.clear();
-                }
-            }
-            Event::TimerFired { id }
-                if self
-                    .state
-                    .timers
-                    .get(id)
-                    .is_some_and(|timer| timer.due_at > now) =>
-            {
+        self.arrived(&event);
+        if let Event::TimerFired { id } = &event {
+            let timer = self.state.timers.get(id);
+            if timer.is_some_and(|timer| timer.due_at > now) {
                 return Ok(Transition::default());
             }
-            _ => {}
         }
         self.at = now;
-        let step = advance_into(changes, &self.program, &mut self.state, now, event);
+        let step = advance_into(changes, &self.program, &mut self.state, now, event, budget);
         self.state.shrink_to_fit();
         step
+    }
+
+    fn arrived(&mut self, event: &Event) {
+        if let Event::EffectCompleted { id, .. } = event {
+            self.in_flight.remove(id);
+            if self.in_flight.is_empty() {
+                // Its room as well.
+                self.in_flight.clear();
+            }
+        }
+    }
+
+    /// Lends its state to someone who carries out an event elsewhere.
+    pub fn lend_for(&mut self, event: &Event) -> RunState {
+        self.arrived(event);
+        self.into_state()
+    }
+
+    /// Takes its state out.
+    pub fn into_state(&mut self) -> RunState {
+        let none = RunState::new(self.state.id.clone(), self.program.hash);
+        std::mem::replace(&mut self.state, none)
+    }
+
+    /// Goes on with a state that was advanced elsewhere.
+    pub fn take_over(&mut self, state: RunState, at: Timestamp) {
+        self.state = state;
+        self.at = self.time(at);
     }
 
     /// What a host must do now that a step is durable: nothing that it does already.

@@ -3,7 +3,7 @@
 use super::past::Past;
 use crate::engine::report::masked;
 use crate::engine::{Context, Dialect, Workflow, now};
-use crate::expression::{Object, Value};
+use crate::expression::{Budget, Object, Value};
 use crate::model::Name;
 use crate::program::Op;
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,7 @@ pub fn try_action(
     node: &str,
     past: Option<&Past>,
     given: &Given,
+    budget: Budget,
 ) -> Result<Tried, String> {
     let program = workflow.program();
     let name = node.rsplit('/').next().unwrap_or(node);
@@ -57,7 +58,7 @@ pub fn try_action(
         _ => &[],
     };
     let context = Context::new(&seen(workflow, past, given, secrets), now().to_utc(), 0);
-    let context = context.map_err(|error| error.to_string())?;
+    let context = context.map_err(|error| error.to_string())?.within(budget);
     let value = |template: &crate::expression::Template| {
         let value = template.eval(&context);
         value

@@ -15,6 +15,7 @@ mod schema;
 mod sketch;
 mod symbols;
 
+pub use crate::expression::Budget;
 pub use crate::source::{Lines, Position, TextEdit, TextRange, edited};
 pub use complete::{Completion, CompletionItem, CompletionKind, complete};
 pub use dry_run::{Given, Tried, try_action};

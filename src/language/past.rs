@@ -2,7 +2,9 @@
 
 use crate::engine::report::{IterationReport, Kept, StripFilter, iteration_values, masked, strip};
 use crate::engine::{Context, Dialect, EngineError, Inspector, now};
-use crate::expression::{Binding, Comparison, Condition, Object, Subject, Syntax, Template, Value};
+use crate::expression::{
+    Binding, Budget, Comparison, Condition, Env, Object, Subject, Syntax, Template, Value,
+};
 use crate::model::Name;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,6 +50,15 @@ pub fn past(inspector: &Inspector, run: &str, iteration: &str) -> Result<Past, E
 }
 
 impl Past {
+    /// The same with another budget.
+    #[must_use]
+    pub fn within(self, budget: Budget) -> Self {
+        Self {
+            context: self.context.within(budget),
+            ..self
+        }
+    }
+
     /// The value of a template; what is wrong, or how large it is, as text.
     ///
     /// # Errors
@@ -185,6 +196,7 @@ pub fn test_condition(
     loop_path: &str,
     condition: &Value,
     stops_when: Option<bool>,
+    budget: &Budget,
 ) -> Result<ConditionTest, EngineError> {
     let filter = StripFilter {
         path: loop_path.to_owned(),
@@ -202,10 +214,15 @@ pub fn test_condition(
     let mut test = None;
     for iteration in 0..whole.iterations.min(MAX_TRIED) {
         let found = past(inspector, run, &format!("{loop_path}#{iteration}"));
+        if budget.is_exceeded() || budget.is_called_off() {
+            told.skipped += whole.iterations.min(MAX_TRIED) - iteration;
+            break;
+        }
         let Some(past) = found.ok().filter(|past| past.whole) else {
             told.skipped += 1;
             continue;
         };
+        let past = past.within(budget.lend());
         let test = match &test {
             Some(test) => test,
             None => test.insert(past.read(condition).map_err(EngineError::Input)?),
@@ -222,6 +239,7 @@ pub fn test_condition(
             Test::Parsed(condition) => condition.reads(&past.context).into_iter().collect(),
             Test::Object(_) => BTreeMap::new(),
         };
+        budget.settle(past.context.budget());
         let value = value.ok();
         told.rows.push(TestedIteration {
             iteration,

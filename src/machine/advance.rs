@@ -8,7 +8,7 @@ use super::state::{
     Cursor, CursorId, EffectId, Frame, FrameKind, Outcome, PauseReason, RunError, RunState,
     TimerId, TimerPurpose, Wait,
 };
-use crate::expression::Value;
+use crate::expression::{Budget, Value};
 use crate::model::{Fault, Name, Place, Status, fault_kind};
 use crate::program::{Op, Outputs, Program, ScopeId, State};
 use crate::time::Timestamp;
@@ -18,6 +18,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// So many states at most in one transition; what is left goes on with `Continued`.
 const MAX_STEPS: u32 = 10_000;
+
+/// After so much work a transition ends as well, and what is left goes on with `Continued`: others have their turn.
+const ENOUGH: u64 = 50_000;
+
+/// The work of a step itself.
+const STEP: usize = 4;
 
 /// So many items of a foreach end in one transition at most.
 const LIGHT_ITEMS: u32 = 50;
@@ -33,11 +39,12 @@ pub fn advance(
     now: Timestamp,
     event: Event,
 ) -> Result<Transition, Bug> {
-    advance_into(Vec::new(), program, run, now, event)
+    advance_into(Vec::new(), program, run, now, event, &Budget::default())
 }
 
 /// The same with the memory of an earlier transition's changes: making it anew for every step costs
-/// a driver of many runs more than the steps.
+/// a driver of many runs more than the steps. All that is evaluated shares the budget. Where that is exceeded for
+/// good, nothing that comes of this is of use.
 ///
 /// # Errors
 /// As [`advance`].
@@ -47,6 +54,7 @@ pub fn advance_into(
     run: &mut RunState,
     now: Timestamp,
     event: Event,
+    budget: &Budget,
 ) -> Result<Transition, Bug> {
     changes.clear();
     let mut stepper = Stepper {
@@ -62,6 +70,7 @@ pub fn advance_into(
         touched: BTreeSet::new(),
         random: RefCell::new(None),
         steps: 0,
+        budget,
     };
     stepper.handle(event)?;
     stepper.go_on()?;
@@ -83,6 +92,8 @@ pub(super) struct Stepper<'a> {
     /// What `rand` and `guid` draw from; seeded by the first step that draws.
     pub random: RefCell<Option<StdRng>>,
     steps: u32,
+    /// What the expressions of this transition may do.
+    pub budget: &'a Budget,
 }
 
 impl Stepper<'_> {
@@ -403,9 +414,11 @@ impl Stepper<'_> {
                 break;
             };
             self.steps += 1;
-            if self.steps > MAX_STEPS {
+            if self.steps > MAX_STEPS || self.budget.spent() > ENOUGH {
                 break;
             }
+            // Beyond it, the loop ends above.
+            let _ = self.budget.charge(STEP);
             self.step(cursor)?;
         }
         if self.is_live() && self.run.has_ready_cursor() {

@@ -4,7 +4,7 @@ use super::feedback::FEEDBACK;
 use super::record::{Reading, Records};
 use super::state::{CursorId, FrameKind, LoopState, RunState};
 use crate::expression::{
-    ActionView, Condition, Env, EvalError, Lookup, Mode, Object, Template, Value,
+    ActionView, Budget, Condition, Env, EvalError, Lookup, Mode, Object, Template, Value,
     environment_secret, secret_mark,
 };
 use crate::model::{Name, Status};
@@ -21,11 +21,12 @@ pub fn environment<'a>(
     run: &'a RunState,
     cursor: CursorId,
     now: Timestamp,
+    budget: &'a Budget,
 ) -> impl Env + 'a {
     View {
         now,
         missing_as_null: true,
-        ..View::of(program, run, cursor)
+        ..View::of(program, run, cursor, budget)
     }
 }
 
@@ -37,7 +38,8 @@ pub fn innermost_iteration(
     run: &RunState,
     cursor: CursorId,
 ) -> Option<(String, u64)> {
-    View::of(program, run, cursor).innermost_iteration()
+    let budget = Budget::default();
+    View::of(program, run, cursor, &budget).innermost_iteration()
 }
 
 /// A loop or foreach that encloses a cursor.
@@ -66,6 +68,8 @@ pub(super) struct View<'a> {
     pub random: Option<&'a RefCell<Option<StdRng>>>,
     /// What `secret('NAME')` gives.
     pub secrets: Secrets,
+    /// What it may do.
+    pub budget: &'a Budget,
 }
 
 /// What an evaluation makes of secrets.
@@ -99,7 +103,12 @@ const LOOP_VARIABLES: [(&str, LoopVariable); 5] = [
 
 impl<'a> View<'a> {
     /// What those see who only look.
-    pub fn of(program: &'a Program, run: &'a RunState, cursor: CursorId) -> Self {
+    pub fn of(
+        program: &'a Program,
+        run: &'a RunState,
+        cursor: CursorId,
+        budget: &'a Budget,
+    ) -> Self {
         Self {
             program,
             run,
@@ -109,6 +118,7 @@ impl<'a> View<'a> {
             bound: None,
             random: None,
             secrets: Secrets::Refused,
+            budget,
         }
     }
 
@@ -539,6 +549,10 @@ impl Env for View<'_> {
 
     fn missing_as_null(&self) -> bool {
         self.missing_as_null
+    }
+
+    fn budget(&self) -> &Budget {
+        self.budget
     }
 
     fn now(&self) -> DateTime<Utc> {

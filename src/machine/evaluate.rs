@@ -6,8 +6,8 @@ use super::bug::Sure;
 use super::env::{Secrets, View};
 use super::state::{CursorId, RunError};
 use crate::expression::{
-    Condition, EvalError, MAX_COMPUTED_DEPTH, Marked, Object, SECURE_MASK, Template, Value,
-    replace_secret_marks,
+    Budget, Condition, EvalError, MAX_COMPUTED_DEPTH, Marked, Object, SECURE_MASK, Secure,
+    Template, Value, replace_secret_marks,
 };
 use crate::model::{Fault, fault_kind};
 use crate::program::{ActionId, Call, Sleep};
@@ -15,6 +15,15 @@ use crate::time::{DurationError, Timestamp, parse_duration};
 use chrono::DateTime;
 use std::cell::RefCell;
 use std::time::Duration;
+
+/// The most bytes of a value that an evaluation gives: the state of a run may not have more.
+const MAX_COMPUTED_BYTES: usize = 64 << 20;
+
+/// The same of the results of a run.
+const MAX_RESULT_BYTES: usize = 256 << 20;
+
+/// What a value has beside its text.
+const NODE: usize = 16;
 
 /// What an operation or an evaluation comes to.
 pub(super) type Faulty<T> = Result<T, Fault>;
@@ -25,7 +34,7 @@ impl Stepper<'_> {
         View {
             now: self.now,
             random: Some(&self.random),
-            ..View::of(self.program, self.run, cursor)
+            ..View::of(self.program, self.run, cursor, self.budget)
         }
     }
 
@@ -49,8 +58,8 @@ impl Stepper<'_> {
             random: Some(&again),
             ..self.view(cursor)
         };
-        let rendered = computed(marked.value(&call.inputs))?;
-        let without = computed(blank.value(&call.inputs)).ok();
+        let rendered = computed(marked.value(&call.inputs), self.budget)?;
+        let without = computed(blank.value(&call.inputs), self.budget).ok();
         let stripped = replace_secret_marks(&rendered, &mut |inside| {
             Some(Marked::of(inside).blank().to_owned())
         });
@@ -65,7 +74,7 @@ impl Stepper<'_> {
     }
 
     pub fn eval(&self, cursor: CursorId, template: &Template) -> Faulty<Value> {
-        computed(self.view(cursor).value(template))
+        computed(self.view(cursor).value(template), self.budget)
     }
 
     /// As [`Stepper::eval`], but an action of the loop's body that has not run reads as null.
@@ -74,7 +83,7 @@ impl Stepper<'_> {
             missing_as_null: true,
             ..self.view(cursor)
         };
-        computed(view.value(template))
+        computed(view.value(template), self.budget)
     }
 
     pub fn holds(
@@ -185,14 +194,62 @@ pub(super) fn expression_fault(error: &EvalError) -> Fault {
     Fault::new(fault_kind::EXPRESSION, message)
 }
 
-/// What an evaluation gives to a run: never so deep that it could not be read back.
-pub(super) fn computed(result: Result<Value, EvalError>) -> Faulty<Value> {
+/// What an evaluation gives to a run: never so deep that it could not be read back, and never so large, as it
+/// is written, that no state could hold it. What lies in several places counts in each.
+pub(super) fn computed(result: Result<Value, EvalError>, budget: &Budget) -> Faulty<Value> {
+    within(result, budget, MAX_COMPUTED_BYTES)
+}
+
+/// What a run gives in the end: it is kept once.
+pub(super) fn computed_result(result: Result<Value, EvalError>, budget: &Budget) -> Faulty<Value> {
+    within(result, budget, MAX_RESULT_BYTES)
+}
+
+fn within(result: Result<Value, EvalError>, budget: &Budget, most: usize) -> Faulty<Value> {
     let value = result.map_err(|error| expression_fault(&error))?;
-    if value.nests_at_most(MAX_COMPUTED_DEPTH) {
-        return Ok(value);
+    let mut left = most;
+    let fits = fits(&value, MAX_COMPUTED_DEPTH, &mut left).map_err(|excess| match excess {
+        Excess::Depth => format!("the value nests deeper than {MAX_COMPUTED_DEPTH} levels"),
+        Excess::Bytes => {
+            let most = most >> 20;
+            format!("the value has more than {most} MiB, as it would be written")
+        }
+    });
+    let looked_at = (most - left) / 256;
+    budget
+        .charge(looked_at)
+        .map_err(|exceeded| Fault::new(fault_kind::EXPRESSION, exceeded.to_string()))?;
+    fits.map(|()| value)
+        .map_err(|message| Fault::new(fault_kind::TOO_LARGE, message))
+}
+
+/// What a value has too much of.
+enum Excess {
+    Depth,
+    Bytes,
+}
+
+/// Takes what a value has from the bytes that are left.
+fn fits(value: &Value, levels: usize, left: &mut usize) -> Result<(), Excess> {
+    let own = match value {
+        Value::String(text) => text.len(),
+        Value::Object(map) => map.keys().map(|key| key.len()).sum(),
+        _ => 0,
+    };
+    *left = left.checked_sub(own + NODE).ok_or(Excess::Bytes)?;
+    let below = |child: &Value| match levels.checked_sub(1) {
+        Some(levels) => fits(child, levels, left),
+        None => Err(Excess::Depth),
+    };
+    match value {
+        Value::Array(items) => items.iter().try_for_each(below),
+        Value::Object(map) => map.values().try_for_each(below),
+        Value::Secure(secure) => match &**secure {
+            Secure::Open(value) => fits(value, levels, left),
+            Secure::Sealed(_) => Ok(()),
+        },
+        _ => Ok(()),
     }
-    let message = format!("the value nests deeper than {MAX_COMPUTED_DEPTH} levels");
-    Err(Fault::new(fault_kind::TOO_LARGE, message))
 }
 
 #[allow(clippy::cast_precision_loss)]

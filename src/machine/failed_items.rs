@@ -6,6 +6,7 @@ use super::change::Change;
 use super::env::View;
 use super::rewind::{ends_with, failed, fork_of};
 use super::state::{BranchState, CursorId, ForkState, RunState};
+use crate::expression::Budget;
 use crate::program::{ActionId, Program};
 
 /// A foreach that ended with items that failed.
@@ -38,7 +39,8 @@ pub(super) fn failed_foreaches(
             }
             Change::ForEachRecorded { cursor, action, .. } => {
                 let name = program.action(*action).map(|action| &*action.name);
-                let path = View::of(program, &state, *cursor).path_of(name.unwrap_or_default());
+                let path = View::of(program, &state, *cursor, &Budget::default())
+                    .path_of(name.unwrap_or_default());
                 let owners = owners(&state, *cursor);
                 let fork = fork_of(&mut state, *cursor);
                 found.retain(|one| !fork.as_deref().is_some_and(|fork| is_in(one, &path, fork)));

@@ -57,7 +57,7 @@ impl<'a> Stepper<'a> {
             bound: Some(("result", own)),
             ..self.view(cursor)
         };
-        computed(view.value(template))
+        computed(view.value(template), self.budget)
     }
 
     /// An output's value, read where the cursor's records lie.

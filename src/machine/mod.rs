@@ -42,6 +42,7 @@ mod state;
 mod step;
 mod variables;
 
+pub use crate::expression::Budget;
 #[cfg(feature = "internals")]
 pub use advance::advance;
 pub use advance::advance_into;

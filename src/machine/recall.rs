@@ -6,7 +6,7 @@ use super::change::{Change, VariableChange};
 use super::env::View;
 use super::record::{ActionRecord, Reading};
 use super::state::{BranchState, CursorId, ForkState, FrameKind, RunState};
-use crate::expression::Value;
+use crate::expression::{Budget, Value};
 use crate::model::Name;
 use crate::program::{Program, Scope, ScopeKind};
 use crate::time::Timestamp;
@@ -29,7 +29,7 @@ impl Fork<'_> {
     /// Its path.
     #[must_use]
     pub fn path(&self) -> String {
-        View::of(self.program, self.run, self.cursor).path_of(self.name)
+        View::of(self.program, self.run, self.cursor, &Budget::default()).path_of(self.name)
     }
 
     /// The items that are under way, and since when.
@@ -140,7 +140,8 @@ pub fn variables_at(
                 if let FrameKind::Fork(fork) = &frame.kind
                     && let Some(scope) = program.scope(frame.scope)
                     && let Some(BranchState::Running(branch)) = fork.branches.get(*index as usize)
-                    && View::of(program, &state, *cursor).path_of(&scope.name) == path
+                    && View::of(program, &state, *cursor, &Budget::default()).path_of(&scope.name)
+                        == path
                 {
                     found = Some(state.variables_of(*branch).clone());
                 }

@@ -14,6 +14,7 @@ use super::state::{
     BranchState, CursorId, ForkState, FrameKind, ItemState, PauseReason, PendingEffect, RunState,
     Wait,
 };
+use crate::expression::Budget;
 use crate::model::{Name, Status};
 use crate::program::{Action, Program, ScopeKind};
 use crate::time::Timestamp;
@@ -119,8 +120,11 @@ pub fn visited(
     let mut places = VecDeque::new();
     for change in changes {
         let action = match change {
-            Change::ActionBegan { cursor, .. } => action_at(program, &state, *cursor)
-                .map(|action| View::of(program, &state, *cursor).path_of(&action.name)),
+            Change::ActionBegan { cursor, .. } => {
+                action_at(program, &state, *cursor).map(|action| {
+                    View::of(program, &state, *cursor, &Budget::default()).path_of(&action.name)
+                })
+            }
             _ => None,
         };
         state.apply(change)?;
@@ -131,7 +135,8 @@ pub fn visited(
             }
             _ => None,
         };
-        let iteration = iteration.map(|cursor| View::of(program, &state, cursor).path());
+        let iteration =
+            iteration.map(|cursor| View::of(program, &state, cursor, &Budget::default()).path());
         places.extend(action.map(Visited::Action));
         places.extend(iteration.map(Visited::Iteration));
         // The same place again counts once, at its last time.
@@ -243,7 +248,8 @@ impl Looking<'_> {
         let Some(action) = action_at(self.program, run, cursor) else {
             return false;
         };
-        let view = View::of(self.program, run, cursor);
+        let budget = Budget::default();
+        let view = View::of(self.program, run, cursor, &budget);
         match self.target {
             Target::Path(path) => ends_with(&view.path_of(&action.name), path),
             Target::Action(name, iteration) => {
@@ -256,7 +262,10 @@ impl Looking<'_> {
     /// Whether the cursor is in the iteration.
     fn is_iteration(&self, run: &RunState, cursor: CursorId) -> bool {
         match self.target {
-            Target::Path(path) => ends_with(&View::of(self.program, run, cursor).path(), path),
+            Target::Path(path) => ends_with(
+                &View::of(self.program, run, cursor, &Budget::default()).path(),
+                path,
+            ),
             Target::Action(..) | Target::FailedItems(_) => false,
         }
     }

@@ -4,7 +4,7 @@ use super::advance::Stepper;
 use super::bug::{Done, Stop, Sure, fault_of};
 use super::change::Change;
 use super::env::View;
-use super::evaluate::{Faulty, computed, millis, text};
+use super::evaluate::{Faulty, computed_result, millis, text};
 use super::event::{Effect, HistoryKind};
 use super::fault::failure_of;
 use super::record::Output;
@@ -350,7 +350,7 @@ impl<'a> Stepper<'a> {
                 "" => Some(template),
                 name => template.part_of(name),
             };
-            value.is_some_and(|value| computed(view.value(value)).is_err())
+            value.is_some_and(|value| computed_result(view.value(value), self.budget).is_err())
         }))
     }
 
@@ -374,7 +374,7 @@ impl<'a> Stepper<'a> {
         match &self.program.outputs {
             Outputs::Template(template) => {
                 let view = self.outputs_view(cursor, missing_as_null)?;
-                Ok(computed(view.value(template))?)
+                Ok(computed_result(view.value(template), self.budget)?)
             }
             Outputs::State => Ok(shown(&self.run.variables)),
             Outputs::Actions => {

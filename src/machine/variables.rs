@@ -28,7 +28,7 @@ impl Stepper<'_> {
                 bound,
                 ..self.view(cursor)
             };
-            let value = computed(view.value(&one.value))?;
+            let value = computed(view.value(&one.value), self.budget)?;
             // What an action sets is what it gives and is given; what a call does besides is not.
             let value = match bound {
                 None => self.hidden(self.state_of(cursor)?, value),

@@ -6,11 +6,12 @@ use super::{Loaded, Reply};
 use crate::action::Registry;
 use crate::hosted::Hosted;
 use crate::machine::{EffectId, Event, RunStatus, Transition};
-use crate::model::{Name, Request};
+use crate::model::{Name, Origin, Request};
 use crate::store::{Commit, Placement, ProgramSource, RunHeader, StoredRun};
 use crate::time::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A run that waits longer than this leaves memory (docs/architecture.md, law 9).
@@ -29,6 +30,28 @@ pub(super) struct Held {
     pub until: Timestamp,
 }
 
+/// A step that is being made.
+pub(super) struct Advance {
+    pub step: Transition,
+    pub attempts: Attempts,
+    pub replies: Vec<Reply<RunStatus>>,
+    pub now: Timestamp,
+    /// Whether it may be held: only what comes again led to it.
+    pub may_wait: bool,
+    /// Whether nothing was changed anywhere by what led to it.
+    pub harmless: bool,
+}
+
+/// A step whose event is carried out by a thread of its own.
+pub(super) struct Computing {
+    /// The step until then.
+    pub advance: Advance,
+    /// Set to cancel the run instead.
+    pub called_off: Arc<AtomicBool>,
+    /// Those who asked for that.
+    pub cancels: Vec<Reply<RunStatus>>,
+}
+
 pub(super) struct ActiveRun {
     pub hosted: Hosted,
     pub header: RunHeader,
@@ -42,6 +65,12 @@ pub(super) struct ActiveRun {
     /// could be written first.
     pub under_way: bool,
     pub tasks: Tasks,
+    /// A step of it that is computed elsewhere.
+    pub computing: Option<Box<Computing>>,
+    /// The step that was computed elsewhere, to be stored.
+    pub computed: Option<Box<Advance>>,
+    /// Its last step took long: the next one is computed elsewhere from the start.
+    pub heavy: bool,
     /// A step that is stored with the next one, or soon.
     pub held: Option<Box<Held>>,
     /// The program's source, until the first commit has stored it.
@@ -99,6 +128,9 @@ impl ActiveRun {
             queued: false,
             under_way: false,
             tasks: Tasks::default(),
+            computing: None,
+            computed: None,
+            heavy: false,
             held: None,
             source,
             tail_bytes: 0,
@@ -145,6 +177,18 @@ impl ActiveRun {
             replayed: self.hosted.is_replayed(id),
         };
         self.tasks.start(on, of, id, request);
+    }
+
+    /// Whose workflow it runs.
+    pub fn origin(&self) -> Origin {
+        self.registry.origin()
+    }
+
+    /// Ends what is computed of it.
+    pub fn call_off(&self) {
+        if let Some(computing) = &self.computing {
+            computing.called_off.store(true, Ordering::Relaxed);
+        }
     }
 
     pub fn committed(&mut self, change_bytes: u64, snapshot_bytes: Option<u64>) {

@@ -3,21 +3,22 @@
 //! a timer led to one, it leaves, and the step is held: it is stored with what the answer brings. Where the answer to
 //! one led to it, it leaves while the disk syncs the step.
 
-use super::active::{ActiveRun, Held};
+use super::active::{ActiveRun, Advance, Computing, Held};
 use super::buffers::BATCH;
+use super::compute::{Computed, Job, said};
 use super::driver::{Driver, reply_all};
 use super::effects::EffectRuntime;
 use super::metrics::Metrics;
 use super::traces::Attempts;
 use super::writers::{UNDER_WAY, WRITERS, Written};
 use super::{Reply, ScheduleError, Step, Update};
-use crate::machine::{Effect, Event, HistoryKind, RunStatus, Transition};
+use crate::machine::{Budget, Effect, Event, HistoryKind, RunStatus, Transition};
 use crate::model::Name;
 use crate::store::{Commit, Committed, Placement, Store, StoreError};
 use crate::time::Timestamp;
-use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// So few busy runs are stored on the driver's own thread: to wake another one costs more.
@@ -28,6 +29,13 @@ const SOME: usize = 4;
 
 /// A step that is held is stored after so long, so that others can see a call that takes its time.
 const HOLD: Duration = Duration::from_millis(100);
+
+/// The work that one step may do on the driver's thread: some 5 ms. What needs more is computed elsewhere.
+const STEP_WORK: u64 = 100_000;
+
+/// The same of all steps of a batch. What is left then may do [`LEAST_WORK`] each.
+const BATCH_WORK: u64 = 300_000;
+const LEAST_WORK: u64 = 4_000;
 
 /// No timer of a step that is written keeps its requests back.
 const NEVER_DUE: Timestamp = Timestamp(i64::MIN);
@@ -51,6 +59,8 @@ struct PendingStep {
 pub(super) struct Batch {
     group: Vec<Commit>,
     waiting: Vec<PendingStep>,
+    /// Whether a step of it took long: it may be large.
+    heavy: bool,
 }
 
 impl Batch {
@@ -93,14 +103,18 @@ impl Driver {
             if batch.waiting.is_empty() {
                 continue;
             }
-            if few {
+            if few && !batch.heavy {
                 return self.write_here(batch);
             }
+            let heavy = usize::from(batch.heavy);
             let (metrics, messages) = (&self.runtime.metrics, &self.runtime.messages);
             let handed = self.writers.write(batch, &self.store, metrics, messages);
-            if let Err((batch, error)) = handed {
-                tracing::warn!(%error, "steps are stored one batch after the other");
-                self.write_here(batch);
+            match handed {
+                Ok(()) => self.heavy_writes += heavy,
+                Err((batch, error)) => {
+                    tracing::warn!(%error, "steps are stored one batch after the other");
+                    self.write_here(batch);
+                }
             }
         }
     }
@@ -122,7 +136,11 @@ impl Driver {
     /// Whether the busy runs are worth a batch now. A small one waits for those under way, which may make more
     /// runs busy: each sync costs as much as many steps.
     pub(super) fn may_commit(&self) -> bool {
-        let enough = match self.writers.under_way() {
+        // Nobody waits for a batch that may take long.
+        let under_way = self.writers.under_way();
+        let quick = under_way.saturating_sub(self.heavy_writes);
+        let enough = match quick {
+            _ if under_way >= UNDER_WAY => return false,
             0 => 1,
             1..WRITERS => SOME,
             WRITERS..UNDER_WAY => BATCH,
@@ -146,6 +164,7 @@ impl Driver {
     }
 
     fn written(&mut self, (batch, outcome): Written) {
+        self.heavy_writes -= usize::from(batch.heavy);
         self.complete(batch, outcome.unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
@@ -160,17 +179,25 @@ impl Driver {
     fn advance_all(&mut self, runs: &[Name]) -> Batch {
         let mut group = Vec::with_capacity(runs.len());
         let mut waiting = Vec::with_capacity(runs.len());
+        self.allowance = BATCH_WORK;
+        let mut heavy = false;
         for run in runs {
+            let active = self.runs.get(run);
+            heavy |= active.is_some_and(|active| active.computed.is_some());
             if let Some((commit, step)) = self.advance(run) {
                 group.extend(commit);
                 waiting.push(step);
             }
         }
-        Batch { group, waiting }
+        Batch {
+            group,
+            waiting,
+            heavy,
+        }
     }
 
     fn complete(&mut self, batch: Batch, outcome: Outcomes) {
-        let Batch { group, waiting } = batch;
+        let Batch { group, waiting, .. } = batch;
         let deferred = !self.deferred.is_empty();
         let runs = waiting.iter().map(|step| step.run.clone());
         let runs: Vec<Name> = runs.filter(|_| deferred).collect();
@@ -205,43 +232,69 @@ impl Driver {
         let clock = self.clock.now();
         let active = self.runs.get_mut(run)?;
         active.queued = false;
+        if let Some(computed) = active.computed.take() {
+            return self.stored(run, *computed);
+        }
         let now = active.hosted.time(clock);
-        let mut replies = Vec::new();
-        let mut may_wait = self.holds
+        let may_wait = self.holds
             && !self.commands_only
             && active.held.is_none()
             && active.header.placement == Placement::Runnable;
-        let mut harmless = true;
-        let (mut step, mut attempts) = match active.held.take() {
+        let (step, attempts) = match active.held.take() {
             Some(held) => (held.step, held.attempts),
             None => (Transition::default(), Attempts::default()),
+        };
+        let mut advance = Advance {
+            step,
+            attempts,
+            replies: Vec::new(),
+            now,
+            may_wait,
+            harmless: true,
         };
         while let Some(next) = active.inbox.pop_front() {
             // A step that goes on crosses an iteration boundary: it needs a commit of its own.
             let alone = matches!(next.0, Event::Continued);
-            if alone && !step.is_empty() {
+            if alone && !advance.step.is_empty() {
                 active.inbox.push_front(next);
                 break;
             }
             let (event, reply) = *next;
-            replies.extend(reply);
-            may_wait &= active.hosted.comes_again(&event);
-            harmless &= active.hosted.is_harmless(&event);
+            advance.replies.extend(reply);
+            advance.may_wait &= active.hosted.comes_again(&event);
+            advance.harmless &= active.hosted.is_harmless(&event);
             let (state, program) = (active.hosted.state(), active.hosted.program());
             self.runtime
                 .traces
-                .before(&mut attempts, state, program, &event);
+                .before(&mut advance.attempts, state, program, &event);
+            if self.pool.is_some() && active.heavy {
+                self.compute(run, advance, event, true);
+                return None;
+            }
+            let budget = match self.pool {
+                Some(_) => Budget::to_give_up(self.allowance.clamp(LEAST_WORK, STEP_WORK)),
+                None => Budget::default(),
+            };
+            let again = self.pool.is_some().then(|| event.clone());
             let changes = self.buffers.take();
             // Unwind safety: after a panic the run in memory is discarded.
-            let next = catch_unwind(AssertUnwindSafe(|| active.hosted.on(changes, event, now)));
+            let on = AssertUnwindSafe(|| active.hosted.on_within(changes, event, now, &budget));
+            let next = catch_unwind(on);
+            self.allowance = self.allowance.saturating_sub(budget.spent());
+            if budget.is_exceeded()
+                && let Some(event) = again
+            {
+                self.compute(run, advance, event, false);
+                return None;
+            }
             match next {
-                Ok(Ok(next)) => step.join(next),
+                Ok(Ok(next)) => advance.step.join(next),
                 Ok(Err(bug)) => {
-                    self.broken(run, replies, bug.to_string());
+                    self.broken(run, advance.replies, bug.to_string());
                     return None;
                 }
                 Err(panic) => {
-                    self.broken(run, replies, said(&*panic));
+                    self.broken(run, advance.replies, said(&*panic));
                     return None;
                 }
             }
@@ -250,13 +303,13 @@ impl Driver {
             }
         }
         let until = clock.plus(HOLD);
-        if may_wait
+        if advance.may_wait
             && active.inbox.is_empty()
-            && let Some(safe) = active.hosted.release_safe(&mut step, until)
+            && let Some(safe) = active.hosted.release_safe(&mut advance.step, until)
         {
             let held = Held {
-                step,
-                attempts,
+                step: advance.step,
+                attempts: advance.attempts,
                 until,
             };
             active.held = Some(Box::new(held));
@@ -264,23 +317,102 @@ impl Driver {
             self.release(run, safe);
             return None;
         }
-        // What tells of a limit is durable before anything follows from it.
-        harmless &= !step.reaches_limit();
+        self.stored(run, advance)
+    }
+
+    /// The commit of a step, if anything changed.
+    fn stored(&mut self, run: &Name, advance: Advance) -> Option<(Option<Commit>, PendingStep)> {
+        let active = self.runs.get_mut(run)?;
+        let Advance { mut step, now, .. } = advance;
         active.under_way = true;
         // A step without changes is not stored, but its replies still go out.
         let commit = (!step.is_empty()).then(|| active.commit(&mut step, now));
         let stored = commit.is_some();
+        // What tells of a limit is durable before anything follows from it.
+        let harmless = advance.harmless && !step.reaches_limit();
         Some((
             commit,
             PendingStep {
                 run: run.clone(),
                 step,
                 stored,
-                replies,
-                attempts,
+                replies: advance.replies,
+                attempts: advance.attempts,
                 harmless,
             },
         ))
+    }
+
+    /// Has an event of a run carried out by a thread of its own. `whole`: its state in memory is as it was before;
+    /// else it is of no use any more.
+    fn compute(&mut self, run: &Name, advance: Advance, event: Event, whole: bool) {
+        let (Some(active), Some(pool)) = (self.runs.get_mut(run), &mut self.pool) else {
+            return;
+        };
+        let called_off = Arc::default();
+        let is_stored = active.header.revision > 0;
+        pool.add(Job {
+            run: run.clone(),
+            workflow: active.header.workflow.clone(),
+            origin: active.origin(),
+            program: Arc::clone(active.hosted.program()),
+            state: whole.then(|| Box::new(active.hosted.lend_for(&event))),
+            store: is_stored.then(|| Arc::clone(&self.store)),
+            changes: advance.step.changes.clone(),
+            event,
+            now: advance.now,
+            called_off: Arc::clone(&called_off),
+        });
+        active.under_way = true;
+        active.computing = Some(Box::new(Computing {
+            advance,
+            called_off,
+            cancels: Vec::new(),
+        }));
+    }
+
+    /// Goes on with a run whose event was carried out.
+    pub(super) fn computed(&mut self, done: Computed) {
+        let Computed { run, outcome, .. } = done;
+        let Some(active) = self.runs.get_mut(&run) else {
+            return;
+        };
+        let own =
+            |computing: &mut Box<Computing>| Arc::ptr_eq(&computing.called_off, &done.called_off);
+        let Some(computing) = active.computing.take_if(own) else {
+            return;
+        };
+        let Computing {
+            mut advance,
+            cancels,
+            ..
+        } = *computing;
+        match outcome {
+            Ok(advanced) => {
+                active.hosted.take_over(advanced.state, advance.now);
+                active.heavy = advanced.spent > STEP_WORK / 4;
+                advance.step.join(advanced.step);
+                advance.harmless = false;
+                if advanced.cancelled {
+                    advance.replies.extend(cancels);
+                } else {
+                    let late = cancels
+                        .into_iter()
+                        .map(|reply| (Event::CancelRequested, Some(reply)));
+                    active.inbox.extend(late.map(Box::new));
+                }
+                active.computed = Some(Box::new(advance));
+                active.queued = true;
+                self.busy.push_back(run);
+            }
+            Err(error) => {
+                let replies = advance.replies.into_iter().chain(cancels).collect();
+                reply_all(replies, &Err(error.clone()));
+                self.discard(&run, error);
+                let calls = self.deferred.remove(&run).unwrap_or_default();
+                calls.into_iter().for_each(|call| self.take(call));
+            }
+        }
     }
 
     /// A bug or a panic in one run must not touch the others.
@@ -397,11 +529,4 @@ fn send_safe(
 fn has_paused(commit: &Commit) -> bool {
     let mut history = commit.history.iter();
     history.any(|event| matches!(event.what, HistoryKind::RunPaused { .. }))
-}
-
-/// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> String {
-    let said = panic.downcast_ref::<String>().map(String::as_str);
-    let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
-    said.unwrap_or("it does not say why").to_owned()
 }

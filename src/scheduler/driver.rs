@@ -2,6 +2,7 @@
 
 use super::active::{ActiveRun, Held};
 use super::buffers::BufferPool;
+use super::compute::Pool;
 use super::effects::{Completion, EffectRuntime, OwnRuntime};
 use super::limiter::Limits;
 use super::outage::{Outage, RetryQueue};
@@ -16,6 +17,7 @@ use crate::store::{Placement, RunHeader, Store, StoreError};
 use crate::time::Timestamp;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
@@ -47,6 +49,8 @@ pub(super) struct Driver {
     /// Runs with something in their inbox, each once.
     pub(super) busy: VecDeque<Name>,
     pub(super) writers: Writers,
+    /// So many of the batches under way may take long.
+    pub(super) heavy_writes: usize,
     /// The runs with a step that is held, and until when.
     pub(super) held: VecDeque<(Timestamp, Name)>,
     /// Whether steps may be held: not after the store refused a group, until it takes one. Requests would leave
@@ -55,6 +59,10 @@ pub(super) struct Driver {
     /// What was asked of runs that have a step under way: it waits until that is durable.
     pub(super) deferred: HashMap<Name, Vec<Message>>,
     pub(super) buffers: BufferPool,
+    /// Where steps that take long are computed; none where a caller starts the rounds.
+    pub(super) pool: Option<Pool>,
+    /// The work that may still be done on this thread for the batch that is being made.
+    pub(super) allowance: u64,
     /// Runs that could not go on.
     pub(super) retries: RetryQueue,
     /// While the store takes no writes.
@@ -79,6 +87,8 @@ impl Driver {
         limits: Limits,
         commands_only: bool,
     ) -> Self {
+        let threaded = runtime.own.is_some();
+        let pool = threaded.then(|| Pool::new(runtime.messages.clone()));
         Self {
             store,
             loader,
@@ -94,10 +104,13 @@ impl Driver {
             stored_due: None,
             busy: VecDeque::new(),
             writers: Writers::default(),
+            heavy_writes: 0,
             held: VecDeque::new(),
             holds: true,
             deferred: HashMap::new(),
             buffers: BufferPool::default(),
+            pool,
+            allowance: 0,
             retries: RetryQueue::default(),
             outage: None,
             reopened: 0,
@@ -122,9 +135,10 @@ impl Driver {
                 self.await_written();
             }
             if let Some(done) = self.stopping.take() {
-                self.runs
-                    .values_mut()
-                    .for_each(|active| active.tasks.abort_all());
+                self.runs.values_mut().for_each(|active| {
+                    active.tasks.abort_all();
+                    active.call_off();
+                });
                 let own = self.runtime.own.take();
                 // The store is closed before the caller hears of the stop.
                 drop(self);
@@ -138,6 +152,7 @@ impl Driver {
     /// One round. On a thread of its own, it waits for a message or a timer first.
     pub fn round(&mut self) {
         self.gather();
+        self.runtime.pulse.beat();
         self.fire_timers();
         self.run_commits();
         self.drained();
@@ -187,7 +202,12 @@ impl Driver {
         };
         match &self.runtime.own {
             Some(own) if wait == Some(Duration::ZERO) => own.turn(),
-            Some(own) => return own.receive(&mut self.inbox, wait),
+            Some(own) => {
+                self.runtime.pulse.rest();
+                let first = own.receive(&mut self.inbox, wait);
+                self.runtime.pulse.beat();
+                return first;
+            }
             None => {}
         }
         self.inbox.try_recv().ok()
@@ -205,7 +225,9 @@ impl Driver {
     }
 
     fn in_flight(&self) -> usize {
-        self.runs.values().map(|active| active.tasks.len()).sum()
+        let busy =
+            |active: &ActiveRun| active.tasks.len() + usize::from(active.computing.is_some());
+        self.runs.values().map(|active| busy(active)).sum()
     }
 
     /// How long to wait for a message; none: without an end.
@@ -218,6 +240,20 @@ impl Driver {
     }
 
     pub(super) fn take(&mut self, message: Message) {
+        // A run that computes for long is not waited for.
+        if let Message::Deliver(run, Event::CancelRequested, _) = &message
+            && let Some(active) = self.runs.get_mut(run)
+            && let Some(computing) = &mut active.computing
+        {
+            computing.called_off.store(true, Ordering::Relaxed);
+            if let Some(pool) = &self.pool {
+                pool.hurry(run);
+            }
+            if let Message::Deliver(_, _, reply) = message {
+                computing.cancels.push(reply);
+            }
+            return;
+        }
         if let Message::Deliver(run, ..) | Message::Watch(run, ..) = &message
             && self.runs.get(run).is_some_and(|active| active.under_way)
         {
@@ -242,6 +278,7 @@ impl Driver {
                     self.post(&run, Event::EffectCompleted { id, result }, None);
                 }
             }
+            Message::Computed(done) => self.computed(*done),
             Message::InFlight(reply) => {
                 let _ = reply.send(self.in_flight());
             }

@@ -7,6 +7,7 @@ use super::Message;
 use super::limiter::Limiter;
 use super::metrics::Metrics;
 use super::printed::{Printed, Printing};
+use super::pulse::Pulse;
 use super::queue::Queue;
 use super::traces::Traces;
 use crate::action::{Listener, Registry};
@@ -36,6 +37,7 @@ pub(super) struct EffectRuntime {
     pub limiter: Limiter,
     pub queue: Queue,
     pub printing: Printing,
+    pub pulse: Pulse,
     pub metrics: Metrics,
     pub traces: Traces,
     /// Where they report.
@@ -150,6 +152,7 @@ impl Tasks {
                 },
             );
         });
+        let origin = of.registry.origin();
         let registry = of.registry.clone().again(of.replayed).telling(listener);
         let (limiter, to) = (on.limiter.clone(), on.messages.clone());
         let (metrics, queue) = (on.metrics.clone(), on.queue.clone());
@@ -159,7 +162,7 @@ impl Tasks {
         let place = on.place(of.runs, only_waits);
         let counted = on.in_flight.clone();
         let task = place.spawn(async move {
-            let mut turn = pin!(limiter.acquire(&workflow, host));
+            let mut turn = pin!(limiter.acquire(origin, &workflow, host));
             let (permit, _waited) = match turn.as_mut().now_or_never() {
                 Some(permit) => (permit, None),
                 None => {

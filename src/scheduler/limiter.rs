@@ -3,7 +3,7 @@
 //!
 //! The narrowest limit comes first, so that whoever waits for a slow host keeps nobody else out.
 
-use crate::model::Name;
+use crate::model::{Name, Origin};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -29,6 +29,14 @@ pub struct Limits {
     pub state_bytes: u64,
 }
 
+impl Limits {
+    /// Effects of guests that run at a time: a quarter is left to the operator.
+    fn of_guests(self) -> usize {
+        let effects = self.effects.max(1);
+        (effects - effects / 4).max(1)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -49,6 +57,8 @@ pub(super) struct Limiter(Arc<Inner>);
 struct Inner {
     limits: Limits,
     all: Arc<Semaphore>,
+    /// Of them, those of guests: some are left to the operator.
+    guests: Arc<Semaphore>,
     workflows: Mutex<HashMap<Name, Arc<Semaphore>>>,
     hosts: Mutex<HashMap<Name, Arc<Semaphore>>>,
 }
@@ -63,21 +73,21 @@ impl Limiter {
         Self(Arc::new(Inner {
             limits,
             all: Arc::new(Semaphore::new(limits.effects.max(1))),
+            guests: Arc::new(Semaphore::new(limits.of_guests())),
             workflows: Mutex::default(),
             hosts: Mutex::default(),
         }))
     }
 
     /// Waits for its turn.
-    pub async fn acquire(&self, workflow: &Name, host: Option<Name>) -> Permit {
+    pub async fn acquire(&self, origin: Origin, workflow: &Name, host: Option<Name>) -> Permit {
         let limits = self.0.limits;
         let of_host = host.map(|host| semaphore(&self.0.hosts, &host, limits.effects_per_host));
         let of_workflow = semaphore(&self.0.workflows, workflow, limits.effects_per_workflow);
-        let mut permits = Vec::with_capacity(3);
-        for semaphore in of_host
-            .into_iter()
-            .chain([of_workflow, Arc::clone(&self.0.all)])
-        {
+        let of_guests = (origin == Origin::Guest).then(|| Arc::clone(&self.0.guests));
+        let mut permits = Vec::with_capacity(4);
+        let wide = of_guests.into_iter().chain([Arc::clone(&self.0.all)]);
+        for semaphore in of_host.into_iter().chain([of_workflow]).chain(wide) {
             // A semaphore is never closed.
             permits.extend(semaphore.acquire_owned().await);
         }
@@ -115,7 +125,7 @@ mod tests {
     fn try_acquire(limiter: &Limiter, workflow: &str, host: Option<&str>) -> Option<Permit> {
         let workflow = Name::from(workflow);
         limiter
-            .acquire(&workflow, host.map(Name::from))
+            .acquire(Origin::Operator, &workflow, host.map(Name::from))
             .now_or_never()
     }
 
@@ -137,11 +147,27 @@ mod tests {
     }
 
     #[test]
+    fn guests_leave_some_to_the_operator() {
+        let limiter = limiter(8, 8, 8);
+        let ask = |origin, workflow: &str| {
+            let workflow = Name::from(workflow);
+            limiter.acquire(origin, &workflow, None).now_or_never()
+        };
+        let guests: Vec<_> = (0..6).map(|_| ask(Origin::Guest, "a").unwrap()).collect();
+        assert!(ask(Origin::Guest, "b").is_none(), "six of eight are theirs");
+        let _own = [ask(Origin::Operator, "c"), ask(Origin::Operator, "c")].map(Option::unwrap);
+        assert!(ask(Origin::Operator, "c").is_none());
+        drop(guests);
+        assert!(ask(Origin::Guest, "b").is_some());
+    }
+
+    #[test]
     fn who_waits_for_a_busy_host_keeps_nobody_out() {
         let limiter = limiter(2, 2, 1);
         let _busy = try_acquire(&limiter, "a", Some("slow")).unwrap();
         let name = Name::from("a");
-        let mut waits = Box::pin(limiter.acquire(&name, Some(Name::from("slow"))));
+        let mut waits =
+            Box::pin(limiter.acquire(Origin::Operator, &name, Some(Name::from("slow"))));
         assert!(waits.as_mut().now_or_never().is_none());
         assert!(try_acquire(&limiter, "b", Some("fast")).is_some());
     }

@@ -7,6 +7,7 @@ use super::effects::EffectRuntime;
 use super::limiter::{Limiter, Limits};
 use super::metrics::Metrics;
 use super::printed::Printing;
+use super::pulse::Pulse;
 use super::queue::Queue;
 use super::traces::Traces;
 use super::{Loader, Message, Reply, ScheduleError, Start};
@@ -48,6 +49,7 @@ impl ManualDriver {
             traces: Traces::default(),
             queue: Queue::default(),
             printing: Printing::default(),
+            pulse: Pulse::default(),
             messages: messages.clone(),
         };
         let driver = Driver::new(store, loader, runtime, inbox, limits, false);

@@ -16,6 +16,7 @@ mod active;
 mod buffers;
 mod clock;
 mod commits;
+mod compute;
 mod driver;
 mod effects;
 mod limiter;
@@ -25,6 +26,7 @@ mod manual;
 mod metrics;
 mod outage;
 mod printed;
+mod pulse;
 mod queue;
 mod recovery;
 mod timers;
@@ -44,6 +46,7 @@ pub use watch::{Update, Updates, Watcher, Watchers, watch};
 
 use effects::{EffectRuntime, OwnRuntime};
 use limiter::Limiter;
+use pulse::Pulse;
 use traces::Traces;
 
 use crate::action::Registry;
@@ -55,6 +58,7 @@ use crate::store::{ProgramSource, RunHeader, Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -187,6 +191,8 @@ enum Message {
     Deliver(Name, Event, Reply<RunStatus>),
     Watch(Name, Watcher, Reply<RunHeader>),
     EffectDone(Name, effects::Completion),
+    /// A step that took long.
+    Computed(Box<compute::Computed>),
     InFlight(oneshot::Sender<usize>),
     /// A batch of steps was written.
     Written,
@@ -201,6 +207,7 @@ pub struct Scheduler {
     metrics: Metrics,
     queue: Queue,
     printing: Printing,
+    pulse: Pulse,
     /// Commands that wait for their answer, and how many may.
     pending: AtomicUsize,
     max_pending: usize,
@@ -224,7 +231,7 @@ impl Scheduler {
     ) -> std::io::Result<Self> {
         let (messages, inbox) = unbounded_channel();
         let (metrics, queue) = (Metrics::default(), Queue::default());
-        let printing = Printing::default();
+        let (printing, pulse) = (Printing::default(), Pulse::default());
         let runtime = EffectRuntime {
             handle: tasks,
             own: Some(OwnRuntime::new()?),
@@ -234,6 +241,7 @@ impl Scheduler {
             traces: Traces(traces),
             queue: queue.clone(),
             printing: printing.clone(),
+            pulse: pulse.clone(),
             messages: messages.clone(),
         };
         let driver = driver::Driver::new(store, loader, runtime, inbox, limits, commands_only);
@@ -245,6 +253,7 @@ impl Scheduler {
             metrics,
             queue,
             printing,
+            pulse,
             pending: AtomicUsize::new(0),
             max_pending: limits.pending,
             thread: Mutex::new(Some(thread)),
@@ -305,6 +314,12 @@ impl Scheduler {
     pub async fn watch(&self, run: &str, watcher: Watcher) -> Result<RunHeader, ScheduleError> {
         self.ask(|reply| Message::Watch(Name::from(run), watcher, reply))
             .await
+    }
+
+    /// For how long its driver has done one and the same thing; none while it waits for something to do.
+    #[must_use]
+    pub fn held_up(&self) -> Option<Duration> {
+        self.pulse.held_up()
     }
 
     /// How many effects are in flight.

@@ -258,6 +258,7 @@ impl Driver {
     pub(super) fn discard(&mut self, run: &Name, error: ScheduleError) {
         if let Some(mut active) = self.runs.remove(run) {
             active.tasks.abort_all();
+            active.call_off();
             self.timers.disarm_all(run, active.hosted.state());
         }
         self.busy.retain(|busy| busy != run);

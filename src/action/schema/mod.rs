@@ -10,10 +10,11 @@ pub(super) use messages::repr_of;
 
 use super::inputs::{Inputs, invalid, mismatch};
 use super::{Attempt, Executor};
-use crate::expression::Value;
-use crate::model::{Fault, Request};
+use crate::action::compute::compute;
+use crate::expression::{Budget, Documents as SchemaDocuments, MAX_TOLD, Value};
+use crate::model::{Fault, Request, fault_kind};
 use jsonschema::paths::LocationSegment;
-use jsonschema::{Draft, Retrieve, Uri, ValidationError, Validator};
+use jsonschema::{Draft, PatternOptions, Retrieve, Uri, ValidationError, Validator};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -42,8 +43,14 @@ const UNSAFE: &AsciiSet = &CONTROLS
 /// Most errors of one value that are told.
 const MAX_ERRORS: usize = 1000;
 
+/// How often a pattern with look-around may go back in one text.
+const MAX_BACKTRACKS: usize = 20_000;
+
 pub(super) struct Schema {
     validator: Validator,
+    schema: Json,
+    /// Those beside it, by their paths.
+    documents: BTreeMap<String, Json>,
 }
 
 struct Documents(BTreeMap<String, Json>);
@@ -79,27 +86,59 @@ impl Schema {
             return Err(mismatch("schema", "a map", schema));
         }
         let documents = inputs.members("schemas")?.into_iter();
-        let documents = documents.map(|(path, document)| {
-            let path = path.strip_prefix("./").unwrap_or(path);
-            let uri = format!("{BASE}{}", utf8_percent_encode(path, UNSAFE));
-            (uri, json(document))
-        });
+        let documents: BTreeMap<String, Json> = documents
+            .map(|(path, document)| {
+                let path = path.strip_prefix("./").unwrap_or(path);
+                let uri = format!("{BASE}{}", utf8_percent_encode(path, UNSAFE));
+                (uri, json(document))
+            })
+            .collect();
+        let schema = json(schema);
+        let all = documents.iter().map(|(path, part)| (path.as_str(), part));
+        let all = std::iter::once((BASE, &schema)).chain(all).collect();
+        SchemaDocuments::new(all)
+            .check_patterns()
+            .map_err(invalid)?;
         let validator = jsonschema::options()
             .with_draft(Draft::Draft7)
             .with_base_uri(BASE)
-            .with_retriever(Documents(documents.collect()))
+            .with_retriever(Documents(documents.clone()))
+            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS))
             // As the library of Python does when nobody asks it to.
             .should_validate_formats(false)
-            .build(&json(schema))
+            .build(&schema)
             .map_err(|error| refused(&error))?;
-        Ok(Self { validator })
+        Ok(Self {
+            validator,
+            schema,
+            documents,
+        })
     }
 
     /// What of a value does not fit: `{path, message, schema_path}` each.
-    pub(super) fn errors(&self, value: &Value) -> Vec<Value> {
+    ///
+    /// # Errors
+    /// That it takes more work than the budget has.
+    pub(super) fn errors(&self, value: &Value, budget: &Budget) -> Result<Vec<Value>, Fault> {
+        let heavy = |why: String| Fault::new(fault_kind::TOO_LARGE, why);
+        let charged = budget.charge(value.nodes());
+        charged.map_err(|exceeded| heavy(exceeded.to_string()))?;
         let value = json(value);
+        let documents = self.documents.iter();
+        let documents = documents.map(|(path, document)| (path.as_str(), document));
+        let all = std::iter::once((BASE, &self.schema)).chain(documents);
+        let work = SchemaDocuments::new(all.collect()).charge(&value, budget);
+        let work = work.map_err(|why| heavy(why.to_string()))?;
+        if self.validator.is_valid(&value) {
+            return Ok(Vec::new());
+        }
+        if work > MAX_TOLD {
+            return Err(heavy(String::from(
+                "the value does not fit, and the schema has too many ways to say what does not",
+            )));
+        }
         let errors = self.validator.iter_errors(&value).take(MAX_ERRORS);
-        errors.flat_map(|error| described(&error)).collect()
+        Ok(errors.flat_map(|error| described(&error)).collect())
     }
 }
 
@@ -171,8 +210,9 @@ pub(super) struct DataValidate;
 
 impl Executor for DataValidate {
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
-        Box::pin(async {
-            let inputs = Inputs::of(request)?;
+        let request = request.clone();
+        Box::pin(compute(move |budget| {
+            let inputs = Inputs::of(&request)?;
             if inputs.get("schema").is_none() {
                 return Ok(Value::from_pairs([
                     ("success", Value::Bool(false)),
@@ -182,7 +222,7 @@ impl Executor for DataValidate {
             }
             let schema = Schema::of(inputs)?;
             let errors = match inputs.get("data") {
-                Some(data) => schema.errors(data),
+                Some(data) => schema.errors(data, budget)?,
                 None => vec![Value::from_pairs([
                     ("path", Value::text("")),
                     ("message", Value::text("Data is None")),
@@ -193,7 +233,7 @@ impl Executor for DataValidate {
                 ("errors", without_schema_path(errors)),
                 ("success", Value::Bool(true)),
             ]))
-        })
+        }))
     }
 }
 
@@ -203,13 +243,14 @@ pub(super) struct ValidateSchema;
 
 impl Executor for ValidateSchema {
     fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
-        Box::pin(async {
-            let inputs = Inputs::of(request)?;
+        let request = request.clone();
+        Box::pin(compute(move |budget| {
+            let inputs = Inputs::of(&request)?;
             let is_given = |key: &str| request.inputs.get(key).is_some();
             let data = ["data", "output"].into_iter().find(|key| is_given(key));
             if let Some(data) = data {
                 let data = inputs.get(data).unwrap_or(&Value::Null);
-                let errors = Schema::of(inputs)?.errors(data);
+                let errors = Schema::of(inputs)?.errors(data, budget)?;
                 return Ok(Value::from_pairs([
                     ("valid", Value::Bool(errors.is_empty())),
                     ("errors", without_schema_path(errors)),
@@ -224,6 +265,6 @@ impl Executor for ValidateSchema {
                     ("error", Value::text(fault.message)),
                 ]),
             })
-        })
+        }))
     }
 }

@@ -9,7 +9,7 @@ use crate::action::inputs::invalid;
 use crate::action::json;
 use crate::action::process::{ProcessError, Processes, Running, Spec};
 use crate::expression::{Object, Value};
-use crate::model::{Fault, Request, fault_kind};
+use crate::model::{Fault, Origin, Request, fault_kind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,6 +32,8 @@ pub(super) struct Pool {
     /// Workers that have nothing to do; the last one used is used next.
     idle: Mutex<Vec<Worker>>,
     slots: Semaphore,
+    /// Of them, those of guests: one is left to the operator.
+    guests: Semaphore,
     next_id: AtomicU64,
 }
 
@@ -43,6 +45,7 @@ impl Pool {
             processes,
             idle: Mutex::default(),
             slots: Semaphore::new(slots()),
+            guests: Semaphore::new(slots() - 1),
             next_id: AtomicU64::new(1),
         }
     }
@@ -51,6 +54,10 @@ impl Pool {
     pub(super) async fn run(&self, job: &Job<'_>, request: &Request) -> Result<Outcome, Fault> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let line = self.line(id, job, request)?;
+        let _share = match execution_context::origin() {
+            Origin::Guest => Some(self.guests.acquire().await),
+            Origin::Operator => None,
+        };
         let _slot = self.slots.acquire().await;
         // Dropped, and so killed, unless it comes through all of this.
         let mut worker = self.worker()?;

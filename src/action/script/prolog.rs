@@ -4,12 +4,13 @@
 //! log.
 
 use super::{Job, Outcome, bounded, broken, failed, interpreter, log};
+use crate::action::execution_context;
 use crate::action::inputs::invalid;
 use crate::action::json;
 use crate::action::process::{Finished, ProcessError, Processes, Spec};
 use crate::action::{Attempt, Executor};
 use crate::expression::{Object, Value};
-use crate::model::{Fault, Request, fault_kind};
+use crate::model::{Fault, Origin, Request, fault_kind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +44,8 @@ pub(super) fn reader() -> Vec<String> {
 pub(in crate::action) struct Prolog {
     processes: Arc<Processes>,
     slots: Semaphore,
+    /// Of them, those of guests: one is left to the operator.
+    guests: Semaphore,
 }
 
 impl Prolog {
@@ -50,6 +53,7 @@ impl Prolog {
         Self {
             processes,
             slots: Semaphore::new(super::slots()),
+            guests: Semaphore::new(super::slots() - 1),
         }
     }
 
@@ -57,6 +61,10 @@ impl Prolog {
         let job = Job::read(request, DEFAULT_MEMORY)?;
         interpreter("prolog").map_err(invalid)?;
         let spec = spec(&job, request)?;
+        let _share = match execution_context::origin() {
+            Origin::Guest => Some(self.guests.acquire().await),
+            Origin::Operator => None,
+        };
         let _slot = self.slots.acquire().await;
         let finished = bounded(request, self.processes.run(spec)).await?;
         let finished = finished.map_err(not_run)?;

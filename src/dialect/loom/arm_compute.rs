@@ -7,7 +7,7 @@ use super::arm_functions::{MadeUp, bare, call, made_up, member, placeholder, set
 use super::arm_names::{Frame, Seen, Slot, null};
 use super::arm_values::declared;
 use crate::dialect::reader::constant;
-use crate::expression::{Object, Value};
+use crate::expression::{Budget, MAX_WORK, Object, Value};
 use crate::source::{Entry, Kind, MAX_NODES, Node, Span};
 use std::collections::BTreeMap;
 
@@ -42,6 +42,8 @@ pub(super) struct Deployment<'d, 'a> {
     pub(super) frames: Vec<Frame>,
     nodes: usize,
     text: usize,
+    /// What its expressions may still look at.
+    budget: Budget,
     pub(super) depth: usize,
     /// Within what may stay unknown, if above zero.
     pub(super) lenient: usize,
@@ -61,6 +63,7 @@ impl<'d, 'a> Deployment<'d, 'a> {
             frames: Vec::new(),
             nodes: 0,
             text: 0,
+            budget: Budget::to_give_up(MAX_WORK),
             depth: 0,
             lenient: 0,
             naming: false,
@@ -316,12 +319,12 @@ impl Deployment<'_, '_> {
             ("parameters", [name]) => {
                 let name = self.eval(name)?;
                 let found = self.parameter(name.as_str().unwrap_or_default())?;
-                return Ok(constant(&found));
+                return self.looked_at(constant(&found));
             }
             ("variables", [name]) => {
                 let name = self.eval(name)?;
                 let found = self.variable(name.as_str().unwrap_or_default())?;
-                return Ok(constant(&found));
+                return self.looked_at(constant(&found));
             }
             ("if", [condition, yes, no]) => {
                 let before = self.seen;
@@ -349,6 +352,9 @@ impl Deployment<'_, '_> {
         let before = self.seen;
         let values: Outcome<Vec<Value>> = arguments.iter().map(|one| self.eval(one)).collect();
         let values = values?;
+        for value in &values {
+            self.count(value)?;
+        }
         let seen = self.seen.since(before);
         let own = self
             .frames
@@ -362,6 +368,18 @@ impl Deployment<'_, '_> {
             check_kinds(name, &lower, &values)?;
         }
         Ok(call(name, values)?)
+    }
+
+    /// Counts a value that is read or computed with.
+    fn count(&self, value: &Value) -> Outcome<()> {
+        let text = value.as_str().map_or(0, str::len) / 64;
+        let counted = self.budget.charge(value.nodes().saturating_add(text));
+        counted.map_err(|exceeded| Miss::Because(exceeded.to_string()))
+    }
+
+    fn looked_at(&self, value: Value) -> Outcome<Value> {
+        self.count(&value)?;
+        Ok(value)
     }
 
     fn copy_index(&mut self, arguments: &[Expr]) -> Outcome<Value> {

@@ -6,7 +6,7 @@ use super::current_activity::{CurrentActivity, ForkReport, doing, forks};
 use super::view::{RunView, shown};
 use super::{OutcomeReport, PauseReport};
 use crate::engine::{EngineError, Inspector};
-use crate::expression::Value;
+use crate::expression::{Budget, Value};
 use crate::machine::{CursorId, LoopState, RunStatus, environment};
 use crate::model::Status;
 use crate::program::{ScopeId, ScopeKind};
@@ -17,6 +17,9 @@ use utoipa::ToSchema;
 
 /// How many of the last iterations are compared; when all are the same, the next number.
 const LOOK_BACK: [usize; 3] = [2, 32, 1_000];
+
+/// What may be done to show what a condition reads.
+const READ_WORK: u64 = 100_000;
 
 /// Everything `status` shows of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -256,7 +259,9 @@ fn condition(
                 .or_insert_with(|| record.clone());
         }
     }
-    let env = environment(program, &run, cursor, at);
+    // What takes long to compute is left out.
+    let budget = Budget::to_give_up(READ_WORK);
+    let env = environment(program, &run, cursor, at, &budget);
     let reads = spec
         .stop_when
         .reads(&env)

@@ -2,6 +2,8 @@
 //! once, when the workflow is loaded.
 
 use crate::expression::Value;
+use crate::expression::budget::pattern_work;
+use crate::expression::wdl::text::text_size;
 use regex::{Regex, RegexBuilder};
 use std::sync::Arc;
 
@@ -74,6 +76,16 @@ impl Extract {
             rest = after;
         }
         Ok(Self::Path(hops.into()))
+    }
+
+    /// The work of looking for it.
+    pub(super) fn work(&self, from: &Value) -> usize {
+        match (self, from.as_str()) {
+            (Self::Regex(regex), Some(text)) => pattern_work(regex.as_str(), text.len()),
+            (Self::Regex(regex), None) => pattern_work(regex.as_str(), text_size(from)),
+            (Self::Path(_), Some(text)) => text.len() / 4,
+            (Self::Path(_) | Self::Full, _) => 0,
+        }
     }
 
     /// The value found in a text; null when there is none.

@@ -13,6 +13,7 @@ pub use extract::Extract;
 pub use port::{Port, PortKind, excerpt};
 
 use super::template::{Kind, Template};
+use super::wdl::text::text_size;
 use super::{Env, EvalError, Lookup, Object, Reference, Value};
 use scoped::Scoped;
 use std::sync::Arc;
@@ -83,6 +84,10 @@ impl Template {
 
 impl Binding {
     pub(super) fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
+        let seen = |value: Value| {
+            env.budget().charge(1 + text_size(&value) / 16)?;
+            Ok::<_, EvalError>(value)
+        };
         match self {
             Self::Root(name) => Ok(env.root(name).unwrap_or_default()),
             Self::Input(name) => Ok(env.inputs().get(name).cloned().unwrap_or_default()),
@@ -105,13 +110,13 @@ impl Binding {
             },
             Self::Member(of, name) => Ok(of.eval(env)?.get(name).cloned().unwrap_or_default()),
             Self::Each(of, [first, second]) => {
-                let of = of.eval(env)?;
+                let of = seen(of.eval(env)?)?;
                 let member = |item: &Value| item.get(first)?.get(second).cloned();
                 let items = of.as_array().map(Vec::as_slice).unwrap_or_default();
                 let members = items.iter().map(|item| member(item).unwrap_or_default());
                 Ok(Value::array(members.collect()))
             }
-            Self::Paged(kept, links) => Ok(pages::joined(&kept.eval(env)?, links)),
+            Self::Paged(kept, links) => Ok(pages::joined(&seen(kept.eval(env)?)?, links)),
             Self::Checked(checks, body) => {
                 for check in checks {
                     check.eval(env)?;
@@ -119,9 +124,9 @@ impl Binding {
                 body.eval(env)
             }
             Self::Scoped(names, body) => Scoped::new(env, names).eval(body),
-            Self::Port(from, port) => port.accept(&from.eval(env)?).map_err(wrong),
+            Self::Port(from, port) => port.accept(&seen(from.eval(env)?)?).map_err(wrong),
             Self::Ports(from, ports) | Self::Returned(from, ports) => {
-                let from = from.eval(env)?;
+                let from = seen(from.eval(env)?)?;
                 if matches!(self, Self::Returned(..)) {
                     answer::misspelt(&from, ports).map_err(wrong)?;
                 }
@@ -141,7 +146,7 @@ impl Binding {
                 outputs.map(Value::object).map_err(wrong)
             }
             Self::Answer(said, ports, before) => {
-                let answer = answer::read(&said.eval(env)?, ports).map_err(wrong)?;
+                let answer = answer::read(&seen(said.eval(env)?)?, ports).map_err(wrong)?;
                 let mut outputs = answer.outputs;
                 if let Some(before) = before {
                     let session = match answer.session {
@@ -153,14 +158,15 @@ impl Binding {
                 Ok(Value::object(outputs))
             }
             Self::Extract(from, how) => {
-                let from = from.eval(env)?;
+                let from = seen(from.eval(env)?)?;
+                env.budget().charge(how.work(&from))?;
                 Ok(match from.as_str() {
                     Some(text) => how.find(text),
                     None => how.find_in(&from),
                 })
             }
             Self::Compare(of, comparison, with, shown) => {
-                let holds = comparison.holds(&of.eval(env)?, with, shown);
+                let holds = comparison.holds(&seen(of.eval(env)?)?, with, shown);
                 holds.map(Value::Bool).map_err(wrong)
             }
         }

@@ -2,7 +2,7 @@
 //! read, at most once; its mistakes are those of the template that reads it.
 
 use super::Name;
-use crate::expression::{Env, EvalError, Template, Value};
+use crate::expression::{Budget, Env, EvalError, Template, Value};
 use chrono::{DateTime, Utc};
 use std::cell::RefCell;
 
@@ -66,6 +66,9 @@ impl Env for Scoped<'_> {
     fn root_names(&self) -> Vec<String> {
         let own = self.names.iter().map(|(name, _)| name.to_string());
         own.chain(self.env.root_names()).collect()
+    }
+    fn budget(&self) -> &Budget {
+        self.env.budget()
     }
     fn now(&self) -> DateTime<Utc> {
         self.env.now()

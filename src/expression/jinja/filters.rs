@@ -117,6 +117,7 @@ fn fromjson(value: Value) -> Result<Value, Error> {
         let message = format!("`fromjson`: its values would {told}");
         return Err(Error::new(ErrorKind::InvalidOperation, message));
     }
+    session::spend(text.len() / 4)?;
     match crate::expression::Value::from_json(text) {
         Ok(parsed) => Ok(object::to_jinja(&parsed, false)),
         Err(_) => Ok(value),

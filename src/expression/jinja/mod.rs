@@ -152,7 +152,7 @@ impl Jinja {
     }
 
     pub(crate) fn eval(&self, env: &dyn Env) -> Result<Value, EvalError> {
-        let _evaluation = Evaluation::begin();
+        let _evaluation = Evaluation::begin(env.budget());
         self.run(env).map_err(|error| self.eval_error(&error, env))
     }
 
@@ -195,7 +195,7 @@ impl Jinja {
                 Reading::Words => says_yes(text),
             });
         };
-        let _evaluation = Evaluation::begin();
+        let _evaluation = Evaluation::begin(env.budget());
         let context = free_variables::context(&self.free, env, self.flavor);
         let truth = expression.eval(context).and_then(|value| {
             if value.is_undefined() && !self.absent_is_none() {

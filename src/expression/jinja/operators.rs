@@ -48,6 +48,15 @@ pub(super) fn register(engine: &mut Environment<'static>) {
         session::work(size(&value))?;
         Ok::<_, Error>(value)
     });
+    // A loop takes so much for each element, and a macro for each call.
+    engine.add_filter("__loop", |value: Value, each: usize| {
+        session::spend(size(&value).saturating_mul(each))?;
+        Ok::<_, Error>(value)
+    });
+    engine.add_filter("__tick", |value: Value, each: usize| {
+        session::spend(each)?;
+        Ok::<_, Error>(value)
+    });
     engine.add_filter("__keep", |value: Value| {
         let value = listed(value)?;
         nesting(&value)?;
@@ -56,6 +65,32 @@ pub(super) fn register(engine: &mut Environment<'static>) {
     engine.add_filter("__raw", |value: Value| value);
     engine.add_filter("__slice", slice);
     // The builtin test would ask a lenient map, which has every key.
+    for name in ["eq", "equalto", "=="] {
+        engine.add_test(name, |a: Value, b: Value| {
+            compared(&a, &b)?;
+            Ok::<_, Error>(a == b)
+        });
+    }
+    for name in ["ne", "!="] {
+        engine.add_test(name, |a: Value, b: Value| {
+            compared(&a, &b)?;
+            Ok::<_, Error>(a != b)
+        });
+    }
+    let orders: [(&[&str], Holds); 4] = [
+        (&["lt", "lessthan", "<"], Ordering::is_lt),
+        (&["le", "<="], Ordering::is_le),
+        (&["gt", "greaterthan", ">"], Ordering::is_gt),
+        (&["ge", ">="], Ordering::is_ge),
+    ];
+    for (names, holds) in orders {
+        for name in names {
+            engine.add_test(*name, move |a: Value, b: Value| {
+                compared(&a, &b)?;
+                Ok::<_, Error>(holds(a.cmp(&b)))
+            });
+        }
+    }
     engine.add_test("in", |item: Value, all: Value| contains(&item, &all));
 }
 
@@ -195,35 +230,48 @@ fn order(op: &str, a: &Value, b: &Value, x: &str, y: &str) -> Result<Ordering, E
             "`{op}` does not compare {one} and {other}"
         )));
     }
-    session::work(size(&left).min(size(&right)))?;
+    compared(&left, &right)?;
     Ok(left.cmp(&right))
 }
 
 fn equal(a: &Value, b: &Value, x: &str, y: &str) -> Result<bool, Error> {
     defined(a, x)?;
     defined(b, y)?;
-    session::work(nested_size(a, 0)?.min(nested_size(b, 0)?))?;
+    compared(a, b)?;
     Ok(comparable(a) == comparable(b))
 }
 
-/// How much there is to look at in all levels.
-fn nested_size(value: &Value, depth: usize) -> Result<usize, Error> {
-    let mut total = size(value);
-    let nested = matches!(
-        value.kind(),
-        ValueKind::Seq | ValueKind::Map | ValueKind::Iterable
-    );
-    if nested && depth < 4 && total <= 1000 {
-        for item in value.try_iter()?.checked() {
-            let item = item?;
-            let inner = match value.kind() {
-                ValueKind::Map => value.get_item(&item)?,
-                _ => item,
-            };
-            total = total.saturating_add(nested_size(&inner, depth + 1)?);
+/// Counts a comparison of two values: no more than the smaller one is looked at.
+fn compared(a: &Value, b: &Value) -> Result<(), Error> {
+    let nests = |value: &Value| {
+        matches!(
+            value.kind(),
+            ValueKind::Seq | ValueKind::Map | ValueKind::Iterable
+        )
+    };
+    if !nests(a) || !nests(b) {
+        return session::work(size(a).min(size(b)));
+    }
+    let (left, right) = (size(a), size(b));
+    looked_at(if left <= right { a } else { b }, 0)
+}
+
+/// Counts all that lies in a value.
+fn looked_at(value: &Value, depth: usize) -> Result<(), Error> {
+    session::work(size(value))?;
+    let map = value.kind() == ValueKind::Map;
+    let nests = map || matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
+    if !nests || depth > MAX_DEPTH {
+        return Ok(());
+    }
+    for item in value.try_iter()?.checked() {
+        let item = item?;
+        let inner = if map { value.get_item(&item)? } else { item };
+        if inner.as_object().is_some() || inner.as_str().is_some_and(|text| text.len() > 64) {
+            looked_at(&inner, depth + 1)?;
         }
     }
-    Ok(total)
+    Ok(())
 }
 
 fn contains(item: &Value, all: &Value) -> Result<bool, Error> {
@@ -240,7 +288,7 @@ fn contains(item: &Value, all: &Value) -> Result<bool, Error> {
         ValueKind::Seq | ValueKind::Iterable => {
             for element in all.try_iter()?.checked() {
                 let element = element?;
-                session::work(size(&element))?;
+                compared(&element, item)?;
                 if comparable(&element) == comparable(item) {
                     return Ok(true);
                 }

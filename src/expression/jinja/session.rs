@@ -1,6 +1,7 @@
 //! What one evaluation may use up, and the texts it has handed to the engine. The engine's
 //! objects and filters have no place for it, so it belongs to the thread while they run.
 
+use crate::expression::{Budget, Exceeded};
 use minijinja::{Error, ErrorKind};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,8 +14,13 @@ const MAX_WORK: usize = 5_000_000;
 /// Longer texts are handed over once and remembered.
 const LONG_TEXT: usize = 512;
 
+/// Each look at the session stands for some instructions of the engine.
+const LOOK: usize = 8;
+
 #[derive(Default)]
 struct Session {
+    /// What is left of the budget of the evaluation around it.
+    budget: Option<Budget>,
     bytes: usize,
     work: usize,
     /// By address; the first of the pair keeps the address in use.
@@ -26,29 +32,45 @@ thread_local! {
 }
 
 /// While this lives, its thread evaluates one template.
-pub(super) struct Evaluation(());
-
-impl Evaluation {
-    pub(super) fn begin() -> Self {
-        reset();
-        Self(())
-    }
+pub(super) struct Evaluation<'b> {
+    budget: &'b Budget,
+    /// That of the template whose names are being computed.
+    around: Session,
 }
 
-impl Drop for Evaluation {
-    fn drop(&mut self) {
-        reset();
-    }
-}
-
-fn reset() {
-    SESSION.with_borrow_mut(|session| {
-        session.bytes = 0;
-        session.work = 0;
-        if !session.texts.is_empty() {
-            session.texts = HashMap::new();
+impl<'b> Evaluation<'b> {
+    pub(super) fn begin(budget: &'b Budget) -> Self {
+        let own = Session {
+            budget: Some(budget.lend()),
+            ..Session::default()
+        };
+        Self {
+            budget,
+            around: SESSION.replace(own),
         }
-    });
+    }
+}
+
+impl Drop for Evaluation<'_> {
+    fn drop(&mut self) {
+        let own = SESSION.replace(std::mem::take(&mut self.around));
+        if let Some(lent) = &own.budget {
+            self.budget.settle(lent);
+        }
+    }
+}
+
+impl Session {
+    fn charge(&self, units: usize) -> Result<(), Error> {
+        match &self.budget {
+            Some(budget) => budget.charge(LOOK + units).map_err(exceeded),
+            None => Ok(()),
+        }
+    }
+}
+
+fn exceeded(exceeded: Exceeded) -> Error {
+    Error::new(ErrorKind::InvalidOperation, exceeded.to_string())
 }
 
 /// Counts bytes about to be made.
@@ -59,7 +81,7 @@ pub(super) fn bytes(count: usize) -> Result<(), Error> {
             let message = format!("the template produces more than {} MiB", MAX_BYTES >> 20);
             return Err(Error::new(ErrorKind::InvalidOperation, message));
         }
-        Ok(())
+        session.charge(count / 32)
     })
 }
 
@@ -71,8 +93,13 @@ pub(super) fn work(count: usize) -> Result<(), Error> {
             let message = format!("the template takes more than {MAX_WORK} steps");
             return Err(Error::new(ErrorKind::InvalidOperation, message));
         }
-        Ok(())
+        session.charge(count)
     })
+}
+
+/// Counts instructions of the engine that are about to be carried out.
+pub(super) fn spend(units: usize) -> Result<(), Error> {
+    SESSION.with_borrow(|session| session.charge(units))
 }
 
 /// A text as the engine's own; a long one is copied once in an evaluation.

@@ -3,12 +3,13 @@
 
 use super::ast::{Expr, Node, Place, Step};
 use super::functions::{Args, Run};
+use super::text::text_size;
 use crate::diagnostic::{did_you_mean, members};
-use crate::expression::{Env, EvalError, MAX_DEPTH, Mode, Object, Value};
+use crate::expression::{Budget, Env, EvalError, Exceeded, MAX_DEPTH, Mode, Object, Value};
 
-/// Nodes evaluated and elements looked at by one evaluation, at most.
+/// Nodes evaluated and elements looked at by one expression, at most.
 pub(crate) const MAX_STEPS: usize = 2_000_000;
-/// Bytes of new text and elements produced by one evaluation, at most.
+/// Bytes of new text and elements produced by one expression, at most.
 pub(crate) const MAX_BYTES: usize = 32 << 20;
 
 /// Why an evaluation stopped.
@@ -45,10 +46,17 @@ impl Fail {
     }
 }
 
+impl From<Exceeded> for Box<Fail> {
+    fn from(exceeded: Exceeded) -> Self {
+        Fail::new(exceeded.to_string())
+    }
+}
+
 pub(crate) type Outcome<T = Value> = Result<T, Box<Fail>>;
 
 pub(crate) struct Ctx<'e> {
     pub env: &'e dyn Env,
+    budget: &'e Budget,
     steps: usize,
     bytes: usize,
     /// The value just given is the null of an action that has not run.
@@ -61,6 +69,7 @@ impl<'e> Ctx<'e> {
     pub(crate) fn new(env: &'e dyn Env) -> Self {
         Self {
             env,
+            budget: env.budget(),
             steps: 0,
             bytes: 0,
             unrun: false,
@@ -76,7 +85,19 @@ impl<'e> Ctx<'e> {
                 "the expression takes more than {MAX_STEPS} steps"
             )));
         }
-        Ok(())
+        Ok(self.budget.charge(steps)?)
+    }
+
+    /// Counts a text that a function looks at, once.
+    pub(crate) fn scan(&mut self, text: &str) -> Outcome<()> {
+        // What is not ASCII is looked at letter by letter.
+        let each = if text.is_ascii() { 64 } else { 8 };
+        Ok(self.budget.charge(text.len() / each)?)
+    }
+
+    /// Counts a text that a function reads byte by byte, such as JSON.
+    pub(crate) fn read(&mut self, text: &str) -> Outcome<()> {
+        Ok(self.budget.charge(text.len() / 4)?)
     }
 
     /// Counts what is about to be produced, before it is.
@@ -88,7 +109,22 @@ impl<'e> Ctx<'e> {
                 MAX_BYTES >> 20
             )));
         }
-        Ok(())
+        Ok(self.budget.charge(bytes / 32)?)
+    }
+
+    /// Counts a value that is about to be written as text.
+    pub(crate) fn render(&mut self, value: &Value) -> Outcome<()> {
+        let bytes = text_size(value);
+        self.produce(bytes)?;
+        match value {
+            Value::Array(_) | Value::Object(_) => Ok(self.budget.charge(bytes / 16)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts what was made for whoever reads it: the elements of a list or a map.
+    pub(crate) fn made(&mut self, value: &Value) -> Outcome<()> {
+        Ok(self.budget.charge(value.shallow_nodes())?)
     }
 
     /// Counts new elements of a list or a map.
@@ -154,6 +190,7 @@ impl<'e> Ctx<'e> {
         if self.steps > MAX_STEPS {
             self.work(0)?;
         }
+        self.budget.charge(1)?;
         self.unrun = false;
         match &expr.node {
             Node::Literal(value) => Ok(value.clone()),
@@ -172,6 +209,11 @@ impl<'e> Ctx<'e> {
                             values.push(self.eval(argument)?);
                         }
                         self.unrun = false;
+                        if function.reads {
+                            for text in values.iter().filter_map(Value::as_str) {
+                                self.scan(text)?;
+                            }
+                        }
                         run(self, &Args { function, values })
                     }
                 };
@@ -186,10 +228,16 @@ impl<'e> Ctx<'e> {
         }
     }
 
+    /// Counts a search for a name without case.
+    pub(crate) fn search(&mut self, map: &Object, name: &str) -> Outcome<()> {
+        let each = if name.is_ascii() { 1 } else { 1 + name.len() };
+        self.work((map.len() / 8).saturating_mul(each))
+    }
+
     /// Counts the search for a name that a map does not have exactly so.
     fn look_up(&mut self, base: &Value, name: &str) -> Outcome<()> {
         match base {
-            Value::Object(map) if !map.contains_key(name) => self.work(map.len() / 8),
+            Value::Object(map) if !map.contains_key(name) => self.search(map, name),
             _ => Ok(()),
         }
     }

@@ -330,7 +330,9 @@ pub(crate) fn decode_value(text: &str) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('&') {
         out.push_str(before);
-        let entity = after.split_once(';').filter(|(name, _)| name.len() <= 8);
+        // A name is short: a text of many `&` is not searched to its end for each.
+        let end = after.bytes().take(9).position(|byte| byte == b';');
+        let entity = end.and_then(|end| Some((after.get(..end)?, after.get(end + 1..)?)));
         let letter = entity.and_then(|(name, _)| match name {
             "amp" => Some('&'),
             "lt" => Some('<'),

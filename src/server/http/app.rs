@@ -7,16 +7,69 @@ use super::metrics::Metrics;
 use super::tickets::Tickets;
 use crate::api::Problem;
 use crate::engine::{Engine, EngineError, ErrorCode, Inspector};
-use axum::extract::{Request, State};
+use crate::language::Budget;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Semaphore, watch};
 
-/// How many blocking requests are worked on at a time; the others wait. More threads would not read
+/// How many requests read the store at a time; the others wait. More threads would not read
 /// sooner, and each keeps the memory that it once allocated.
-static PLACES: Semaphore = Semaphore::const_new(8);
+static READS: Semaphore = Semaphore::const_new(8);
+
+/// How many ask at a time whether the server takes work: nothing else may keep them waiting.
+static CHECKS: Semaphore = Semaphore::const_new(2);
+
+/// How many requests compute at a time: those of the operator, those with the token for everything, and those that
+/// may only look. Nobody of the ones keeps the others waiting.
+static OPERATOR: Semaphore = Semaphore::const_new(4);
+static FULL: Semaphore = Semaphore::const_new(3);
+static VIEW: Semaphore = Semaphore::const_new(2);
+
+/// Whose place a request takes while it computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    Operator,
+    Full,
+    View,
+}
+
+impl Lane {
+    fn places(self) -> &'static Semaphore {
+        match self {
+            Self::Operator => &OPERATOR,
+            Self::Full => &FULL,
+            Self::View => &VIEW,
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Lane {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        let access = parts.extensions.get::<Access>();
+        Ok(match (Caller::of(&parts.extensions), access) {
+            (Caller::Operator, _) => Self::Operator,
+            (Caller::Remote, Some(Access::Full)) => Self::Full,
+            (Caller::Remote, _) => Self::View,
+        })
+    }
+}
+
+/// Calls a computation off when its client has left.
+struct CalledOff(Arc<AtomicBool>);
+
+impl Drop for CalledOff {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Where the server is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,6 +152,12 @@ impl App {
         }
     }
 
+    /// Whether the store takes writes.
+    pub(super) async fn ready(&self) -> Result<(), Problem> {
+        let inspector = self.engine.inspector().clone();
+        on_thread(&CHECKS, move || Ok(inspector.takes_writes()?)).await
+    }
+
     /// Reads the store on a thread that may block.
     pub(super) async fn inspect<T, F>(&self, read: F) -> Result<T, Problem>
     where
@@ -110,15 +169,39 @@ impl App {
     }
 }
 
-/// Does work that blocks or computes for long, on a thread that may.
+/// Computes for a client, with a budget that ends when the client leaves.
+pub(super) async fn compute<T, F>(lane: Lane, work: F) -> Result<T, Problem>
+where
+    T: Send + 'static,
+    F: FnOnce(Budget) -> Result<T, Problem> + Send + 'static,
+{
+    let flag = Arc::new(AtomicBool::new(false));
+    let _client = CalledOff(Arc::clone(&flag));
+    on_thread(lane.places(), move || work(Budget::default().until(flag))).await
+}
+
+/// Does work that blocks, on a thread that may.
 pub(super) async fn blocking<T, F>(work: F) -> Result<T, Problem>
 where
     T: Send + 'static,
     F: FnOnce() -> Result<T, Problem> + Send + 'static,
 {
+    on_thread(&READS, work).await
+}
+
+async fn on_thread<T, F>(places: &'static Semaphore, work: F) -> Result<T, Problem>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T, Problem> + Send + 'static,
+{
     // The semaphore is never closed, so an error cannot come.
-    let _place = PLACES.acquire().await;
-    match tokio::task::spawn_blocking(work).await {
+    let place = places.acquire().await;
+    let done = tokio::task::spawn_blocking(move || {
+        // The place is taken until the work ends, also when the client has left.
+        let _place = place;
+        work()
+    });
+    match done.await {
         Ok(outcome) => outcome,
         Err(error) => Err(Problem::new(ErrorCode::Internal, error.to_string())),
     }

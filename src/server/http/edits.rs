@@ -1,6 +1,6 @@
 //! Edits of a text and panels of its nodes over HTTP. They change nothing, and the body carries the text.
 
-use super::app::{App, blocking};
+use super::app::{App, Lane, compute};
 use super::body::Json;
 use super::listener::Caller;
 use super::source::{Form, Source, dialect};
@@ -91,6 +91,7 @@ pub(super) struct TryOf {
 pub(super) async fn attempt(
     State(app): State<Arc<App>>,
     caller: Caller,
+    lane: Lane,
     Json(asked): Json<TryOf>,
 ) -> Result<axum::Json<Tried>, Problem> {
     let (bundle, options) = source_of(asked.text, asked.file, asked.files, asked.dialect, caller)?;
@@ -111,9 +112,9 @@ pub(super) async fn attempt(
         outputs: asked.outputs,
     };
     let engine = Arc::clone(&app.engine);
-    let tried = blocking(move || {
+    let tried = compute(lane, move |budget| {
         let workflow = engine.load_bundle(bundle, &options)?;
-        try_action(&workflow, &asked.node, seen.as_ref(), &given).map_err(refused)
+        try_action(&workflow, &asked.node, seen.as_ref(), &given, budget).map_err(refused)
     });
     Ok(axum::Json(tried.await?))
 }
@@ -182,11 +183,12 @@ fn refused(why: String) -> Problem {
 pub(super) async fn panel(
     State(app): State<Arc<App>>,
     caller: Caller,
+    lane: Lane,
     Json(asked): Json<PanelOf>,
 ) -> Result<axum::Json<Panel>, Problem> {
     let (bundle, options) = source_of(asked.text, asked.file, asked.files, asked.dialect, caller)?;
     let engine = Arc::clone(&app.engine);
-    let made = blocking(move || {
+    let made = compute(lane, move |_| {
         let dialect = dialect_of(&bundle, options.dialect).unwrap_or(Dialect::Loom);
         let cap = engine.max_iterations(dialect, options.origin);
         crate::language::panel(&bundle, options.dialect, &asked.node, Some(cap)).map_err(refused)
@@ -202,10 +204,11 @@ pub(super) async fn panel(
     ))]
 pub(super) async fn edit(
     caller: Caller,
+    lane: Lane,
     Json(asked): Json<EditText>,
 ) -> Result<axum::Json<Edited>, Problem> {
     let (bundle, options) = source_of(asked.text, asked.file, asked.files, asked.dialect, caller)?;
-    let edited = blocking(move || {
+    let edited = compute(lane, move |_| {
         crate::language::edit(&bundle, options.dialect, &asked.edits).map_err(refused)
     });
     Ok(axum::Json(edited.await?))
@@ -243,10 +246,11 @@ pub(super) struct Stubs {
     ))]
 pub(super) async fn stubs(
     caller: Caller,
+    lane: Lane,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<axum::Json<Stubs>, Problem> {
     let (bundle, options) = parts(text, "workflow", form, caller)?;
-    let made = blocking(move || {
+    let made = compute(lane, move |_| {
         let stubs = Value::object(stubs_of(bundle, &options));
         let text = format!("{}\n", stubs.to_json_pretty());
         Ok(Stubs { stubs, text })
@@ -264,11 +268,12 @@ pub(super) async fn stubs(
 pub(super) async fn schedule(
     State(app): State<Arc<App>>,
     caller: Caller,
+    lane: Lane,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<axum::Json<ScheduleReport>, Problem> {
     let (bundle, options) = parts(text, "workflow", form, caller)?;
     let engine = Arc::clone(&app.engine);
-    let made = blocking(move || {
+    let made = compute(lane, move |_| {
         let workflow = engine.load_bundle(bundle, &options)?;
         Ok(ScheduleReport::new(&workflow, now(), now(), None))
     });

@@ -4,12 +4,17 @@ use super::app::App;
 use super::listener::Caller;
 use super::metrics::MEDIA_TYPE;
 use crate::api::Problem;
+use crate::engine::ErrorCode;
 use crate::engine::report::count_runs;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
+
+/// A driver that has done one and the same thing for so long does not move.
+const MOVES_WITHIN: Duration = Duration::from_secs(3);
 
 /// Whether the process answers.
 #[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "server",
@@ -18,16 +23,21 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Whether the server takes work: runs of before have been recovered, its store takes writes, and it is
+/// Whether the server takes work: runs of before have been recovered, runs move, its store takes writes, and it is
 /// not stopping.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", tag = "server",
     responses(
         (status = 200, description = "It takes work", body = String, content_type = "text/plain"),
-        (status = 503, description = "It is starting or stopping, or its disk is full or fails", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "It is starting or stopping, its runs do not move, or its disk is full or fails", body = Problem, content_type = "application/problem+json"),
     ))]
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<&'static str, Problem> {
     app.takes_work(Caller::Remote)?;
-    app.inspect(|runs| runs.takes_writes()).await?;
+    let held_up = app.engine.held_up().unwrap_or_default();
+    if held_up > MOVES_WITHIN {
+        let detail = format!("no run has moved for {} seconds", held_up.as_secs());
+        return Err(Problem::new(ErrorCode::Unavailable, detail));
+    }
+    app.ready().await?;
     Ok("ready\n")
 }
 

@@ -1,6 +1,6 @@
 //! An editor's requests over HTTP. They change nothing, and the body carries the text.
 
-use super::app::{App, blocking};
+use super::app::{App, Lane, compute};
 use super::body::Json;
 use super::listener::Caller;
 use super::source::{Source, bundle, dialect};
@@ -84,9 +84,12 @@ pub(super) struct Symbols {
         (status = 200, description = "What may stand there", body = Completion),
         (status = "4XX", description = "The request cannot be read", body = Problem, content_type = "application/problem+json"),
     ))]
-async fn complete(Json(mut place): Json<TextPlace>) -> Result<axum::Json<Completion>, Problem> {
+async fn complete(
+    lane: Lane,
+    Json(mut place): Json<TextPlace>,
+) -> Result<axum::Json<Completion>, Problem> {
     let (bundle, dialect) = place.bundle()?;
-    let found = blocking(move || Ok(completion(&bundle, dialect, place.at)));
+    let found = compute(lane, move |_| Ok(completion(&bundle, dialect, place.at)));
     Ok(axum::Json(found.await?))
 }
 
@@ -100,6 +103,7 @@ async fn complete(Json(mut place): Json<TextPlace>) -> Result<axum::Json<Complet
     ))]
 async fn hover(
     State(app): State<Arc<App>>,
+    lane: Lane,
     Json(mut place): Json<TextPlace>,
 ) -> Result<axum::Json<Option<Hover>>, Problem> {
     let (bundle, dialect) = place.bundle()?;
@@ -114,7 +118,10 @@ async fn hover(
             return Err(Problem::new(ErrorCode::BadRequest, detail));
         }
     };
-    let found = blocking(move || Ok(told(&bundle, dialect, place.at, past.as_ref())));
+    let found = compute(lane, move |budget| {
+        let past = past.map(|past| past.within(budget));
+        Ok(told(&bundle, dialect, place.at, past.as_ref()))
+    });
     Ok(axum::Json(found.await?))
 }
 
@@ -144,17 +151,21 @@ pub(super) struct TestOf {
     ))]
 pub(super) async fn test(
     State(app): State<Arc<App>>,
+    lane: Lane,
     Path(run): Path<String>,
     Json(asked): Json<TestOf>,
 ) -> Result<axum::Json<ConditionTest>, Problem> {
-    let tested = app.inspect(move |store| {
-        test_condition(
-            store,
+    let store = app.engine.inspector().clone();
+    let tested = compute(lane, move |budget| {
+        let tested = test_condition(
+            &store,
             &run,
             &asked.loop_path,
             &asked.condition,
             asked.stops_when,
-        )
+            &budget,
+        );
+        Ok(tested?)
     });
     Ok(axum::Json(tested.await?))
 }
@@ -169,11 +180,12 @@ pub(super) async fn test(
 async fn symbols(
     State(app): State<Arc<App>>,
     caller: Caller,
+    lane: Lane,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<axum::Json<Symbols>, Problem> {
     let (bundle, options) = parts(text, "workflow", form, caller)?;
     let engine = Arc::clone(&app.engine);
-    let found = blocking(move || {
+    let found = compute(lane, move |_| {
         let workflow = engine.load_bundle(bundle.clone(), &options).ok();
         let view = View {
             open: Open::All,

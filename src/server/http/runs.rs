@@ -1,7 +1,7 @@
 //! Runs over HTTP: starting, listing, inspecting, and commands. The answers are the reports that the
 //! command line prints too.
 
-use super::app::{App, blocking};
+use super::app::{App, Lane, blocking, compute};
 use super::body::{Asked, Json, Named, Optional, flag, page};
 use super::listener::Caller;
 use super::schema::OrWorkflow;
@@ -227,7 +227,11 @@ async fn workflow(
         let loaded = app.engine.load_bundle(bundle, &options)?;
         Ok(Arc::new(loaded.refuse_bad_scripts()?))
     };
-    blocking(load).await
+    let lane = match caller {
+        Caller::Operator => Lane::Operator,
+        Caller::Remote => Lane::Full,
+    };
+    compute(lane, move |_| load()).await
 }
 
 // ── look ────────────────────────────────────────────────────────────────────────────────────────

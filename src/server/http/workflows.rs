@@ -1,6 +1,6 @@
 //! Workflows over HTTP: storing them under a name, inspecting and checking them.
 
-use super::app::{App, blocking};
+use super::app::{App, Lane, blocking, compute};
 use super::body::{Asked, Named, flag, page};
 use super::graph::view;
 use super::listener::Caller;
@@ -104,6 +104,7 @@ pub(super) struct ValidateQuery {
 pub(super) async fn put(
     State(app): State<Arc<App>>,
     caller: Caller,
+    lane: Lane,
     Named(name): Named,
     headers: HeaderMap,
     Source(text, form): Source<WorkflowText>,
@@ -113,7 +114,9 @@ pub(super) async fn put(
     let (bundle, options) = parts(text, &name, form, caller)?;
     let location = format!("/v1/workflows/{name}");
     let engine = Arc::clone(&app.engine);
-    let put = blocking(move || Ok(engine.put_workflow_if(&name, bundle, &options, &condition)?));
+    let put = compute(lane, move |_| {
+        Ok(engine.put_workflow_if(&name, bundle, &options, &condition)?)
+    });
     let (report, replaced) = put.await?;
     let status = if replaced {
         StatusCode::OK
@@ -267,12 +270,13 @@ pub(super) async fn remove(
 pub(super) async fn validate(
     State(app): State<Arc<App>>,
     caller: Caller,
+    lane: Lane,
     Asked(query): Asked<ValidateQuery>,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<axum::Json<Validation>, Problem> {
     let (bundle, options) = parts(text, "workflow", form, caller)?;
     let engine = Arc::clone(&app.engine);
-    let checked = blocking(move || match engine.load_bundle(bundle, &options) {
+    let checked = compute(lane, move |_| match engine.load_bundle(bundle, &options) {
         Ok(workflow) => {
             let found = workflow.with_scripts();
             let drawn = query.graph && !found.has_errors();

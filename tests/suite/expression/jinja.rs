@@ -2,7 +2,7 @@
 
 use chrono::DateTime;
 use std::time::Instant;
-use windlass::internals::expression::{Condition, Context, Env, Syntax, Template, Value};
+use windlass::internals::expression::{Budget, Condition, Context, Env, Syntax, Template, Value};
 
 const WORLD: &str = r#"{
     "state": {"n": 2, "name": "Ada", "items": ["a", "b"], "user": {"city": "Oslo"}, "none": null,
@@ -380,7 +380,7 @@ fn hostile_templates_end() {
 
 #[test]
 fn the_state_is_not_converted() {
-    struct Once(std::cell::Cell<u32>);
+    struct Once(std::cell::Cell<u32>, Budget);
     impl Env for Once {
         fn variable(&self, _: &str) -> Option<Value> {
             None
@@ -396,6 +396,9 @@ fn the_state_is_not_converted() {
             self.0.set(self.0.get() + 1);
             (name == "state").then(|| Value::from_pairs([("n", Value::Int(1))]))
         }
+        fn budget(&self) -> &Budget {
+            &self.1
+        }
         fn now(&self) -> DateTime<chrono::Utc> {
             DateTime::UNIX_EPOCH
         }
@@ -403,7 +406,7 @@ fn the_state_is_not_converted() {
             0
         }
     }
-    let env = Once(std::cell::Cell::new(0));
+    let env = Once(std::cell::Cell::new(0), Budget::default());
     let template = Template::parse("{{ state.n + state.n }}", Syntax::Jinja).unwrap();
     assert_eq!(template.eval(&env).unwrap(), Value::Int(2));
     assert_eq!(

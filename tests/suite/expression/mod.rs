@@ -1,6 +1,7 @@
 //! Expressions as an author meets them: the reference's examples, the examples of
 //! docs/expressions.md, hostile ones, and the engine's printing of what it parsed.
 
+mod budget;
 mod data;
 mod exact;
 mod extract;

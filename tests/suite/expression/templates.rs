@@ -206,6 +206,9 @@ impl Env for Forgiving {
     fn missing_as_null(&self) -> bool {
         true
     }
+    fn budget(&self) -> &windlass::internals::expression::Budget {
+        self.0.budget()
+    }
     fn now(&self) -> chrono::DateTime<chrono::Utc> {
         self.0.now()
     }

@@ -3,7 +3,7 @@
 use super::play::{Case, ok};
 use std::sync::Arc;
 use std::time::Instant;
-use windlass::internals::expression::{Env, Lookup, Value};
+use windlass::internals::expression::{Budget, Env, Lookup, Value};
 use windlass::internals::machine::{Change, IterationRow, Output, environment};
 
 fn size<T: bincode::Encode>(value: &T) -> usize {
@@ -67,7 +67,8 @@ fn reading_a_body_copies_nothing() {
     let case = Case::yaml("actions: { get: { type: shell, run: x } }").world(move |_| ok(&body));
     let played = case.play();
     let (id, cursor) = played.state.cursors.first_key_value().unwrap();
-    let env = environment(&case.program, &played.state, *id, played.now);
+    let budget = Budget::default();
+    let env = environment(&case.program, &played.state, *id, played.now, &budget);
     let record = cursor.records.first_key_value().unwrap().1;
     let Lookup::Found(seen) = env.action_outputs("get") else {
         panic!("it has run");

@@ -2,6 +2,7 @@
 //! laws of docs/architecture.md asserted after every transition and through crashes at every one.
 
 mod branches;
+mod budget;
 pub mod build;
 mod cost;
 mod cut;

@@ -10,6 +10,7 @@ mod export;
 mod formats;
 pub mod fuzz;
 mod graph;
+mod heavy;
 mod iterations;
 mod kept;
 mod language;

@@ -3,6 +3,11 @@
 use super::Writer;
 use minijinja::machinery::ast::{self, Expr, Stmt};
 
+/// About what the statements of a text of this extent take.
+fn work_of(start: u32, end: u32) -> u32 {
+    1 + end.saturating_sub(start) / 16
+}
+
 /// Text between tags inside a loop is counted when it is longer than this.
 const LONG_RAW: usize = 32;
 
@@ -32,7 +37,10 @@ impl Writer {
                 self.push(" }}");
             }
             Stmt::EmitRaw(raw) => self.raw(raw.raw),
-            Stmt::ForLoop(each) => self.for_loop(each),
+            Stmt::ForLoop(each) => {
+                let span = each.span();
+                self.for_loop(each, work_of(span.start_offset, span.end_offset));
+            }
             Stmt::IfCond(choice) => {
                 self.tag("if");
                 self.expr(&choice.expr);
@@ -90,7 +98,10 @@ impl Writer {
                 self.body(&filter.body);
                 self.end("endfilter");
             }
-            Stmt::Macro(defined) => self.macro_body(defined),
+            Stmt::Macro(defined) => {
+                let span = defined.span();
+                self.macro_body(defined, work_of(span.start_offset, span.end_offset));
+            }
             Stmt::CallBlock(_) => self.trouble = Some("`{% call %}` is not supported"),
             Stmt::Block(_)
             | Stmt::Extends(_)
@@ -125,11 +136,18 @@ impl Writer {
         self.push(")");
     }
 
-    fn for_loop(&mut self, each: &ast::ForLoop<'_>) {
+    /// `work`: what one time through its body takes.
+    fn for_loop(&mut self, each: &ast::ForLoop<'_>, work: u32) {
         self.tag("for");
         self.target(&each.target);
         self.push(" in ");
+        let start = self.out.len();
+        self.push("(");
         self.wrapped(&each.iter);
+        self.push(&format!("|__loop({work}))"));
+        let span = each.iter.span();
+        let old = span.start_offset as usize..span.end_offset as usize;
+        self.places.push((start..self.out.len(), old));
         if let Some(filter) = &each.filter_expr {
             self.push(" if ");
             self.wrapped(filter);
@@ -139,6 +157,9 @@ impl Writer {
         } else {
             " %}"
         });
+        if each.recursive {
+            self.tick(work);
+        }
         self.depth += 1;
         self.body(&each.body);
         self.depth -= 1;
@@ -149,7 +170,8 @@ impl Writer {
         self.end("endfor");
     }
 
-    fn macro_body(&mut self, defined: &ast::Macro<'_>) {
+    /// `work`: what a call of it takes.
+    fn macro_body(&mut self, defined: &ast::Macro<'_>, work: u32) {
         self.tag("macro");
         self.push(defined.name);
         self.push("(");
@@ -168,10 +190,16 @@ impl Writer {
             }
         }
         self.push(") %}");
+        self.tick(work);
         self.depth += 1;
         self.body(&defined.body);
         self.depth -= 1;
         self.end("endmacro");
+    }
+
+    /// Counts work, and writes nothing.
+    fn tick(&mut self, work: u32) {
+        self.push(&format!("{{{{ ''|__tick({work}) }}}}"));
     }
 
     /// Text between tags. In a loop it goes through the output filter, which counts it.

@@ -3,31 +3,31 @@
 
 use super::logic::{holds, same};
 use super::string::size;
-use super::{ANY, Args, Function, eager};
+use super::{ANY, Args, Function, eager, passing};
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome, describe, find_member};
 use crate::expression::wdl::number::Number;
-use crate::expression::wdl::text::{Units, push_text, text_size, units};
+use crate::expression::wdl::text::{Units, push_text, units};
 use crate::expression::{Object, Value};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 pub(super) const TABLE: &[Function] = &[
     eager("contains", 2, 2, contains),
-    eager("empty", 1, 1, |_, args| match args.value(0) {
+    passing("empty", 1, 1, |_, args| match args.value(0) {
         Value::Null => Ok(true.into()),
         Value::String(text) => Ok(text.is_empty().into()),
         Value::Array(items) => Ok(items.is_empty().into()),
         Value::Object(map) => Ok(map.is_empty().into()),
         _ => Err(args.wrong(0, "text, an array or an object")),
     }),
-    eager("first", 1, 1, |_, args| match args.value(0) {
+    passing("first", 1, 1, |_, args| match args.value(0) {
         Value::Array(items) => Ok(items.first().cloned().unwrap_or_default()),
         Value::String(text) => Ok(Value::text(text.chars().take(1).collect::<String>())),
         _ => Err(args.wrong(0, "text or an array")),
     }),
     eager("intersection", 1, ANY, intersection),
     eager("join", 2, 2, join),
-    eager("last", 1, 1, |_, args| match args.value(0) {
+    passing("last", 1, 1, |_, args| match args.value(0) {
         Value::Array(items) => Ok(items.last().cloned().unwrap_or_default()),
         Value::String(text) => Ok(Value::text(
             text.chars().last().map(String::from).unwrap_or_default(),
@@ -83,12 +83,10 @@ fn contains(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 fn join(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let (items, delimiter) = (args.array(0)?, args.text(1)?);
     ctx.work(items.len())?;
-    ctx.produce(
-        items
-            .iter()
-            .map(|item| text_size(item).saturating_add(delimiter.len()))
-            .sum(),
-    )?;
+    ctx.produce(items.len().saturating_mul(delimiter.len()))?;
+    for item in items.iter() {
+        ctx.render(item)?;
+    }
     let mut out = String::new();
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
@@ -110,6 +108,9 @@ fn intersection(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
             ctx.work(kept.len())?;
             let mut common = Object::new();
             for (key, value) in &kept {
+                if !other.contains_key(key) {
+                    ctx.search(other, key)?;
+                }
                 if let Some(found) = find_member(other, key)
                     && same(ctx, found, value)?
                 {
@@ -182,18 +183,29 @@ fn sort(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let items = args.array(0)?;
     let by = args.optional_text(1)?;
     ctx.elements(items.len().saturating_mul(2))?;
+    let mut bytes = 0_usize;
     let mut keyed: Vec<(Value, &Value)> = Vec::with_capacity(items.len());
     for item in items.iter() {
         let key = match (by, item) {
             (None, item) => item.clone(),
-            (Some(name), Value::Object(map)) => find_member(map, name).cloned().unwrap_or_default(),
+            (Some(name), Value::Object(map)) => {
+                if !map.contains_key(name) {
+                    ctx.search(map, name)?;
+                }
+                find_member(map, name).cloned().unwrap_or_default()
+            }
             (Some(_), other) => {
                 let message = format!("`sort` by a member takes objects, not {}", describe(other));
                 return Err(Fail::argument(0, message));
             }
         };
+        bytes = bytes.saturating_add(key.as_str().map_or(0, str::len));
         keyed.push((key, item));
     }
+    // Each is compared with some others; equal beginnings are read through.
+    let rounds = keyed.len().checked_ilog2().unwrap_or(0) as usize + 1;
+    let each = keyed.len().saturating_add(bytes / 64);
+    ctx.work(each.saturating_mul(rounds))?;
     let mut trouble = None;
     keyed.sort_by(|(a, _), (b, _)| {
         sort_order(a, b).unwrap_or_else(|| {

@@ -1,18 +1,18 @@
 //! Conversion: array bool coalesce createArray decimal float int json string xml.
 
 use super::date::culture;
-use super::{ANY, Args, Function, eager, lazy};
+use super::{ANY, Args, Function, eager, lazy, passing};
 use crate::expression::wdl::ast::Expr;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome};
 use crate::expression::wdl::number::Number;
 use crate::expression::wdl::number_parse;
-use crate::expression::wdl::text::{text_size, to_text};
+use crate::expression::wdl::text::to_text;
 use crate::expression::wdl::{content, xml};
 use crate::expression::{Value, over_memory_json};
 use rust_decimal::Decimal;
 
 pub(super) const TABLE: &[Function] = &[
-    eager("array", 1, 1, |ctx, args| {
+    passing("array", 1, 1, |ctx, args| {
         ctx.elements(1)?;
         match args.value(0) {
             array @ Value::Array(_) => Ok(array.clone()),
@@ -21,7 +21,7 @@ pub(super) const TABLE: &[Function] = &[
     }),
     eager("bool", 1, 1, bool),
     lazy("coalesce", 1, ANY, coalesce),
-    eager("createArray", 0, ANY, |ctx, args| {
+    passing("createArray", 0, ANY, |ctx, args| {
         ctx.elements(args.len())?;
         ctx.nested(Value::array(args.values.clone()))
     }),
@@ -33,7 +33,7 @@ pub(super) const TABLE: &[Function] = &[
         if let Some(envelope) = content::text_of(args.value(0)) {
             return ctx.text(envelope);
         }
-        ctx.produce(text_size(args.value(0)))?;
+        ctx.render(args.value(0))?;
         Ok(to_text(args.value(0)))
     }),
     eager("xml", 1, 1, |ctx, args| {
@@ -120,6 +120,7 @@ fn decimal(_: &mut Ctx<'_>, args: &Args) -> Outcome {
 
 fn parsed(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
     ctx.produce(text.len().saturating_mul(4))?;
+    ctx.read(text)?;
     if let Some(told) = over_memory_json(text.as_bytes()) {
         return Err(Fail::argument(
             0,

@@ -7,7 +7,6 @@ use super::{ANY, Args, Function, eager};
 use crate::expression::Value;
 use crate::expression::wdl::content;
 use crate::expression::wdl::eval::{Ctx, Outcome};
-use crate::expression::wdl::text::text_size;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 pub(super) const TABLE: &[Function] = &[
@@ -67,7 +66,7 @@ fn bytes(ctx: &mut Ctx<'_>, args: &Args) -> Outcome<Vec<u8>> {
         Some(bytes) => bytes,
         None => match args.value(0) {
             Value::Array(_) | Value::Object(_) => {
-                ctx.produce(text_size(args.value(0)))?;
+                ctx.render(args.value(0))?;
                 args.value(0).to_json().into_bytes()
             }
             _ => args.scalar(0)?.into_owned().into_bytes(),

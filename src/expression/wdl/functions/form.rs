@@ -31,16 +31,16 @@ pub(super) const TABLE: &[Function] = &[
         part(args, 1, &from)
     }),
     eager("triggerFormDataMultiValues", 1, 1, |ctx, args| {
-        let from = trigger_outputs(ctx);
+        let from = trigger_outputs(ctx)?;
         let values = form_values(ctx, args, 0, &from)?;
         Ok(Value::array(values))
     }),
     eager("triggerFormDataValue", 1, 1, |ctx, args| {
-        let from = trigger_outputs(ctx);
+        let from = trigger_outputs(ctx)?;
         single(ctx, args, 0, &from)
     }),
     eager("triggerMultipartBody", 1, 1, |ctx, args| {
-        let from = trigger_outputs(ctx);
+        let from = trigger_outputs(ctx)?;
         part(args, 0, &from)
     }),
 ];

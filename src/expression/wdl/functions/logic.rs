@@ -1,6 +1,6 @@
 //! Logic: and equals greater greaterOrEquals if less lessOrEquals not or.
 
-use super::{Args, Function, eager, lazy};
+use super::{Args, Function, eager, lazy, passing};
 use crate::expression::Value;
 use crate::expression::wdl::ast::Expr;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome, describe};
@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 pub(super) const TABLE: &[Function] = &[
     lazy("and", 1, super::ANY, and),
-    eager("equals", 2, 2, |ctx, args| {
+    passing("equals", 2, 2, |ctx, args| {
         Ok(equals(ctx, args.value(0), args.value(1))?.into())
     }),
     eager("greater", 2, 2, |_, args| Ok(order(args)?.is_gt().into())),

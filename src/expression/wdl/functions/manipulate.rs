@@ -1,14 +1,14 @@
 //! Manipulation: addProperty mergeObjects removeProperty setProperty; xpath, encodeXmlName,
 //! encodeXmlValue, decodeXmlName, decodeXmlValue.
 
-use super::{ANY, Function, eager};
+use super::{ANY, Function, eager, passing};
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome, same_name};
 use crate::expression::wdl::{content, xml};
 use crate::expression::{MAX_DEPTH, Object, Value};
 use std::sync::Arc;
 
 pub(super) const TABLE: &[Function] = &[
-    eager("addProperty", 3, 3, |ctx, args| {
+    passing("addProperty", 3, 3, |ctx, args| {
         let (map, name) = (args.object(0)?, args.text(1)?);
         if key(map, name).is_some() {
             let message = format!("`addProperty`: the object already has a property `{name}`");
@@ -32,7 +32,7 @@ pub(super) const TABLE: &[Function] = &[
         ctx.produce(text.len().saturating_mul(2))?;
         ctx.text(xml::encode_value(text))
     }),
-    eager("mergeObjects", 1, ANY, |ctx, args| {
+    passing("mergeObjects", 1, ANY, |ctx, args| {
         let mut merged: Object = (**args.object(0)?).clone();
         ctx.elements(merged.len())?;
         for index in 1..args.len() {
@@ -40,7 +40,7 @@ pub(super) const TABLE: &[Function] = &[
         }
         ctx.nested(Value::object(merged))
     }),
-    eager("removeProperty", 2, 2, |ctx, args| {
+    passing("removeProperty", 2, 2, |ctx, args| {
         let (map, name) = (args.object(0)?, args.text(1)?);
         let Some(found) = key(map, name) else {
             return Ok(args.value(0).clone());
@@ -50,7 +50,7 @@ pub(super) const TABLE: &[Function] = &[
         rest.shift_remove(&found);
         Ok(Value::object(rest))
     }),
-    eager("setProperty", 3, 3, |ctx, args| {
+    passing("setProperty", 3, 3, |ctx, args| {
         set(ctx, args.object(0)?, args.text(1)?, args.value(2))
     }),
     eager("xpath", 2, 2, |ctx, args| {

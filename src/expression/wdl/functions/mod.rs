@@ -31,6 +31,8 @@ pub(crate) struct Function {
     min: usize,
     max: usize,
     pub run: Run,
+    /// Whether it looks at the texts that it is given.
+    pub reads: bool,
 }
 
 /// How a function is called.
@@ -66,6 +68,20 @@ const fn eager(
         min,
         max,
         run,
+        reads: true,
+    }
+}
+
+/// One that hands on the texts that it is given, or looks at their beginning or end.
+const fn passing(
+    name: &'static str,
+    min: usize,
+    max: usize,
+    run: fn(&mut Ctx<'_>, &Args) -> Outcome,
+) -> Function {
+    Function {
+        reads: false,
+        ..eager(name, min, max, run)
     }
 }
 
@@ -81,6 +97,7 @@ const fn lazy(
         min,
         max,
         run,
+        reads: false,
     }
 }
 

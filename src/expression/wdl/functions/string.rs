@@ -6,7 +6,7 @@ use super::date::culture;
 use super::{ANY, Args, Function, eager};
 use crate::expression::Value;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome};
-use crate::expression::wdl::text::{Units, push_text, text_size, units};
+use crate::expression::wdl::text::{Units, push_text, units};
 use crate::expression::wdl::{number_format, number_parse};
 
 pub(super) const TABLE: &[Function] = &[
@@ -174,7 +174,9 @@ fn chunk(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
 }
 
 fn concat(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
-    ctx.produce(args.values.iter().map(text_size).sum())?;
+    for value in &args.values {
+        ctx.render(value)?;
+    }
     let mut out = String::new();
     for value in &args.values {
         push_text(&mut out, value);

@@ -2,27 +2,30 @@
 //! parameters result trigger triggerBody triggerOutputs variables workflow, and ours: inputs,
 //! env, secret. They read the environment and nothing else.
 
-use super::{Args, Function, eager};
+use super::{Args, Function, passing};
 use crate::diagnostic::did_you_mean;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome, find_member};
 use crate::expression::{Lookup, Mode, Value};
 
 pub(super) const TABLE: &[Function] = &[
-    eager("action", 0, 0, |ctx, _| match ctx.env.current_action() {
+    passing("action", 0, 0, |ctx, _| match ctx.env.current_action() {
         Some(view) => Ok(view.to_value()),
         None => Err(Fail::new(
             "`action` is known only inside an action's own inputs and conditions",
         )),
     }),
-    eager("actionBody", 1, 1, body),
-    eager("actionOutputs", 1, 1, outputs),
-    eager("actions", 1, 1, |ctx, args| {
+    passing("actionBody", 1, 1, body),
+    passing("actionOutputs", 1, 1, outputs),
+    passing("actions", 1, 1, |ctx, args| {
         let name = args.text(0)?;
         let found = ctx.env.action(name);
-        Ok(ran(ctx, name, "action", found)?.map_or(Value::Null, |view| view.to_value()))
+        let found = ran(ctx, name, "action", found)?;
+        let found = found.map_or(Value::Null, |view| view.to_value());
+        ctx.made(&found)?;
+        Ok(found)
     }),
-    eager("body", 1, 1, body),
-    eager("env", 1, 1, |ctx, args| {
+    passing("body", 1, 1, body),
+    passing("env", 1, 1, |ctx, args| {
         let name = args.text(0)?;
         match ctx.env.env_var(name) {
             Some(value) => ctx.text(value),
@@ -32,19 +35,19 @@ pub(super) const TABLE: &[Function] = &[
             )),
         }
     }),
-    eager("inputs", 0, 1, inputs),
-    eager("item", 0, 0, |ctx, _| {
+    passing("inputs", 0, 1, inputs),
+    passing("item", 0, 0, |ctx, _| {
         ctx.env
             .item(None)
             .ok_or_else(|| Fail::new("`item` is known only inside a foreach"))
     }),
-    eager("items", 1, 1, |ctx, args| {
+    passing("items", 1, 1, |ctx, args| {
         let name = args.text(0)?;
         let missing =
             || Fail::argument(0, format!("there is no foreach `{name}` around this place"));
         ctx.env.item(Some(name)).ok_or_else(missing)
     }),
-    eager("iterationIndexes", 1, 1, |ctx, args| {
+    passing("iterationIndexes", 1, 1, |ctx, args| {
         let name = args.text(0)?;
         let missing = || Fail::argument(0, format!("there is no loop `{name}` around this place"));
         ctx.env
@@ -52,36 +55,42 @@ pub(super) const TABLE: &[Function] = &[
             .map(Value::Int)
             .ok_or_else(missing)
     }),
-    eager("outputs", 1, 1, outputs),
-    eager("parameters", 1, 1, |ctx, args| {
+    passing("outputs", 1, 1, outputs),
+    passing("parameters", 1, 1, |ctx, args| {
         let name = args.text(0)?;
         let missing = || Fail::argument(0, format!("there is no parameter `{name}`"));
         ctx.env.parameter(name).ok_or_else(missing)
     }),
-    eager("result", 1, 1, |ctx, args| {
+    passing("result", 1, 1, |ctx, args| {
         let name = args.text(0)?;
         let found = ctx.env.result(name);
-        Ok(ran(ctx, name, "scope", found)?.unwrap_or_default())
+        let found = ran(ctx, name, "scope", found)?.unwrap_or_default();
+        ctx.made(&found)?;
+        Ok(found)
     }),
-    eager("secret", 1, 1, |ctx, args| {
+    passing("secret", 1, 1, |ctx, args| {
         let name = args.text(0)?;
         let missing = || Fail::argument(0, format!("there is no secret `{name}`"));
         ctx.env.secret(name).ok_or_else(missing)
     }),
-    eager("trigger", 0, 0, |ctx, _| Ok(ctx.env.trigger())),
-    eager("triggerBody", 0, 0, |ctx, _| {
-        let outputs = trigger_outputs(ctx);
+    passing("trigger", 0, 0, |ctx, _| {
+        let trigger = ctx.env.trigger();
+        ctx.made(&trigger)?;
+        Ok(trigger)
+    }),
+    passing("triggerBody", 0, 0, |ctx, _| {
+        let outputs = trigger_outputs(ctx)?;
         Ok(body_of(ctx, outputs))
     }),
-    eager("triggerOutputs", 0, 0, |ctx, _| Ok(trigger_outputs(ctx))),
-    eager("variables", 1, 1, |ctx, args| {
+    passing("triggerOutputs", 0, 0, |ctx, _| trigger_outputs(ctx)),
+    passing("variables", 1, 1, |ctx, args| {
         let name = args.text(0)?;
         ctx.env.variable(name).ok_or_else(|| {
             let known = ctx.env.variable_names();
             Fail::argument(0, unknown("variable", name, &known))
         })
     }),
-    eager("workflow", 0, 0, |ctx, _| Ok(ctx.env.workflow())),
+    passing("workflow", 0, 0, |ctx, _| Ok(ctx.env.workflow())),
 ];
 
 fn unknown(what: &str, name: &str, known: &[String]) -> String {
@@ -119,7 +128,9 @@ fn ran<T>(ctx: &mut Ctx<'_>, name: &str, what: &str, found: Lookup<T>) -> Outcom
 pub(super) fn outputs(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let name = args.text(0)?;
     let found = ctx.env.action_outputs(name);
-    Ok(ran(ctx, name, "action", found)?.unwrap_or_default())
+    let found = ran(ctx, name, "action", found)?.unwrap_or_default();
+    ctx.made(&found)?;
+    Ok(found)
 }
 
 fn body(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
@@ -128,6 +139,7 @@ fn body(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     let Some(outputs) = ran(ctx, name, "action", found)? else {
         return Ok(Value::Null);
     };
+    ctx.made(&outputs)?;
     match outputs.as_array() {
         Some(items) if ctx.env.is_iterated(name) => {
             ctx.elements(items.len())?;
@@ -149,12 +161,14 @@ fn body_of(ctx: &Ctx<'_>, outputs: Value) -> Value {
     }
 }
 
-pub(super) fn trigger_outputs(ctx: &Ctx<'_>) -> Value {
+pub(super) fn trigger_outputs(ctx: &mut Ctx<'_>) -> Outcome {
     let trigger = ctx.env.trigger();
     let outputs = trigger
         .as_object()
         .and_then(|map| find_member(map, "outputs"));
-    outputs.cloned().unwrap_or_default()
+    let outputs = outputs.cloned().unwrap_or_default();
+    ctx.made(&outputs)?;
+    Ok(outputs)
 }
 
 /// `inputs()`, `inputs('name')`: what the caller gave.

@@ -1,0 +1,259 @@
+//! How much work an evaluation may do, in units: about what one node of an expression takes, or a look at 64
+//! bytes of text. There is no clock in it, so the same evaluation comes to the same units everywhere. All that
+//! one step of a run evaluates shares one budget.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What one step of a run, or one evaluation for a reader, may do in all: about a second.
+pub const MAX_WORK: u64 = 20_000_000;
+
+/// After so many units it is looked whether someone called the evaluation off.
+const SLICE: u64 = 10_000;
+
+/// What may be done about an evaluation that used up its budget: its fault is handled.
+const RESERVE: u64 = 100_000;
+
+/// The work that is left. It is shared by reference, and never by two threads.
+#[derive(Debug)]
+pub struct Budget {
+    limit: u64,
+    /// Left of the slice.
+    slice: Cell<u64>,
+    /// Left behind the slice.
+    rest: Cell<u64>,
+    /// What was granted in all.
+    granted: Cell<u64>,
+    /// Whether more was asked for than there was.
+    exceeded: Cell<bool>,
+    /// Whether what comes after the limit was reached has a reserve.
+    recovers: bool,
+    /// Set by whoever calls the evaluation off.
+    called_off: Option<Arc<AtomicBool>>,
+}
+
+/// Why an evaluation has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Exceeded {
+    #[error("the evaluation was called off")]
+    CalledOff,
+    #[error(
+        "this takes more work than one step may do ({0} units: operations, or looks at 64 bytes): give it less \
+         data, or divide it into several actions"
+    )]
+    Limit(u64),
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::of(MAX_WORK)
+    }
+}
+
+impl Budget {
+    /// One of so many units. Where it is exceeded, the evaluation fails, and what handles that gets a reserve.
+    #[must_use]
+    pub fn of(limit: u64) -> Self {
+        let slice = limit.min(SLICE);
+        Self {
+            limit,
+            slice: Cell::new(slice),
+            rest: Cell::new(limit - slice),
+            granted: Cell::new(limit),
+            exceeded: Cell::new(false),
+            recovers: true,
+            called_off: None,
+        }
+    }
+
+    /// One of so many units. Where it is exceeded, everything after that fails: nothing of it is kept.
+    #[must_use]
+    pub fn to_give_up(limit: u64) -> Self {
+        Self {
+            recovers: false,
+            ..Self::of(limit)
+        }
+    }
+
+    /// The same that ends, for good, when the flag is set.
+    #[must_use]
+    pub fn until(mut self, called_off: Arc<AtomicBool>) -> Self {
+        self.called_off = Some(called_off);
+        self
+    }
+
+    /// Counts work about to be done.
+    ///
+    /// # Errors
+    /// There is not so much left, or the evaluation was called off.
+    #[inline]
+    pub fn charge(&self, units: usize) -> Result<(), Exceeded> {
+        let units = units as u64;
+        match self.slice.get().checked_sub(units) {
+            Some(left) => {
+                self.slice.set(left);
+                Ok(())
+            }
+            None => self.next_slice(units),
+        }
+    }
+
+    /// Counts a text that is looked at once, as a whole.
+    ///
+    /// # Errors
+    /// As [`Budget::charge`].
+    #[inline]
+    pub fn scan(&self, bytes: usize) -> Result<(), Exceeded> {
+        self.charge(bytes / 64)
+    }
+
+    #[cold]
+    fn next_slice(&self, units: u64) -> Result<(), Exceeded> {
+        if self.is_called_off() {
+            self.exceeded.set(true);
+            self.slice.set(0);
+            self.rest.set(0);
+            return Err(Exceeded::CalledOff);
+        }
+        let left = self.slice.get().saturating_add(self.rest.get());
+        let (left, outcome) = match left.checked_sub(units) {
+            Some(left) => (left, Ok(())),
+            None => {
+                self.exceeded.set(true);
+                let reserve = if self.recovers { RESERVE } else { 0 };
+                let spent = self.granted.get().saturating_sub(left);
+                self.granted.set(spent.saturating_add(reserve));
+                (reserve, Err(Exceeded::Limit(self.limit)))
+            }
+        };
+        let slice = left.min(SLICE);
+        self.slice.set(slice);
+        self.rest.set(left - slice);
+        outcome
+    }
+
+    /// Whether more was asked for than there was, or the evaluation was called off.
+    #[must_use]
+    pub fn is_exceeded(&self) -> bool {
+        self.exceeded.get()
+    }
+
+    /// Whether the evaluation was called off.
+    #[must_use]
+    pub fn is_called_off(&self) -> bool {
+        let flag = self.called_off.as_ref();
+        flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
+    }
+
+    fn left(&self) -> u64 {
+        self.slice.get().saturating_add(self.rest.get())
+    }
+
+    /// How much was done.
+    #[must_use]
+    pub fn spent(&self) -> u64 {
+        self.granted.get().saturating_sub(self.left())
+    }
+
+    /// What is left, for one who cannot keep a reference: [`Budget::settle`] takes it back.
+    #[must_use]
+    pub fn lend(&self) -> Self {
+        Self {
+            limit: self.limit,
+            called_off: self.called_off.clone(),
+            ..Self::to_give_up(self.left())
+        }
+    }
+
+    /// Counts what was done with what was lent.
+    pub fn settle(&self, lent: &Self) {
+        let units = match lent.is_exceeded() {
+            // It asked for more than there was.
+            true => self.left().saturating_add(1),
+            false => lent.spent(),
+        };
+        // Whoever was lent to has told the error.
+        let _ = self.charge(usize::try_from(units).unwrap_or(usize::MAX));
+    }
+}
+
+/// What a pattern with look-around or references to groups may take: it may have to go back.
+const GOES_BACK: usize = 2_000;
+
+/// How many states the machine of a pattern has, nearly: each letter of a text may look at all of them.
+pub(super) fn pattern_weight(pattern: &str) -> usize {
+    let mut repeated = 1_usize;
+    for braces in pattern.split('{').skip(1) {
+        let inside = braces.split('}').next().unwrap_or_default();
+        let counts = inside.split(',').filter_map(|one| one.trim().parse().ok());
+        repeated = repeated.saturating_mul(counts.max().unwrap_or(1).max(1));
+    }
+    // A class of Unicode has hundreds of ranges.
+    let classes = ["\\p", "\\P", "\\w", "\\W"];
+    let wide = classes.iter().any(|class| pattern.contains(class));
+    let each = if wide { 16 } else { 1 };
+    pattern
+        .len()
+        .saturating_mul(repeated)
+        .saturating_mul(each)
+        .min(100_000)
+}
+
+/// The work of looking for a pattern in a text.
+pub fn pattern_work(pattern: &str, bytes: usize) -> usize {
+    let each = 1 + pattern_weight(pattern) / 256;
+    let back = ["(?=", "(?!", "(?<=", "(?<!", "\\1", "\\k"];
+    let goes_back = back.iter().any(|sign| pattern.contains(sign));
+    let back = if goes_back { GOES_BACK } else { 0 };
+    (bytes / 4).saturating_mul(each).saturating_add(back + 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_exceeded_fails_and_its_handling_has_a_reserve() {
+        let budget = Budget::of(25_000);
+        assert!(budget.charge(24_999).is_ok());
+        assert_eq!(budget.spent(), 24_999);
+        let error = budget.charge(2).unwrap_err();
+        assert!(error.to_string().contains("25000 units"), "{error}");
+        assert!(budget.is_exceeded());
+        assert!(budget.charge(1_000).is_ok(), "the fault is handled");
+        assert!(budget.spent() >= 25_999);
+        let budget = Budget::to_give_up(10);
+        assert!(budget.charge(11).is_err() && budget.charge(1).is_err());
+    }
+
+    #[test]
+    fn what_is_lent_counts() {
+        let budget = Budget::of(1_000_000);
+        let lent = budget.lend();
+        assert!(lent.charge(300_000).is_ok());
+        budget.settle(&lent);
+        assert_eq!(budget.spent(), 300_000);
+        let lent = budget.lend();
+        assert!(lent.charge(700_001).is_err());
+        budget.settle(&lent);
+        assert!(budget.is_exceeded());
+    }
+
+    #[test]
+    fn whoever_calls_it_off_ends_it() {
+        let flag = Arc::new(AtomicBool::new(false));
+        let budget = Budget::of(MAX_WORK).until(Arc::clone(&flag));
+        assert!(budget.charge(SLICE as usize).is_ok());
+        flag.store(true, Ordering::Relaxed);
+        let error = budget.charge(1).unwrap_err();
+        assert!(error.to_string().contains("called off"));
+        assert!(budget.charge(1).is_err(), "for good");
+    }
+
+    #[test]
+    fn patterns_cost_by_their_repetitions() {
+        assert!(pattern_work("^[a-z]+$", 3) < 10);
+        assert!(pattern_work("((a{1,200}){200})", 10_000) > 500_000);
+    }
+}
