@@ -323,7 +323,11 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
     let command = |what: &str, body| post(format!("/v1/runs/{run}/{what}"), body);
     let request = match name {
         "workflow_reference" => return page(text("format").as_deref()),
-        "validate_workflow" => post("/v1/validate".to_owned(), Some(Json::Object(given))),
+        // As it will be started.
+        "validate_workflow" => Request {
+            query: vec![("guest", "true".to_owned())],
+            ..post("/v1/validate".to_owned(), Some(Json::Object(given)))
+        },
         "start_run" => post("/v1/runs".to_owned(), Some(start(given)?)),
         "list_runs" => {
             let fields = [
