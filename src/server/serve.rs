@@ -3,7 +3,7 @@
 //! the command line's matter.
 
 use super::control::ControlSocket;
-use super::http::{App, Console, Phase, Settings, serve_tcp};
+use super::http::{App, Console, Phase, Sessions, Settings, serve_tcp};
 use crate::engine::{Engine, EngineError, PruneFilter, now};
 use sd_notify::NotifyState;
 use std::io;
@@ -149,7 +149,10 @@ async fn run(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", tcp.local_addr().map_err(failed)?);
     let (phase, watched) = watch::channel(Phase::Starting);
+    let with_token = options.token.is_some() || options.view_token.is_some();
+    let sessions = with_token.then(|| Sessions::of(state)).transpose();
     let settings = Settings {
+        sessions: sessions.map_err(failed)?,
         token: options.token,
         view_token: options.view_token,
         console: options.console,
