@@ -30,7 +30,7 @@ mod stubs;
 pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use builder::EngineBuilder;
 pub use code::ErrorCode;
-pub use error::{EngineError, LoadError};
+pub use error::{EngineError, LoadError, is_full};
 pub use follow::{Began, Follower, Notice, Retry};
 pub use heads::{Head, Heads};
 pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
