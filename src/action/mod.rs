@@ -10,6 +10,7 @@ mod activity;
 mod append;
 #[cfg(feature = "tea")]
 mod data;
+mod encodings;
 mod execution_context;
 #[cfg(feature = "tea")]
 mod extraction;
