@@ -3,7 +3,7 @@
 //! every port of a host. It ends after a while, with its token, and when its browser ends it, also through
 //! restarts: the key and the ids of sessions that were ended are kept in a file of the state directory.
 
-use crate::time::Timestamp;
+use crate::engine::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::digest::{SHA256, digest};
