@@ -12,6 +12,7 @@ mod append;
 mod compute;
 #[cfg(feature = "tea")]
 mod data;
+mod encodings;
 mod execution_context;
 #[cfg(feature = "tea")]
 mod extraction;

@@ -4,6 +4,7 @@
 //!
 //! A secret is read each time, so that a new one needs no restart.
 
+use super::encodings::{base64, unescaped};
 use super::secret_command::SecretCommand;
 use crate::expression::{
     Marked, Value, is_secret_name, map_texts, of_environment, replace_secret_marks,
@@ -15,6 +16,7 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,6 +37,9 @@ const MAX_SECRET: u64 = 64 * 1024;
 /// From so many bytes on a secret is also found inside of Base64: less leaves too few letters that
 /// do not depend on what is around it.
 const MIN_ENCODED: usize = 6;
+
+/// So often a text is read in another way, one after the other: Base64 of Base64, with escapes, in JSON.
+const LAYERS: u32 = 4;
 
 /// Where secrets come from: files named like them in directories, then the environment
 /// (`WINDLASS_SECRET_NAME`), then a command.
@@ -370,32 +375,25 @@ pub struct Opened {
 #[derive(Debug)]
 pub struct Mask {
     found: Option<Regex>,
+    /// The secrets that are long enough to be looked for in Base64.
+    encoded: Option<Regex>,
 }
 
 impl Mask {
     pub fn of<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
-        let mut forms: Vec<String> = secrets
-            .filter(|secret| !secret.is_empty())
-            .flat_map(forms)
-            .collect();
-        // The longest first: one may be part of another.
-        forms.sort_by(|a, b| (b.len(), b).cmp(&(a.len(), a)));
-        forms.dedup();
-        let pattern: Vec<String> = forms.iter().map(|form| pattern(form)).collect();
-        let found = (!pattern.is_empty()).then(|| {
-            regex::RegexBuilder::new(&pattern.join("|"))
-                .size_limit(64 << 20)
-                .build()
-        });
+        let secrets: Vec<&str> = secrets.filter(|secret| !secret.is_empty()).collect();
+        let long = secrets.iter().filter(|secret| secret.len() >= MIN_ENCODED);
+        let long = long.map(|secret| (*secret).to_owned());
         Self {
-            // Text that is escaped is a pattern; one beyond all bounds hides everything.
-            found: found.map(|built| built.unwrap_or_else(|_| everything())),
+            encoded: any_of(long.collect()),
+            found: any_of(secrets.into_iter().flat_map(forms).collect()),
         }
     }
 
     pub fn everything() -> Self {
         Self {
             found: Some(everything()),
+            encoded: None,
         }
     }
 
@@ -449,17 +447,87 @@ impl Mask {
     }
 
     pub fn finds(&self, text: &str) -> bool {
-        self.found
-            .as_ref()
-            .is_some_and(|found| found.is_match(text))
+        !self.places(text).is_empty()
     }
 
     fn text(&self, text: &str) -> Option<String> {
-        let found = self.found.as_ref()?;
-        found
-            .is_match(text)
-            .then(|| found.replace_all(text, MASK).into_owned())
+        let places = self.places(text);
+        if places.is_empty() {
+            return None;
+        }
+        let mut masked = String::with_capacity(text.len());
+        let mut at = 0;
+        for place in places {
+            masked.push_str(text.get(at..place.start).unwrap_or_default());
+            masked.push_str(MASK);
+            at = place.end;
+        }
+        masked.push_str(text.get(at..).unwrap_or_default());
+        Some(masked)
     }
+
+    /// Where secrets are in a text, in order.
+    fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let Some(found) = &self.found else {
+            return Vec::new();
+        };
+        let mut all = Vec::new();
+        self.search(text.as_bytes(), found, LAYERS, &mut |place| all.push(place));
+        all.sort_by_key(|place| (place.start, place.end));
+        let mut places: Vec<Range<usize>> = Vec::with_capacity(all.len());
+        for place in all {
+            match places.last_mut() {
+                // Found in two views.
+                Some(last) if place.start < last.end => last.end = last.end.max(place.end),
+                _ => places.push(place),
+            }
+        }
+        places
+    }
+
+    /// Tells where secrets are, also where only another view of the bytes shows them.
+    fn search(
+        &self,
+        bytes: &[u8],
+        secrets: &Regex,
+        layers: u32,
+        tell: &mut dyn FnMut(Range<usize>),
+    ) {
+        let mut at = 0;
+        for chunk in bytes.utf8_chunks() {
+            let matches = secrets.find_iter(chunk.valid());
+            matches.for_each(|one| tell(at + one.start()..at + one.end()));
+            at += chunk.valid().len() + chunk.invalid().len();
+        }
+        let Some(layers) = layers.checked_sub(1) else {
+            return;
+        };
+        if let Some(view) = unescaped(bytes) {
+            let mut tell = |place: Range<usize>| tell(view.origin(&place));
+            self.search(&view.bytes, secrets, layers, &mut tell);
+        }
+        if let Some(secrets) = &self.encoded {
+            base64(bytes, &mut |view| {
+                let mut tell = |place: Range<usize>| tell(view.origin(&place));
+                self.search(&view.bytes, secrets, layers, &mut tell);
+            });
+        }
+    }
+}
+
+/// What finds any of these texts.
+fn any_of(mut forms: Vec<String>) -> Option<Regex> {
+    // The longest first: one may be part of another.
+    forms.sort_by(|a, b| (b.len(), b).cmp(&(a.len(), a)));
+    forms.dedup();
+    let pattern: Vec<String> = forms.iter().map(|form| pattern(form)).collect();
+    let built = (!pattern.is_empty()).then(|| {
+        regex::RegexBuilder::new(&pattern.join("|"))
+            .size_limit(64 << 20)
+            .build()
+    });
+    // Text that is escaped is a pattern; one beyond all bounds hides everything.
+    built.map(|built| built.unwrap_or_else(|_| everything()))
 }
 
 /// A pattern that every text matches as a whole.
@@ -646,6 +714,75 @@ mod tests {
             }
         }
         assert_eq!(mask("\n").text("nothing of it"), None);
+    }
+
+    #[test]
+    fn base64_with_line_ends_or_twice_and_escaped_letters_hide_nothing() {
+        let secret = "sk-live-0123456789abcdefghijklmnopqrstuvwxyz-ABCDEFGH";
+        let mask = mask(secret);
+        let lines = |text: &str, width: usize, end: &str| {
+            let letters: Vec<char> = text.chars().collect();
+            let lines = letters
+                .chunks(width)
+                .map(|line| line.iter().collect::<String>());
+            lines.collect::<Vec<_>>().join(end)
+        };
+        let mut hidden = Vec::new();
+        for before in ["", "u", "user:", "a longer text before it, and more: "] {
+            let plain = format!("{before}{secret}{before}");
+            for alphabet in [&STANDARD, &URL_SAFE] {
+                let once = alphabet.encode(&plain);
+                let twice = alphabet.encode(&once);
+                // As `base64`, `openssl base64` and mail write it, and in YAML.
+                let folded = lines(&once, 76, "\n");
+                hidden.extend([
+                    lines(&once, 64, "\n"),
+                    lines(&once, 76, "\r\n"),
+                    lines(&once, 20, "\n    "),
+                    alphabet.encode(&folded),
+                    alphabet.encode(&twice),
+                    lines(&alphabet.encode(&folded), 64, "\r\n"),
+                    serde_json::to_string(&lines(&once, 30, "\n")).unwrap(),
+                    utf8_percent_encode(&lines(&twice, 30, "\r\n"), NON_ALPHANUMERIC).to_string(),
+                    twice,
+                ]);
+            }
+        }
+        let each =
+            |written: &dyn Fn(char) -> String| secret.chars().map(written).collect::<String>();
+        hidden.extend([
+            each(&|c| format!("\\u{:04x}", u32::from(c))),
+            each(&|c| format!("\\\\u{:04X}", u32::from(c))),
+            each(&|c| format!("\\x{:02x}", u32::from(c))),
+            each(&|c| format!("\\u{{{:x}}}", u32::from(c))),
+            each(&|c| format!("%{:02x}", u32::from(c))),
+            each(&|c| format!("%25{:02X}", u32::from(c))),
+            each(&|c| format!("&#{};", u32::from(c))),
+            each(&|c| format!("&#x{:X};", u32::from(c))),
+            each(&|c| format!("={:02X}", u32::from(c))),
+            secret.replacen("live", "l%69v%65", 1),
+            secret.replacen("0123", "\\u0030123", 1),
+            lines(secret, 20, "=\r\n"),
+            STANDARD.encode(each(&|c| format!("\\u{:04x}", u32::from(c)))),
+        ]);
+        for text in hidden {
+            let masked = mask.text(&format!("<{text}>"));
+            let masked = masked.unwrap_or_else(|| panic!("not found: {text}"));
+            let rest = masked.replace(MASK, "");
+            assert!(
+                mask.text(&rest).is_none() && masked.starts_with('<'),
+                "{masked}"
+            );
+            assert!(!rest.contains("0123") && !rest.contains("abcd"), "{masked}");
+        }
+        // What only looks like it stays.
+        for text in [
+            "SGVsbG8gd29ybGQ\nSGVsbG8gd29ybGQ=",
+            "100%25 &amp; \\u0041",
+            "=41=42",
+        ] {
+            assert_eq!(mask.text(text), None);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::inode::Inode;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Opens a file to write, making it when it is not there and `may_make`; none when it is one of the
 /// store in the directory `state`.
@@ -20,7 +20,7 @@ pub(super) fn open(path: &Path, state: Option<&Path>, may_make: bool) -> io::Res
     options.read(true).write(true);
     let file = options.open(path)?;
     let real = std::fs::canonicalize(path)?;
-    if store.holds_folder(folder_of(&real)) || store.holds(Inode::of(&file)?) {
+    if store.holds_folder(folder_of(&real)) || store.holds(&file)? {
         if fresh {
             // Made in there through a link that led to nothing.
             std::fs::remove_file(real)?;
@@ -40,11 +40,11 @@ fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// The directories of a store: its own, and those that repairs left.
+/// A store and those that repairs left: all of their folders and files, however deep.
 #[derive(Default)]
 struct Store {
     folders: Vec<Inode>,
-    files: Vec<Inode>,
+    files: Vec<PathBuf>,
 }
 
 impl Store {
@@ -53,20 +53,32 @@ impl Store {
         for entry in std::fs::read_dir(state).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name != "store" && !name.starts_with("store.") {
-                continue;
+            if name == "store" || name.starts_with("store.") {
+                found.add(entry.path());
             }
-            let path = entry.path();
-            let inside = std::fs::read_dir(&path).into_iter().flatten().flatten();
-            let files = inside.filter_map(|file| Inode::at(&file.path()).ok());
-            found.files.extend(files);
-            found.folders.extend(Inode::at(&path));
         }
         found
     }
 
-    fn holds(&self, file: Inode) -> bool {
-        self.files.contains(&file)
+    /// A folder with all that is in it; a link is the file that it leads to.
+    fn add(&mut self, top: PathBuf) {
+        let mut open = vec![top];
+        while let Some(folder) = open.pop() {
+            self.folders.extend(Inode::at(&folder));
+            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => open.push(entry.path()),
+                    _ => self.files.push(entry.path()),
+                }
+            }
+        }
+    }
+
+    /// Whether an open file is one of its files under another name.
+    fn holds(&self, file: &File) -> io::Result<bool> {
+        let inode = Inode::of(file)?;
+        let is_it = |path: &PathBuf| Inode::at(path).is_ok_and(|found| found == inode);
+        Ok(self.files.iter().any(is_it))
     }
 
     /// Whether it is one of its folders, or below one.

@@ -54,7 +54,24 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
         ..LoadArgs::default()
     };
     let read = inputs::options(global, &load, &args.handlers)?;
-    let engine = match owner_or(&global.state, || open(global, args, &read)).await? {
+    let mut signals = Signals::new()?;
+    let mut told = false;
+    let found = loop {
+        match owner_or(&global.state, || open(global, args, &read)).await {
+            Err(Failure::Engine(error)) if error.lacks_room() => {
+                if !told {
+                    screen.warn(&format!("{error}: it waits for room"));
+                    told = true;
+                }
+            }
+            found => break found?,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = signals.next() => return Ok(Exit::Succeeded),
+        }
+    };
+    let engine = match found {
         Found::Here(engine) => Arc::new(engine),
         Found::Owner(client) => {
             let pid = client.owner().map_or(0, |owner| owner.pid);
@@ -68,7 +85,6 @@ pub async fn serve(global: &Global, screen: Screen, args: &ServeArgs) -> Result<
     if global.engine.is_some() {
         look_elsewhere(Arc::clone(&engine));
     }
-    let mut signals = Signals::new()?;
     let ready = |url: &str| screen.say(format!("ready at {url}"));
     crate::server::serve(&global.state, engine, options, ready, async || {
         signals.next().await

@@ -11,7 +11,7 @@ use super::watch::{Shown, show};
 use crate::engine::report::{
     CurrentActivity, ForkReport, ListFilter, LoopReport, StatusReport, status,
 };
-use crate::engine::{QUARANTINE_LABEL, RunStatus, TerminalText, Timestamp, now};
+use crate::engine::{QUARANTINE_LABEL, RunStatus, TerminalText, Timestamp, now, path_part};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -208,13 +208,13 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
 fn place_of(fork: &ForkReport) -> String {
     let of_its_own = |inside: &str| {
         let last = inside.rsplit('/').next().unwrap_or_default();
-        last.split('#').next() == Some(&fork.name)
+        last.split('#').next() == Some(&*path_part(&fork.name))
     };
     match (&fork.path, &fork.inside) {
         (Some(path), _) => path.clone(),
         // The body of a loop has the name of the loop.
         (None, Some(inside)) if of_its_own(inside) => inside.clone(),
-        (None, Some(inside)) => format!("{inside}/{}", fork.name),
+        (None, Some(inside)) => format!("{inside}/{}", path_part(&fork.name)),
         (None, None) => fork.name.clone(),
     }
 }
@@ -344,7 +344,8 @@ fn is_left(report: &StatusReport) -> bool {
 
 /// Why a run is parked, if it is.
 fn parked(report: &StatusReport) -> Option<&String> {
-    report.labels.get(QUARANTINE_LABEL)
+    let label = report.labels.get(QUARANTINE_LABEL);
+    label.filter(|_| !report.status.is_final())
 }
 
 fn next(report: &StatusReport, place: &str) -> String {

@@ -17,9 +17,11 @@ use crate::engine::report::{
     DumpFilter, DumpReport, ExportReport, HistoryFilter, HistoryReport, ListFilter, ListReport,
     RunSummary, ScheduleReport, StatusReport, VersionsReport, WorkflowReport, WorkflowSummary,
 };
-use crate::engine::{BackedUp, PruneFilter, Pruned, PutIf, RunStatus, Value, format_duration};
+use crate::engine::{
+    BackedUp, ErrorCode, PruneFilter, Pruned, PutIf, RunStatus, Value, format_duration,
+};
 use error::chain;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use reqwest::redirect::Policy;
 use reqwest::{ClientBuilder, RequestBuilder, Response, StatusCode, Url};
@@ -206,12 +208,12 @@ impl Client {
 
     /// Why a run is where it is.
     pub async fn status(&self, run: &str) -> Result<StatusReport, ClientError> {
-        self.get(&of_run(run, ""), &()).await
+        self.get(&of_run(run, "")?, &()).await
     }
 
     /// A run in one document.
     pub async fn export(&self, run: &str) -> Result<ExportReport, ClientError> {
-        self.get(&of_run(run, "/export"), &()).await
+        self.get(&of_run(run, "/export")?, &()).await
     }
 
     /// What a run did.
@@ -228,7 +230,7 @@ impl Client {
             ("events", filter.events.to_string()),
         ];
         query.extend(filter.loop_path.clone().map(|path| ("loop", path)));
-        self.get(&of_run(run, "/history"), &query).await
+        self.get(&of_run(run, "/history")?, &query).await
     }
 
     /// The checkpoint of one run, or of all of them.
@@ -236,7 +238,7 @@ impl Client {
         let last = filter.iterations.unwrap_or(self.at_most(MAX_ROWS));
         let iterations = ("iterations", last.to_string());
         if let Some(run) = &filter.run {
-            return self.get(&of_run(run, "/dump"), &[iterations]).await;
+            return self.get(&of_run(run, "/dump")?, &[iterations]).await;
         }
         let mut query = vec![iterations];
         if self.owner.is_some() {
@@ -270,7 +272,7 @@ impl Client {
 
     /// Starts a run that ended badly once more; gives the new one's id.
     pub async fn retry(&self, run: &str, retry: &RetryRun) -> Result<String, ClientError> {
-        let run: RunSummary = self.post(&of_run(run, "/retry"), retry).await?;
+        let run: RunSummary = self.post(&of_run(run, "/retry")?, retry).await?;
         Ok(run.run)
     }
 
@@ -302,7 +304,7 @@ impl Client {
     }
 
     async fn command(&self, run: &str, verb: &str) -> Result<RunStatus, ClientError> {
-        let request = self.timed(self.request(Method::POST, &of_run(run, verb)));
+        let request = self.timed(self.request(Method::POST, &of_run(run, verb)?));
         let state: RunState = read(self.send(request).await?).await?;
         Ok(state.status)
     }
@@ -315,7 +317,7 @@ impl Client {
         payload: Value,
     ) -> Result<RunStatus, ClientError> {
         let name = name.to_owned();
-        let path = of_run(run, "/signal");
+        let path = of_run(run, "/signal")?;
         let state: RunState = self.post(&path, &Signal { name, payload }).await?;
         Ok(state.status)
     }
@@ -375,17 +377,17 @@ impl Client {
             .map(|version| ("version", version))
             .into_iter()
             .collect();
-        self.get(&of_workflow(name, ""), &query).await
+        self.get(&of_workflow(name, "")?, &query).await
     }
 
     /// The versions of a workflow that is kept.
     pub async fn workflow_versions(&self, name: &str) -> Result<VersionsReport, ClientError> {
-        self.get(&of_workflow(name, "/versions"), &()).await
+        self.get(&of_workflow(name, "/versions")?, &()).await
     }
 
     /// When its runs start by themselves.
     pub async fn workflow_schedule(&self, name: &str) -> Result<ScheduleReport, ClientError> {
-        self.get(&of_workflow(name, "/schedule"), &()).await
+        self.get(&of_workflow(name, "/schedule")?, &()).await
     }
 
     /// Keeps a workflow under a name; gives what it is, and whether there was one before.
@@ -395,7 +397,7 @@ impl Client {
         text: &WorkflowText,
         condition: &PutIf,
     ) -> Result<(WorkflowReport, bool), ClientError> {
-        let request = self.request(Method::PUT, &of_workflow(name, ""));
+        let request = self.request(Method::PUT, &of_workflow(name, "")?);
         let request = match condition {
             PutIf::Always => request,
             PutIf::Absent => request.header(IF_NONE_MATCH, "*"),
@@ -409,7 +411,7 @@ impl Client {
 
     /// Forgets a workflow that is kept.
     pub async fn remove_workflow(&self, name: &str) -> Result<(), ClientError> {
-        let request = self.timed(self.request(Method::DELETE, &of_workflow(name, "")));
+        let request = self.timed(self.request(Method::DELETE, &of_workflow(name, "")?));
         self.send(request).await.map(drop)
     }
 
@@ -421,7 +423,7 @@ impl Client {
 
     /// Follows a run: its notices, and with `events` its history after that number.
     pub async fn follow(&self, run: &str, events: Option<u64>) -> Result<Notices, ClientError> {
-        let request = self.request(Method::GET, &of_run(run, "/events"));
+        let request = self.request(Method::GET, &of_run(run, "/events")?);
         let request = match events {
             Some(after) => request.query(&[("after", after)]),
             None => request.query(&[("history", false)]),
@@ -550,10 +552,24 @@ fn with_body(
     Ok(request.body(body).header(CONTENT_TYPE, "application/json"))
 }
 
-fn of_workflow(name: &str, what: &str) -> String {
-    format!("/v1/workflows/{}{what}", utf8_percent_encode(name, PATH))
+fn of_workflow(name: &str, what: &str) -> Result<String, ClientError> {
+    let part = part(name, ErrorCode::UnknownWorkflow)?;
+    Ok(format!("/v1/workflows/{part}{what}"))
 }
 
-fn of_run(run: &str, what: &str) -> String {
-    format!("/v1/runs/{}{what}", utf8_percent_encode(run, PATH))
+fn of_run(run: &str, what: &str) -> Result<String, ClientError> {
+    let part = part(run, ErrorCode::UnknownRun)?;
+    Ok(format!("/v1/runs/{part}{what}"))
+}
+
+/// A name as a part of an address. Nothing has one that an address does not keep, however it is escaped:
+/// `/v1/runs/../resume` is that of all runs.
+fn part(name: &str, unknown: ErrorCode) -> Result<PercentEncode<'_>, ClientError> {
+    match name {
+        "" | "." | ".." => Err(ClientError::Refused {
+            code: unknown,
+            message: format!("`{name}` is not a valid name: give that of a run or a workflow"),
+        }),
+        _ => Ok(utf8_percent_encode(name, PATH)),
+    }
 }

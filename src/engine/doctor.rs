@@ -1,12 +1,11 @@
 //! The health of a store that no process owns: what of it can be read, and a new one made of that.
 
-use super::error::existing;
+use super::error::{existing, is_full};
 use super::report::{RawReport, RepairReport, StoreReport, Unreadable};
 use super::{EngineError, Inspector};
 use crate::action::MASK;
 use crate::expression::mask_printed_marks;
 use crate::store::{self, IntegrityReport, StoreError};
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -90,13 +89,6 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<RepairReport, EngineError> {
         old: repaired.old.display().to_string(),
         unreadable: unreadable(repaired.recovered.issues),
     })
-}
-
-fn is_full(error: &std::io::Error) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded
-    )
 }
 
 fn unreadable(found: IntegrityReport) -> Vec<Unreadable> {

@@ -8,7 +8,7 @@ use crate::scheduler::ScheduleError;
 use crate::source::Bundle;
 use crate::store::{StoreError, StoreKind};
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 /// Why a use case failed.
@@ -186,6 +186,29 @@ impl EngineError {
             Self::Thread(_) | Self::NoRuntime => ErrorCode::Internal,
         }
     }
+
+    /// Whether the disk has no room: who waits for some may try again.
+    #[must_use]
+    pub fn lacks_room(&self) -> bool {
+        let error = match self {
+            Self::Store(error) => error,
+            Self::Schedule(ScheduleError::Store(error)) => &**error,
+            _ => return false,
+        };
+        match error {
+            StoreError::Io(error) | StoreError::Unopened { error, .. } => is_full(error),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a disk refuses because it, or what its user may have of it, is full.
+#[must_use]
+pub fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+    )
 }
 
 fn of_schedule(error: &ScheduleError) -> ErrorCode {

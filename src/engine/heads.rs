@@ -61,7 +61,7 @@ impl Head {
     /// Whether nothing moves it any more before somebody asks.
     #[must_use]
     pub fn is_parked(&self) -> bool {
-        self.labels.contains_key(QUARANTINE_LABEL)
+        !self.status.is_final() && self.labels.contains_key(QUARANTINE_LABEL)
     }
 }
 

@@ -30,7 +30,7 @@ mod stubs;
 pub use backup::{BackedUp, Compacted, Migrated, compact, migrate, restore};
 pub use builder::EngineBuilder;
 pub use code::ErrorCode;
-pub use error::{EngineError, LoadError};
+pub use error::{EngineError, LoadError, is_full};
 pub use follow::{Began, Follower, Notice, Retry};
 pub use heads::{Head, Heads};
 pub use idempotent_start::{REQUEST_LABEL, Started, own_labels};
@@ -61,7 +61,9 @@ pub use crate::expression::{
     memory_of_json, memory_of_yaml, over_memory,
 };
 pub use crate::machine::{HistoryEvent, IterationRow, LoopEnd, LoopState, RunStatus};
-pub use crate::model::{Answer, Dialect, HandlerTarget, Name, Origin, Policy, Status, sha256};
+pub use crate::model::{
+    Answer, Dialect, HandlerTarget, Name, Origin, Policy, Status, name_of_part, path_part, sha256,
+};
 pub use crate::program::{Detail, Graph, Node, Open, View, dot, graph, mermaid, picture, svg};
 pub use crate::scheduler::{Limits, Metrics, Printed, ScheduleError, now};
 pub use crate::source::{Bundle, SourceFile};

@@ -11,7 +11,9 @@ use crate::machine::{
     Bug, Effect, EffectId, Event, HistoryEvent, HistoryKind, RunStatus, TimerId, TimerPurpose,
     Transition, Wait, innermost_iteration,
 };
-use crate::model::{Answer, Fault, HandlerTarget, Name, Request, fault_kind};
+use crate::model::{
+    Answer, Fault, HandlerTarget, Name, Request, fault_kind, name_of_part, path_part,
+};
 use crate::scheduler::ScheduleError;
 use crate::store::{Commit, MemoryStore, Placement, Receipt, RunHeader, Store};
 use crate::time::Timestamp;
@@ -400,7 +402,8 @@ impl<'a> Play<'a> {
         };
         let inside = place.strip_prefix(at.as_str());
         let inside = inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        let named = !at.contains(['/', '#']) && place.rsplit('/').next() == Some(at);
+        let named = !at.contains(['/', '#'])
+            && name_of_part(place.rsplit('/').next().unwrap_or_default()) == **at;
         inside || named
     }
 
@@ -422,15 +425,17 @@ impl<'a> Play<'a> {
                 iteration,
                 ..
             } if !again(node_name) => Some(match (path, iteration) {
-                (Some(path), Some(iteration)) => format!("{path}#{iteration}/{node_name}"),
-                _ => node_name.to_string(),
+                (Some(path), Some(iteration)) => {
+                    format!("{path}#{iteration}/{}", path_part(node_name))
+                }
+                _ => path_part(node_name).into_owned(),
             }),
             _ => None,
         });
         let exactly = |place: &String| {
             let at = self.given.at.as_deref().unwrap_or_default();
             let last = place.rsplit('/').next().unwrap_or_default();
-            place == at || (!at.contains(['/', '#']) && last == at)
+            place == at || (!at.contains(['/', '#']) && name_of_part(last) == at)
         };
         rows.any(|place| exactly(&place)) || ended.into_iter().any(|place| exactly(&place))
     }

@@ -6,7 +6,7 @@ use super::{Engine, EngineError, REQUEST_LABEL, Started, Workflow, environment, 
 use crate::diagnostic::{Diagnostics, did_you_mean};
 use crate::expression::holds_sealed;
 use crate::machine::{Outcome, Rewound, RunState, RunStatus, Target, rewind};
-use crate::model::Name;
+use crate::model::{Name, name_of_part};
 use crate::program::Program;
 use crate::scheduler::{Loader, ScheduleError, Start};
 use crate::store::{Journal, RunHeader, StoreError};
@@ -198,7 +198,7 @@ pub(super) fn misspelt(program: &Program, path: &str) -> Option<String> {
     let names = path
         .split('/')
         .map(|part| part.split_once('#').map_or(part, |(name, _)| name));
-    let unknown = { names }.find(|name| program.find_action(name).is_none())?;
+    let unknown = { names }.find(|name| program.find_action(&name_of_part(name)).is_none())?;
     let known = program.actions.iter().map(|action| &*action.name);
     let near = did_you_mean(unknown, known).map(|near| format!("; {near}"));
     let near = near.unwrap_or_default();

@@ -17,6 +17,9 @@ pub const SCHEDULE_LABEL: &str = "windlass.schedule";
 /// So many workflows are read at a time.
 const PAGE: usize = 256;
 
+/// A schedule that is ahead of the clock by more than this was decided by a clock that was wrong.
+const AHEAD: Duration = Duration::from_secs(60);
+
 /// When what could not be started now is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -64,6 +67,15 @@ impl Engine {
         let Some(schedule) = &workflow.program().schedule else {
             return Ok(None);
         };
+        if let Some(back) = set_back(stored, now) {
+            tracing::warn!(
+                workflow = %stored.name,
+                "its schedule is of a later time than the clock's, which was ahead once: it goes on from now"
+            );
+            self.keep(stored, back)?;
+            // Whoever changed it meanwhile has told.
+            return Ok(Some(now));
+        }
         let state = stored.schedule.clone().unwrap_or(ScheduleState {
             until: stored.stored_at,
             last_run: None,
@@ -115,18 +127,41 @@ impl Engine {
         }
     }
 
-    /// Stores up to when the times are decided, unless the workflow is another one by now.
+    /// Stores up to when the times are decided.
     fn decided(&self, of: &StoredWorkflow, state: ScheduleState) -> Result<(), EngineError> {
-        let _compiled = self.compiled();
-        let Some(mut stored) = self.store.workflow(&of.name)? else {
-            return Ok(());
+        let decided = StoredWorkflow {
+            schedule: Some(state),
+            ..of.clone()
         };
-        if stored.stored_at == of.stored_at {
-            stored.schedule = Some(state);
-            self.store.put_workflow(&stored)?;
+        self.keep(of, decided)
+    }
+
+    /// Stores a workflow as it is from now on, unless it is another one by then.
+    fn keep(&self, of: &StoredWorkflow, next: StoredWorkflow) -> Result<(), EngineError> {
+        let _compiled = self.compiled();
+        let found = self.store.workflow(&of.name)?;
+        if found.is_some_and(|found| found.stored_at == of.stored_at) {
+            self.store.put_workflow(&next)?;
         }
         Ok(())
     }
+}
+
+/// A workflow whose schedule is ahead of the clock, as one that goes on from now: none of its times would
+/// come before the clock is there again. A run of a later time that has begun is not begun again.
+fn set_back(stored: &StoredWorkflow, now: Timestamp) -> Option<StoredWorkflow> {
+    let is_ahead = |at: Timestamp| at > now.plus(AHEAD);
+    let of_schedule = stored.schedule.as_ref().map(|state| state.until);
+    if !is_ahead(stored.stored_at) && !of_schedule.is_some_and(is_ahead) {
+        return None;
+    }
+    let mut back = stored.clone();
+    // Recurrences count from it.
+    back.stored_at = stored.stored_at.min(now);
+    if let Some(state) = &mut back.schedule {
+        state.until = state.until.min(now);
+    }
+    Some(back)
 }
 
 /// The run of a time.

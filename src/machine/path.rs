@@ -3,7 +3,7 @@
 
 use super::env::{Enclosing, View};
 use super::state::{Cursor, CursorId, Frame, FrameKind, LoopState};
-use crate::model::{Test, sha256};
+use crate::model::{Test, path_part, sha256};
 use crate::program::{Scope, ScopeKind};
 use std::fmt::Write;
 
@@ -54,12 +54,12 @@ impl<'a> View<'a> {
         if !path.is_empty() {
             path.push('/');
         }
-        path.push_str(name);
+        path.push_str(&path_part(name));
         path
     }
 
     /// `outer#2/inner#0`: names and current iterations, from 0; `~2` is the second visit of a
-    /// graph's node.
+    /// graph's node. Names are escaped, so that no two places have one path.
     pub fn path(&self) -> String {
         let program = self.program;
         let frames: Vec<&Frame> = self.frames().map(|(_, frame)| frame).collect();
@@ -68,11 +68,20 @@ impl<'a> View<'a> {
             let slash = if path.is_empty() { "" } else { "/" };
             let _ = match &frame.kind {
                 FrameKind::Loop(state) => match program.scope(frame.scope) {
-                    Some(scope) => write!(path, "{slash}{}#{}", scope.name, state.iteration),
+                    Some(scope) => {
+                        write!(
+                            path,
+                            "{slash}{}#{}",
+                            path_part(&scope.name),
+                            state.iteration
+                        )
+                    }
                     None => Ok(()),
                 },
                 FrameKind::Branch(branch) => match self.foreach_of(frame) {
-                    Some(fork) => write!(path, "{slash}{}#{}", fork.name, branch.index),
+                    Some(fork) => {
+                        write!(path, "{slash}{}#{}", path_part(&fork.name), branch.index)
+                    }
                     None => Ok(()),
                 },
                 FrameKind::Graph(graph) if graph.visit > 1 => {
@@ -94,7 +103,11 @@ impl<'a> View<'a> {
     /// The idempotency key of a step here: run, loop path, iteration and step, without the
     /// attempt (docs/architecture.md, law 4). Printable ASCII, so that it fits a header.
     pub fn key(&self, step: &str) -> String {
-        printable(&format!("{}/{}", self.run.id, self.path_of(step)))
+        format!(
+            "{}{}",
+            key_of_run(&self.run.id),
+            printable(&self.path_of(step))
+        )
     }
 
     /// The innermost enclosing loop: its path, and its iteration from 0.
@@ -123,16 +136,16 @@ impl<'a> View<'a> {
 
 /// What all idempotency keys of a run begin with.
 pub(super) fn key_of_run(run: &str) -> String {
-    printable(&format!("{run}/"))
+    format!("{}/", printable(&path_part(run)))
 }
 
-/// Printable ASCII; what is none is written as its bytes.
+/// A path in printable ASCII; what is none is written as its bytes. In names, `%` is escaped already.
 #[must_use]
-pub fn printable(text: &str) -> String {
-    let mut key = String::with_capacity(text.len());
-    for byte in text.bytes() {
+pub fn printable(path: &str) -> String {
+    let mut key = String::with_capacity(path.len());
+    for byte in path.bytes() {
         match byte {
-            b'!'..=b'~' if byte != b'%' => key.push(char::from(byte)),
+            b'!'..=b'~' => key.push(char::from(byte)),
             _ => {
                 let _ = write!(key, "%{byte:02X}");
             }

@@ -4,6 +4,7 @@
 #[cfg_attr(not(feature = "server"), path = "cron_off.rs")]
 mod cron;
 mod digest;
+mod path_part;
 mod policy;
 mod request;
 mod rules;
@@ -12,6 +13,7 @@ mod trace;
 
 pub use cron::{cron_mistake, next_of_cron};
 pub use digest::{sha256, sha256_of_parts};
+pub use path_part::{name_of_part, path_part};
 pub use policy::{Origin, Policy};
 pub use request::{
     ANSWER_ERRORS, Fault, HANDLER_NAMES, MODEL_KEYS, MODEL_OPTIONS, OWN_KEYS, Request, WHOLE_STATE,

@@ -70,12 +70,16 @@ pub const MODEL_KEYS: [&str; 16] = [
 pub const WHOLE_STATE: &str = "(the whole state)";
 
 impl Request {
-    /// Whether it changes nothing where it goes, so that it may be asked again: GET or HEAD (RFC 9110, 9.2.1).
+    /// Whether it changes nothing where it goes, so that it may be asked again: GET or HEAD (RFC 9110, 9.2.1)
+    /// without a body, which may be a command, and without a header that names another method.
     #[must_use]
     pub fn is_safe(&self) -> bool {
         let method = self.inputs.get("method").map_or(Some("GET"), Value::as_str);
         let is = |name| method.is_some_and(|method| method.eq_ignore_ascii_case(name));
-        &*self.executor == "http" && (is("GET") || is("HEAD"))
+        let sends = self.inputs.get("body").is_some_and(|body| !body.is_null());
+        let headers = self.inputs.get("headers").and_then(Value::as_object);
+        let overrides = headers.is_some_and(|all| all.keys().any(|name| overrides_method(name)));
+        &*self.executor == "http" && (is("GET") || is("HEAD")) && !sends && !overrides
     }
 
     /// Whether it appends to a file. It has one outcome, however often it is made again.
@@ -106,6 +110,15 @@ impl Request {
             ..self.clone()
         }
     }
+}
+
+/// Whether a header may make a server take a GET for another method: `X-HTTP-Method-Override`, `X-HTTP-Method`,
+/// `X-Method-Override`, and others of that kind.
+fn overrides_method(header: &str) -> bool {
+    let header = header.to_ascii_lowercase();
+    ["method", "verb", "override"]
+        .iter()
+        .any(|word| header.contains(word))
 }
 
 /// The key of a connector's inputs that lists the names of handlers that would do, too.
@@ -229,6 +242,47 @@ impl Fault {
             output: None,
             retry_after_ms: self.retry_after_ms,
             transient: self.transient,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asks(inputs: &str) -> Request {
+        Request {
+            executor: Name::from("http"),
+            action: Name::from("ask"),
+            inputs: Value::from_json(inputs).unwrap(),
+            key: String::new(),
+            attempt: 1,
+            timeout_ms: None,
+        }
+    }
+
+    #[test]
+    fn only_a_get_that_is_nothing_else_is_safe() {
+        let safe = [
+            "{}",
+            r#"{"method": "get", "body": null}"#,
+            r#"{"method": "HEAD", "headers": {"Accept": "*/*", "X-Request-Id": "1"}}"#,
+        ];
+        for inputs in safe {
+            assert!(asks(inputs).is_safe(), "{inputs}");
+        }
+        let unsafe_ones = [
+            r#"{"method": "POST"}"#,
+            r#"{"method": 1}"#,
+            r#"{"body": ""}"#,
+            r#"{"method": "GET", "body": {"delete": true}}"#,
+            r#"{"headers": {"X-HTTP-Method-Override": "DELETE"}}"#,
+            r#"{"headers": {"x-http-method": "PUT"}}"#,
+            r#"{"headers": {"X-METHOD-OVERRIDE": "PATCH"}}"#,
+            r#"{"method": "HEAD", "headers": {"X-Http-Verb": "POST"}}"#,
+        ];
+        for inputs in unsafe_ones {
+            assert!(!asks(inputs).is_safe(), "{inputs}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The spans of a run, told after the step is durable that ended what they are of. Telling decides nothing.
 
 use crate::machine::{Event, HistoryKind, RunState, printable};
-use crate::model::{Name, SpanOf, Status};
+use crate::model::{Name, SpanOf, Status, path_part};
 use crate::program::{Program, ScopeKind};
 use crate::store::Commit;
 use crate::time::Timestamp;
@@ -162,7 +162,8 @@ fn around(place: &str, program: &Program) -> SpanOf {
         let is_loop = |name: &Name| {
             let mut scopes = program.scopes.iter();
             scopes.any(|scope| {
-                matches!(scope.kind, ScopeKind::Loop(_)) && printable(&scope.name) == **name
+                matches!(scope.kind, ScopeKind::Loop(_))
+                    && printable(&path_part(&scope.name)) == **name
             })
         };
         if step.contains('#') && is_loop(&Name::from(name)) {

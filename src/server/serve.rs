@@ -3,8 +3,8 @@
 //! the command line's matter.
 
 use super::control::ControlSocket;
-use super::http::{App, Console, Phase, Settings, serve_tcp};
-use crate::engine::{Engine, EngineError, PruneFilter, now};
+use super::http::{App, Console, Phase, Sessions, Settings, serve_tcp};
+use crate::engine::{Engine, EngineError, PruneFilter, is_full, now};
 use sd_notify::NotifyState;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -20,6 +20,9 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// How often it is looked whether there is room on the disk.
+const ROOM: Duration = Duration::from_secs(1);
 
 /// The part of the grace that is kept for commits and answers when effects do not end in time.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
@@ -149,7 +152,10 @@ async fn run(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", tcp.local_addr().map_err(failed)?);
     let (phase, watched) = watch::channel(Phase::Starting);
+    let with_token = options.token.is_some() || options.view_token.is_some();
+    let sessions = with_token.then(|| Sessions::of(state)).transpose();
     let settings = Settings {
+        sessions: sessions.map_err(failed)?,
         token: options.token,
         view_token: options.view_token,
         console: options.console,
@@ -163,18 +169,37 @@ async fn run(
         tls: tls.is_some(),
     };
     let app = App::new(Arc::clone(engine), watched, settings, true);
-    let socket = ControlSocket::of(state, Arc::clone(&app)).map_err(ServeError::Control)?;
+    let again = Arc::clone(&app);
+    let mut socket = match ControlSocket::of(state, app.clone()) {
+        Ok(socket) => Some(socket),
+        Err(error) if is_full(&error) => {
+            tracing::warn!(%error, "other commands cannot ask this server before there is room");
+            None
+        }
+        Err(error) => return Err(ServeError::Control(error)),
+    };
     let (connections, idle_timeout) = (options.connections, options.idle_timeout);
     let mut api = tokio::spawn(serve_tcp(tcp, tls, connections, idle_timeout, app));
     let watchdog = tokio::spawn(watchdog(Arc::clone(engine)));
     let (mut pruning, mut schedules, mut lists) = (None, None, None);
     let outcome = async {
         let mut stop = pin!(stop());
-        tokio::select! {
-            recovered = engine.recover(false) => recovered?,
-            () = &mut stop => return Ok(()),
-            gone = engine.lost() => return Err(ServeError::Engine(gone)),
-        };
+        loop {
+            tokio::select! {
+                recovered = engine.recover(false) => match recovered {
+                    Err(error) if error.lacks_room() => {
+                        tracing::warn!(%error, "the runs wait for room");
+                    }
+                    recovered => break drop(recovered?),
+                },
+                () = &mut stop => return Ok(()),
+                gone = engine.lost() => return Err(ServeError::Engine(gone)),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(ROOM) => {}
+                () = &mut stop => return Ok(()),
+            }
+        }
         phase.send_replace(Phase::Ready);
         notify(NotifyState::Ready);
         ready(&url);
@@ -184,14 +209,19 @@ async fn run(
             let engine = Arc::clone(engine);
             tokio::spawn(prune(engine, filter))
         });
-        tokio::select! {
-            () = &mut stop => Ok(()),
-            gone = engine.lost() => Err(ServeError::Engine(gone)),
-            ended = &mut api => Err(ServeError::Api(match ended {
-                Ok(Ok(())) => String::from("it ended"),
-                Ok(Err(error)) => error.to_string(),
-                Err(error) => error.to_string(),
-            })),
+        loop {
+            tokio::select! {
+                () = &mut stop => return Ok(()),
+                gone = engine.lost() => return Err(ServeError::Engine(gone)),
+                ended = &mut api => return Err(ServeError::Api(match ended {
+                    Ok(Ok(())) => String::from("it ended"),
+                    Ok(Err(error)) => error.to_string(),
+                    Err(error) => error.to_string(),
+                })),
+                () = tokio::time::sleep(ROOM), if socket.is_none() => {
+                    socket = ControlSocket::of(state, Arc::clone(&again)).ok();
+                }
+            }
         }
     }
     .await;
@@ -219,7 +249,9 @@ async fn run(
     watchdog.abort();
     let tasks = pruning.iter().chain(&schedules).chain(&lists);
     tasks.for_each(JoinHandle::abort);
-    socket.close();
+    if let Some(socket) = socket {
+        socket.close();
+    }
     outcome
 }
 

@@ -1,9 +1,8 @@
 //! Copies of a store: a backup, a store that is restored, and one without the room that rows left
 //! which are gone. A copy is a store of its own: made beside its place, read again, and put there when
 //! all of it is durable. The store that is copied may be written to meanwhile; what the copy has is what
-//! that was at one moment, at the end.
+//! that was at one moment, at the end. No commit waits for more than the last few rows.
 
-use super::codec;
 use super::creation_lock::{lock, locked};
 use super::directory::{
     DIRECTORY, create_directories, exchange, fresh_store, not_a_link, numbered, swap,
@@ -12,7 +11,7 @@ use super::disk::{Disk, StoreOptions, with_database};
 use super::integrity::IntegrityReport;
 use super::keys::{self, Family};
 use super::kind::StoreKind;
-use super::kv::{Kv, KvError, prefixed};
+use super::kv::{Kv, KvError, Range, prefixed};
 use super::mark::acknowledged;
 use super::rows::{Rows, corrupt};
 use super::write_batch::WriteBatch;
@@ -20,9 +19,10 @@ use super::write_batch::WriteBatch;
 use super::{MemoryStore, memory::Memory};
 use super::{Store, StoreError};
 use nix::fcntl::FlockArg;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -34,100 +34,137 @@ const ASKED_EVERY: Duration = Duration::from_millis(10);
 /// A batch with more than this is applied.
 const FULL: usize = 1 << 20;
 
+/// What is copied is made durable in steps of so many bytes: the disk syncs commits meanwhile.
+const STEP: usize = 4 << 20;
+
+/// So many bytes are read from one iterator: who has one keeps the database from being opened again.
+const SLICE: usize = 256 << 10;
+
+/// So many rows are read at most while nothing is written. More than one group writes, so that an end comes.
+const FEW: usize = 4_096;
+
+/// What changed meanwhile is copied so often while others write.
+const ROUNDS: u32 = 16;
+
 /// What is under way to a copy.
 struct Copy<'a, T: Kv> {
     into: &'a T,
     batch: WriteBatch,
-    /// The runs that it has, each with the checksum of its head.
-    runs: BTreeMap<Vec<u8>, u32>,
-    programs: BTreeSet<Vec<u8>>,
+    /// How many bytes are in the copy, and not durable.
+    unsynced: usize,
 }
 
 impl<T: Kv> Copy<'_, T> {
-    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), KvError> {
-        self.batch.copy(key, value);
-        self.flush(FULL)
+    /// A row as it is now; none: it is gone.
+    fn put(&mut self, key: &[u8], value: Option<&[u8]>) {
+        match value {
+            Some(value) => self.batch.copy(key, value),
+            None => self.batch.remove(|out| out.extend_from_slice(key)),
+        }
     }
 
     fn flush(&mut self, above: usize) -> Result<(), KvError> {
         if self.batch.len() > above {
             self.into.apply(&self.batch)?;
             self.into.flush()?;
+            self.unsynced += self.batch.len();
             self.batch.clear();
+        }
+        if self.unsynced > STEP {
+            self.into.sync(0)?;
+            self.unsynced = 0;
         }
         Ok(())
     }
-
-    /// Takes away what the copy has of a run.
-    fn remove_run(&mut self, run: &str) -> Result<(), KvError> {
-        self.flush(0)?;
-        for prefix in rows_of(run) {
-            let keys: Result<Vec<_>, _> = self.into.range(prefixed(&prefix)).collect();
-            for (key, _) in keys? {
-                self.batch.remove(|out| out.extend_from_slice(key.as_ref()));
-            }
-        }
-        self.flush(0)
-    }
 }
 
-/// What the keys of all rows of a run begin with.
-fn rows_of(run: &str) -> impl Iterator<Item = Vec<u8>> {
-    Family::OF_RUN.into_iter().map(move |family| {
-        let mut prefix = Vec::new();
-        keys::of_run(&mut prefix, family, run);
-        prefix
-    })
-}
-
-fn run_of(key: &[u8]) -> Result<String, StoreError> {
-    let run = keys::parse(key).and_then(|parsed| parsed.run);
-    run.ok_or_else(|| corrupt(&format!("{}: its key does not read", keys::describe(key))))
+/// Whether a row is copied: the copy has a mark of its own.
+fn is_copied(key: &[u8]) -> bool {
+    key.first() != Some(&Family::Marked.byte())
 }
 
 impl<K: Kv> Rows<K> {
-    /// Copies all rows as they are at one moment. Runs are copied one by one while others are written
-    /// to; at the end, while nothing is written, those that moved meanwhile once more.
+    /// Copies all rows as they are at one moment, which is the end. Others write meanwhile: what they
+    /// changed is copied again, and again, until so little is left that they hardly wait for the rest.
     pub(super) fn copy_into(&self, into: &impl Kv) -> Result<(), StoreError> {
+        let changes = self.changes.follow();
         let mut copy = Copy {
             into,
             batch: WriteBatch::default(),
-            runs: BTreeMap::new(),
-            programs: BTreeSet::new(),
+            unsynced: 0,
         };
-        for (key, _) in self.heads()? {
-            let _reading = self.reading();
-            self.copy_run(&key, &mut copy)?;
-        }
-        self.copy_programs(&mut copy)?;
-        let _reading = self.reading();
-        let heads = self.heads()?;
-        for key in copy.runs.keys().cloned().collect::<Vec<_>>() {
-            if !heads.contains_key(&key) {
-                copy.remove_run(&run_of(&key)?)?;
+        let mut range = prefixed(&[]);
+        while let Some(last) = self.copy_slice(&range, &mut copy)? {
+            range.0 = Bound::Excluded(last);
+            copy.flush(FULL)?;
+            if changes.len() > FEW {
+                self.copy_changed(changes.take(usize::MAX), &mut copy)?;
             }
         }
-        for (key, crc) in &heads {
-            if copy.runs.get(key) != Some(crc) {
-                copy.remove_run(&run_of(key)?)?;
-                self.copy_run(key, &mut copy)?;
+        for _ in 0..ROUNDS {
+            if changes.len() <= FEW {
+                break;
             }
-        }
-        self.copy_programs(&mut copy)?;
-        for family in Family::ALL {
-            // The copy has a mark of its own.
-            let apart = [Family::Program, Family::Marked].contains(&family);
-            if apart || Family::OF_RUN.contains(&family) {
-                continue;
-            }
-            for row in self.rows(prefixed(&[family.byte()])) {
-                let (key, value) = row?;
-                copy.put(key.as_ref(), value.as_ref())?;
-            }
+            self.copy_changed(changes.take(usize::MAX), &mut copy)?;
         }
         copy.flush(0)?;
-        into.sync(self.root()?.map_or(0, |root| root.group))?;
+        let mut rest = BTreeMap::new();
+        let group = loop {
+            // Nobody writes while this lives. Who waits for that writes before the next turn.
+            let _reading = self.reading();
+            for key in changes.take(FEW) {
+                let value = self.row(&key)?.map(|value| value.as_ref().to_vec());
+                rest.insert(key, value);
+            }
+            if changes.len() == 0 {
+                break self.root()?.map_or(0, |root| root.group);
+            }
+        };
+        for (key, value) in &rest {
+            copy.put(key, value.as_deref());
+            copy.flush(FULL)?;
+        }
+        copy.flush(0)?;
+        into.sync(group)?;
         Ok(())
+    }
+
+    /// Copies the first rows of a range; gives the key of the last one.
+    fn copy_slice(
+        &self,
+        range: &Range,
+        copy: &mut Copy<'_, impl Kv>,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let (mut last, mut bytes) = (None, 0);
+        for row in self.rows(range.clone()) {
+            let (key, value) = row?;
+            let (key, value) = (key.as_ref(), value.as_ref());
+            if is_copied(key) {
+                copy.put(key, Some(value));
+            }
+            bytes += key.len() + value.len();
+            if bytes > SLICE {
+                last = Some(key.to_vec());
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    /// Copies the rows under these keys once more.
+    fn copy_changed(
+        &self,
+        keys: Vec<Vec<u8>>,
+        copy: &mut Copy<'_, impl Kv>,
+    ) -> Result<(), StoreError> {
+        // A database may not know which of two values of a key in one batch is the later one.
+        copy.flush(0)?;
+        for key in keys {
+            let value = self.row(&key)?;
+            copy.put(&key, value.as_ref().map(AsRef::as_ref));
+            copy.flush(FULL)?;
+        }
+        Ok(copy.flush(0)?)
     }
 
     /// The same rows in memory, where nothing can change them.
@@ -143,43 +180,6 @@ impl<K: Kv> Rows<K> {
             self.retention,
             "the store",
         )
-    }
-
-    /// The keys of all heads, with the checksums of those.
-    fn heads(&self) -> Result<BTreeMap<Vec<u8>, u32>, StoreError> {
-        let records = self.records(prefixed(&[Family::Header.byte()]));
-        let heads = records.map(|row| {
-            let (key, first) = row?;
-            Ok((key.as_ref().to_vec(), codec::crc_of(first.as_ref())))
-        });
-        heads.collect()
-    }
-
-    /// Copies the run of a head, unless it is gone meanwhile.
-    fn copy_run(&self, head: &[u8], copy: &mut Copy<'_, impl Kv>) -> Result<(), StoreError> {
-        let Some(first) = self.kv.get(head)? else {
-            return Ok(());
-        };
-        for prefix in rows_of(&run_of(head)?) {
-            for row in self.rows(prefixed(&prefix)) {
-                let (key, value) = row?;
-                copy.put(key.as_ref(), value.as_ref())?;
-            }
-        }
-        copy.runs
-            .insert(head.to_vec(), codec::crc_of(first.as_ref()));
-        Ok(())
-    }
-
-    /// Copies the programs that the copy does not have; one never changes.
-    fn copy_programs(&self, copy: &mut Copy<'_, impl Kv>) -> Result<(), StoreError> {
-        for row in self.rows(prefixed(&[Family::Program.byte()])) {
-            let (key, value) = row?;
-            if copy.programs.insert(key.as_ref().to_vec()) {
-                copy.put(key.as_ref(), value.as_ref())?;
-            }
-        }
-        Ok(())
     }
 
     /// As [`Store::backup`], with what `copy` puts into the new database.
@@ -318,7 +318,7 @@ fn same(one: &Rows<impl Kv>, other: &Rows<impl Kv>) -> Result<u64, StoreError> {
     // Each has a mark of its own.
     fn rows<K: Kv>(of: &Rows<K>) -> impl Iterator<Item = Result<(K::Bytes, K::Bytes), StoreError>> {
         of.rows(prefixed(&[])).filter(|row| match row {
-            Ok((key, _)) => key.as_ref().first() != Some(&Family::Marked.byte()),
+            Ok((key, _)) => is_copied(key.as_ref()),
             Err(_) => true,
         })
     }
@@ -417,4 +417,129 @@ fn size(path: &Path) -> Result<u64, StoreError> {
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Dialect, Origin};
+    use crate::source::{Bundle, SourceFile};
+    use crate::store::memory::{Memory, MemoryStore};
+    use crate::store::sled::Sled;
+    use crate::store::{ProgramSource, StoredWorkflow};
+    use crate::time::Timestamp;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Where a copy goes while others write to the store that is copied: as often as something is written here.
+    struct Meanwhile {
+        copy: Memory,
+        store: Arc<MemoryStore>,
+        written: AtomicU64,
+    }
+
+    fn put(store: &MemoryStore, number: u64, size: usize) {
+        let text = (0..size)
+            .map(|at| char::from(b'a' + (at % 23) as u8))
+            .collect();
+        let files = vec![SourceFile {
+            path: String::from("a.yaml"),
+            text,
+        }];
+        let source = ProgramSource {
+            bundle: Bundle { files },
+            dialect: Dialect::Loom,
+            max_count: 1,
+            max_timeout_ms: 1,
+            origin: Origin::Operator,
+            folder: None,
+        };
+        let workflow = StoredWorkflow {
+            name: format!("workflow-{number:04}").as_str().into(),
+            source,
+            stored_at: Timestamp(1),
+            schedule: None,
+        };
+        store.put_workflow(&workflow).unwrap();
+    }
+
+    impl Meanwhile {
+        fn others_write(&self) {
+            let number = self.written.fetch_add(1, Ordering::SeqCst);
+            let store = &self.store;
+            // Another thread, which must not wait for this one. Some are new, some are other ones.
+            let write = || {
+                put(store, number % 7, 900_000);
+                put(store, 1_000 + number, 10);
+            };
+            thread::scope(|scope| scope.spawn(write).join().unwrap());
+        }
+    }
+
+    impl Kv for Meanwhile {
+        type Bytes = <Memory as Kv>::Bytes;
+        type Backup = Sled;
+        const MAX_UNSYNCED: usize = Memory::MAX_UNSYNCED;
+
+        fn get(&self, key: &[u8]) -> Result<Option<Self::Bytes>, KvError> {
+            self.copy.get(key)
+        }
+
+        fn range(
+            &self,
+            range: Range,
+        ) -> impl DoubleEndedIterator<Item = crate::store::kv::KvRow<Self::Bytes>> + '_ {
+            self.copy.range(range)
+        }
+
+        fn apply(&self, batch: &WriteBatch) -> Result<(), KvError> {
+            self.others_write();
+            self.copy.apply(batch)
+        }
+
+        fn flush(&self) -> Result<(), KvError> {
+            self.copy.flush()
+        }
+
+        fn sync(&self, group: u64) -> Result<(), KvError> {
+            self.others_write();
+            self.copy.sync(group)
+        }
+
+        fn reopen(&self) -> Result<(), StoreError> {
+            self.copy.reopen()
+        }
+
+        fn durable_snapshot(&self) -> Option<MemoryStore> {
+            None
+        }
+
+        fn synced(&self) -> u64 {
+            self.copy.synced()
+        }
+    }
+
+    /// However long the copy's disk takes, nobody who writes waits for it; and what is copied is what was there
+    /// at one moment.
+    #[test]
+    fn nobody_waits_for_the_disk_of_a_copy() {
+        let store = Arc::new(MemoryStore::default());
+        (0..12).for_each(|number| put(&store, number, 900_000));
+        let into = Meanwhile {
+            copy: Memory::default(),
+            store: store.clone(),
+            written: AtomicU64::new(0),
+        };
+        store.copy_into(&into).unwrap();
+        let written = into.written.load(Ordering::SeqCst);
+        assert!(written > 10, "{written}");
+        // Its root has the checksum of its rows.
+        let copy = MemoryStore::recover(into.copy, store.retention, "the copy").unwrap();
+        assert_eq!(copy.check().unwrap().issues, []);
+        let copied = copy.workflows(None, usize::MAX).unwrap();
+        let all = store.workflows(None, usize::MAX).unwrap();
+        let there = |one: &StoredWorkflow| all.contains(one);
+        assert!(copied.len() > 12 && copied.iter().all(there));
+        assert!(store.changes.is_quiet());
+    }
 }

@@ -5,7 +5,7 @@ use super::codec;
 use super::keys::{self, Family};
 use super::kv::{Kv, prefixed};
 use super::rows::{Rows, corrupt};
-use super::{ProgramSource, Store, StoreError, StoredWorkflow};
+use super::{ProgramSource, QUARANTINE_LABEL, RunHeader, Store, StoreError, StoredWorkflow};
 use crate::model::Name;
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ impl<K: Kv> Rows<K> {
             .and_then(|head| self.check_ended(run, &head.bounds));
         let parts: [(&'static str, Result<(), StoreError>); 6] = [
             ("its state", self.load(run).map(drop)),
-            ("its program", self.program(header.program).map(drop)),
+            ("its program", self.check_program(&header)),
             ("its loops", self.loops(run).map(drop)),
             (
                 "its iterations",
@@ -115,22 +115,41 @@ impl<K: Kv> Rows<K> {
             (Family::FormerWorkflow, "a former text of a workflow"),
         ] {
             for row in self.records(prefixed(&[family.byte()])) {
-                let read = row.and_then(|(key, first)| match family {
-                    Family::Program | Family::FormerWorkflow => self
-                        .value(key.as_ref(), first.as_ref(), codec::decode::<ProgramSource>)
-                        .map(drop),
-                    _ => self
-                        .value(
-                            key.as_ref(),
-                            first.as_ref(),
-                            codec::decode::<StoredWorkflow>,
-                        )
-                        .map(drop),
+                let read = row.and_then(|(key, first)| {
+                    self.check_named(family, key.as_ref(), first.as_ref())
                 });
                 if let Err(error) = read {
                     found.note(None, what, &error);
                 }
             }
         }
+    }
+
+    /// Reads a record of a family that belongs to no run.
+    pub(super) fn check_named(
+        &self,
+        family: Family,
+        key: &[u8],
+        first: &[u8],
+    ) -> Result<(), StoreError> {
+        match family {
+            Family::Program | Family::FormerWorkflow => self
+                .value(key, first, codec::decode::<ProgramSource>)
+                .map(drop),
+            Family::Workflow => self
+                .value(key, first, codec::decode::<StoredWorkflow>)
+                .map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// A program that a repair found lost is known to be: the run's label says so, until it is there again.
+    fn check_program(&self, header: &RunHeader) -> Result<(), StoreError> {
+        let known = header.labels.contains_key(QUARANTINE_LABEL);
+        let key = |key: &mut Vec<u8>| keys::program(key, header.program);
+        if known && self.read(key, |_| Ok(()))?.is_none() {
+            return Ok(());
+        }
+        self.program(header.program).map(drop)
     }
 }

@@ -8,7 +8,7 @@ use super::kv::Kv;
 use super::loop_iterations::LoopIterations;
 use super::rows::Rows;
 use crate::machine::{Change, HistoryEvent, HistoryKind, IterationRow, LoopState};
-use crate::model::Status;
+use crate::model::{Status, path_part};
 use crate::time::Timestamp;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -291,7 +291,7 @@ pub fn told_of(event: &HistoryKind) -> Option<(&str, u64, u32, Option<&str>)> {
         } => (node_name, path, *iteration, *attempt, error.as_deref()),
         _ => return None,
     };
-    let own = path.rsplit('/').next() == Some(name);
+    let own = path.rsplit('/').next() == Some(&*path_part(name));
     let mut around = enclosing_iterations(path, iteration);
     let (path, iteration) = around.nth(usize::from(own))?;
     Some((path, iteration, attempt, error))

@@ -33,6 +33,7 @@ mod quarantine;
 mod raw;
 mod recover;
 mod repair;
+mod row_changes;
 mod rows;
 mod sled;
 mod state_key;

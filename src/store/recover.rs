@@ -204,8 +204,10 @@ impl Rows<Memory> {
                 return Ok(false);
             }
         };
-        if let Err(error) = self.program(head.header.program) {
-            out.issues.note(Some(run), "its program", &error);
+        let program = head.header.program;
+        let lost = self.program(program).err();
+        if let Some(error) = &lost {
+            out.issues.note(Some(run), "its program", error);
         }
         for (what, read) in [
             ("its loops", self.loops(run).map(drop)),
@@ -254,13 +256,21 @@ impl Rows<Memory> {
         });
         flush(writer, into, FULL)?;
         let ended = head.header.status.is_final();
-        if out.older && !ended {
+        let reason = if lost.is_some() {
+            // Of an ended one too: it says why what is missing is missing.
+            Some(format!(
+                "the store was repaired, and the workflow of this run, {program}, was lost: start a run of \
+                 its file, and resume this one"
+            ))
+        } else {
+            let older = out.older && !ended;
+            older
+                .then(|| "the store was repaired, and this run may be older than it was".to_owned())
+        };
+        if let Some(reason) = reason {
             head.header.placement = Placement::Resting;
-            let reason =
-                String::from("the store was repaired, and this run may be older than it was");
-            head.header
-                .labels
-                .insert(QUARANTINE_LABEL.to_owned(), reason);
+            let labels = &mut head.header.labels;
+            labels.insert(QUARANTINE_LABEL.to_owned(), reason);
         }
         let mut name = Vec::new();
         if index(head.header.placement, run, &mut name) {
@@ -331,7 +341,7 @@ impl Rows<Memory> {
         }
     }
 
-    /// Programs and named workflows.
+    /// Programs and named workflows: those that the new store can read, as it will be asked.
     fn rebuild_shared(
         &self,
         writer: &mut Writer,
@@ -341,7 +351,10 @@ impl Rows<Memory> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         for (key, first) in self.records(all).flatten() {
             let family = key.first().and_then(|byte| Family::of(*byte));
-            let whole = self.value(&key, &first, |_| Ok(()));
+            let whole = match family {
+                Some(family) => self.check_named(family, &key, &first),
+                None => Ok(()),
+            };
             match (family, whole) {
                 (Some(Family::Program | Family::Workflow | Family::FormerWorkflow), Err(error)) => {
                     out.issues.note(None, "a program or workflow", &error);

@@ -14,6 +14,7 @@ use super::feed::{Feed, Wake};
 use super::header::StoredHeader;
 use super::keys::{self, Family};
 use super::kv::{Kv, KvError, prefixed};
+use super::row_changes::RowChanges;
 use super::{
     Commit, CommitRecord, Committed, ConsistentRun, IntegrityReport, Journal, LoopIterations,
     MemoryStore, Place, Placement, ProgramSource, RunHeader, Store, StoreError, StoredRun,
@@ -82,6 +83,8 @@ pub struct Rows<K: Kv> {
     key: OnceLock<Arc<dyn Sealer>>,
     /// Which runs changed.
     feed: Feed,
+    /// Which rows changed.
+    pub(super) changes: RowChanges,
     /// How often it was opened again: a group that is under way meanwhile is not known to be
     /// durable.
     epoch: AtomicU64,
@@ -112,7 +115,7 @@ impl<K: Kv> Rows<K> {
         Sealing::with(self.key.get().cloned())
     }
 
-    fn row(&self, key: &[u8]) -> Result<Option<K::Bytes>, StoreError> {
+    pub(super) fn row(&self, key: &[u8]) -> Result<Option<K::Bytes>, StoreError> {
         let row = self.kv.get(key);
         row.map_err(|error| self.unread(keys::describe(key), error))
     }

@@ -147,6 +147,8 @@ impl Agent {
                 Ok(client) => {
                     if let (true, Some(Json::Object(body)), Some(_)) =
                         (starts, &mut request.body, client.owner())
+                        // A workflow that is kept has rights of its own: whoever kept it gave them.
+                        && body.contains_key("text")
                     {
                         let guest = LocalStart {
                             guest: true,

@@ -293,7 +293,14 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
     let text = |name: &str| given.get(name).and_then(Json::as_str).map(str::to_owned);
     let number = |name: &str| given.get(name).and_then(Json::as_u64);
     let limit = || ("limit", number("limit").unwrap_or(20).to_string());
-    let run = utf8_percent_encode(&text("run").unwrap_or_default(), NON_ALPHANUMERIC).to_string();
+    let run = text("run");
+    if let Some("" | "." | "..") = run.as_deref() {
+        // No address keeps such a part, however it is escaped.
+        return Err(
+            "`run` has to be the id of a run: ask `list_runs` for those there are".to_owned(),
+        );
+    }
+    let run = utf8_percent_encode(&run.unwrap_or_default(), NON_ALPHANUMERIC).to_string();
     let with = |fields: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
         let given = fields.iter();
         let given = given.filter_map(|&(query, argument)| Some((query, text(argument)?)));
@@ -316,7 +323,11 @@ pub fn call(name: &str, given: JsonObject) -> Result<Call, String> {
     let command = |what: &str, body| post(format!("/v1/runs/{run}/{what}"), body);
     let request = match name {
         "workflow_reference" => return page(text("format").as_deref()),
-        "validate_workflow" => post("/v1/validate".to_owned(), Some(Json::Object(given))),
+        // As it will be started.
+        "validate_workflow" => Request {
+            query: vec![("guest", "true".to_owned())],
+            ..post("/v1/validate".to_owned(), Some(Json::Object(given)))
+        },
         "start_run" => post("/v1/runs".to_owned(), Some(start(given)?)),
         "list_runs" => {
             let fields = [

@@ -4,7 +4,8 @@ use crate::cli::exit::Failure;
 use crate::cli::inputs;
 use crate::cli::output::short;
 use crate::engine::{
-    HandlerTarget, Object, Rehearsed, RehearsedStep, Stubs, Timestamp, Value, What, parse_duration,
+    HandlerTarget, Object, Rehearsed, RehearsedStep, Stubs, Timestamp, Value, What, name_of_part,
+    parse_duration,
 };
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -279,8 +280,8 @@ fn calls<'t>(told: &'t Rehearsed, name: &str) -> impl Iterator<Item = &'t What> 
         let What::Call { title, .. } = &step.what else {
             return None;
         };
-        let names = [step.place.rsplit('/').next(), title.as_deref()];
-        let meant = step.place == name || names.contains(&Some(name));
+        let last = name_of_part(step.place.rsplit('/').next().unwrap_or_default());
+        let meant = step.place == name || last == name || title.as_deref() == Some(name);
         meant.then_some(&step.what)
     })
 }

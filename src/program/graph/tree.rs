@@ -2,7 +2,7 @@
 
 use super::wires::{Links, wires};
 use super::{BoxId, Drawn, Ends, Facts, Inside, Line, LineKind, NodeLimits, Shape, cut};
-use crate::model::{Delay, Name, Status};
+use crate::model::{Delay, Name, Status, path_part};
 use crate::program::display::shown;
 use crate::program::{Action, DagNode, Op, Program, Scope, ScopeId, ScopeKind, State, StateId};
 
@@ -395,8 +395,8 @@ fn of_action(action: Option<&Action>, name: &Name) -> Facts {
 
 fn below(path: &str, name: &Name) -> String {
     match path {
-        "" => name.to_string(),
-        path => format!("{path}/{name}"),
+        "" => path_part(name).into_owned(),
+        path => format!("{path}/{}", path_part(name)),
     }
 }
 

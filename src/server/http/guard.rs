@@ -4,13 +4,13 @@
 
 use super::language;
 use super::listener::OPEN;
+use super::sessions::{SESSION_AGE, Sessions};
 use super::ui;
 use crate::api::Problem;
-use crate::engine::ErrorCode;
+use crate::engine::{ErrorCode, now};
 use axum::http::{HeaderMap, Method, Uri, header};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
+use std::io;
 use std::net::IpAddr;
 
 /// Who is let in over TCP.
@@ -24,6 +24,8 @@ pub(in crate::server) struct Settings {
     pub tls: bool,
     /// Where browsers reach the server.
     pub url: Option<String>,
+    /// Their sessions; none without a token.
+    pub sessions: Option<Sessions>,
 }
 
 /// What the console may do.
@@ -76,28 +78,13 @@ impl Token {
         let given = hmac::Key::new(hmac::HMAC_SHA256, given.as_bytes());
         hmac::verify(&self.key, PROOF, hmac::sign(&given, PROOF).as_ref()).is_ok()
     }
-
-    /// What a cookie says that stands for it.
-    fn session(&self) -> String {
-        URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, SESSION))
-    }
-
-    /// Whether a cookie says so.
-    fn made(&self, session: &str) -> bool {
-        let session = URL_SAFE_NO_PAD.decode(session).unwrap_or_default();
-        hmac::verify(&self.key, SESSION, &session).is_ok()
-    }
 }
 
-/// What is signed to compare two tokens, and for a session: one is never taken for the other.
+/// What is signed to compare two tokens: it is never taken for a session.
 const PROOF: &[u8] = b"windlass token";
-const SESSION: &[u8] = b"windlass session";
 
 /// Where a session begins and ends.
 const SESSION_PATH: &str = "/v1/session";
-
-/// How long a browser keeps a session, in seconds: 30 days.
-const SESSION_AGE: u32 = 30 * 24 * 60 * 60;
 
 /// What every request is checked against.
 pub(super) struct Guard {
@@ -110,6 +97,7 @@ pub(super) struct Guard {
     origins: Vec<String>,
     /// `http` or `https`.
     scheme: &'static str,
+    sessions: Option<Sessions>,
 }
 
 impl Guard {
@@ -124,6 +112,7 @@ impl Guard {
             hosts: settings.hosts,
             origins: settings.origins,
             scheme: if settings.tls { "https" } else { "http" },
+            sessions: settings.sessions,
         }
     }
 
@@ -165,14 +154,29 @@ impl Guard {
         self.console != Console::Off
     }
 
-    /// The cookie that stands for a caller's token. No script of a page can read it, and no page of
-    /// another site can send it.
-    pub fn cookie(&self, access: Access) -> String {
+    /// The cookie of a new session that stands for a caller's token. No script of a page can read it, and
+    /// no page of another site can send it.
+    pub fn cookie(&self, access: Access) -> io::Result<String> {
         let mut tokens = self.tokens.iter();
-        match tokens.find(|token| token.access == access) {
-            Some(token) => self.cookie_of(&token.session(), SESSION_AGE),
-            None => self.no_cookie(),
+        let token = tokens.find(|token| token.access == access);
+        let (Some(token), Some(sessions)) = (token, &self.sessions) else {
+            return Ok(self.no_cookie());
+        };
+        let session = sessions.begin(&token.key, now())?;
+        Ok(self.cookie_of(&session, SESSION_AGE))
+    }
+
+    /// Ends the sessions that a browser sends.
+    pub fn end_sessions(&self, headers: &HeaderMap) -> io::Result<()> {
+        let Some(sessions) = &self.sessions else {
+            return Ok(());
+        };
+        for session in cookies(headers, &self.cookie_name()) {
+            for token in &self.tokens {
+                sessions.end(session, &token.key, now())?;
+            }
         }
+        Ok(())
     }
 
     /// The cookie that takes it away.
@@ -190,11 +194,14 @@ impl Guard {
         format!("{name}={session}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
     }
 
-    /// With TLS, browsers take this name from this host alone.
-    fn cookie_name(&self) -> &'static str {
+    /// Each store has its own: browsers send a cookie to every port of a host. With TLS, they take this
+    /// name from this host alone.
+    fn cookie_name(&self) -> String {
+        let store = self.sessions.as_ref().map(Sessions::name);
+        let store = store.unwrap_or_default();
         match self.scheme {
-            "https" => "__Host-windlass",
-            _ => "windlass",
+            "https" => format!("__Host-windlass-{store}"),
+            _ => format!("windlass-{store}"),
         }
     }
 
@@ -271,9 +278,14 @@ impl Guard {
                 None => refused("the token is another one"),
             };
         }
-        let sessions = cookies(headers, self.cookie_name());
-        let known = |session: &str| self.tokens.iter().find(|token| token.made(session));
-        match sessions.filter_map(known).next() {
+        let name = self.cookie_name();
+        let now = now();
+        let accepted = |session: &str, token: &Token| {
+            let sessions = self.sessions.as_ref();
+            sessions.is_some_and(|sessions| sessions.accepts(session, &token.key, now))
+        };
+        let known = |session: &str| self.tokens.iter().find(|token| accepted(session, token));
+        match cookies(headers, &name).filter_map(known).next() {
             Some(token) => Ok(session(token.access)),
             None => refused("send the header `Authorization: Bearer TOKEN`"),
         }
@@ -298,7 +310,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// What the cookies of this name hold.
-fn cookies<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h str> {
+fn cookies<'h>(headers: &'h HeaderMap, name: &'h str) -> impl Iterator<Item = &'h str> {
     let lines = headers.get_all(header::COOKIE).iter();
     let pairs = lines
         .filter_map(|line| line.to_str().ok())

@@ -20,6 +20,7 @@ mod problem;
 mod runs;
 mod schema;
 mod session;
+mod sessions;
 mod source;
 mod store;
 mod tickets;
@@ -30,6 +31,7 @@ mod workflows;
 pub(super) use app::{App, Phase};
 pub use guard::Console;
 pub(super) use guard::Settings;
+pub(super) use sessions::Sessions;
 
 use crate::api::Problem;
 use crate::engine::ErrorCode;

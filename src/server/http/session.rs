@@ -1,14 +1,13 @@
-//! Sessions of browsers. The token comes once; then a cookie says that it was known. The cookie is made
-//! from the token, so a server keeps no sessions: they outlive its restart, and end with the token.
+//! Sessions of browsers. The token comes once; then a cookie says that it was known: see `sessions`.
 
-use super::app::App;
+use super::app::{App, blocking};
 use super::body::Optional;
 use super::guard::Access;
 use crate::api::{BeginSession, Problem, Ticket};
 use crate::engine::ErrorCode;
 use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -53,16 +52,24 @@ pub(super) async fn begin(
         let detail = "send the header `Authorization: Bearer TOKEN`, or a ticket of `windlass ui`";
         return Err(Problem::new(ErrorCode::Unauthorized, detail));
     }
-    let cookie = app.guard.cookie(access);
+    let cookie = blocking(move || app.guard.cookie(access).map_err(no_session)).await?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]))
 }
 
-/// Ends the session of a browser: the answer takes its cookie away.
+/// Ends the session of a browser: the answer takes its cookie away, and nobody is let in with it any more.
 #[utoipa::path(delete, path = "/v1/session", operation_id = "end_session", tag = "server",
-    responses((status = 204, description = "The cookie is gone")))]
-pub(super) async fn end(State(app): State<Arc<App>>) -> (StatusCode, [(HeaderName, String); 1]) {
+    responses((status = 204, description = "The session has ended")))]
+pub(super) async fn end(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+) -> Result<(StatusCode, [(HeaderName, String); 1]), Problem> {
     let cookie = app.guard.no_cookie();
-    (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)])
+    blocking(move || app.guard.end_sessions(&headers).map_err(no_session)).await?;
+    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]))
+}
+
+fn no_session(error: std::io::Error) -> Problem {
+    Problem::new(ErrorCode::Internal, error.to_string())
 }
 
 /// A ticket that a browser begins a session with.

@@ -11,7 +11,9 @@ use crate::engine::report::{
     DiagnosticReport, InputReport, LoopLimits, ScheduleReport, VersionsReport, WorkflowReport,
     diagnostics, inputs, loop_limits,
 };
-use crate::engine::{Bundle, EngineError, ErrorCode, Graph, LoadError, LoadOptions, PutIf, graph};
+use crate::engine::{
+    Bundle, EngineError, ErrorCode, Graph, LoadError, LoadOptions, Origin, PutIf, graph,
+};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -85,6 +87,9 @@ pub(super) struct ValidateQuery {
     open: Option<String>,
     /// Only the inside of the node with this id or path.
     root: Option<String>,
+    /// Whether it is checked with the rights of a guest, whoever asks.
+    #[serde(default, deserialize_with = "flag")]
+    guest: bool,
 }
 
 /// Keeps a workflow under a name, in place of the one that was there. Runs that were started go
@@ -274,7 +279,10 @@ pub(super) async fn validate(
     Asked(query): Asked<ValidateQuery>,
     Source(text, form): Source<WorkflowText>,
 ) -> Result<axum::Json<Validation>, Problem> {
-    let (bundle, options) = parts(text, "workflow", form, caller)?;
+    let (bundle, mut options) = parts(text, "workflow", form, caller)?;
+    if query.guest {
+        options.origin = Origin::Guest;
+    }
     let engine = Arc::clone(&app.engine);
     let checked = compute(lane, move |_| match engine.load_bundle(bundle, &options) {
         Ok(workflow) => {

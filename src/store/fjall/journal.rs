@@ -110,12 +110,24 @@ impl ActiveJournal {
         }
     }
 
-    /// The journal after one, if there is one.
+    /// The first journal after one that is still there, if there is one. Those between are removed when all
+    /// of them is in tables, in order: who syncs seldom may find several of them gone.
     fn next(&self, number: u64) -> io::Result<Option<(u64, File)>> {
-        match opened(&self.path(number + 1)) {
-            Ok(file) => Ok(Some((number + 1, file))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+        let mut next = (number + 1, self.path(number + 1));
+        loop {
+            match opened(&next.1) {
+                Ok(file) => return Ok(Some((next.0, file))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+            if self.path(number).exists() {
+                return Ok(None);
+            }
+            // One that is removed meanwhile is not the last, so this ends.
+            match numbered(&self.folder)?.split_off(&(number + 1)).pop_first() {
+                Some(later) => next = later,
+                None => return Ok(None),
+            }
         }
     }
 
@@ -404,4 +416,36 @@ pub(super) fn readable(path: &Path) -> Result<Readable, StoreError> {
     let rows = rows.into_iter();
     let rows = rows.filter_map(|(key, (_, value))| Some((key, value?)));
     Ok((rows.collect(), report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// fjall makes the next journal, and removes one of which all is in tables.
+    fn rotate(folder: &Path, made: u64, removed: u64) {
+        File::create(folder.join(format!("{made}.{ENDING}"))).unwrap();
+        fs::remove_file(folder.join(format!("{removed}.{ENDING}"))).unwrap();
+    }
+
+    #[test]
+    fn a_journal_is_found_however_often_it_was_rotated_since_the_last_sync() {
+        let dir = tempfile::tempdir().unwrap();
+        File::create(dir.path().join("0.jnl")).unwrap();
+        let journal = ActiveJournal::find(dir.path().to_owned()).unwrap();
+        journal.sync().unwrap();
+        for rotations in 1..=5 {
+            let last = lock(&journal.current).0;
+            for number in last + 1..=last + rotations {
+                rotate(dir.path(), number, number - 1);
+            }
+            journal.check().unwrap();
+            journal.sync().unwrap();
+            assert_eq!(lock(&journal.current).0, last + rotations);
+        }
+        // The last one is never removed while it is open.
+        let last = lock(&journal.current).0;
+        fs::remove_file(dir.path().join(format!("{last}.{ENDING}"))).unwrap();
+        assert!(matches!(journal.sync(), Err(KvError::Gone(_))));
+    }
 }

@@ -78,6 +78,7 @@ impl<K: Kv> Rows<K> {
         {
             let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
             self.kv.apply(&writer.batch).map_err(|e| self.fail(e))?;
+            self.changes.applied(&writer.batch);
             self.applied.store(group, Ordering::SeqCst);
         }
         self.feed.changed(writer.touched.drain(..));

@@ -8,6 +8,7 @@ use crate::store::feed::Feed;
 use crate::store::header::Root;
 use crate::store::keys::{self, Family};
 use crate::store::kv::{Kv, prefixed};
+use crate::store::row_changes::RowChanges;
 use bincode::{Decode, Encode};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Condvar, Mutex, OnceLock, RwLock};
@@ -46,6 +47,7 @@ impl<K: Kv> Rows<K> {
             failed: Mutex::new(None),
             key: OnceLock::new(),
             feed: Feed::default(),
+            changes: RowChanges::default(),
             epoch: AtomicU64::new(0),
             name: name.to_owned(),
         }

@@ -94,6 +94,21 @@ async fn what_follows_from_a_post_leaves_when_its_answer_is_synced() {
     assert_eq!(requests(&then_gets, "GET").await, (0, POLLS));
 }
 
+/// A GET that a server may take for something else: it is the same request after a kill, so it is stored first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_get_with_a_body_or_another_method_leaves_when_its_step_is_synced() {
+    if !strace_works() {
+        return;
+    }
+    for more in [
+        "body: { id: 1 }",
+        "headers: { X-HTTP-Method-Override: DELETE }",
+    ] {
+        let gets = WORKFLOW.replace("method: GET,", &format!("method: GET, {more},"));
+        assert_eq!(requests(&gets, "GET").await, (0, POLLS), "{more}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_follows_from_a_limit_leaves_when_that_is_synced() {
     if !strace_works() {
@@ -124,4 +139,28 @@ async fn a_get_that_left_before_a_sync_that_failed_leaves_again() {
     let keys: Vec<Value> = keys.lock().unwrap().iter().map(|key| json!(key)).collect();
     let wanted = (0..POLLS).map(|at| json!(format!("{run}/wait#{at}/check")));
     assert_eq!(keys, wanted.collect::<Vec<_>>());
+}
+
+/// Names may have what paths are made of. A service that checks keys does not take one call for another.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_two_actions_have_one_key() {
+    let (base, keys) = counts().await;
+    let place = Place::new();
+    let call = "{ type: http, inputs: { method: POST, uri: \"@{inputs('base')}/poll\" } }";
+    let text = format!(
+        "name: keys\ninputs: {{ base: {{ type: string }} }}\nactions:\n  poll:\n    type: until\n    \
+         condition: '@true'\n    actions: {{ a: {call} }}\n  'poll#0/a': {call}\n  'poll%230%2Fa': {call}\n  \
+         'ü x': {call}\n"
+    );
+    let file = place.file("keys.yaml", &text);
+    let done = place.run(&["run", &file, "--id", "r", "-i", &format!("base={base}")]);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    // Those of ordinary names are what they were.
+    let wanted = [
+        "r/poll#0/a",
+        "r/poll%230%2Fa",
+        "r/poll%25230%252Fa",
+        "r/%C3%BC%20x",
+    ];
+    assert_eq!(*keys.lock().unwrap(), wanted);
 }

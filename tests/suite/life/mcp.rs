@@ -219,6 +219,10 @@ fn the_workflow_of_an_agent_is_a_guests() {
     let folder = Folder::new();
     let shell = "name: sh\nactions: { a: { type: shell, inputs: { run: touch made } } }\n";
     let mut agent = Agent::new(&folder, &[]);
+    let checked = agent.get("validate_workflow", json!({ "text": shell }));
+    assert_eq!(checked["valid"], false, "{checked}");
+    let said = checked["diagnostics"][0]["message"].as_str().unwrap();
+    assert!(said.contains("may not use `shell`"), "{checked}");
     let (failed, told) = agent.call("start_run", json!({ "text": shell, "id": "s" }));
     let told = match failed {
         true => told,
@@ -226,6 +230,59 @@ fn the_workflow_of_an_agent_is_a_guests() {
     };
     assert!(told.contains("may not use `shell`"), "{told}");
     assert!(!folder.path().join("made").exists());
+    agent.leave();
+}
+
+#[test]
+fn an_agent_starts_what_is_kept_and_that_has_its_own_rights() {
+    let folder = Folder::new();
+    // Kept by the operator, who may let it call commands.
+    let shell = "name: sh\nactions: { a: { type: shell, inputs: { run: touch made } } }\n";
+    std::fs::write(folder.path().join("sh.yaml"), shell).unwrap();
+    let put = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["workflow", "put", "sh", "sh.yaml"])
+        .current_dir(folder.path())
+        .env_remove("WINDLASS_STATE")
+        .output()
+        .unwrap();
+    assert!(put.status.success(), "{put:?}");
+    let mut agent = Agent::new(&folder, &[]);
+    agent.get("start_run", json!({ "workflow": "sh", "id": "kept" }));
+    let ended = agent.get("wait_for_run", json!({ "run": "kept" }));
+    assert_eq!(ended["status"], "Succeeded", "{ended}");
+    let (failed, told) = agent.call("start_run", json!({ "workflow": "nix" }));
+    assert!(failed && told.contains("nix"), "{told}");
+    agent.leave();
+}
+
+#[test]
+fn no_id_leads_to_all_runs() {
+    let folder = Folder::new();
+    let mut agent = Agent::new(&folder, &[]);
+    agent.get("start_run", json!({ "text": ASK, "id": "asking" }));
+    agent.get("pause_run", json!({ "run": "asking" }));
+    for id in ["..", ".", ""] {
+        for tool in ["get_run", "resume_run", "cancel_run", "list_loops"] {
+            let (failed, told) = agent.call(tool, json!({ "run": id }));
+            assert!(
+                failed && told.contains("the id of a run"),
+                "{tool} {id}: {told}"
+            );
+        }
+        for verb in [
+            "resume", "cancel", "pause", "status", "history", "dump", "logs",
+        ] {
+            let told = Command::new(env!("CARGO_BIN_EXE_windlass"))
+                .args([verb, id])
+                .current_dir(folder.path())
+                .env_remove("WINDLASS_STATE")
+                .output()
+                .unwrap();
+            assert_eq!(told.status.code(), Some(2), "{verb} {id}: {told:?}");
+        }
+    }
+    let status = agent.get("get_run", json!({ "run": "asking" }));
+    assert_eq!(status["status"], "Paused", "{status}");
     agent.leave();
 }
 

@@ -3,6 +3,7 @@
 
 use super::process::Place;
 use crate::serve::COUNT;
+use crate::store::damage::files;
 use crate::store::power::{Done, recorded_of, strace_works};
 use crate::support::kind;
 use std::fs;
@@ -79,7 +80,18 @@ fn no_action_writes_in_the_store() {
         StoreKind::Fjall => "fjall",
     };
     let mark = || fs::metadata(store.join("mark")).unwrap().len();
-    for path in [
+    // Every file of the database, however deep it lies.
+    let linked: Vec<_> = (0..)
+        .zip(files(&place.state()))
+        .map(|(number, file)| {
+            let link = dir.join(format!("hard-{number}"));
+            fs::hard_link(file, &link).unwrap();
+            link
+        })
+        .collect();
+    let least = if kind() == StoreKind::Fjall { 5 } else { 2 };
+    assert!(linked.len() >= least, "{linked:?}");
+    let named = [
         store.join("mark"),
         store.join("new"),
         store.join("../store").join(folder).join("new"),
@@ -87,7 +99,8 @@ fn no_action_writes_in_the_store() {
         dir.join("link"),
         dir.join("dangling"),
         dir.join("hard"),
-    ] {
+    ];
+    for path in named.into_iter().chain(linked) {
         let input = format!("file={}", path.display());
         let failed = place.run(&["run", &append, "-i", &input]);
         let said = String::from_utf8_lossy(&failed.stderr).into_owned();

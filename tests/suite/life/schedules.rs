@@ -202,6 +202,65 @@ fn an_hour_later(state: &Path, name: &str) {
     assert!(store.put_workflow(&stored).unwrap());
 }
 
+/// Makes the kept workflows as a clock left them that was an hour ahead.
+fn an_hour_ahead(state: &Path, name: &str, too_late: bool) {
+    let store = open_again(state);
+    let hour = 3_600_000;
+    let mut stored = store.workflow(name).unwrap().unwrap();
+    if too_late {
+        stored.stored_at = Timestamp(now().0 + hour);
+    }
+    stored.schedule = Some(ScheduleState {
+        until: Timestamp(now().0 + hour),
+        last_run: None,
+    });
+    assert!(store.put_workflow(&stored).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_was_ahead_stops_no_schedule() {
+    let place = Place::new();
+    let server = Server::start(&place.state());
+    for name in ["decided", "kept", "recurs"] {
+        let text = match name {
+            "recurs" => recurring(None),
+            _ => EVERY_SECOND.to_owned(),
+        };
+        put(&server, name, &text).await;
+    }
+    at_least(&server, 3).await;
+    server.kill();
+    an_hour_ahead(&place.state(), "decided", false);
+    an_hour_ahead(&place.state(), "kept", true);
+    an_hour_ahead(&place.state(), "recurs", true);
+    let server = Server::start(&place.state());
+    let of_each = |found: &[Value]| {
+        let of = |name: &str| {
+            let those = found.iter();
+            those
+                .filter(|run| run["labels"]["windlass.schedule"] == *name)
+                .count()
+        };
+        ["decided", "kept", "recurs"].map(of)
+    };
+    let before = of_each(&runs(&server).await);
+    for _ in 0..600 {
+        let after = of_each(&runs(&server).await);
+        if before
+            .iter()
+            .zip(after)
+            .all(|(before, after)| after > before + 1)
+        {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!(
+        "a schedule stands still: {before:?}, {:?}",
+        of_each(&runs(&server).await)
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_missed_is_skipped_or_made_up_for_once() {
     let place = Place::new();

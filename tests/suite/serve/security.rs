@@ -74,8 +74,9 @@ async fn a_view_token_looks_and_a_cookie_stands_for_a_token() {
         assert!(!line.contains(token), "{line}");
         cookies.push((pair, access, may));
     }
-    let check = async |server: &Server, wanted: Option<u16>| {
-        for (pair, access, may) in &cookies {
+    type Cookies = Vec<(String, &'static str, u16)>;
+    let check = async |server: &Server, cookies: &Cookies, wanted: Option<u16>| {
+        for (pair, access, may) in cookies {
             let with = |method, path: &str| server.ask(method, path).header("cookie", pair);
             let (status, me) = answer(with(Method::GET, "/v1/me")).await;
             let (posted, _) = answer(with(Method::POST, "/v1/runs/x/pause")).await;
@@ -88,28 +89,49 @@ async fn a_view_token_looks_and_a_cookie_stands_for_a_token() {
             }
         }
     };
-    check(&server, None).await;
+    check(&server, &cookies, None).await;
     // Another site's page sends nothing, and would be refused if it did.
     let forged = server.ask(Method::POST, "/v1/runs/x/pause");
     let forged = forged.header("cookie", &cookies[0].0);
     let (status, _) = answer(forged.header("origin", "http://evil.test")).await;
     assert_eq!(status, 403);
-    for wrong in ["windlass=", "windlass=AAAA", "other=1"] {
-        let asked = server.ask(Method::GET, "/v1/me").header("cookie", wrong);
+    let (name, value) = cookies[0].0.split_once('=').unwrap();
+    let wrong = [
+        String::from("windlass="),
+        format!("{name}="),
+        format!("{name}=AAAA"),
+        format!(
+            "{name}={}",
+            value.replace(|c: char| c.is_ascii_digit(), "a")
+        ),
+        format!("windlass={value}"),
+        String::from("other=1"),
+    ];
+    for wrong in wrong {
+        let asked = server.ask(Method::GET, "/v1/me").header("cookie", &wrong);
         assert_eq!(answer(asked).await.0, 401, "{wrong}");
     }
+    // A server with the same token and another store does not know it, though browsers send it there.
+    let other = Start::new(&dir.path().join("other")).args(&args).spawn();
+    check(&other, &cookies, Some(401)).await;
+    other.stop();
+    // Who leaves takes nobody else's session away, and nobody comes in with the one that is left.
     let ended = server.ask(Method::DELETE, "/v1/session");
     let ended = ended.header("cookie", &cookies[1].0).send().await.unwrap();
     assert!(cookie(&ended).1.contains("Max-Age=0"));
-    // A session outlives the server, and ends with its token.
+    let left: Cookies = vec![cookies.remove(1)];
+    check(&server, &left, Some(401)).await;
+    check(&server, &cookies, None).await;
+    // Both outlive the server; a session ends with its token.
     server.stop();
     let server = Start::new(&state).args(&args).spawn();
-    check(&server, None).await;
+    check(&server, &left, Some(401)).await;
+    check(&server, &cookies, None).await;
     server.stop();
     std::fs::write(full, "all-of-it-anew").unwrap();
     std::fs::write(view, "look-only-anew").unwrap();
     let server = Start::new(&state).args(&args).spawn();
-    check(&server, Some(401)).await;
+    check(&server, &cookies, Some(401)).await;
     server.stop();
 
     for (args, why) in [

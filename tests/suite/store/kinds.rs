@@ -2,13 +2,16 @@
 //! other, whatever happens meanwhile.
 
 use crate::life::process::Place;
+use crate::store::contract::{commit, noise};
 use crate::store::damage::{everything, sample};
 use crate::store::power::strace_works;
-use crate::support::{alone, kind};
+use crate::support::{alone, kind, open_store};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+use windlass::internals::expression::Value as Text;
+use windlass::internals::machine::Change;
 use windlass::internals::store::{self, StoreKind};
 
 const WORKFLOW: &str = "
@@ -98,6 +101,58 @@ fn a_store_moves_to_another_database_and_back() {
         let again = migrate(place.path(), to).output().unwrap();
         let report: Value = serde_json::from_slice(&again.stdout).unwrap();
         assert_eq!(report["old"], Value::Null, "{again:?}");
+    }
+}
+
+/// How many megabytes the store has that is copied. fjall begins a new journal with every 64, and removes
+/// those that are in tables: more than two of them, before the copy was synced, once.
+fn megabytes() -> u64 {
+    let given = std::env::var("WINDLASS_COPIED_MB").ok();
+    given.and_then(|n| n.parse().ok()).unwrap_or(260)
+}
+
+/// A store that is larger than several journals of a database goes through every command that copies it.
+#[test]
+fn a_large_store_is_copied_restored_compacted_and_moved() {
+    const EACH: usize = 4 << 20;
+    let place = tempfile::tempdir().unwrap();
+    let state = place.path().join("state");
+    let store = open_store(&state).unwrap();
+    let runs = megabytes() * (1 << 20) / EACH as u64;
+    for run in 0..runs {
+        let mut one = commit(&format!("run-{run}"), 0);
+        let text = Text::text(noise(run, EACH));
+        one.changes = vec![Change::set("text".into(), text)];
+        store.commit(&[one]).unwrap()[0].as_ref().unwrap();
+    }
+    drop(store);
+    let (copy, other) = (place.path().join("copy"), place.path().join("other"));
+    let [first, second] = match kind() {
+        StoreKind::Sled => ["fjall", "sled"],
+        StoreKind::Fjall => ["sled", "fjall"],
+    };
+    let (copied, restored) = (copy.to_str().unwrap(), other.to_str().unwrap());
+    let state = state.to_str().unwrap();
+    for args in [
+        &["backup", copied, "--state", state][..],
+        &["restore", copied, "--state", restored],
+        &["prune", "--compact", "--state", state],
+        &["migrate", "--to", first, "--state", copied],
+        &["migrate", "--to", second, "--state", copied],
+        &["doctor", "--repair", "--state", restored],
+    ] {
+        let begun = std::time::Instant::now();
+        let done = alone_of(|| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+            command.args(args).env_remove("WINDLASS_SERVER");
+            command.output().unwrap()
+        });
+        assert_eq!(done.status.code(), Some(0), "{args:?}: {done:?}");
+        println!("{}: {:?}", args[0], begun.elapsed());
+    }
+    for dir in [Path::new(state), &copy, &other] {
+        let store = alone(|| store::open(dir, None)).unwrap();
+        assert_eq!(store.list(None, usize::MAX).unwrap().len() as u64, runs);
     }
 }
 

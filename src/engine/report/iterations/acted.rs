@@ -4,7 +4,7 @@
 use super::{is_loop, last_name, split};
 use crate::expression::Value;
 use crate::machine::{Change, HistoryEvent, HistoryKind, printable};
-use crate::model::{Fault, Status};
+use crate::model::{Fault, Status, name_of_part, path_part};
 use crate::program::{Program, Scope, ScopeKind};
 use crate::store::{CommitRecord, EndedIteration, iteration_of};
 use crate::time::Timestamp;
@@ -214,7 +214,7 @@ impl<'a> Acted<'a> {
                 let at = key.split_once(&*format!("{}/", printable(&inside)));
                 let rest = plain(at.map_or(name, |(_, rest)| rest));
                 self.actions.push(ActionReport {
-                    scopes: self.scopes(last_name(&rest)),
+                    scopes: self.scopes(&name_of_part(last_name(&rest))),
                     path: join(&inside, &rest),
                     action: node_name.to_string(),
                     item: self.item(path.as_deref(), *iteration),
@@ -259,12 +259,12 @@ impl<'a> Acted<'a> {
                 // The end of a loop is told with the loop's own path.
                 let own = path
                     .as_deref()
-                    .filter(|path| last_name(path) == &**node_name);
+                    .filter(|path| last_name(path) == path_part(node_name));
                 if matches!(self.of, Of::Iteration(of, ..) if own == Some(of)) {
                     return;
                 }
                 self.actions.push(ActionReport {
-                    path: own.map_or_else(|| join(&inside, node_name), str::to_owned),
+                    path: own.map_or_else(|| join(&inside, &path_part(node_name)), str::to_owned),
                     scopes: self.scopes(node_name),
                     action: node_name.to_string(),
                     item: self.item(path.as_deref(), *iteration),
@@ -289,7 +289,7 @@ impl<'a> Acted<'a> {
 
     /// The index of an item of a foreach.
     fn item(&self, path: Option<&str>, iteration: Option<u64>) -> Option<u64> {
-        let name = last_name(path?);
+        let name = name_of_part(last_name(path?));
         let mut scopes = self.program?.scopes.iter();
         let each = |kind: &ScopeKind| matches!(kind, ScopeKind::ForEach { .. });
         let is_item = scopes.any(|scope| each(&scope.kind) && *scope.name == *name);
@@ -297,7 +297,7 @@ impl<'a> Acted<'a> {
     }
 }
 
-/// A path that was written into a key.
+/// A path that was written into a key. What is escaped in paths stays so.
 fn plain(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -306,7 +306,13 @@ fn plain(text: &str) -> String {
             let digits = [rest.next()?, rest.next()?];
             u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()
         });
-        bytes.push(escaped.flatten().unwrap_or(byte));
+        match escaped.flatten() {
+            Some(own @ (b'/' | b'#' | b'%' | b'~')) => {
+                bytes.extend_from_slice(format!("%{own:02X}").as_bytes());
+            }
+            Some(other) => bytes.push(other),
+            None => bytes.push(byte),
+        }
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -364,7 +370,7 @@ fn add_children(
         let Some(output) = output else {
             continue;
         };
-        let at = format!("{path}/{}", action.name);
+        let at = format!("{path}/{}", path_part(&action.name));
         match actions.iter_mut().find(|one| one.path == at) {
             Some(one) => one.outputs = Some(output.clone()),
             None if action.anonymous => {}

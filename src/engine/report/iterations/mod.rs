@@ -23,6 +23,7 @@ use super::view::{RunView, shown};
 use crate::engine::{EngineError, Inspector};
 use crate::expression::Value;
 use crate::machine::{IterationRow, forks};
+use crate::model::path_part;
 use crate::program::{Program, ScopeKind};
 use crate::store::{EndedIteration, LoopIterations, Place, RunHeader};
 use crate::time::Timestamp;
@@ -182,7 +183,10 @@ fn no_loop(
     known.truncate(16);
     let scopes = program.map(|program| program.scopes.iter()).into_iter();
     for scope in scopes.flatten().filter(|scope| is_loop(&scope.kind)) {
-        if !known.iter().any(|path| last_name(path) == &*scope.name) {
+        if !known
+            .iter()
+            .any(|path| last_name(path) == path_part(&scope.name))
+        {
             known.push(scope.name.to_string());
         }
     }

@@ -1,0 +1,64 @@
+//! Names as parts of paths: loop paths, idempotency keys. A name may have any character; in a path `/`, `#` and
+//! `%` have a meaning, and so has `~` at the beginning of a part.
+
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
+
+/// A name as a part of a path: no two names are one part, and nearly all stay as they are.
+#[must_use]
+pub fn path_part(name: &str) -> Cow<'_, str> {
+    if !name.contains(['/', '#', '%']) && !name.starts_with('~') {
+        return Cow::Borrowed(name);
+    }
+    let (begin, rest) = match name.strip_prefix('~') {
+        Some(rest) => ("%7E", rest),
+        None => ("", name),
+    };
+    let mut part = String::from(begin);
+    for letter in rest.chars() {
+        match letter {
+            '/' => part.push_str("%2F"),
+            '#' => part.push_str("%23"),
+            '%' => part.push_str("%25"),
+            other => part.push(other),
+        }
+    }
+    Cow::Owned(part)
+}
+
+/// The name that a part of a path stands for.
+#[must_use]
+pub fn name_of_part(part: &str) -> Cow<'_, str> {
+    percent_decode_str(part).decode_utf8_lossy()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_names_are_one_part() {
+        let names = [
+            "a",
+            "a/b",
+            "a#0",
+            "a#0/b",
+            "a%2Fb",
+            "a%252Fb",
+            "~2",
+            "%7E2",
+            "a~2",
+            "%",
+            "prüfen 1",
+        ];
+        for name in names {
+            let part = path_part(name);
+            assert!(
+                !part.contains(['/', '#']) && !part.starts_with('~'),
+                "{part}"
+            );
+            assert_eq!(name_of_part(&part), name);
+        }
+        assert_eq!(path_part("Send_mail (2) ü"), "Send_mail (2) ü");
+    }
+}
