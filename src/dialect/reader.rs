@@ -228,6 +228,7 @@ impl<'a> Reader<'a> {
                     self.foreign_placeholders(node, &text.text);
                     self.mention(node, template.references());
                     template
+                    self.warn_of_refused(node, template.refused_calls());
                 }
                 Err(error) => {
                     self.bad_expression(node, error);
@@ -251,6 +252,18 @@ impl<'a> Reader<'a> {
 
     /// Text that calls a function without saying so.
     fn forgotten_at(&mut self, node: &Node, text: &str) {
+    /// Calls that no function takes: in a definition they fail only where they are evaluated.
+    fn warn_of_refused(&mut self, node: &Node, calls: Vec<ParseError>) {
+        for call in calls {
+            let span = node.place(self.content, call.offset, call.length);
+            let hint = call.hint.unwrap_or_else(|| {
+                String::from("docs/expressions.md shows how functions are called")
+            });
+            let message = format!("{}: this fails when it is evaluated", call.message);
+            self.warning("bad-call", span, message, hint);
+        }
+    }
+
         let Some(forgotten) = looks_like_expression(text).filter(|_| self.syntax == Syntax::Loom)
         else {
             return;
@@ -337,6 +350,7 @@ impl<'a> Reader<'a> {
                 self.mention(node, condition.references());
             }),
             Kind::Object(_) | Kind::Bool(_) => Condition::from_template(self.template(node)),
+                self.warn_of_refused(node, condition.refused_calls());
             Kind::Null | Kind::Int(_) | Kind::Float(_) | Kind::Array(_) => {
                 let what = format!("`{}`", entry.key);
                 let hint = "for example \"@equals(variables('status'), 'done')\"";
