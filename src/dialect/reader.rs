@@ -586,10 +586,18 @@ pub(super) struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// The entry of a key, be its value null.
+    /// The entry of a key, be its value null. In a definition of Logic Apps null is the same as no
+    /// entry, but for what is a value itself.
     pub fn get(&mut self, key: &'static str) -> Option<&'n Entry> {
         self.asked.push(key);
-        self.entries.iter().find(|entry| self.is(entry, key))
+        self.there(key)
+    }
+
+    fn there(&self, key: &str) -> Option<&'n Entry> {
+        let is_value = |key: &str| VALUES.iter().any(|own| own.eq_ignore_ascii_case(key));
+        let entry = self.entries.iter().find(|entry| self.is(entry, key))?;
+        let absent = self.any_case && matches!(entry.value.kind, Kind::Null) && !is_value(key);
+        (!absent).then_some(entry)
     }
 
     fn is(&self, entry: &Entry, key: &str) -> bool {
@@ -603,6 +611,19 @@ impl<'n> Fields<'n> {
     /// The entry of a key; null is reported as a value that was forgotten.
     pub fn some(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<&'n Entry> {
         let entry = self.get(key)?;
+/// The keys of a definition under which null is a value.
+const VALUES: [&str; 9] = [
+    "inputs",
+    "uri",
+    "value",
+    "defaultValue",
+    "body",
+    "content",
+    "from",
+    "foreach",
+    "case",
+];
+
         if matches!(entry.value.kind, Kind::Null) {
             let what = format!("`{key}` has no value");
             let hint = "give a value after the colon, indented if it is a map, or remove the key";
@@ -627,8 +648,7 @@ impl<'n> Fields<'n> {
         span: Span,
         hint: &str,
     ) -> Option<&'n Entry> {
-        let missing = !self.entries.iter().any(|entry| self.is(entry, key));
-        if missing {
+        if self.there(key).is_none() {
             self.asked.push(key);
             if !self.has_slip_of(key) {
                 let what = format!("{} needs `{key}`", self.what);

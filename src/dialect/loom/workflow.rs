@@ -72,6 +72,9 @@ impl Loom<'_> {
     ) {
         fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
         // What a definition of Logic Apps has, which the actions of Loom may be written in.
+        if fields.get("$schema").is_some() {
+            fields.allow(&["contentVersion"]);
+        }
         let definition = fields.get("$schema").is_some() && node.get("triggers").is_some();
         if definition {
             fields.allow(&["contentVersion", "triggers", "staticResults"]);
