@@ -16,6 +16,8 @@ pub(super) struct Mention {
     pub span: Span,
     /// A loop that it names is around it.
     pub is_inside: bool,
+    /// The template asks whether it is there, or has a default for it.
+    pub is_optional: bool,
 }
 
 /// Reads values of one file and collects what is wrong with them.
@@ -226,9 +228,9 @@ impl<'a> Reader<'a> {
                 Ok(template) => {
                     self.forgotten_at(node, &text.text);
                     self.foreign_placeholders(node, &text.text);
+                    self.warn_of_refused(node, template.refused_calls());
                     self.mention(node, template.references());
                     template
-                    self.warn_of_refused(node, template.refused_calls());
                 }
                 Err(error) => {
                     self.bad_expression(node, error);
@@ -250,8 +252,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Text that calls a function without saying so.
-    fn forgotten_at(&mut self, node: &Node, text: &str) {
     /// Calls that no function takes: in a definition they fail only where they are evaluated.
     fn warn_of_refused(&mut self, node: &Node, calls: Vec<ParseError>) {
         for call in calls {
@@ -264,6 +264,8 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Text that calls a function without saying so.
+    fn forgotten_at(&mut self, node: &Node, text: &str) {
         let Some(forgotten) = looks_like_expression(text).filter(|_| self.syntax == Syntax::Loom)
         else {
             return;
@@ -327,6 +329,7 @@ impl<'a> Reader<'a> {
                         reference,
                         span,
                         is_inside: false,
+                        is_optional: is_optional(&entry.key),
                     });
                 }
                 template
@@ -347,10 +350,10 @@ impl<'a> Reader<'a> {
         }
         let parsed = match &node.kind {
             Kind::String(text) => Condition::parse(&text.text, self.syntax).inspect(|condition| {
+                self.warn_of_refused(node, condition.refused_calls());
                 self.mention(node, condition.references());
             }),
             Kind::Object(_) | Kind::Bool(_) => Condition::from_template(self.template(node)),
-                self.warn_of_refused(node, condition.refused_calls());
             Kind::Null | Kind::Int(_) | Kind::Float(_) | Kind::Array(_) => {
                 let what = format!("`{}`", entry.key);
                 let hint = "for example \"@equals(variables('status'), 'done')\"";
@@ -441,9 +444,24 @@ impl<'a> Reader<'a> {
                 reference,
                 span,
                 is_inside: false,
+                is_optional: is_optional(text),
             });
         }
     }
+}
+
+/// Whether a Jinja template has defaults, or asks what is defined.
+fn is_optional(text: &str) -> bool {
+    let asks = [
+        "| default",
+        "|default",
+        "| d(",
+        "|d(",
+        "is defined",
+        "is not defined",
+        "is undefined",
+    ];
+    asks.iter().any(|word| text.contains(word))
 }
 
 /// Keeps a script once: its place may be read again, for another step.
@@ -585,6 +603,19 @@ pub(super) struct Fields<'n> {
     any_case: bool,
 }
 
+/// The keys of a definition under which null is a value.
+const VALUES: [&str; 9] = [
+    "inputs",
+    "uri",
+    "value",
+    "defaultValue",
+    "body",
+    "content",
+    "from",
+    "foreach",
+    "case",
+];
+
 impl<'n> Fields<'n> {
     /// The entry of a key, be its value null. In a definition of Logic Apps null is the same as no
     /// entry, but for what is a value itself.
@@ -611,19 +642,6 @@ impl<'n> Fields<'n> {
     /// The entry of a key; null is reported as a value that was forgotten.
     pub fn some(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<&'n Entry> {
         let entry = self.get(key)?;
-/// The keys of a definition under which null is a value.
-const VALUES: [&str; 9] = [
-    "inputs",
-    "uri",
-    "value",
-    "defaultValue",
-    "body",
-    "content",
-    "from",
-    "foreach",
-    "case",
-];
-
         if matches!(entry.value.kind, Kind::Null) {
             let what = format!("`{key}` has no value");
             let hint = "give a value after the colon, indented if it is a map, or remove the key";
