@@ -1,9 +1,10 @@
-//! `json.parse` and `data.merge`. What is wrong with the data is a value with `success: false`, as
+//! `json.parse`, `data.merge` and `notify`. What is wrong with the data is a value with `success: false`, as
 //! there, and not a fault.
 
 use super::inputs::{Inputs, invalid};
 use super::json;
 use super::json_mistake::mistake;
+use super::script;
 use super::{Attempt, Executor};
 use crate::expression::{Object, Value};
 use crate::model::{Fault, Request};
@@ -40,6 +41,28 @@ impl Executor for JsonParse {
                     _ => not_json(text, &error.to_string()),
                 },
             })
+        })
+    }
+}
+
+/// `{channel, message}` to `{sent: true}`: it writes a line to the log, as The Edge Agent prints one.
+pub(super) struct Notify;
+
+impl Executor for Notify {
+    fn execute<'a>(&'a self, request: &'a Request) -> Attempt<'a> {
+        Box::pin(async {
+            let inputs = Inputs::of(request)?;
+            if inputs.get("channel").is_none() {
+                return Err(invalid("`channel` is missing"));
+            }
+            let text = |key: &str| {
+                let value = inputs.get(key).unwrap_or(&Value::Null);
+                let text = value.as_str().map(str::to_owned);
+                text.unwrap_or_else(|| value.to_json())
+            };
+            let line = format!("[{}] {}", text("channel").to_uppercase(), text("message"));
+            script::log_line(&request.action, &line);
+            Ok(Value::from_pairs([("sent", Value::Bool(true))]))
         })
     }
 }

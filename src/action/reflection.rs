@@ -185,7 +185,20 @@ fn judgement(answer: &str) -> Result<Value, Fault> {
             .output(Value::from_pairs([("content", Value::text(answer))]))
             .transient()
     };
-    let judged = json::parsed(unfenced(answer), "the model's evaluation")?;
+    let mut judged = None;
+    for text in [Some(answer.trim()), fenced(answer), in_braces(answer)] {
+        let found = text.map(|text| json::parsed(text, "the model's evaluation"));
+        let Some(found) = found.transpose()?.flatten() else {
+            continue;
+        };
+        let is_map = found.as_object().is_some();
+        if is_map || judged.is_none() {
+            judged = Some(found);
+        }
+        if is_map {
+            break;
+        }
+    }
     let judged = judged.ok_or_else(|| refused("it is no JSON"))?;
     // Models are also asked for `pass`.
     let valid = ["valid", "pass", "passed"].iter();
@@ -220,12 +233,15 @@ fn reason(words: &str) -> Value {
     Value::from_pairs([("message", Value::text(words))])
 }
 
-/// The text inside of a code fence: models like to put JSON into one.
-fn unfenced(text: &str) -> &str {
-    let text = text.trim();
-    let inner = text.strip_prefix("```").and_then(|rest| {
-        let (_, rest) = rest.split_once('\n')?;
-        rest.trim_end().strip_suffix("```")
-    });
-    inner.unwrap_or(text)
+/// The text of the first code fence, also after other words: models like to put JSON into one.
+fn fenced(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("```")?;
+    let (_, rest) = rest.split_once('\n')?;
+    rest.split_once("```").map(|(inner, _)| inner.trim())
+}
+
+/// From the first brace to the last.
+fn in_braces(text: &str) -> Option<&str> {
+    let (start, end) = (text.find('{')?, text.rfind('}')?);
+    text.get(start..=end)
 }

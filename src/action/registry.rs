@@ -4,7 +4,7 @@
 use super::activity::{ActivityContext, ActivityError, typed};
 use super::append::AppendFile;
 #[cfg(feature = "tea")]
-use super::data::{DataMerge, JsonParse};
+use super::data::{DataMerge, JsonParse, Notify};
 use super::execution_context::ExecutionContext;
 #[cfg(feature = "tea")]
 use super::extraction::Extraction;
@@ -94,6 +94,7 @@ impl Registry {
             executor("file.read", FileRead),
             executor("file.write", FileWrite),
             executor("json.parse", JsonParse),
+            executor("notify", Notify),
             executor("validate.schema", ValidateSchema),
         ]);
         let for_guests = callers(&guests, &processes, &prolog);

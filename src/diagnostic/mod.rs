@@ -171,6 +171,12 @@ impl Diagnostics {
         any
     }
 
+    /// Whether one has this code.
+    #[must_use]
+    pub fn has(&self, code: &str) -> bool {
+        self.items.iter().any(|one| one.code == code)
+    }
+
     /// Adds one that knows more than what was said under its code at its place.
     pub fn supersede(&mut self, diagnostic: Diagnostic) {
         let same = |item: &Diagnostic| (item.code, item.span) == (diagnostic.code, diagnostic.span);

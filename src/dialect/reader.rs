@@ -16,6 +16,8 @@ pub(super) struct Mention {
     pub span: Span,
     /// A loop that it names is around it.
     pub is_inside: bool,
+    /// The template asks whether it is there, or has a default for it.
+    pub is_optional: bool,
 }
 
 /// Reads values of one file and collects what is wrong with them.
@@ -226,6 +228,7 @@ impl<'a> Reader<'a> {
                 Ok(template) => {
                     self.forgotten_at(node, &text.text);
                     self.foreign_placeholders(node, &text.text);
+                    self.warn_of_refused(node, template.refused_calls());
                     self.mention(node, template.references());
                     template
                 }
@@ -246,6 +249,18 @@ impl<'a> Reader<'a> {
             Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) => {
                 Template::constant(constant(node))
             }
+        }
+    }
+
+    /// Calls that no function takes: in a definition they fail only where they are evaluated.
+    fn warn_of_refused(&mut self, node: &Node, calls: Vec<ParseError>) {
+        for call in calls {
+            let span = node.place(self.content, call.offset, call.length);
+            let hint = call.hint.unwrap_or_else(|| {
+                String::from("docs/expressions.md shows how functions are called")
+            });
+            let message = format!("{}: this fails when it is evaluated", call.message);
+            self.warning("bad-call", span, message, hint);
         }
     }
 
@@ -314,6 +329,7 @@ impl<'a> Reader<'a> {
                         reference,
                         span,
                         is_inside: false,
+                        is_optional: is_optional(&entry.key),
                     });
                 }
                 template
@@ -334,6 +350,7 @@ impl<'a> Reader<'a> {
         }
         let parsed = match &node.kind {
             Kind::String(text) => Condition::parse(&text.text, self.syntax).inspect(|condition| {
+                self.warn_of_refused(node, condition.refused_calls());
                 self.mention(node, condition.references());
             }),
             Kind::Object(_) | Kind::Bool(_) => Condition::from_template(self.template(node)),
@@ -427,9 +444,24 @@ impl<'a> Reader<'a> {
                 reference,
                 span,
                 is_inside: false,
+                is_optional: is_optional(text),
             });
         }
     }
+}
+
+/// Whether a Jinja template has defaults, or asks what is defined.
+fn is_optional(text: &str) -> bool {
+    let asks = [
+        "| default",
+        "|default",
+        "| d(",
+        "|d(",
+        "is defined",
+        "is not defined",
+        "is undefined",
+    ];
+    asks.iter().any(|word| text.contains(word))
 }
 
 /// Keeps a script once: its place may be read again, for another step.
@@ -571,11 +603,32 @@ pub(super) struct Fields<'n> {
     any_case: bool,
 }
 
+/// The keys of a definition under which null is a value.
+const VALUES: [&str; 9] = [
+    "inputs",
+    "uri",
+    "value",
+    "defaultValue",
+    "body",
+    "content",
+    "from",
+    "foreach",
+    "case",
+];
+
 impl<'n> Fields<'n> {
-    /// The entry of a key, be its value null.
+    /// The entry of a key, be its value null. In a definition of Logic Apps null is the same as no
+    /// entry, but for what is a value itself.
     pub fn get(&mut self, key: &'static str) -> Option<&'n Entry> {
         self.asked.push(key);
-        self.entries.iter().find(|entry| self.is(entry, key))
+        self.there(key)
+    }
+
+    fn there(&self, key: &str) -> Option<&'n Entry> {
+        let is_value = |key: &str| VALUES.iter().any(|own| own.eq_ignore_ascii_case(key));
+        let entry = self.entries.iter().find(|entry| self.is(entry, key))?;
+        let absent = self.any_case && matches!(entry.value.kind, Kind::Null) && !is_value(key);
+        (!absent).then_some(entry)
     }
 
     fn is(&self, entry: &Entry, key: &str) -> bool {
@@ -613,8 +666,7 @@ impl<'n> Fields<'n> {
         span: Span,
         hint: &str,
     ) -> Option<&'n Entry> {
-        let missing = !self.entries.iter().any(|entry| self.is(entry, key));
-        if missing {
+        if self.there(key).is_none() {
             self.asked.push(key);
             if !self.has_slip_of(key) {
                 let what = format!("{} needs `{key}`", self.what);

@@ -28,10 +28,11 @@ const RUN: &str = "test";
 const MAX_STEPS: usize = 100_000;
 
 /// Executors that only compute: without an answer they do their work.
-const COMPUTE: [&str; 6] = [
+const COMPUTE: [&str; 7] = [
     "data.merge",
     "data.validate",
     "json.parse",
+    "notify",
     "validate.schema",
     "lua",
     "prolog",

@@ -151,13 +151,20 @@ pub fn stubs(path: &Path, options: &LoadOptions) -> Result<Object, LoadError> {
 #[must_use]
 pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
     let workflows = Workflows::bare().with(options);
+    let (file, _) = source::parse(&bundle, 0);
+    let shapes = file.as_ref().map(Shapes::of).unwrap_or_default();
     let mut all = Wanted::default();
     for _ in 0..MAX_ROUNDS {
         let wanted = dialect::wanted(&bundle, options.dialect, &workflows.caps);
         if wanted.parameters.is_empty() && wanted.settings.is_empty() {
             break;
         }
-        all.parameters.extend(wanted.parameters);
+        let filled = wanted.parameters.into_iter().map(|(name, value)| {
+            let bare = value.as_object().is_some_and(Object::is_empty);
+            let shape = shapes.parameter(&name).filter(|_| bare);
+            (name, shape.unwrap_or(value))
+        });
+        all.parameters.extend(filled);
         all.settings.extend(wanted.settings);
         let parameters = Value::from_pairs(all.parameters.clone());
         add(&mut bundle, with_values(&parameters));
@@ -172,10 +179,9 @@ pub fn stubs_of(mut bundle: Bundle, options: &LoadOptions) -> Object {
     }
     let caps = dialect::Caps::unlimited();
     let (workflow, _) = dialect::read(&bundle, options.dialect, &caps);
-    let (Some(workflow), (Some(file), _)) = (workflow, source::parse(&bundle, 0)) else {
+    let Some(workflow) = workflow.filter(|_| file.is_some()) else {
         return stubs;
     };
-    let shapes = Shapes::of(&file);
     if let Some(body) = shapes
         .input()
         .filter(|_| workflow.dialect == Dialect::Azure)

@@ -146,6 +146,15 @@ impl Condition {
         found
     }
 
+    /// The calls in it that no function takes: see [`Template::refused_calls`].
+    #[must_use]
+    pub fn refused_calls(&self) -> Vec<ParseError> {
+        match &self.test.kind {
+            TestKind::Template(template) => template.refused_calls(),
+            TestKind::Jinja(..) | TestKind::Object(_) => Vec::new(),
+        }
+    }
+
     /// What it reads from a run, as its author wrote it, each with its value: for `status`. What
     /// fails to evaluate is left out.
     #[must_use]

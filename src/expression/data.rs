@@ -370,12 +370,6 @@ fn csv(rows: &[Vec<String>]) -> Result<String, EvalError> {
 }
 
 fn html(rows: &[Vec<String>]) -> Result<String, EvalError> {
-    let escape = |text: &str| {
-        text.replace('&', "&amp;")
-            .replace('<', "&lt;")
-            .replace('>', "&gt;")
-            .replace('"', "&quot;")
-    };
     let mut out = String::from("<table>");
     for (index, row) in rows.iter().enumerate() {
         let (before, cell, after) = match index {
@@ -385,7 +379,7 @@ fn html(rows: &[Vec<String>]) -> Result<String, EvalError> {
         out.push_str(before);
         out.push_str("<tr>");
         for text in row {
-            out.push_str(&format!("<{cell}>{}</{cell}>", escape(text)));
+            out.push_str(&format!("<{cell}>{}</{cell}>", html_text(text)));
         }
         out.push_str("</tr>");
         out.push_str(after);
@@ -393,6 +387,25 @@ fn html(rows: &[Vec<String>]) -> Result<String, EvalError> {
     }
     out.push_str("</tbody></table>");
     Ok(out)
+}
+
+/// As .NET's `HtmlEncode` writes it: the rest of Latin-1 and what lies beyond 16 bits by number.
+fn html_text(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\u{a0}'..='\u{ff}' | '\u{10000}'.. => {
+                out.push_str(&format!("&#{};", u32::from(letter)));
+            }
+            other => out.push(other),
+        }
+    }
+    out
 }
 
 fn parse(content: &Value, schema: Option<&Schema>, budget: &Budget) -> Result<Value, EvalError> {

@@ -40,6 +40,10 @@ pub(super) fn of_wdl(expr: &Expr, env: &dyn Env, found: &mut Vec<(String, Value)
         Node::Call(_, arguments) => arguments
             .iter()
             .for_each(|argument| of_wdl(argument, env, found)),
+        Node::Refused(refused) => refused
+            .arguments
+            .iter()
+            .for_each(|argument| of_wdl(argument, env, found)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What an expression mentions by a literal name: for linking, lints and hints.
 
-use super::wdl::ast::{Expr, Node};
+use super::wdl::ast::{Expr, Node, Place, Refused};
 
 /// Something an expression mentions by a literal name; for linking, lints and hints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +62,33 @@ pub(super) fn collect(expr: &Expr, found: &mut Vec<Reference>) {
             arguments
                 .iter()
                 .for_each(|argument| collect(argument, found));
+        }
+        Node::Refused(refused) => refused
+            .arguments
+            .iter()
+            .for_each(|argument| collect(argument, found)),
+    }
+}
+
+/// Adds the calls that no function takes.
+pub(super) fn collect_refused<'e>(expr: &'e Expr, found: &mut Vec<(&'e Refused, Place)>) {
+    match &expr.node {
+        Node::Literal(_) | Node::Template(_) => {}
+        Node::Path(base, steps) => {
+            collect_refused(base, found);
+            steps
+                .iter()
+                .for_each(|step| collect_refused(&step.key, found));
+        }
+        Node::Call(_, arguments) => arguments
+            .iter()
+            .for_each(|argument| collect_refused(argument, found)),
+        Node::Refused(refused) => {
+            found.push((refused, expr.place));
+            refused
+                .arguments
+                .iter()
+                .for_each(|argument| collect_refused(argument, found));
         }
     }
 }

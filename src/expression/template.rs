@@ -5,7 +5,7 @@ use super::binding::Binding;
 use super::data::Data;
 use super::jinja::{Flavor, Jinja};
 use super::secret::Shorthand;
-use super::wdl::ast::{Expr, Place};
+use super::wdl::ast::{Expr, Place, Refused};
 use super::wdl::eval::{Ctx, Fail};
 use super::wdl::parser::parse_at;
 use super::wdl::text::push_text;
@@ -148,6 +148,36 @@ impl Template {
         found.sort();
         found.dedup();
         found
+    }
+
+    /// The calls in it that no function takes, which fail when they are evaluated: why, what to write
+    /// instead, and their place in the text.
+    #[must_use]
+    pub fn refused_calls(&self) -> Vec<ParseError> {
+        let mut found = Vec::new();
+        match &*self.0 {
+            Kind::Whole(_, expr) => reference::collect_refused(expr, &mut found),
+            Kind::Parts(_, parts) => {
+                for part in parts {
+                    if let Part::Expr(expr) = part {
+                        reference::collect_refused(expr, &mut found);
+                    }
+                }
+            }
+            Kind::Constant(_)
+            | Kind::Jinja(_)
+            | Kind::Data(_)
+            | Kind::Binding(_)
+            | Kind::Array(_)
+            | Kind::Object(_) => {}
+        }
+        let error = |(refused, place): (&Refused, Place)| ParseError {
+            message: refused.why.clone(),
+            offset: place.offset as usize,
+            length: place.length as usize,
+            hint: refused.hint.clone(),
+        };
+        found.into_iter().map(error).collect()
     }
 
     /// The members of a name at the top that it reads; none when that is computed, or when it

@@ -7,6 +7,7 @@
 use super::exact::inexact_json;
 use super::key::{Key, shared_key};
 use super::secure::{SECURE_MASK, Secure};
+use super::wdl::number::not_finite;
 use bincode::de::{Decode, Decoder};
 use bincode::enc::{Encode, Encoder};
 use bincode::error::{DecodeError, EncodeError};
@@ -141,6 +142,15 @@ impl Value {
         }
     }
 
+    /// The whole number, also when it stands in text: templates give text.
+    #[must_use]
+    pub(crate) fn as_whole(&self) -> Option<i64> {
+        match self {
+            Self::String(text) => text.trim().parse().ok(),
+            other => other.as_int(),
+        }
+    }
+
     /// The list, when this is one.
     #[must_use]
     pub fn as_array(&self) -> Option<&Vec<Value>> {
@@ -214,10 +224,14 @@ impl Value {
         }
     }
 
-    /// Compact JSON.
+    /// Compact JSON. A decimal keeps its digits.
     #[must_use]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_else(|_| String::from("null"))
+        let mut out = Vec::with_capacity(64);
+        match push_json(self, &mut out) {
+            Ok(()) => String::from_utf8(out).unwrap_or_default(),
+            Err(_) => String::from("null"),
+        }
     }
 
     /// Indented JSON, for people.
@@ -270,6 +284,42 @@ impl Value {
         }
         serde_json::from_str(text)
     }
+}
+
+/// As `serde_json` writes it, apart from decimals: there each would become a double.
+fn push_json(value: &Value, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+    match value {
+        Value::Decimal(decimal) => {
+            out.extend_from_slice(decimal.to_string().as_bytes());
+            if decimal.scale() == 0 {
+                out.extend_from_slice(b".0");
+            }
+        }
+        Value::Array(items) => {
+            out.push(b'[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                push_json(item, out)?;
+            }
+            out.push(b']');
+        }
+        Value::Object(map) => {
+            out.push(b'{');
+            for (index, (key, item)) in map.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                serde_json::to_writer(&mut *out, &**key)?;
+                out.push(b':');
+                push_json(item, out)?;
+            }
+            out.push(b'}');
+        }
+        scalar => serde_json::to_writer(out, scalar)?,
+    }
+    Ok(())
 }
 
 /// `1` equals `1.0`; no other kinds mix (docs/expressions.md).
@@ -363,7 +413,9 @@ impl Serialize for Value {
             Self::Null => serializer.serialize_unit(),
             Self::Bool(value) => serializer.serialize_bool(*value),
             Self::Int(value) => serializer.serialize_i64(*value),
-            Self::Float(value) => serializer.serialize_f64(*value),
+            Self::Float(value) if value.is_finite() => serializer.serialize_f64(*value),
+            // JSON has no such number: it is the text that .NET writes.
+            Self::Float(value) => serializer.serialize_str(not_finite(*value)),
             Self::Decimal(value) => match value.to_string().parse::<f64>() {
                 Ok(float) => serializer.serialize_f64(float),
                 Err(_) => serializer.serialize_str(&value.to_string()),

@@ -6,7 +6,7 @@ use super::fault::fault_value;
 use super::record::LoopEnd;
 use super::record::{ActionRecord, Output, Reading, Records};
 use crate::expression::{ActionView, Value};
-use crate::model::{NotRun, Status};
+use crate::model::{CONNECTOR_HOST, HANDLER_NAMES, Name, NotRun, Status};
 use crate::program::{ActionId, Scope, ScopeId, ScopeKind};
 
 impl<'a> View<'a> {
@@ -24,7 +24,7 @@ impl<'a> View<'a> {
             code: code_of(record, self.program.rules.http_codes),
             inputs: match gives_inputs {
                 true => outputs.clone(),
-                false => record.inputs.clone(),
+                false => of_the_definition(&record.inputs),
             },
             outputs,
             error: record.error.as_deref().map(fault_value).unwrap_or_default(),
@@ -252,4 +252,24 @@ fn status_words(code: i64) -> Option<&'static str> {
         504 => "GatewayTimeout",
         _ => return None,
     })
+}
+
+/// The inputs as the definition has them: those of a connector's action lie within what finds its
+/// handler.
+fn of_the_definition(inputs: &Value) -> Value {
+    let named = inputs.get("connectorType").is_some() && inputs.get(HANDLER_NAMES).is_some();
+    let given = inputs.get("input").and_then(Value::as_object);
+    let Some(given) = given.filter(|_| named) else {
+        return inputs.clone();
+    };
+    if let (3, Some(whole)) = (given.len(), given.get("inputs")) {
+        return whole.clone();
+    }
+    let host = inputs.get(CONNECTOR_HOST).filter(|host| !host.is_null());
+    let host = host.map(|host| (Name::from(CONNECTOR_HOST), host.clone()));
+    let own = given
+        .iter()
+        .filter(|(key, _)| !matches!(&***key, "connector" | "operation"))
+        .map(|(key, value)| (Name::clone(key), value.clone()));
+    Value::object(host.into_iter().chain(own).collect())
 }

@@ -221,6 +221,7 @@ impl<'a> View<'a> {
     /// `headers`, `queries` or `relativePathParameters`.
     fn trigger_outputs(&self) -> Value {
         const PARTS: [&str; 3] = ["headers", "queries", "relativePathParameters"];
+        const WINDOW: [&str; 3] = ["windowStartTime", "windowEndTime", "sequenceNumber"];
         let input = &self.run.input;
         let is_request = self.program.trigger.is_some()
             && input.as_object().is_some_and(|map| {
@@ -232,7 +233,17 @@ impl<'a> View<'a> {
             });
         if !is_request {
             let headers = Value::object(Object::new());
-            return Value::from_pairs([("headers", headers), ("body", input.clone())]);
+            let mut outputs = Object::new();
+            outputs.insert("headers".into(), headers);
+            outputs.insert("body".into(), input.clone());
+            // What a SlidingWindow delivers lies beside the body.
+            for key in WINDOW {
+                let part = self.program.trigger.as_ref().and_then(|_| input.get(key));
+                if let Some(part) = part {
+                    outputs.insert(key.into(), part.clone());
+                }
+            }
+            return Value::object(outputs);
         }
         let mut outputs = input.as_object().cloned().unwrap_or_default();
         for (key, default) in [

@@ -306,7 +306,9 @@ fn duration(value: &Value, bare: bool) -> Result<Duration, String> {
 
 /// `{count, unit}`.
 fn counted(map: &Object) -> Option<Duration> {
-    let count = number(map.get("count")?)?;
+    let count = map.get("count")?;
+    let text = count.as_str().and_then(|text| text.trim().parse().ok());
+    let count = number(count).or(text)?;
     let unit = map.get("unit")?.as_str()?.to_ascii_lowercase();
     let seconds = match unit.trim_end_matches('s') {
         "millisecond" => 0.001,

@@ -134,7 +134,7 @@ impl<'a> Stepper<'a> {
     /// How many iterations or items at most.
     pub fn eval_count(&mut self, cursor: CursorId, count: &Template) -> Faulty<u64> {
         let count = self.eval(cursor, count)?;
-        let whole = count.revealed().as_int();
+        let whole = count.revealed().as_whole();
         let whole = whole.and_then(|count| u64::try_from(count).ok());
         whole.ok_or_else(|| {
             let count = count.to_json();

@@ -238,7 +238,7 @@ impl<'a> Stepper<'a> {
     fn max_attempts(&mut self, cursor: CursorId, retry: Option<&Retry>) -> Faulty<u32> {
         let Some(retry) = retry else { return Ok(1) };
         let count = self.eval(cursor, &retry.count)?;
-        let count = count.revealed().as_int();
+        let count = count.revealed().as_whole();
         let count = count.and_then(|count| u32::try_from(count).ok());
         count.map(|count| count.saturating_add(1)).ok_or_else(|| {
             let message = "the count of a retry must be a whole number of at least 0";

@@ -16,8 +16,8 @@ pub use digest::{sha256, sha256_of_parts};
 pub use path_part::{name_of_part, path_part};
 pub use policy::{Origin, Policy};
 pub use request::{
-    ANSWER_ERRORS, Fault, HANDLER_NAMES, MODEL_KEYS, MODEL_OPTIONS, OWN_KEYS, Request, WHOLE_STATE,
-    fault_kind,
+    ANSWER_ERRORS, CONNECTOR_HOST, Fault, HANDLER_NAMES, MODEL_KEYS, MODEL_OPTIONS, OWN_KEYS,
+    Request, WHOLE_STATE, fault_kind,
 };
 pub use rules::{NotRun, Rules};
 pub use schedule::{Frequency, Missed, Overlap, Recurrence, Schedule, When};

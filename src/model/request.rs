@@ -124,6 +124,9 @@ fn overrides_method(header: &str) -> bool {
 /// The key of a connector's inputs that lists the names of handlers that would do, too.
 pub const HANDLER_NAMES: &str = "names";
 
+/// The input of a connector's action that holds the `host` of its definition. No handler gets it.
+pub const CONNECTOR_HOST: &str = "host";
+
 /// Something that went wrong in a run. It belongs to the run, can be caught and retried, and is
 /// never the engine's own error.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]

@@ -146,10 +146,16 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
     let command = from.get("command").or_else(|| from.get("shell_provider"));
     let provider = from.text("provider")?.unwrap_or("auto").to_lowercase();
     let prefix = |prefix: &str| named.as_deref().and_then(|name| name.strip_prefix(prefix));
+    let by_environment = provider == "auto"
+        && base.is_none()
+        && prefix("openai/").is_none()
+        && variable("OLLAMA_API_BASE").is_some();
     let provider = match provider.as_str() {
         "auto" if command.is_some() => "shell",
         "auto" if prefix("ollama/").is_some() => "ollama",
         "auto" if prefix("azure/").is_some() => "azure",
+        // Who names a server of their own wants no other to read the question.
+        "auto" if by_environment => "ollama",
         "auto" if base.is_none() && only_azure_is_set() => "azure",
         "auto" => "openai",
         other => other,
@@ -202,14 +208,15 @@ fn target(from: Inputs<'_>, named: Option<String>) -> Result<(Target, String), F
         "ollama" => {
             let base = base.or_else(|| variable("OLLAMA_API_BASE"));
             let base = base.unwrap_or_else(|| OLLAMA.to_owned());
-            let base = base.trim_end_matches('/').trim_end_matches("/v1");
-            let url = format!("{base}/api/chat");
-            http(
-                Provider::Ollama,
-                url,
-                key(from, "OLLAMA_API_KEY")?,
-                bare("ollama"),
-            )
+            let base = base.trim_end_matches('/');
+            let key = key(from, "OLLAMA_API_KEY")?;
+            // Ollama speaks OpenAI's protocol below `/v1`.
+            let (protocol, url) = match (base.ends_with("/v1"), by_environment) {
+                (true, _) => (Provider::OpenAi, format!("{base}/chat/completions")),
+                (false, true) => (Provider::OpenAi, format!("{base}/v1/chat/completions")),
+                (false, false) => (Provider::Ollama, format!("{base}/api/chat")),
+            };
+            http(protocol, url, key, bare("ollama"))
         }
         "shell" => {
             let command = command.ok_or_else(|| invalid("`command` is missing"))?;

@@ -18,7 +18,7 @@ pub(super) const MAX_LINES: usize = 10_000;
 const LAST_WORDS: usize = 4 << 10;
 
 /// Writes one line of a script to the log.
-pub(super) fn line(action: &str, text: &str) {
+pub(in crate::action) fn line(action: &str, text: &str) {
     tracing::info!(target: "script", action, "{text}");
 }
 

@@ -10,6 +10,7 @@ mod prolog;
 mod python;
 mod syntax;
 
+pub(super) use log::line as log_line;
 #[cfg(feature = "lua")]
 pub(super) use lua::Lua;
 pub use lua::lua_worker;

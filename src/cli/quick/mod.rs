@@ -16,7 +16,9 @@ use super::session::{NewRun, Session, Setup, Source};
 use super::signals::Signals;
 use super::{inputs, status, yaml};
 use crate::engine::report::{ListFilter, list};
-use crate::engine::{self, Caps, Dialect, EngineError, ErrorCode, Value, Workflow, sha256};
+use crate::engine::{
+    self, Caps, Dialect, EngineError, ErrorCode, LoadError, Value, Workflow, sha256,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -176,15 +178,20 @@ async fn go(
         limits
     };
     let options = inputs::options(global, &limits, &args.handlers)?;
-    let workflow = engine::load_text(&format!("{name}.yaml"), text, &options)?;
-    let mut warnings = workflow.warnings().clone();
-    let unknown = warnings.refuse("unknown-name");
+    let workflow = match engine::load_text(&format!("{name}.yaml"), text, &options) {
+        Err(LoadError::Refused {
+            diagnostics,
+            bundle,
+        }) if diagnostics.has("unknown-name") => {
+            screen.say(diagnostics.render(&bundle, screen.error_colour));
+            let told = format!("an expression of a line reads {}", file::OUTPUTS.join(", "));
+            return Err(Failure::Usage(format!("{told}, for example body.status")));
+        }
+        loaded => loaded?,
+    };
+    let warnings = workflow.warnings();
     if !warnings.is_empty() {
         screen.say(warnings.render(workflow.bundle(), screen.error_colour));
-    }
-    if unknown {
-        let told = format!("an expression of a line reads {}", file::OUTPUTS.join(", "));
-        return Err(Failure::Usage(format!("{told}, for example body.status")));
     }
     let own = args.id.as_deref().map(inputs::run_id).transpose()?;
     let folder = options.folder.clone();

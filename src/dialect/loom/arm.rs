@@ -4,7 +4,7 @@
 use super::Loom;
 use super::arm_compute::{Deployment, MAX_STEPS};
 use super::arm_expression::inside;
-use super::arm_names::Frame;
+use super::arm_names::{Frame, null};
 use super::arm_values::declared;
 use crate::diagnostic::did_you_mean;
 use crate::source::{Entry, Kind, Node, Span};
@@ -72,6 +72,40 @@ impl Loom<'_> {
             }
         }
     }
+}
+
+/// How deep nulls are left out.
+const MAX_NULL_DEPTH: usize = 100;
+
+/// A deployment leaves out the members that are null. What actions are given and what parameters hold
+/// is theirs.
+fn without_null(mut node: Node, depth: usize) -> Node {
+    if depth > MAX_NULL_DEPTH {
+        return node;
+    }
+    match &mut node.kind {
+        Kind::Object(entries) => {
+            entries.retain(|entry| is_kept(&entry.key) || !matches!(entry.value.kind, Kind::Null));
+            for entry in entries.iter_mut().filter(|entry| !is_kept(&entry.key)) {
+                let value = std::mem::replace(&mut entry.value, null(node.span));
+                entry.value = without_null(value, depth + 1);
+            }
+        }
+        Kind::Array(items) => {
+            for item in items {
+                let value = std::mem::replace(item, null(node.span));
+                *item = without_null(value, depth + 1);
+            }
+        }
+        Kind::Null | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) | Kind::String(_) => {}
+    }
+    node
+}
+
+fn is_kept(key: &str) -> bool {
+    ["inputs", "value", "defaultValue"]
+        .iter()
+        .any(|own| own.eq_ignore_ascii_case(key))
 }
 
 fn is_type(resource: &Node, wanted: &str) -> bool {
@@ -235,7 +269,7 @@ impl Deployment<'_, '_> {
         let entries = resource.entries().unwrap_or_default().iter();
         let entries = entries.filter_map(|entry| {
             let value = match entry.key.to_ascii_lowercase().as_str() {
-                "properties" => self.deployed(&entry.value),
+                "properties" => without_null(self.deployed(&entry.value), 0),
                 "name" => name.clone().filter(|_| known.is_some() && !self.guessed)?,
                 "kind" => entry.value.clone(),
                 _ => return None,

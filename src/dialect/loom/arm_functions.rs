@@ -249,8 +249,29 @@ fn environment() -> Value {
         ("storage", "core.windows.net"),
         ("keyvaultDns", ".vault.azure.net"),
         ("sqlServerHostname", ".database.windows.net"),
+        ("acrLoginServer", ".azurecr.io"),
+        ("azureFrontDoorEndpointSuffix", "azurefd.net"),
+        ("azureDatalakeStoreFileSystem", "azuredatalakestore.net"),
+        (
+            "azureDatalakeAnalyticsCatalogAndJob",
+            "azuredatalakeanalytics.net",
+        ),
     ]);
-    let authentication = object(&[("loginEndpoint", "https://login.microsoftonline.com/")]);
+    let mut authentication = vec![
+        (
+            "loginEndpoint",
+            Value::text("https://login.microsoftonline.com/"),
+        ),
+        ("tenant", Value::text("common")),
+        ("identityProvider", Value::text("AAD")),
+    ];
+    let audiences = [
+        "https://management.core.windows.net/",
+        "https://management.azure.com/",
+    ];
+    let audiences = audiences.map(Value::text).to_vec();
+    authentication.push(("audiences", Value::array(audiences)));
+    let authentication = Value::from_pairs(authentication);
     Value::from_pairs([
         ("name", Value::text("AzureCloud")),
         (
@@ -259,6 +280,18 @@ fn environment() -> Value {
         ),
         ("portal", Value::text("https://portal.azure.com")),
         ("graph", Value::text("https://graph.windows.net/")),
+        ("graphAudience", Value::text("https://graph.windows.net/")),
+        ("gallery", Value::text("https://gallery.azure.com/")),
+        ("batch", Value::text("https://batch.core.windows.net/")),
+        ("media", Value::text("https://rest.media.azure.net")),
+        (
+            "sqlManagement",
+            Value::text("https://management.core.windows.net:8443/"),
+        ),
+        (
+            "activeDirectoryDataLake",
+            Value::text("https://datalake.azure.net/"),
+        ),
         ("authentication", authentication),
         ("suffixes", suffixes),
     ])

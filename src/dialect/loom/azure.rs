@@ -171,11 +171,17 @@ impl Loom<'_> {
         let mut found = Vec::new();
         let mut secure: Vec<&Entry> = Vec::new();
         for entry in entries {
-            let given = settings.parameter(&entry.key).or_else(|| {
-                let beside = beside?.get_any_case(&entry.key)?;
+            let file = settings.parameter(&entry.key);
+            let beside = beside.and_then(|beside| {
+                let beside = beside.get_any_case(&entry.key)?;
                 beside.get_any_case("value")
             });
-            let value = given.or_else(|| entry.value.get_any_case("defaultValue"));
+            let default = entry.value.get_any_case("defaultValue");
+            // What is given to a template are values of its own parameters.
+            let value = match deployed {
+                true => beside.or(default).or(file),
+                false => file.or(beside).or(default),
+            };
             let Some(node) = value else {
                 self.without_value(entry);
                 // It is there all the same, for those that refer to it.

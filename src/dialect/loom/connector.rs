@@ -6,9 +6,10 @@ use super::Loom;
 use super::act::{Act, Body};
 use super::settings::last;
 use crate::dialect::builder::{call, object, text};
-use crate::expression::Template;
+use crate::dialect::reader::constant;
+use crate::expression::{Template, Value};
 use crate::hir::StepKind;
-use crate::model::HANDLER_NAMES;
+use crate::model::{CONNECTOR_HOST, HANDLER_NAMES};
 use crate::source::{Entry, Kind, Node};
 
 /// The best known types whose work is done by something outside the definition. Others go the same
@@ -96,9 +97,14 @@ impl Loom<'_> {
         let timeout = self.azure_limit(act);
         let exact = names.exact();
         let others = names.others.iter().map(|name| text(name)).collect();
+        // Shown to expressions that read the inputs; its own expressions name connections that are
+        // not known here.
+        let host = node.and_then(|node| node.get_any_case("host"));
+        let host = host.map_or(Value::Null, constant);
         let inputs = object([
             ("connectorType", text(&exact)),
             (HANDLER_NAMES, Template::array(others)),
+            (CONNECTOR_HOST, Template::constant(host)),
             ("input", Template::object(members)),
         ]);
         Body {

@@ -16,6 +16,9 @@ impl Loom<'_> {
     pub(super) fn body_actions(&mut self, act: &mut Act<'_>) -> Block {
         let hint = "for example actions: { check: { type: http, inputs: { uri: \"…\" } } }";
         let entry = act.fields.get("actions");
+        if entry.is_none() && self.azure() {
+            return nothing();
+        }
         if entry.is_none() {
             act.fields.need(self, "actions", act.span, hint);
         }
@@ -53,11 +56,14 @@ impl Loom<'_> {
     }
 
     fn else_actions(&mut self, entry: &Entry, name: &Name) -> Block {
-        let empty = entry
-            .value
-            .get("actions")
-            .and_then(|actions| actions.entries());
-        if empty.is_some_and(<[Entry]>::is_empty) {
+        let actions = entry.value.get_any_case("actions");
+        let empty = actions.is_none_or(|actions| matches!(actions.kind, Kind::Null));
+        let empty = match actions.and_then(|actions| actions.entries()) {
+            Some(entries) => entries.is_empty(),
+            // Without actions a branch of a definition has nothing to do.
+            None => empty && self.azure(),
+        };
+        if empty {
             return nothing();
         }
         self.action_or_actions(entry, &format!("{name}.else"))

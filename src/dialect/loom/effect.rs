@@ -347,8 +347,8 @@ impl Loom<'_> {
         let hint = format!("for example inputs: {{ {key}: processor, input: \"@item()\" }}");
         let timeout = act.fields.some(self, "timeout");
         let timeout = timeout.and_then(|entry| Some(self.duration(entry)?.template));
-        let beside = act.fields.get(key).filter(|_| !self.azure());
-        let input = act.fields.get("input").filter(|_| !self.azure());
+        let beside = act.fields.get(key);
+        let input = act.fields.get("input");
         let under = match beside {
             None => act.fields.need(self, "inputs", act.span, &hint),
             Some(_) => act.fields.some(self, "inputs"),
@@ -477,7 +477,8 @@ impl Loom<'_> {
         if !self.azure() || !unit.eq_ignore_ascii_case("month") {
             return None;
         }
-        let count = self.template(count);
+        // A count that is computed may be text.
+        let count = Template::call("int", vec![self.template(count)]).ok()?;
         let now = Template::call("utcNow", Vec::new()).ok()?;
         let due = Template::call("addToTime", vec![now, count, text("Month")]).ok()?;
         Some(StepKind::Wait(Wait::Until(due)))

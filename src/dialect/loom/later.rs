@@ -5,6 +5,7 @@ use super::Loom;
 use super::act::Placed;
 use super::lint::step_names;
 use crate::expression::Reference;
+use crate::hir::StepKind;
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -25,13 +26,35 @@ impl Loom<'_> {
                 });
             }
         }
+        let mut made: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (index, placed) in placed.iter().enumerate() {
+            if self.azure() && placed.step.label.eq_ignore_ascii_case("InitializeVariable") {
+                let StepKind::Assign(assign) = &placed.step.kind else {
+                    continue;
+                };
+                for assignment in &assign.assignments {
+                    let makers = made.entry(assignment.variable.to_lowercase());
+                    makers.or_default().push(index);
+                }
+            }
+        }
         let mut found = Vec::new();
         for (index, own) in placed.iter().enumerate() {
             for mention in self.mentions.get(own.mentions.clone()).unwrap_or_default() {
-                if let Reference::Action(name) = &mention.reference
-                    && let Some(read) = inside.get(&name.to_lowercase())
-                    && *read != index
-                    && !follows(index, *read)
+                let (name, makers): (&String, &[usize]) = match &mention.reference {
+                    Reference::Action(name) => {
+                        let read = inside.get(&name.to_lowercase());
+                        (name, read.map(std::slice::from_ref).unwrap_or_default())
+                    }
+                    Reference::Variable(name) => {
+                        let makers = made.get(&name.to_lowercase());
+                        (name, makers.map(Vec::as_slice).unwrap_or_default())
+                    }
+                    _ => continue,
+                };
+                let ran = |read: &usize| *read == index || follows(index, *read);
+                if let Some(read) = makers.first()
+                    && !makers.iter().any(ran)
                 {
                     let (own, later) = (&own.step.name, follows(*read, index));
                     let before = placed.get(*read).map_or("", |read| &*read.step.name);

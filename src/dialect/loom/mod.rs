@@ -91,9 +91,9 @@ pub(super) fn read(
         triggers: Vec::new(),
         answers: None,
         made: Vec::new(),
+        is_fragment: false,
         types: Vec::new(),
         set: BTreeSet::new(),
-        assigned: Vec::new(),
         conditions: BTreeMap::new(),
         concurrent: false,
         appends: false,
@@ -150,12 +150,12 @@ struct Loom<'a> {
     /// The variables that something makes: in loom every assignment, in azure only
     /// `InitializeVariable`.
     made: Vec<Name>,
+    /// The file is one action alone: what surrounds it may set variables.
+    is_fragment: bool,
     /// Azure: what the variables were declared to hold.
     types: Vec<(Name, InputKind)>,
     /// All variables that something sets, without case; known at the end.
     set: BTreeSet<String>,
-    /// Azure: the variables that are assigned and must have been made.
-    assigned: Vec<(Name, Span)>,
     /// Where the condition of each loop is written.
     conditions: BTreeMap<Name, Span>,
     /// Whether anything in the file runs at the same time as something else.

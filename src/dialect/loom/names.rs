@@ -56,9 +56,6 @@ impl Loom<'_> {
         let loops = self.loops.clone();
         let variables = self.variables(workflow);
         self.set = variables.iter().map(|name| name.to_lowercase()).collect();
-        for (name, span) in std::mem::take(&mut self.assigned) {
-            self.may_be_set(&name, span, &variables);
-        }
         let reads = environment::reads(self, &mentions, node);
         if let Some(read) = reads.first()
             && self.is_set("env")
@@ -73,6 +70,7 @@ impl Loom<'_> {
                 continue;
             }
             let span = mention.span;
+            let is_optional = mention.is_optional || self.is_fragment;
             match &mention.reference {
                 Reference::Action(name) | Reference::Scope(name) => {
                     self.must_exist("unknown-action", "action", name, span, &actions);
@@ -100,8 +98,12 @@ impl Loom<'_> {
                     }
                     self.must_exist("unknown-parameter", "parameter", name, span, &parameters);
                 }
-                Reference::Variable(name) => self.may_be_set(name, span, &variables),
-                Reference::Root(name) => self.may_be_a_root(name, span, &variables),
+                Reference::Variable(name) => {
+                    self.may_be_set(name, span, &variables, is_optional);
+                }
+                Reference::Root(name) => {
+                    self.may_be_a_root(name, span, &variables, is_optional);
+                }
                 Reference::Input(_)
                 | Reference::Secret(_)
                 | Reference::Environment(_)
@@ -152,7 +154,7 @@ impl Loom<'_> {
     }
 
     /// Jinja: a name at the top that is none of ours and no variable.
-    fn may_be_a_root(&mut self, name: &str, span: Span, variables: &[Name]) {
+    fn may_be_a_root(&mut self, name: &str, span: Span, variables: &[Name], optional: bool) {
         if ROOTS.contains(&name) || variables.iter().any(|known| &**known == name) {
             return;
         }
@@ -165,10 +167,14 @@ impl Loom<'_> {
         let hint = near.unwrap_or_else(|| {
             format!("templates read {}, and variables by name", ROOTS.join(", "))
         });
-        self.warning("unknown-name", span, message, hint);
+        match optional {
+            true => self.warning("unknown-name", span, message, hint),
+            false => self.error("unknown-name", span, message, hint),
+        }
     }
 
-    fn may_be_set(&mut self, name: &str, span: Span, known: &[Name]) {
+    /// A variable that nothing can set is an error, unless the template asks first.
+    fn may_be_set(&mut self, name: &str, span: Span, known: &[Name], optional: bool) {
         if has(known, name) {
             return;
         }
@@ -189,7 +195,10 @@ impl Loom<'_> {
             let hint = near.unwrap_or_else(|| {
                 String::from("give it a value under `variables`, or set it with setVariable")
             });
-            self.warning("unset-variable", span, message, hint);
+            match optional {
+                true => self.warning("unset-variable", span, message, hint),
+                false => self.error("unset-variable", span, message, hint),
+            }
         }
     }
 }

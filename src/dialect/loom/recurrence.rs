@@ -2,12 +2,14 @@
 
 use super::Loom;
 use crate::diagnostic::did_you_mean;
-use crate::expression::time_zone;
+use crate::expression::{Context, Value, time_zone};
 use crate::model::{Frequency, Name, Recurrence};
 use crate::source::{Entry, Kind, Node};
 use chrono::NaiveDateTime;
+use std::borrow::Cow;
 
 pub(super) const HINT: &str = "for example recurrence: { frequency: Hour, interval: 2 }";
+const FREQUENCIES: [&str; 6] = ["Second", "Minute", "Hour", "Day", "Week", "Month"];
 const DAYS: [&str; 7] = [
     "Monday",
     "Tuesday",
@@ -19,6 +21,48 @@ const DAYS: [&str; 7] = [
 ];
 
 impl Loom<'_> {
+    /// The recurrence with its expressions, which read parameters alone, replaced by their values. One
+    /// that cannot be read then gives no schedule, with a warning: a deployment may have other values.
+    pub(super) fn computed_recurrence<'n>(
+        &mut self,
+        entry: &'n Entry,
+        parameters: &[(Name, Value)],
+    ) -> Option<Cow<'n, Entry>> {
+        let template = self.template(&entry.value);
+        if template.as_constant().is_some() {
+            return Some(Cow::Borrowed(entry));
+        }
+        let values = Value::from_pairs(parameters.iter().cloned());
+        let context = Value::from_pairs([("mode", Value::text("azure")), ("parameters", values)]);
+        let context = Context::new(&context, chrono::DateTime::UNIX_EPOCH, 0).ok()?;
+        let why = match template.eval(&context) {
+            Ok(value) => {
+                let word = value.get("frequency").and_then(Value::as_str);
+                let frequency = word.is_some_and(|word| {
+                    FREQUENCIES
+                        .iter()
+                        .any(|known| known.eq_ignore_ascii_case(word))
+                });
+                let interval = value.get("interval").is_none_or(|interval| {
+                    interval.as_whole().is_some_and(|interval| interval > 0)
+                });
+                if frequency && interval {
+                    let value = Node::made(value, entry.value.span);
+                    return Some(Cow::Owned(Entry {
+                        value,
+                        ..entry.clone()
+                    }));
+                }
+                String::from("its `frequency` or `interval` is not valid")
+            }
+            Err(error) => error.message,
+        };
+        let what = format!("the recurrence cannot be computed: {why}");
+        let hint = "no run starts by it; give its parameters values with --parameters FILE";
+        self.warning("not-supported", entry.key_span, what, hint);
+        None
+    }
+
     /// `{frequency, interval, startTime, endTime, timeZone, schedule: {hours, minutes, weekDays}}`.
     pub(super) fn recurrence(&mut self, entry: &Entry) -> Option<Recurrence> {
         let mut fields = self.fields(&entry.value, "`recurrence`", HINT)?;
@@ -121,8 +165,7 @@ impl Loom<'_> {
     }
 
     fn frequency(&mut self, entry: &Entry) -> Option<Frequency> {
-        let known = ["Second", "Minute", "Hour", "Day", "Week", "Month"];
-        let known = known.map(|word| (word, word));
+        let known = FREQUENCIES.map(|word| (word, word));
         let word = self.choice(entry, &known, |text| format!("`{text}` is no frequency"))?;
         Frequency::parse(word)
     }

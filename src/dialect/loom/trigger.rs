@@ -90,7 +90,10 @@ impl Loom<'_> {
             true => fields.need(self, "recurrence", first.key_span, RECURRENCE),
             false => None,
         };
-        let recurrence = recurrence.and_then(|entry| self.recurrence(entry));
+        let recurrence = recurrence.and_then(|entry| {
+            let computed = self.computed_recurrence(entry, &workflow.parameters)?;
+            self.recurrence(&computed)
+        });
         workflow.schedule = recurrence.map(|recurrence| Schedule {
             when: When::Recurrence(recurrence),
             overlap: Overlap::Skip,

@@ -2,6 +2,7 @@
 
 use super::Loom;
 use super::act::Act;
+use crate::dialect::reader::Mention;
 use crate::expression::{Reference, Template, Value};
 use crate::hir::{Assign, Assignment, StepKind};
 use crate::model::{AssignOp, InputKind, Name};
@@ -97,11 +98,21 @@ impl Loom<'_> {
         if self.azure() && label != "initializeVariable" {
             let itself = |read: &Reference| matches!(read, Reference::Variable(read) if read.eq_ignore_ascii_case(&name));
             if value.references().iter().any(itself) {
-                let what = format!("value of `{name}` that reads `{name}`");
-                let hint = "to deploy it, read the variable in a Compose before";
-                self.no_deploy(&what, entry.value.span, hint);
+                let hint = "read the variable in a Compose before, and use that";
+                if label == "setVariable" {
+                    let what = format!("the value of `{name}` reads `{name}` itself");
+                    self.error("self-reference", entry.value.span, what, hint);
+                } else {
+                    let what = format!("value of `{name}` that reads `{name}`");
+                    self.no_deploy(&what, entry.value.span, hint);
+                }
             }
-            self.assigned.push((name.clone(), entry.value.span));
+            self.mentions.push(Mention {
+                reference: Reference::Variable(name.to_string()),
+                span: entry.value.span,
+                is_inside: false,
+                is_optional: false,
+            });
         } else {
             self.makes(&name, entry.value.span);
         }

@@ -51,6 +51,7 @@ impl Loom<'_> {
 
     /// One action is a workflow with that one action.
     fn one_action(&mut self, node: &Node, workflow: &mut Workflow) {
+        self.is_fragment = true;
         let kind = node.get("type").and_then(Node::as_str).unwrap_or("action");
         let step = self.bare(node, kind, node.span);
         if let Some(name) = node.get("name").and_then(Node::as_str) {
@@ -71,6 +72,9 @@ impl Loom<'_> {
         workflow: &mut Workflow,
     ) {
         fields.allow(&["dialect", "description", "version", "metadata", "$schema"]);
+        if fields.get("$schema").is_some() {
+            fields.allow(&["contentVersion"]);
+        }
         // What a definition of Logic Apps has, which the actions of Loom may be written in.
         let definition = fields.get("$schema").is_some() && node.get("triggers").is_some();
         if definition {

@@ -16,12 +16,13 @@ use crate::model::{ANSWER_ERRORS, MODEL_KEYS, MODEL_OPTIONS, Name};
 use crate::source::{Entry, Kind};
 
 /// Actions of TEA that an executor of the same name does.
-const SAME_NAME: [&str; 8] = [
+const SAME_NAME: [&str; 9] = [
     "validate.extraction",
     "validate.schema",
     "data.validate",
     "data.merge",
     "json.parse",
+    "notify",
     "file.read",
     "file.write",
     "reflection.evaluate",
@@ -34,7 +35,7 @@ const LOOM: [&str; 6] = ["http", "shell", "activity", "actor", "ai", "appendFile
 const COMPOSED: [&str; 3] = ["retry.loop", "reflection.loop", "reflection.correct"];
 
 /// Of what these take, one of these keys must be there.
-const NEEDED: [(&str, &[&str]); 9] = [
+const NEEDED: [(&str, &[&str]); 10] = [
     ("llm.call", &["prompt", "messages"]),
     ("ai", &["prompt", "messages"]),
     ("shell", &["run", "command"]),
@@ -44,6 +45,7 @@ const NEEDED: [(&str, &[&str]); 9] = [
     ("appendFile", &["path"]),
     ("file.read", &["path"]),
     ("file.write", &["path"]),
+    ("notify", &["message"]),
 ];
 
 /// What questions of TEA have beside, which means nothing here.

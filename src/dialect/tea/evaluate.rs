@@ -31,9 +31,17 @@ pub(super) enum Evaluator {
 
 /// The JSON that an evaluation is, of whatever custom code gave.
 const NORMAL: &str = "{{ \
-    {'valid': result.get('valid', false), \
-     'score': result.get('score', 1.0 if result.get('valid') else 0.0) | float, \
-     'errors': result.get('errors', []), 'suggestions': result.get('suggestions', [])} \
+    ({'valid': result.get('valid', false), \
+      'score': result.get('score', 1.0 if result.get('valid') else 0.0) | float, \
+      'errors': result.get('errors', []), 'suggestions': result.get('suggestions', [])} \
+     if 'score' not in result or result.score is number or result.score is boolean or \
+        (result.score is string and (result.score | float(-7654321.5)) != -7654321.5) else \
+     {'valid': false, 'score': 0.0, 'suggestions': [], 'errors': [{'message': \
+        'Custom evaluator error: ' ~ \
+        (\"could not convert string to float: '\" ~ result.score ~ \"'\" \
+         if result.score is string else \
+         \"float() argument must be a string or a real number, not '\" ~ \
+         ('NoneType' if result.score is none else 'dict' if result.score is mapping else 'list') ~ \"'\")}]}) \
     if result is mapping else \
     ({'valid': result >= 0.5, 'score': result | float, \
       'errors': [] if result >= 0.5 else [{'message': 'Score ' ~ (result | float) ~ ' below threshold'}], \

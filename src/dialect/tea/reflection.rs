@@ -22,6 +22,10 @@ const HINT: &str =
     "for example with: { generator: { run: … }, evaluator: { type: schema, schema: … } }";
 /// How many rounds at most when nothing is said.
 const MAX_ITERATIONS: i64 = 3;
+/// The best output and its score so far. The state has them under their own names only from the first
+/// evaluation on.
+const BEST: &str = "_windlass_best";
+const BEST_SCORE: &str = "_windlass_best_score";
 const VALID: &str = "(state.reflection_history | last).valid";
 
 /// What is given when no round was valid (AC6).
@@ -138,8 +142,8 @@ impl<'n> Tea<'_, 'n> {
     fn at_first(&mut self, place: &Place) -> Step {
         let first = [
             ("reflection_history", "[]"),
-            ("reflection_best", "none"),
-            ("reflection_best_score", "-1.0"),
+            (BEST, "none"),
+            (BEST_SCORE, "-1.0"),
         ];
         self.assigned(place, "begin", set_all(&first, place.span))
     }
@@ -215,12 +219,9 @@ impl<'n> Tea<'_, 'n> {
     fn recorded(&mut self, place: &Place) -> Step {
         let span = place.span;
         let said = |member: &str| format!("state.{EVALUATION}.{member}");
-        let better = format!("{} > state.reflection_best_score", said("score"));
-        let best = format!("state.reflection_output if {better} else state.reflection_best");
-        let best_score = format!(
-            "{} if {better} else state.reflection_best_score",
-            said("score")
-        );
+        let better = format!("{} > state.{BEST_SCORE}", said("score"));
+        let best = format!("state.reflection_output if {better} else state.{BEST}");
+        let best_score = format!("{} if {better} else state.{BEST_SCORE}", said("score"));
         let entry = expressions(&[
             ("iteration", "state.reflection_iteration"),
             ("output", "state.reflection_output"),
@@ -235,8 +236,10 @@ impl<'n> Tea<'_, 'n> {
             span,
         )];
         let changed = [
-            ("reflection_best", &*best),
-            ("reflection_best_score", &best_score),
+            (BEST, &*best),
+            (BEST_SCORE, &best_score),
+            ("reflection_best", &format!("state.{BEST}")),
+            ("reflection_best_score", &format!("state.{BEST_SCORE}")),
             ("reflection_errors", &said("errors")),
         ];
         all.extend(set_all(&changed, span));
@@ -294,10 +297,10 @@ fn result_of(on_failure: OnFailure, span: Span) -> StepKind {
     let last = "(state.reflection_history | last)";
     let output = match on_failure {
         OnFailure::ReturnLast | OnFailure::Raise => format!("{last}.output"),
-        OnFailure::ReturnBest => format!("{last}.output if {VALID} else state.reflection_best"),
+        OnFailure::ReturnBest => format!("{last}.output if {VALID} else state.{BEST}"),
     };
-    let best = format!("{last}.output if {VALID} else state.reflection_best");
-    let best_score = format!("{last}.score if {VALID} else state.reflection_best_score");
+    let best = format!("{last}.output if {VALID} else state.{BEST}");
+    let best_score = format!("{last}.score if {VALID} else state.{BEST_SCORE}");
     let keys = expressions(&[
         ("reflection_iteration", "state.reflection_iteration"),
         ("reflection_output", &output),
@@ -324,8 +327,9 @@ fn result_of(on_failure: OnFailure, span: Span) -> StepKind {
 
 /// What a model says, as its JSON when it is JSON, also in a code fence: a schema is about that, not
 /// about the answer's envelope.
-const JSON_OF_CONTENT: &str = "{{ ((result.content | trim).split('\\n', 1)[1].rsplit('```', 1)[0] \
-    if (result.content | trim).startswith('```') and '\\n' in (result.content | trim) \
+const JSON_OF_CONTENT: &str = "{{ (result.content.split('```')[1].split('\\n', 1)[1] \
+    if '```' in result.content and '\\n' in result.content.split('```')[1] \
+    and (result.content | trim)[:1] not in ['{', '['] \
     else result.content) | fromjson }}";
 
 const FAILED_ROUND: &str = "{'iteration': state.reflection_iteration, 'output': none, \

@@ -5,7 +5,7 @@ mod reads;
 mod value;
 
 use self::reads::{Root, Step, reads};
-use self::value::{Shape, called, example, typed};
+use self::value::{Shape, called, example, ordered, typed};
 use crate::expression::{Object, Value};
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node};
@@ -72,6 +72,14 @@ impl Shapes {
         answer
     }
 
+    /// What a parameter that is an object should hold; none when no member of it is read.
+    pub fn parameter(&self, name: &str) -> Option<Value> {
+        match self.read.get(&Root::Parameter(name.to_lowercase()))? {
+            shape @ Shape::Map(members) if !members.is_empty() => Some(shape.value()),
+            _ => None,
+        }
+    }
+
     /// What a trigger should deliver, as a run takes it; none when nothing reads it.
     pub fn input(&self) -> Option<Value> {
         const OF_A_REQUEST: [&str; 3] = ["headers", "queries", "relativePathParameters"];
@@ -86,6 +94,14 @@ impl Shapes {
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         let body = members.get("body").cloned().unwrap_or_else(empty);
+        // A SlidingWindow delivers its window and no body.
+        if WINDOW.iter().any(|(key, _)| members.contains_key(*key)) {
+            let window = WINDOW.iter().map(|(key, value)| {
+                let number = value.parse().map(Value::Int);
+                (*key, number.unwrap_or_else(|_| Value::text(*value)))
+            });
+            return Some(Value::from_pairs(window));
+        }
         if request.is_empty() {
             return Some(body);
         }
@@ -153,6 +169,51 @@ impl Shapes {
         }
     }
 
+    /// A path whose computed steps are items where a number selects; it ends before one that may be a
+    /// member.
+    fn resolved(&self, path: Vec<Step>) -> (Vec<Step>, bool) {
+        let mut steps = Vec::with_capacity(path.len());
+        for step in path {
+            match step {
+                Step::Computed(text) if self.is_number(&text) => steps.push(Step::Item),
+                Step::Computed(_) => return (steps, true),
+                step => steps.push(step),
+            }
+        }
+        (steps, false)
+    }
+
+    /// Whether an expression that selects gives a number.
+    fn is_number(&self, text: &str) -> bool {
+        const NUMBERS: [&str; 12] = [
+            "int(",
+            "add(",
+            "sub(",
+            "mul(",
+            "div(",
+            "mod(",
+            "length(",
+            "min(",
+            "max(",
+            "rand(",
+            "iterationindexes(",
+            "indexof(",
+        ];
+        let lower = text.trim().to_ascii_lowercase();
+        if NUMBERS.iter().any(|function| lower.starts_with(function)) {
+            return true;
+        }
+        match reads(text).into_iter().next() {
+            Some((0, Root::Variable(name), path, _)) if path.is_empty() => {
+                let kind = self.types.get(&name);
+                kind.is_some_and(|kind| matches!(kind.as_str(), "integer" | "float"))
+            }
+            // A list's own items select by number, as those of `range` are.
+            Some((0, Root::Item(_), path, _)) => path.is_empty(),
+            _ => false,
+        }
+    }
+
     /// With the list that an item is of; none when that is not known.
     fn listed(&self, root: Root, list: &str) -> Option<Root> {
         match root {
@@ -187,6 +248,7 @@ impl Shapes {
         if let Some((0, root, path, rest)) = reads(text).into_iter().next()
             && matches!(rest, "" | "}")
             && let Some(root) = self.listed(root, "")
+            && let (path, false) = self.resolved(path)
         {
             self.same.push(Alias {
                 from: (from, strip),
@@ -247,13 +309,18 @@ impl Shapes {
         if place.negated || !(numeric || is("equals")) {
             return;
         }
-        let leaf = match &other.kind {
-            Kind::String(text) if !text.text.contains('@') => Value::text(&text.text),
-            Kind::Int(number) => Value::Int(*number),
-            Kind::Bool(flag) => Value::Bool(*flag),
-            _ => return,
-        };
-        self.alone(one, place.list, Shape::Leaf(leaf));
+        for (one, other) in [(one, other), (other, one)] {
+            let leaf = match &other.kind {
+                Kind::String(text) if !text.text.contains('@') => {
+                    Shape::Leaf(Value::text(&text.text))
+                }
+                Kind::String(text) if numeric => ordered(&text.text),
+                Kind::Int(number) => Shape::Leaf(Value::Int(*number)),
+                Kind::Bool(flag) => Shape::Leaf(Value::Bool(*flag)),
+                _ => continue,
+            };
+            self.alone(one, place.list, leaf);
+        }
     }
 
     /// The first case of a switch is taken.
@@ -273,6 +340,7 @@ impl Shapes {
         if let Some((0, root, path, "" | "}")) =
             text.and_then(|text| reads(text).into_iter().next())
             && let Some(root) = self.listed(root, list)
+            && let (path, false) = self.resolved(path)
         {
             self.read.entry(root).or_default().grow(&path, leaf);
         }
@@ -298,6 +366,11 @@ impl Shapes {
             let leaf = self.leaf(before, rest, place);
             let Some(root) = self.listed(root, place.list) else {
                 continue;
+            };
+            let (path, ends_early) = self.resolved(path);
+            let leaf = match ends_early {
+                true => Shape::Map(BTreeMap::new()),
+                false => leaf,
             };
             self.read.entry(root).or_default().grow(&path, leaf);
         }
@@ -327,6 +400,13 @@ impl Shapes {
         }
     }
 }
+
+/// What a SlidingWindow delivers.
+const WINDOW: [(&str, &str); 3] = [
+    ("windowStartTime", "2026-01-01T00:00:00Z"),
+    ("windowEndTime", "2026-01-01T01:00:00Z"),
+    ("sequenceNumber", "1"),
+];
 
 /// How deep maps and lists are looked into.
 const MAX_NESTING: usize = 100;

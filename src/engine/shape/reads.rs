@@ -10,6 +10,8 @@ pub(super) enum Root {
     /// The outputs of an action, by its name in lower case.
     Action(String),
     Variable(String),
+    /// A parameter of a definition or of a template.
+    Parameter(String),
     /// An item of a list, by the text of that list's expression. Where a text reads one, until it is
     /// known of which list: by the name of its foreach, or without a name.
     Item(String),
@@ -19,7 +21,33 @@ pub(super) enum Root {
 pub(super) enum Step {
     Key(String),
     Item,
+    /// `[expression]`: an item or a member, by what the expression gives.
+    Computed(String),
+    /// What JSON in text says.
+    Json,
+    /// What base64 holds.
+    Base64,
+    /// What XML in text says.
+    Xml,
 }
+
+/// Functions around a read whose value goes on to be read.
+const WRAPPERS: [(&str, Option<Step>); 14] = [
+    ("json", Some(Step::Json)),
+    ("xml", Some(Step::Xml)),
+    ("base64tostring", Some(Step::Base64)),
+    ("decodebase64", Some(Step::Base64)),
+    ("base64tobinary", Some(Step::Base64)),
+    ("first", Some(Step::Item)),
+    ("last", Some(Step::Item)),
+    ("string", None),
+    ("trim", None),
+    ("tolower", None),
+    ("toupper", None),
+    ("decodeuricomponent", None),
+    ("uricomponenttostring", None),
+    ("coalesce", None),
+];
 
 /// The members that an expression goes on to read, and what stands behind them.
 fn path(text: &str) -> (Vec<Step>, &str) {
@@ -40,13 +68,13 @@ fn path(text: &str) -> (Vec<Step>, &str) {
                 rest = after;
                 continue;
             }
-            let Some((_, after)) = inner.split_once(']') else {
+            let Some((inner, after)) = bracketed(inner) else {
                 break;
             };
-            if !inner.starts_with(|c: char| c.is_ascii_digit()) {
-                break;
-            }
-            steps.push(Step::Item);
+            steps.push(match inner.starts_with(|c: char| c.is_ascii_digit()) {
+                true => Step::Item,
+                false => Step::Computed(inner.to_owned()),
+            });
             rest = after;
         } else if let Some(inner) = next.strip_prefix('.') {
             let end = inner
@@ -65,6 +93,49 @@ fn path(text: &str) -> (Vec<Step>, &str) {
     (steps, rest)
 }
 
+/// What stands before the bracket that closes, and what stands behind it.
+fn bracketed(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_usize;
+    let mut quoted = false;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '\'' => quoted = !quoted,
+            _ if quoted => {}
+            '[' | '(' => depth += 1,
+            ']' if depth == 0 => return Some((text.get(..at)?, text.get(at + 1..)?)),
+            ']' | ')' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The function whose first argument begins at the end of this text, and where it begins.
+fn wrapper(before: &str) -> Option<(usize, &str)> {
+    let call = before.trim_end().strip_suffix('(')?;
+    let start = call
+        .rfind(|c: char| !c.is_ascii_alphanumeric())
+        .map_or(0, |at| at + 1);
+    Some((start, call.get(start..)?))
+}
+
+/// What follows the other arguments of a call.
+fn after_call(rest: &str) -> Option<&str> {
+    let mut depth = 0_usize;
+    let mut quoted = false;
+    for (at, letter) in rest.char_indices() {
+        match letter {
+            '\'' => quoted = !quoted,
+            _ if quoted => {}
+            '(' | '[' => depth += 1,
+            ')' if depth == 0 => return rest.get(at + 1..),
+            ')' | ']' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+    }
+    None
+}
+
 /// Everything that a text reads: where, of what, at which path, and what stands behind it.
 pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
     let lower = text.to_ascii_lowercase();
@@ -73,6 +144,7 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
         ("body(", Some("body")),
         ("outputs(", None),
         ("variables(", None),
+        ("parameters(", None),
         ("triggerbody()", Some("body")),
         ("triggeroutputs()", None),
         ("trigger()", None),
@@ -94,13 +166,15 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
                     };
                     let root = match word {
                         "variables(" => Root::Variable(name.to_lowercase()),
+                        "parameters(" => Root::Parameter(name.to_lowercase()),
                         "items(" => Root::Item(name.to_lowercase()),
                         _ => Root::Action(name.to_lowercase()),
                     };
                     (root, rest)
                 }
             };
-            let (mut path, rest) = path(after);
+            let (mut path, mut rest) = self::path(after);
+            let mut at = at;
             match (word, path.first()) {
                 ("trigger()", Some(Step::Key(first))) if first == "outputs" => {
                     path.remove(0);
@@ -110,6 +184,25 @@ pub(super) fn reads(text: &str) -> Vec<(usize, Root, Vec<Step>, &str)> {
             }
             if let Some(inside) = inside {
                 path.insert(0, Step::Key(inside.to_owned()));
+            }
+            // What is around it reads what it gives.
+            while path.len() < MAX_DEPTH {
+                let Some((start, function)) = text.get(..at).and_then(wrapper) else {
+                    break;
+                };
+                let function = function.to_ascii_lowercase();
+                let known = WRAPPERS.iter().find(|(name, _)| *name == function);
+                let Some((_, step)) = known else { break };
+                let closed = match function.as_str() {
+                    "coalesce" => after_call(rest),
+                    _ => rest.trim_start().strip_prefix(')'),
+                };
+                let Some(behind) = closed else { break };
+                path.extend(step.clone());
+                let (more, behind) = self::path(behind);
+                path.extend(more);
+                at = start;
+                rest = behind;
             }
             found.push((at, root, path, rest));
         }

@@ -1,9 +1,11 @@
 //! A value that is guessed: from what is read of it, what it is given to, or a JSON Schema.
 
 use super::reads::{MAX_DEPTH, Step, quoted};
-use crate::expression::Value;
+use crate::expression::{Object, Value};
 use crate::model::Name;
 use crate::source::{Entry, Kind, Node};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,6 +18,12 @@ pub(super) enum Shape {
     #[default]
     Unknown,
     Leaf(Value),
+    /// What a schema says: what reads it changes nothing of its type.
+    Firm(Value),
+    /// Text that is JSON, base64 or XML of this.
+    Json(Box<Shape>),
+    Base64(Box<Shape>),
+    Xml(Box<Shape>),
     /// With whether an item is read by its place.
     List(Box<Shape>, bool),
     Map(BTreeMap<String, Shape>),
@@ -29,6 +37,9 @@ impl Shape {
         match (step, self) {
             (Step::Key(key), Self::Map(members)) => members.get(key)?.at(rest),
             (Step::Item, Self::List(item, _)) => item.at(rest),
+            (Step::Json, Self::Json(inner))
+            | (Step::Base64, Self::Base64(inner))
+            | (Step::Xml, Self::Xml(inner)) => inner.at(rest),
             _ => None,
         }
     }
@@ -56,12 +67,61 @@ impl Shape {
                     item.grow(rest, leaf);
                 }
             }
+            Step::Json => {
+                if !matches!(self, Self::Json(_)) {
+                    // What an object is read of, also where its text is parsed.
+                    let known = matches!(self, Self::Map(_) | Self::List(..));
+                    let inner = if known {
+                        std::mem::take(self)
+                    } else {
+                        Self::Unknown
+                    };
+                    *self = Self::Json(Box::new(inner));
+                }
+                if let Self::Json(inner) = self {
+                    inner.grow(rest, leaf);
+                }
+            }
+            Step::Base64 => {
+                if !matches!(self, Self::Base64(_)) {
+                    *self = Self::Base64(Box::default());
+                }
+                if let Self::Base64(inner) = self {
+                    inner.grow(rest, leaf);
+                }
+            }
+            Step::Xml => {
+                if !matches!(self, Self::Xml(_)) {
+                    *self = Self::Xml(Box::default());
+                }
+                if let Self::Xml(inner) = self {
+                    inner.grow(rest, leaf);
+                }
+            }
+            // It is resolved before.
+            Step::Computed(_) => {}
         }
     }
 
-    fn merge(&mut self, other: Self) {
+    pub(super) fn merge(&mut self, other: Self) {
         match (&mut *self, other) {
             (_, Self::Unknown) | (Self::Map(_) | Self::List(..), Self::Leaf(_)) => {}
+            (Self::Json(_) | Self::Base64(_) | Self::Xml(_), Self::Leaf(_) | Self::Firm(_)) => {}
+            (Self::Json(own), Self::Json(other))
+            | (Self::Base64(own), Self::Base64(other))
+            | (Self::Xml(own), Self::Xml(other)) => own.merge(*other),
+            (Self::Json(own), other @ (Self::Map(_) | Self::List(..))) => own.merge(other),
+            (Self::Firm(own), Self::Leaf(other)) => {
+                if own.kind() == other.kind() && own.as_str() == Some("text") {
+                    *own = other;
+                }
+            }
+            (Self::Firm(_), Self::Firm(_)) => {}
+            (Self::Leaf(own), Self::Firm(other)) => {
+                let better = own.kind() == other.kind() && own.as_str() != Some("text");
+                let value = if better { own.clone() } else { other };
+                *self = Self::Firm(value);
+            }
             (Self::Map(own), Self::Map(others)) => {
                 for (key, other) in others {
                     own.entry(key).or_default().merge(other);
@@ -84,7 +144,23 @@ impl Shape {
     pub(super) fn value(&self) -> Value {
         match self {
             Self::Unknown => Value::text("text"),
-            Self::Leaf(value) => value.clone(),
+            Self::Leaf(value) | Self::Firm(value) => value.clone(),
+            Self::Json(inner) => Value::text(inner.as_json().to_json()),
+            Self::Base64(inner) => {
+                let value = inner.value();
+                let text = value
+                    .as_str()
+                    .map_or_else(|| value.to_json(), str::to_owned);
+                Value::text(STANDARD.encode(text))
+            }
+            Self::Xml(inner) => {
+                // XML is read as JSON.
+                let inner = match &**inner {
+                    Self::Json(inner) => inner,
+                    _ => inner,
+                };
+                Value::text(xml(&inner.as_json()))
+            }
             Self::List(item, true) => Value::array(vec![item.value()]),
             Self::List(_, false) => Value::array(Vec::new()),
             Self::Map(members) => {
@@ -94,6 +170,63 @@ impl Shape {
                 Value::Object(Arc::new(members.collect()))
             }
         }
+    }
+}
+
+impl Shape {
+    /// The value as one that a document may be: an object where nothing is known.
+    fn as_json(&self) -> Value {
+        match self {
+            Self::Unknown => Value::object(Object::new()),
+            known => known.value(),
+        }
+    }
+}
+
+/// A document with this in it.
+fn xml(value: &Value) -> String {
+    let mut out = String::new();
+    match value.as_object() {
+        Some(map) if map.len() == 1 => element_content(&mut out, value, 0),
+        _ => {
+            out.push_str("<root>");
+            element_content(&mut out, value, 0);
+            out.push_str("</root>");
+        }
+    }
+    out
+}
+
+/// Members as elements; what is no member of a document is left out.
+fn element_content(out: &mut String, value: &Value, depth: usize) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in map.iter() {
+                let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+                if !key.starts_with(|c: char| c.is_alphabetic() || c == '_')
+                    || !key.chars().all(plain)
+                {
+                    continue;
+                }
+                let items = match inner {
+                    Value::Array(items) => items.as_slice(),
+                    one => std::slice::from_ref(one),
+                };
+                for item in items {
+                    out.push_str(&format!("<{key}>"));
+                    element_content(out, item, depth + 1);
+                    out.push_str(&format!("</{key}>"));
+                }
+            }
+        }
+        Value::String(text) => {
+            out.push_str(&text.replace('&', "&amp;").replace('<', "&lt;"));
+        }
+        Value::Null | Value::Array(_) => {}
+        other => out.push_str(&other.to_json()),
     }
 }
 
@@ -107,48 +240,139 @@ pub(super) fn typed(kind: &str) -> Shape {
     }
 }
 
-/// What a function takes that is called with the value first.
+/// What a function takes in whose call the value stands: before it and behind it.
 pub(super) fn called(before: &str, rest: &str) -> Shape {
     let list = || Shape::List(Box::default(), false);
-    let Some(call) = before.strip_suffix('(') else {
+    let Some((call, earlier)) = enclosing(before) else {
         return Shape::Unknown;
     };
     let start = call
         .rfind(|c: char| !c.is_ascii_alphanumeric())
         .map_or(0, |at| at + 1);
     let function = call.get(start..).unwrap_or_default().to_ascii_lowercase();
+    let first = earlier.is_empty();
     match function.as_str() {
-        "first" | "last" | "join" | "skip" | "take" | "union" | "intersection" | "reverse"
-        | "chunk" => list(),
+        "greater" | "less" | "greaterorequals" | "lessorequals" => {
+            let other = if first {
+                rest.trim_start().trim_start_matches(',')
+            } else {
+                earlier
+            };
+            ordered(other)
+        }
+        // What ends a loop or opens a branch is what it is compared with.
+        "equals" if !call.to_ascii_lowercase().ends_with("not(equals") => match first {
+            true => compared(rest),
+            false => constant(earlier),
+        },
+        "add" | "sub" | "mul" | "div" | "mod" | "range" | "min" | "max" | "rand" => {
+            Shape::Leaf(Value::Int(1))
+        }
+        "datedifference" => Shape::Leaf(Value::text(TIME)),
+        name if name.starts_with("add") && !first && name != "addproperty" => {
+            Shape::Leaf(Value::Int(1))
+        }
+        "union" | "intersection" => list(),
+        _ if !first => Shape::Unknown,
+        "first" | "last" | "join" | "skip" | "take" | "reverse" | "chunk" | "sort" => list(),
         "length" => Shape::Unknown,
-        "int" | "float" | "add" | "sub" | "mul" | "div" | "mod" | "greater" | "less"
-        | "greaterorequals" | "lessorequals" | "range" => Shape::Leaf(Value::Int(1)),
-        "bool" => Shape::Leaf(Value::Bool(true)),
-        "json" => Shape::Leaf(Value::text("{}")),
-        "xml" => Shape::Leaf(Value::text("<a/>")),
-        "base64tostring" | "base64tobinary" | "decodebase64" => {
-            Shape::Leaf(Value::text("dGV4dA=="))
+        "int" | "float" | "decimal" | "formatnumber" => Shape::Leaf(Value::Int(1)),
+        "bool" | "not" | "if" => Shape::Leaf(Value::Bool(true)),
+        "json" => Shape::Json(Box::default()),
+        "xml" => Shape::Xml(Box::default()),
+        "base64tostring" | "base64tobinary" | "decodebase64" => Shape::Base64(Box::default()),
+        "datauritobinary" | "datauritostring" | "decodedatauri" => {
+            Shape::Leaf(Value::text("data:text/plain;base64,dGV4dA=="))
+        }
+        "setproperty" | "addproperty" | "removeproperty" => Shape::Map(BTreeMap::new()),
+        name if name.starts_with("uri") && !name.starts_with("uricomponent") => {
+            Shape::Leaf(Value::text("https://example.com/text"))
         }
         name if [
-            "date", "days", "hours", "minutes", "seconds", "ticks", "time", "utc",
+            "date", "days", "hours", "minutes", "seconds", "ticks", "time", "utc", "startof",
+            "dayof",
         ]
         .iter()
         .any(|part| name.contains(part)) =>
         {
             Shape::Leaf(Value::text(TIME))
         }
-        // What ends a loop or opens a branch is what it is compared with.
-        "equals" if !call.to_ascii_lowercase().ends_with("not(equals") => compared(rest),
         // Long enough for the parts that are asked for.
         "split" => match rest.trim_start().strip_prefix(',').and_then(quoted) {
-            Some((by, _)) => Shape::Leaf(Value::text(vec!["text"; 16].join(by))),
-            None => Shape::Leaf(Value::text("text")),
+            Some((by, _)) if !by.is_empty() => Shape::Leaf(Value::text(vec!["text"; 16].join(by))),
+            _ => Shape::Leaf(Value::text("text")),
         },
         "substring" => Shape::Leaf(Value::text("text/".repeat(16))),
-        "tolower" | "toupper" | "replace" | "trim" | "startswith" | "endswith" | "indexof"
-        | "lastindexof" | "uricomponent" | "encodeuricomponent" => Shape::Leaf(Value::text("text")),
+        "replace" | "trim" | "startswith" | "endswith" | "indexof" | "lastindexof"
+        | "uricomponent" | "encodeuricomponent" => Shape::Leaf(Value::text("text")),
         _ => Shape::Unknown,
     }
+}
+
+/// The call in whose arguments this text ends, and the argument before the last comma.
+fn enclosing(before: &str) -> Option<(&str, &str)> {
+    let before = before.trim_end();
+    if let Some(call) = before.strip_suffix('(') {
+        return Some((call, ""));
+    }
+    let arguments = before.strip_suffix(',')?;
+    let mut depth = 0_usize;
+    let mut is_quoted = false;
+    let mut end = arguments.len();
+    let mut last = None;
+    for (at, letter) in arguments.char_indices().rev() {
+        match letter {
+            '\'' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            ')' | ']' => depth += 1,
+            '(' if depth == 0 => {
+                let argument = arguments.get(at + 1..end)?;
+                let argument = last.unwrap_or(argument);
+                return Some((arguments.get(..at)?, argument));
+            }
+            '(' | '[' => depth = depth.checked_sub(1)?,
+            ',' if depth == 0 && last.is_none() => {
+                last = arguments.get(at + 1..end);
+                end = at;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What is ordered against another value: a time, text or a number.
+pub(super) fn ordered(other: &str) -> Shape {
+    let other = other.trim().trim_start_matches('@');
+    if let Some(text) = other.strip_prefix('\'') {
+        let text = text.split('\'').next().unwrap_or_default();
+        return Shape::Leaf(Value::text(text));
+    }
+    let lower = other.to_ascii_lowercase();
+    let gives_time = [
+        "utcnow(",
+        "adddays(",
+        "addhours(",
+        "addminutes(",
+        "addseconds(",
+    ];
+    let more = [
+        "addtotime(",
+        "subtractfromtime(",
+        "getpasttime(",
+        "getfuturetime(",
+    ];
+    let still = ["formatdatetime(", "startof", "convert", "parsedatetime("];
+    let mut all = gives_time.iter().chain(&more).chain(&still);
+    match all.any(|function| lower.starts_with(function)) {
+        true => Shape::Leaf(Value::text(TIME)),
+        false => Shape::Leaf(Value::Int(1)),
+    }
+}
+
+/// A constant that a call compares with.
+fn constant(text: &str) -> Shape {
+    compared(&format!(",{text}"))
 }
 
 /// The constant behind a comma.
@@ -175,10 +399,30 @@ pub(super) fn example(schema: &Node, depth: usize) -> Shape {
     if depth > MAX_DEPTH {
         return Shape::Unknown;
     }
-    if let Some(Kind::Array(items)) = schema.get("enum").map(|node| &node.kind)
-        && let Some(first) = items.first().and_then(Node::as_str)
-    {
-        return Shape::Leaf(Value::text(first));
+    if let Some(only) = schema.get("const") {
+        return Shape::Firm(plain(only));
+    }
+    if let Some(Kind::Array(items)) = schema.get("enum").map(|node| &node.kind) {
+        let first = items.iter().find(|item| !matches!(item.kind, Kind::Null));
+        if let Some(first) = first.or(items.first()) {
+            return Shape::Firm(plain(first));
+        }
+    }
+    for choice in ["anyOf", "oneOf", "allOf"] {
+        let Some(Kind::Array(choices)) = schema.get(choice).map(|node| &node.kind) else {
+            continue;
+        };
+        if schema.get("type").is_some() || schema.get("properties").is_some() {
+            break;
+        }
+        let mut shape = Shape::Unknown;
+        for one in choices {
+            shape.merge(example(one, depth + 1));
+            if choice != "allOf" && shape != Shape::Unknown {
+                break;
+            }
+        }
+        return shape;
     }
     let kind = schema.get("type").and_then(|kind| match &kind.kind {
         Kind::Array(kinds) => {
@@ -187,26 +431,81 @@ pub(super) fn example(schema: &Node, depth: usize) -> Shape {
         }
         _ => kind.as_str(),
     });
+    let number = |key: &str| match schema.get(key).map(|node| &node.kind) {
+        Some(Kind::Int(number)) => Some(*number),
+        _ => None,
+    };
     let properties = schema.get("properties").and_then(Node::entries);
     match (kind, properties) {
         (Some("object") | None, Some(entries)) => {
-            let member = |entry: &Entry| (entry.key.clone(), example(&entry.value, depth + 1));
-            Shape::Map(entries.iter().map(member).collect())
+            let member = |entry: &Entry| {
+                let key = unescaped(&entry.key).to_owned();
+                (key, example(&entry.value, depth + 1))
+            };
+            let mut members: BTreeMap<String, Shape> = entries.iter().map(member).collect();
+            if let Some(Kind::Array(required)) = schema.get("required").map(|node| &node.kind) {
+                for key in required.iter().filter_map(Node::as_str) {
+                    members.entry(unescaped(key).to_owned()).or_default();
+                }
+            }
+            Shape::Map(members)
         }
         (Some("object"), None) => Shape::Map(BTreeMap::new()),
         (Some("array"), _) => {
             let item = schema.get("items");
             let item = item.map_or(Shape::Unknown, |item| example(item, depth + 1));
-            Shape::List(Box::new(item), false)
+            let needed = number("minItems").is_some_and(|least| least > 0);
+            Shape::List(Box::new(item), needed)
         }
-        (Some("integer" | "number"), _) => Shape::Leaf(Value::Int(1)),
-        (Some("boolean"), _) => Shape::Leaf(Value::Bool(false)),
+        (Some("integer" | "number"), _) => Shape::Firm(Value::Int(number("minimum").unwrap_or(1))),
+        (Some("boolean"), _) => Shape::Firm(Value::Bool(false)),
         (Some("string"), _) => {
             let format = schema.get("format").and_then(Node::as_str);
-            let is_time = format.is_some_and(|format| format.starts_with("date"));
-            Shape::Leaf(Value::text(if is_time { TIME } else { "text" }))
+            let text = match format {
+                Some("date") => "2026-01-01",
+                Some("time") => "00:00:00Z",
+                Some(format) if format.starts_with("date") => TIME,
+                Some("uuid") => "00000000-0000-4000-8000-000000000000",
+                Some("email") => "text@example.com",
+                Some("uri" | "url") => "https://example.com/text",
+                Some("ipv4") => "192.0.2.1",
+                _ => "text",
+            };
+            let least = number("minLength").and_then(|least| usize::try_from(least).ok());
+            let times = least.unwrap_or(0).min(MAX_LENGTH).div_ceil(4).max(1);
+            Shape::Firm(Value::text(match text {
+                "text" => text.repeat(times),
+                other => other.to_owned(),
+            }))
         }
-        (Some("null"), _) => Shape::Leaf(Value::Null),
+        (Some("null"), _) => Shape::Firm(Value::Null),
         _ => Shape::Unknown,
+    }
+}
+
+/// A constant of a schema.
+fn plain(node: &Node) -> Value {
+    match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Bool(value) => Value::Bool(*value),
+        Kind::Int(value) => Value::Int(*value),
+        Kind::Float(value) => Value::Float(*value),
+        Kind::String(text) => Value::text(&text.text),
+        Kind::Array(items) => Value::array(items.iter().map(plain).collect()),
+        Kind::Object(entries) => {
+            let members = entries.iter();
+            Value::from_pairs(members.map(|entry| (entry.key.as_str(), plain(&entry.value))))
+        }
+    }
+}
+
+/// Texts are no longer, be a schema's least length as it may.
+const MAX_LENGTH: usize = 4096;
+
+/// A key as the definition means it: two `@` are one.
+fn unescaped(key: &str) -> &str {
+    match key.strip_prefix('@') {
+        Some(rest) if rest.starts_with('@') => rest,
+        _ => key,
     }
 }

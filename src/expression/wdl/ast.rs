@@ -31,8 +31,19 @@ pub(crate) enum Node {
     Call(&'static Function, Vec<Expr>),
     /// `base.key?[key]…`: a flat list, so that a long one does not cost stack.
     Path(Box<Expr>, Vec<Step>),
+    /// A call that no function takes: it fails when it is evaluated.
+    Refused(Box<Refused>),
     /// A leaf of a condition in object form.
     Template(Template),
+}
+
+/// A call of a function that is unknown, or that takes another number of arguments.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Refused {
+    pub name: String,
+    pub arguments: Vec<Expr>,
+    pub why: String,
+    pub hint: Option<String>,
 }
 
 #[derive(Clone, Debug)]

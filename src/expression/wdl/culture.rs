@@ -7,6 +7,8 @@ use pure_rust_locales::{Locale, locale_match};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Culture {
     locale: Locale,
+    /// .NET's culture of no region.
+    invariant: bool,
 }
 
 /// Which of the standard patterns.
@@ -57,10 +59,19 @@ const REGIONS: &str =
 impl Culture {
     pub(crate) const EN_US: Self = Self {
         locale: Locale::en_US,
+        invariant: false,
+    };
+    /// English of no region, with .NET's own date patterns; its code is empty.
+    pub(crate) const INVARIANT: Self = Self {
+        locale: Locale::en_US,
+        invariant: true,
     };
 
     /// The culture of an RFC 4646 code such as `fr-FR`, without case; none when there is none.
     pub(crate) fn find(code: &str) -> Option<Self> {
+        if code.is_empty() {
+            return Some(Self::INVARIANT);
+        }
         let mut parts = code.trim().split(['-', '_']);
         let language = parts.next()?.to_ascii_lowercase();
         let last = parts.next_back().map(str::to_ascii_uppercase);
@@ -76,7 +87,8 @@ impl Culture {
                 ),
         };
         let locale = Locale::try_from(format!("{language}_{region}").as_str()).ok()?;
-        Some(Self { locale })
+        let invariant = false;
+        Some(Self { locale, invariant })
     }
 
     /// The months' names; next to a day some languages inflect them.
@@ -113,6 +125,10 @@ impl Culture {
 
     /// The row of the table, in pieces.
     fn patterns(self) -> Option<[&'static str; 5]> {
+        if self.invariant {
+            let long = "dddd, dd MMMM yyyy";
+            return Some(["MM/dd/yyyy", long, "HH:mm", "MMMM dd", "yyyy MMMM"]);
+        }
         let name = self.locale.to_string();
         let row = TABLE
             .iter()
@@ -200,6 +216,9 @@ impl Culture {
     }
 
     pub(crate) fn currency_symbol(self) -> &'static str {
+        if self.invariant {
+            return "¤";
+        }
         locale_match!(self.locale => LC_MONETARY::CURRENCY_SYMBOL)
     }
 
@@ -234,7 +253,7 @@ mod tests {
         assert_eq!(Culture::find("en-us"), Some(Culture::EN_US));
         assert_eq!(Culture::find("FR"), Culture::find("fr-FR"));
         assert_eq!(Culture::find("xx-YY"), None);
-        assert_eq!(Culture::find(""), None);
+        assert_eq!(Culture::find(""), Some(Culture::INVARIANT));
     }
 
     #[test]

@@ -194,6 +194,13 @@ impl<'e> Ctx<'e> {
         self.unrun = false;
         match &expr.node {
             Node::Literal(value) => Ok(value.clone()),
+            Node::Refused(refused) => {
+                let hint = refused.hint.as_deref();
+                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                let mut fail = Fail::new(format!("{}{hint}", refused.why));
+                fail.place = Some(expr.place);
+                Err(fail)
+            }
             Node::Path(base, steps) => self.path(base, steps),
             Node::Template(template) => template.eval(self.env).map_err(|error| {
                 let mut fail = Fail::new(error.message.clone());

@@ -13,6 +13,7 @@ mod print;
 pub(crate) mod text;
 pub(super) mod time;
 mod xml;
+mod xml_text;
 mod xpath;
 
 #[cfg(test)]

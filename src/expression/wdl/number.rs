@@ -1,5 +1,5 @@
-//! Numbers: exact 64-bit integers, doubles and decimals, with checked arithmetic. Nothing wraps
-//! and nothing becomes infinite.
+//! Numbers: exact 64-bit integers, doubles and decimals, with checked arithmetic. No integer or decimal wraps;
+//! a double may become infinite.
 
 use crate::expression::Value;
 use rust_decimal::Decimal;
@@ -47,7 +47,7 @@ impl Number {
         }
     }
 
-    fn to_decimal(self) -> Option<Decimal> {
+    pub(crate) fn to_decimal(self) -> Option<Decimal> {
         match self {
             Self::Int(int) => Some(Decimal::from(int)),
             Self::Float(float) => Decimal::try_from(float).ok(),
@@ -77,9 +77,7 @@ impl Number {
                     _ => None,
                 }
             }
-            _ => Some(floats(self.to_f64(), op, other.to_f64()))
-                .filter(|float| float.is_finite())
-                .map(Self::Float),
+            _ => Some(Self::Float(floats(self.to_f64(), op, other.to_f64()))),
         };
         result.ok_or(Trouble::Overflow)
     }
@@ -161,11 +159,23 @@ fn compare_int_float(int: i64, float: f64) -> Option<Ordering> {
     }
 }
 
+/// A double that JSON has no number for, as .NET writes it.
+pub(crate) fn not_finite(float: f64) -> &'static str {
+    match (float.is_nan(), float > 0.0) {
+        (true, _) => "NaN",
+        (false, true) => "Infinity",
+        (false, false) => "-Infinity",
+    }
+}
+
 /// A double as .NET prints it: the shortest digits that read back the same, `5` for 5.0, an
 /// exponent from 1E+15 on and below 0.0001.
 pub(crate) fn float_text(float: f64) -> String {
     if float == 0.0 {
         return "0".into();
+    }
+    if !float.is_finite() {
+        return not_finite(float).into();
     }
     let magnitude = float.abs();
     if (1e-4..1e15).contains(&magnitude) {
@@ -205,8 +215,8 @@ mod tests {
         assert_eq!(trouble.err(), Some(Trouble::Overflow));
         let trouble = Number::Float(1.0).compute(Op::Div, Number::Int(0));
         assert_eq!(trouble.err(), Some(Trouble::DivisionByZero));
-        let trouble = Number::Float(1e308).compute(Op::Mul, Number::Float(1e10));
-        assert_eq!(trouble.err(), Some(Trouble::Overflow));
+        let infinite = Number::Float(1e308).compute(Op::Mul, Number::Float(1e10));
+        assert_eq!(infinite.map(Number::to_f64), Ok(f64::INFINITY));
     }
 
     #[test]

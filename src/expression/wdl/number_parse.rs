@@ -1,5 +1,4 @@
-//! Text to numbers, as .NET reads them: signs before or behind, brackets for a minus, groups,
-//! a point, an exponent.
+//! Text to numbers, as .NET reads them: signs before or behind, groups, a point, an exponent.
 
 use super::culture::Culture;
 use rust_decimal::Decimal;
@@ -7,31 +6,56 @@ use rust_decimal::Decimal;
 /// Longer text is no number.
 const MAX_LENGTH: usize = 400;
 
-/// A whole number of 64 bits: blanks around it and a sign before it are allowed.
+/// A whole number of 64 bits: blanks around it, a sign before it, groups and a fraction of zeros
+/// are allowed, so `1.0` and ` +1,000 ` are. Digits alone are exact.
 pub(crate) fn int(text: &str) -> Option<i64> {
     let trimmed = text.trim();
     if trimmed.len() > MAX_LENGTH {
         return None;
     }
-    trimmed.parse().ok()
-}
-
-/// A double; none when the text is none or is too large for one.
-pub(crate) fn float(text: &str, culture: Culture) -> Option<f64> {
-    let float: f64 = plain(text, culture)?.parse().ok()?;
-    float.is_finite().then_some(float)
-}
-
-/// A decimal of at most 28 digits.
-pub(crate) fn decimal(text: &str) -> Option<Decimal> {
-    let plain = plain(text, Culture::EN_US)?;
-    if plain.contains('e') {
-        Decimal::from_scientific(&plain).ok()
-    } else {
-        Decimal::from_str_exact(&plain)
-            .or_else(|_| plain.parse())
-            .ok()
+    if let Ok(int) = trimmed.parse() {
+        return Some(int);
     }
+    let float = match trimmed.ends_with(['+', '-']) {
+        true => return None,
+        false => float(trimmed, Culture::EN_US)?,
+    };
+    #[allow(clippy::cast_possible_truncation)]
+    (float.fract() == 0.0 && float.abs() < 9.2e18 && (float != 0.0 || is_zero(trimmed)))
+        .then_some(float as i64)
+}
+
+/// Whether the digits themselves are zeros: what is too small for a double is not.
+fn is_zero(text: &str) -> bool {
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    !mantissa.contains(|digit| ('1'..='9').contains(&digit))
+}
+
+/// A double; none when the text is none. What is too large is infinite. The words for what is not a
+/// finite number are the culture's.
+pub(crate) fn float(text: &str, culture: Culture) -> Option<f64> {
+    let word = text.trim();
+    if word.eq_ignore_ascii_case("NaN") {
+        return Some(f64::NAN);
+    }
+    if culture == Culture::INVARIANT {
+        let (word, infinity) = match word.strip_prefix('-') {
+            Some(rest) => (rest, f64::NEG_INFINITY),
+            None => (word.strip_prefix('+').unwrap_or(word), f64::INFINITY),
+        };
+        if word.eq_ignore_ascii_case("Infinity") {
+            return Some(infinity);
+        }
+    }
+    plain(text, culture)?.parse().ok()
+}
+
+/// A decimal of at most 28 digits, without an exponent.
+pub(crate) fn decimal(text: &str) -> Option<Decimal> {
+    let plain = plain(text, Culture::EN_US).filter(|plain| !plain.contains('e'))?;
+    Decimal::from_str_exact(&plain)
+        .or_else(|_| plain.parse())
+        .ok()
 }
 
 /// The number as Rust writes numbers.
@@ -41,13 +65,6 @@ fn plain(text: &str, culture: Culture) -> Option<String> {
         return None;
     }
     let mut negative = None;
-    if let Some(inner) = rest
-        .strip_prefix('(')
-        .and_then(|rest| rest.strip_suffix(')'))
-    {
-        negative = Some(true);
-        rest = inner.trim();
-    }
     let mut sign = |minus: bool| -> Option<()> {
         let first = negative.is_none();
         negative = Some(minus);

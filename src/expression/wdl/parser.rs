@@ -1,7 +1,7 @@
 //! Text to tree. It reads one expression and says where it ended, so that `@{…}` inside text
 //! needs no second scan. It never evaluates anything.
 
-use super::ast::{Expr, Node, Place, Step};
+use super::ast::{Expr, Node, Place, Refused, Step};
 use super::functions;
 use crate::diagnostic::did_you_mean;
 use crate::expression::{ParseError, Value};
@@ -19,7 +19,9 @@ pub(crate) fn in_name(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '$'
 }
 
-/// Reads the expression that begins at byte `start` of `text`; gives it and where it ended.
+/// Reads the expression that begins at byte `start` of `text`; gives it and where it ended. With
+/// `nested_at`, which is Loom's way, an `@` may stand inside, and a call that no function takes is an
+/// error. In a definition of Logic Apps such a call fails only where it is evaluated.
 pub(crate) fn parse_at(
     text: &str,
     start: usize,
@@ -43,6 +45,18 @@ pub(crate) fn parse_at(
         });
     }
     Ok((expr, parser.at))
+}
+
+fn unknown(name: &str) -> String {
+    format!("unknown function `{name}`")
+}
+
+/// What to write instead of a function that is unknown.
+fn instead_of(name: &str) -> String {
+    functions::other_word(name)
+        .map(|name| format!("did you mean `{name}`?"))
+        .or_else(|| did_you_mean(name, functions::names()))
+        .unwrap_or_else(|| "docs/expressions.md lists the functions".into())
 }
 
 struct Parser<'t> {
@@ -185,7 +199,8 @@ impl<'t> Parser<'t> {
         let bad = |parser: &Self, why: &str| {
             Err(parser.error(start, end, format!("`{digits}` is no number: {why}")))
         };
-        if self.peek().is_some_and(in_name) || !digits.ends_with(|d: char| d.is_ascii_digit()) {
+        let ended = |last: char| last.is_ascii_digit() || last == '.';
+        if self.peek().is_some_and(in_name) || !digits.ends_with(ended) {
             return bad(self, "digits, a point and an exponent are allowed");
         }
         if !digits.contains(['.', 'e', 'E']) {
@@ -243,15 +258,12 @@ impl<'t> Parser<'t> {
     }
 
     fn call(&mut self, start: usize, name: &str) -> Result<Expr, ParseError> {
-        let Some(function) = functions::find(name) else {
-            let mut error = self.error(start, name.len(), format!("unknown function `{name}`"));
-            let other = functions::other_word(name);
-            error.hint = other
-                .map(|name| format!("did you mean `{name}`?"))
-                .or_else(|| did_you_mean(name, functions::names()))
-                .or_else(|| Some("docs/expressions.md lists the functions".into()));
+        let function = functions::find(name);
+        if function.is_none() && self.nested_at {
+            let mut error = self.error(start, name.len(), unknown(name));
+            error.hint = Some(instead_of(name));
             return Err(error);
-        };
+        }
         let mut arguments = Vec::new();
         self.spaces();
         if !self.accept(')') {
@@ -267,13 +279,24 @@ impl<'t> Parser<'t> {
             }
         }
         let place = self.place(start);
-        if let Some(message) = function.arity_error(arguments.len()) {
-            return Err(self.error(start, place.length as usize, message));
-        }
-        Ok(Expr {
-            node: Node::Call(function, arguments),
-            place,
-        })
+        let why = match function {
+            Some(function) => function.arity_error(arguments.len()),
+            None => Some(unknown(name)),
+        };
+        let node = match (function, why) {
+            (Some(function), None) => Node::Call(function, arguments),
+            (_, Some(why)) if self.nested_at => {
+                return Err(self.error(start, place.length as usize, why));
+            }
+            // The service finds these when it evaluates them.
+            (_, why) => Node::Refused(Box::new(Refused {
+                name: name.to_owned(),
+                arguments,
+                why: why.unwrap_or_default(),
+                hint: function.is_none().then(|| instead_of(name)),
+            })),
+        };
+        Ok(Expr { node, place })
     }
 
     /// `.x`, `?.x`, `[key]`, `?[key]`, as often as they follow a call.
@@ -291,7 +314,7 @@ impl<'t> Parser<'t> {
                 self.at = before;
                 break;
             }
-            if !matches!(base.node, Node::Call(..)) {
+            if !matches!(base.node, Node::Call(..) | Node::Refused(_)) {
                 let message = "only a function's value has members";
                 return Err(self.error(before, self.at - before, message));
             }

@@ -9,14 +9,8 @@ impl fmt::Display for Expr {
         match &self.node {
             Node::Literal(value) => literal(value, f),
             Node::Template(template) => f.write_str(&template.source().to_json()),
-            Node::Call(function, arguments) => {
-                write!(f, "{}(", function.name)?;
-                for (index, argument) in arguments.iter().enumerate() {
-                    let comma = if index == 0 { "" } else { ", " };
-                    write!(f, "{comma}{argument}")?;
-                }
-                f.write_str(")")
-            }
+            Node::Call(function, arguments) => call(function.name, arguments, f),
+            Node::Refused(refused) => call(&refused.name, &refused.arguments, f),
             Node::Path(base, steps) => {
                 write!(f, "{base}")?;
                 steps.iter().try_for_each(|step| write!(f, "{step}"))
@@ -33,6 +27,15 @@ impl fmt::Display for Step {
             _ => write!(f, "{mark}[{}]", self.key),
         }
     }
+}
+
+fn call(name: &str, arguments: &[Expr], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{name}(")?;
+    for (index, argument) in arguments.iter().enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        write!(f, "{comma}{argument}")?;
+    }
+    f.write_str(")")
 }
 
 fn literal(value: &Value, f: &mut fmt::Formatter<'_>) -> fmt::Result {

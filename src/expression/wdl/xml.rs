@@ -1,19 +1,19 @@
-//! XML: checked, made from JSON and turned into JSON as Newtonsoft's converter does (`@` for
+//! XML: turned into JSON as Newtonsoft's converter does (`@` for
 //! attributes, `#text`, `?xml`), selected from by XPath 1.0. Depth, entities and visits are
 //! bounded.
 
 use super::content;
 use super::eval::{Ctx, Fail, Outcome};
-use super::text::push_text;
+use super::xml_text::{Doctype, canonical};
 use super::xpath;
-use crate::expression::{MAX_DEPTH, Object, Value};
+use crate::expression::{Object, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 use uppsala::xpath::XPathValue;
 use uppsala::{Document, NodeId, NodeKind, Parser, QName, XPathEvaluator};
 
 /// Elements may nest this deep.
-const MAX_XML_DEPTH: u32 = 100;
+pub(super) const MAX_XML_DEPTH: u32 = 100;
 /// Nodes one XPath may visit.
 const MAX_VISITS: usize = 500_000;
 /// Longer XPaths are refused.
@@ -29,11 +29,6 @@ fn parse<'t>(ctx: &mut Ctx<'_>, text: &'t str) -> Outcome<Document<'t>> {
         .map_err(|error| Fail::new(format!("this is not well-formed XML: {error}")))
 }
 
-/// That text is XML.
-pub(crate) fn checked(ctx: &mut Ctx<'_>, text: &str) -> Outcome<()> {
-    parse(ctx, text).map(|_| ())
-}
-
 fn qualified<'n>(name: &'n QName<'_>) -> Cow<'n, str> {
     name.prefixed_name()
 }
@@ -46,6 +41,10 @@ pub(crate) fn to_json(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
         let mut attributes = Object::new();
         attributes.insert("@version".into(), Value::text(&*declaration.version));
         if let Some(encoding) = &declaration.encoding {
+            if !is_readable(encoding) {
+                let message = format!("`{encoding}` is not a supported encoding of XML");
+                return Err(Fail::new(message));
+            }
             attributes.insert("@encoding".into(), Value::text(&**encoding));
         }
         if let Some(standalone) = declaration.standalone {
@@ -54,15 +53,41 @@ pub(crate) fn to_json(ctx: &mut Ctx<'_>, text: &str) -> Outcome {
         }
         map.insert("?xml".into(), Value::object(attributes));
     }
-    if let Some(root) = doc.document_element()
-        && let Some(element) = doc.element(root)
-    {
-        let value = element_to_json(ctx, &doc, root)?;
-        map.insert(qualified(&element.name).as_ref().into(), value);
+    if let Some(raw) = &doc.doctype {
+        let doctype = Doctype::read(raw);
+        let said = [
+            ("@name", Some(doctype.name)),
+            ("@public", doctype.public),
+            ("@system", doctype.system),
+            ("@internalSubset", Some(doctype.subset)),
+        ];
+        let said = said.into_iter().filter_map(|(name, text)| {
+            let text = text.filter(|text| !text.is_empty())?;
+            Some((name, Value::text(text)))
+        });
+        map.insert("!DOCTYPE".into(), Value::from_pairs(said));
     }
+    children_to_json(ctx, &doc, doc.root(), &mut map)?;
+    drop_comments(&mut map);
     Ok(Value::object(map))
 }
 
+/// The encodings whose documents the service reads; as text they are UTF-8 already.
+fn is_readable(encoding: &str) -> bool {
+    let encoding = encoding.to_ascii_lowercase();
+    let families = [
+        "utf-8",
+        "utf8",
+        "ascii",
+        "us-ascii",
+        "iso-8859-",
+        "windows-125",
+        "latin1",
+    ];
+    families.iter().any(|family| encoding.starts_with(family))
+}
+
+/// Null for `<a/>`, empty text for `<a></a>`, the text of an element that has nothing else.
 fn element_to_json(ctx: &mut Ctx<'_>, doc: &Document<'_>, id: NodeId) -> Outcome {
     let mut map = Object::new();
     if let Some(element) = doc.element(id) {
@@ -79,6 +104,26 @@ fn element_to_json(ctx: &mut Ctx<'_>, doc: &Document<'_>, id: NodeId) -> Outcome
             map.insert(name.into(), Value::text(&*attribute.value));
         }
     }
+    children_to_json(ctx, doc, id, &mut map)?;
+    match (map.len(), map.get("#text")) {
+        (0, _) => {
+            let closed = doc.node_source(id).is_some_and(|text| text.ends_with("/>"));
+            Ok(if closed { Value::Null } else { Value::text("") })
+        }
+        (1, Some(text)) => Ok(text.clone()),
+        _ => {
+            drop_comments(&mut map);
+            Ok(Value::object(map))
+        }
+    }
+}
+
+fn children_to_json(
+    ctx: &mut Ctx<'_>,
+    doc: &Document<'_>,
+    id: NodeId,
+    map: &mut Object,
+) -> Outcome<()> {
     for child in doc.children_iter(id) {
         let (name, value): (Arc<str>, Value) = match doc.node_kind(child) {
             Some(NodeKind::Element(element)) => {
@@ -89,16 +134,25 @@ fn element_to_json(ctx: &mut Ctx<'_>, doc: &Document<'_>, id: NodeId) -> Outcome
                 ("#text".into(), Value::text(&**text))
             }
             Some(NodeKind::CData(text)) => ("#cdata-section".into(), Value::text(&**text)),
+            Some(NodeKind::Comment(_)) => (COMMENT.into(), Value::Null),
             _ => continue,
         };
         ctx.elements(1)?;
-        gather(&mut map, name, value);
+        gather(map, name, value);
     }
-    // Text alone is the element's value, nothing at all is null.
-    match (map.len(), map.get("#text")) {
-        (0, _) => Ok(Value::Null),
-        (1, Some(text @ Value::String(_))) => Ok(text.clone()),
-        _ => Ok(Value::object(map)),
+    Ok(())
+}
+
+const COMMENT: &str = "#comment";
+
+/// The service keeps no comment: of several there is an empty list, of one nothing.
+fn drop_comments(map: &mut Object) {
+    match map.get_mut(COMMENT) {
+        Some(Value::Null) => {
+            map.shift_remove(COMMENT);
+        }
+        Some(several) => *several = Value::array(Vec::new()),
+        None => {}
     }
 }
 
@@ -117,115 +171,6 @@ fn gather(map: &mut Object, name: Arc<str>, value: Value) {
         let first = std::mem::take(slot);
         *slot = Value::array(vec![first, value]);
     }
-}
-
-/// JSON as XML: an object with one root property, and `?xml` if it likes.
-pub(crate) fn from_object(ctx: &mut Ctx<'_>, map: &Object) -> Outcome<String> {
-    let mut out = String::new();
-    if let Some(declaration) = map.get("?xml") {
-        out.push_str("<?xml");
-        for name in ["version", "encoding", "standalone"] {
-            let value = declaration.get(&format!("@{name}")).and_then(Value::as_str);
-            if let Some(value) = value {
-                out.push_str(&format!(" {name}=\"{}\"", encode_value(value)));
-            }
-        }
-        out.push_str("?>");
-    }
-    let mut roots = map.iter().filter(|(key, _)| &***key != "?xml");
-    match (roots.next(), roots.next()) {
-        (Some((_, Value::Array(_))), None) => Err(Fail::new(
-            "`xml`: the one root property must not be an array",
-        )),
-        (Some((name, value)), None) => {
-            element_from_json(ctx, &mut out, name, value, 0)?;
-            Ok(out)
-        }
-        _ => Err(Fail::new(
-            "`xml`: the object must have exactly one root property",
-        )),
-    }
-}
-
-fn element_from_json(
-    ctx: &mut Ctx<'_>,
-    out: &mut String,
-    name: &str,
-    value: &Value,
-    depth: usize,
-) -> Outcome<()> {
-    if depth > MAX_DEPTH {
-        return Err(Fail::new(format!("`xml`: deeper than {MAX_DEPTH} levels")));
-    }
-    ctx.work(1)?;
-    let before = out.len();
-    let tag = encode_name(name);
-    match value {
-        Value::Array(items) => {
-            for item in items.iter() {
-                element_from_json(ctx, out, name, item, depth + 1)?;
-            }
-            return Ok(());
-        }
-        Value::Object(map) => {
-            out.push('<');
-            out.push_str(&tag);
-            for (key, attribute) in map.iter() {
-                if let Some(key) = key.strip_prefix('@') {
-                    let mut text = String::new();
-                    push_plain(&mut text, attribute);
-                    out.push_str(&format!(
-                        " {}=\"{}\"",
-                        encode_name(key),
-                        encode_value(&text)
-                    ));
-                }
-            }
-            out.push('>');
-            ctx.produce(out.len() - before)?;
-            for (key, child) in map.iter() {
-                match &**key {
-                    "#text" => push_escaped(out, child),
-                    "#cdata-section" => {
-                        let mut text = String::new();
-                        push_plain(&mut text, child);
-                        let safe = text.replace("]]>", "]]]]><![CDATA[>");
-                        out.push_str(&format!("<![CDATA[{safe}]]>"));
-                    }
-                    key if key.starts_with('@') => {}
-                    key => element_from_json(ctx, out, key, child, depth + 1)?,
-                }
-            }
-            out.push_str(&format!("</{tag}>"));
-            return Ok(());
-        }
-        Value::Null => out.push_str(&format!("<{tag} />")),
-        scalar => {
-            out.push_str(&format!("<{tag}>"));
-            push_escaped(out, scalar);
-            out.push_str(&format!("</{tag}>"));
-        }
-    }
-    ctx.produce(out.len() - before)
-}
-
-/// As XML Schema writes it: `true`, not `True`.
-fn push_plain(out: &mut String, value: &Value) {
-    match value {
-        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
-        other => push_text(out, other),
-    }
-}
-
-fn push_escaped(out: &mut String, value: &Value) {
-    let mut text = String::new();
-    push_plain(&mut text, value);
-    out.push_str(
-        &text
-            .replace('&', "&amp;")
-            .replace('<', "&lt;")
-            .replace('>', "&gt;"),
-    );
 }
 
 /// What an XPath selects: nodes as an array (elements as XML, text and attributes as text), else
@@ -260,13 +205,7 @@ pub(crate) fn select(ctx: &mut Ctx<'_>, text: &str, path: &str) -> Outcome {
     };
     match found {
         XPathValue::Boolean(flag) => Ok(Value::Bool(flag)),
-        #[allow(clippy::cast_possible_truncation)]
-        XPathValue::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
-            Ok(Value::Int(number as i64))
-        }
-        XPathValue::Number(number) if number.is_finite() => Ok(Value::Float(number)),
-        // JSON has no such number.
-        XPathValue::Number(_) => Ok(Value::text("NaN")),
+        XPathValue::Number(number) => Ok(Value::Float(number)),
         XPathValue::String(text) => ctx.text(text),
         XPathValue::NodeSet(nodes) => {
             ctx.elements(nodes.len())?;
@@ -288,12 +227,12 @@ fn node_value(ctx: &mut Ctx<'_>, doc: &Document<'_>, node: NodeId) -> Outcome {
                 return Ok(Value::Null);
             };
             alone.append_child(alone.root(), copy);
-            let text = alone.node_to_xml(copy);
+            let text = canonical(ctx, &alone.node_to_xml(copy))?;
             ctx.produce(text.len().saturating_mul(2))?;
             content::envelope(ctx, content::XML, text.as_bytes())
         }
         Some(NodeKind::Document) => {
-            let text = doc.to_xml();
+            let text = canonical(ctx, &doc.to_xml())?;
             ctx.produce(text.len().saturating_mul(2))?;
             content::envelope(ctx, content::XML, text.as_bytes())
         }

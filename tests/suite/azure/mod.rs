@@ -1,5 +1,6 @@
 //! Logic Apps definitions in the shapes they come in.
 
+mod cases;
 mod loading;
 mod samples;
 mod templates;

@@ -112,6 +112,33 @@ fn the_reference_gives_what_it_says() {
 }
 
 #[test]
+fn the_runtime_of_logic_apps_agrees() {
+    let base = Value::from_json(r#"{"mode": "azure"}"#).unwrap();
+    let context = context(&base, None);
+    let mut wrong = Vec::new();
+    for line in include_str!("../../expressions/runtime.txt").lines() {
+        let case = line.rsplit_once(" | ").filter(|_| !line.starts_with('#'));
+        let Some((expression, expected)) = case else {
+            continue;
+        };
+        let text = Value::text(format!("@{expression}"));
+        let given = context.evaluate(Subject::Template, &text);
+        let given = match given {
+            Ok(value) => value.to_json(),
+            Err(error) => format!("error {error}"),
+        };
+        let agrees = match expected.strip_prefix("error ") {
+            Some(part) => given.starts_with("error ") && given.contains(part),
+            None => given == expected,
+        };
+        if !agrees {
+            wrong.push(format!("{expression}\n    gives {given}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn formats_are_those_of_dotnet() {
     let base = Value::from_json(r#"{"now": "2018-03-15T00:00:00Z"}"#).unwrap();
     let context = context(&base, None);

@@ -118,7 +118,7 @@ fn members() {
     gives("@items('each').a", "1");
     gives("@actions('check')['outputs']['statusCode']", "200");
     gives("@body('plain')[1]", "2");
-    gives("<e>@{xml('<a/>')}</e>", r#""<e><a/></e>""#);
+    gives("<e>@{xml('<a/>')}</e>", r#""<e><a /></e>""#);
     gives("@concat('x', binary('hi'))", r#""xhi""#);
     fails("@body('check').statu", "did you mean `Status`?");
     fails("@variables('nothing').x", "null has no member");

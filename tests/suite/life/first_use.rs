@@ -645,23 +645,23 @@ fn a_wait_without_measure_is_one_that_everybody_can_read() {
 #[test]
 fn strict_refuses_what_only_looks_wrong() {
     let folder = Folder::new();
-    let text = "actions: { a: { type: compose, inputs: \"@variables('nobody')\" } }";
+    let text = "actions: { a: { type: compose, inputs: \"variables('nobody')\" } }";
     let file = folder.file("w.yaml", text);
     let file = file.to_str().unwrap();
     folder
         .run(&["validate", file])
-        .left(0, &["warning[unset-variable]"]);
+        .left(0, &["warning[plain-text]"]);
     for command in ["validate", "run"] {
         folder
             .run(&[command, file, "--strict"])
-            .left(3, &["error[unset-variable]", "w.yaml:1:"]);
+            .left(3, &["error[plain-text]", "w.yaml:1:"]);
     }
     let by_environment = Command::new(env!("CARGO_BIN_EXE_windlass"))
         .args(["run", file])
         .current_dir(folder.0.path())
         .env("WINDLASS_STRICT", "1")
         .output();
-    Told::new(&by_environment.unwrap()).left(3, &["error[unset-variable]"]);
+    Told::new(&by_environment.unwrap()).left(3, &["error[plain-text]"]);
     assert!(
         !folder.0.path().join("state").exists(),
         "nothing was started"

@@ -132,7 +132,8 @@ fn the_schemas_refuse_what_is_refused() {
             .collect();
         errors
     };
-    let action = |action: &str| format!("actions: {{ a: {{ {action} }} }}");
+    let action =
+        |action: &str| format!("variables: {{ t: PT5S, n: 1 }}\nactions: {{ a: {{ {action} }} }}");
     for good in [
         "type: COMPOSE, inputs: 1",
         "type: compose, inputs: 1, x-note: mine",

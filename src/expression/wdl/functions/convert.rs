@@ -6,8 +6,8 @@ use crate::expression::wdl::ast::Expr;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome};
 use crate::expression::wdl::number::Number;
 use crate::expression::wdl::number_parse;
-use crate::expression::wdl::text::to_text;
-use crate::expression::wdl::{content, xml};
+use crate::expression::wdl::text::{text_size, to_text};
+use crate::expression::wdl::{content, xml, xml_text};
 use crate::expression::{Value, over_memory_json};
 use rust_decimal::Decimal;
 
@@ -38,10 +38,13 @@ pub(super) const TABLE: &[Function] = &[
     }),
     eager("xml", 1, 1, |ctx, args| {
         let value = args.value(0);
-        let text = match (value, content::text_of(value)) {
-            (Value::Object(_), Some(text)) => xml::checked(ctx, &text).map(|()| text),
-            (Value::Object(map), None) => xml::from_object(ctx, map),
-            (Value::String(text), _) => xml::checked(ctx, text).map(|()| text.to_string()),
+        let text = match value {
+            // What is binary already is not read: the service only says that it is XML.
+            Value::Object(map) => match content::of(map) {
+                Some((_, bytes)) => return content::envelope(ctx, content::XML, &bytes),
+                None => xml_text::from_object(ctx, map),
+            },
+            Value::String(text) => xml_text::canonical(ctx, text),
             _ => return Err(args.wrong(0, "an object, or text that is XML")),
         };
         let text = text.map_err(|fail| fail.blame(0))?;
@@ -84,14 +87,16 @@ fn int(_: &mut Ctx<'_>, args: &Args) -> Outcome {
         other => match Number::of(other) {
             Some(Number::Int(int)) => Some(int),
             #[allow(clippy::cast_possible_truncation)]
-            Some(Number::Float(float)) if float.abs() < 9.2e18 => Some(float.trunc() as i64),
-            Some(Number::Decimal(decimal)) => i64::try_from(decimal.trunc()).ok(),
+            Some(Number::Float(float)) if float.fract() == 0.0 && float.abs() < 9.2e18 => {
+                Some(float as i64)
+            }
+            Some(Number::Decimal(decimal)) if decimal.is_integer() => i64::try_from(decimal).ok(),
             _ => None,
         },
     };
     number
         .map(Value::Int)
-        .ok_or_else(|| args.wrong(0, "a number, or text that is a whole number of 64 bits"))
+        .ok_or_else(|| args.wrong(0, "a whole number of 64 bits, or text that is one"))
 }
 
 fn float(_: &mut Ctx<'_>, args: &Args) -> Outcome {

@@ -5,7 +5,7 @@
 
 use super::{ANY, Args, Function, eager};
 use crate::expression::Value;
-use crate::expression::wdl::content;
+use crate::expression::wdl::content::{self, DataUri};
 use crate::expression::wdl::eval::{Ctx, Outcome};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
@@ -15,8 +15,9 @@ pub(super) const TABLE: &[Function] = &[
         ctx.text(content::encode(&bytes))
     }),
     eager("base64ToBinary", 1, 1, |ctx, args| {
-        let bytes = decoded(ctx, args)?;
-        content::envelope(ctx, content::BYTES, &bytes)
+        decoded(ctx, args)?;
+        let text = args.scalar(0)?;
+        content::coded_envelope(ctx, content::BYTES, &text)
     }),
     eager("base64ToString", 1, 1, base64_to_string),
     eager("binary", 1, 1, |ctx, args| {
@@ -30,14 +31,16 @@ pub(super) const TABLE: &[Function] = &[
             .get("$content-type")
             .and_then(|kind| kind.as_str())
         {
-            Some(kind) => kind.to_owned(),
-            None => "text/plain;charset=utf-8".to_owned(),
+            Some(kind) => kind,
+            None if args.value(0).as_str().is_some() => "text/plain;charset=utf-8",
+            None => "application/json;charset=utf-8",
         };
         ctx.text(format!("data:{kind};base64,{}", content::encode(&bytes)))
     }),
     eager("dataUriToBinary", 1, 1, data_uri_to_binary),
     eager("dataUriToString", 1, 1, |ctx, args| {
-        let (_, bytes) = data_uri(ctx, args)?;
+        let uri = data_uri(ctx, args)?;
+        let bytes = uri.into_bytes().map_err(|fail| fail.blame(0))?;
         ctx.text(String::from_utf8_lossy(&bytes))
     }),
     eager("decodeBase64", 1, 1, base64_to_string),
@@ -87,15 +90,15 @@ fn base64_to_string(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
     ctx.text(String::from_utf8_lossy(&bytes))
 }
 
-fn data_uri(ctx: &mut Ctx<'_>, args: &Args) -> Outcome<(String, Vec<u8>)> {
+fn data_uri<'a>(ctx: &mut Ctx<'_>, args: &'a Args) -> Outcome<DataUri<'a>> {
     let text = args.text(0)?;
     ctx.produce(text.len().saturating_mul(2))?;
-    content::decode_data_uri(text).map_err(|fail| fail.blame(0))
+    DataUri::read(text).map_err(|fail| fail.blame(0))
 }
 
 fn data_uri_to_binary(ctx: &mut Ctx<'_>, args: &Args) -> Outcome {
-    let (kind, bytes) = data_uri(ctx, args)?;
-    content::envelope(ctx, &kind, &bytes)
+    let uri = data_uri(ctx, args)?;
+    uri.into_binary(ctx).map_err(|fail| fail.blame(0))
 }
 
 /// The designer writes a value of several pieces as several arguments: they are one text.

@@ -77,6 +77,8 @@ fn set(ctx: &mut Ctx<'_>, map: &Arc<Object>, name: &str, value: &Value) -> Outco
     ctx.elements(map.len() + 1)?;
     let key = key(map, name).unwrap_or_else(|| Arc::from(name));
     let mut updated = (**map).clone();
+    // A property that is set goes last, as the service has it.
+    updated.shift_remove(&key);
     updated.insert(key, value.clone());
     ctx.nested(Value::object(updated))
 }

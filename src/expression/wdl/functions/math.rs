@@ -55,6 +55,14 @@ fn extreme(ctx: &mut Ctx<'_>, args: &Args, wanted: Ordering) -> Outcome {
             best = Some(number);
         }
     }
+    // One decimal makes the result a decimal.
+    let exact = values
+        .iter()
+        .any(|value| matches!(value, Value::Decimal(_)));
+    let best = match best {
+        Some(number) if exact => number.to_decimal().map(Number::Decimal).or(best),
+        _ => best,
+    };
     best.map(Value::from)
         .ok_or_else(|| Fail::argument(0, format!("`{name}` takes at least one number")))
 }

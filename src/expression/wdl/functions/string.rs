@@ -5,6 +5,7 @@
 use super::date::culture;
 use super::{ANY, Args, Function, eager};
 use crate::expression::Value;
+use crate::expression::wdl::culture::Culture;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome};
 use crate::expression::wdl::text::{Units, push_text, units};
 use crate::expression::wdl::{number_format, number_parse};
@@ -31,7 +32,11 @@ pub(super) const TABLE: &[Function] = &[
     }),
     eager("guid", 0, 1, guid),
     eager("isFloat", 1, 2, |_, args| {
-        let culture = culture(args, 1)?;
+        // Without a culture it asks by the invariant one, unlike `float`.
+        let culture = match args.optional_text(1)? {
+            None => Culture::INVARIANT,
+            Some(_) => culture(args, 1)?,
+        };
         Ok(number_parse::float(args.text(0)?, culture).is_some().into())
     }),
     eager("isInt", 1, 1, |_, args| {
