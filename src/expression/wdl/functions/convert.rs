@@ -6,7 +6,7 @@ use crate::expression::wdl::ast::Expr;
 use crate::expression::wdl::eval::{Ctx, Fail, Outcome};
 use crate::expression::wdl::number::Number;
 use crate::expression::wdl::number_parse;
-use crate::expression::wdl::text::{text_size, to_text};
+use crate::expression::wdl::text::to_text;
 use crate::expression::wdl::{content, xml, xml_text};
 use crate::expression::{Value, over_memory_json};
 use rust_decimal::Decimal;
