@@ -168,13 +168,15 @@ impl Budget {
 
     /// Counts what was done with what was lent.
     pub fn settle(&self, lent: &Self) {
-        let units = match lent.is_exceeded() {
-            // It asked for more than there was.
-            true => self.left().saturating_add(1),
+        let spent = match lent.is_exceeded() {
+            true => self.left(),
             false => lent.spent(),
         };
         // Whoever was lent to has told the error.
-        let _ = self.charge(usize::try_from(units).unwrap_or(usize::MAX));
+        let _ = self.charge(usize::try_from(spent).unwrap_or(usize::MAX));
+        if lent.is_exceeded() {
+            let _ = self.charge(1);
+        }
     }
 }
 
@@ -238,6 +240,7 @@ mod tests {
         assert!(lent.charge(700_001).is_err());
         budget.settle(&lent);
         assert!(budget.is_exceeded());
+        assert_eq!(budget.spent(), 1_000_000);
     }
 
     #[test]

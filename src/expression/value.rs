@@ -209,17 +209,21 @@ impl Value {
         }
     }
 
-    /// The same of the first two levels.
+    /// The same of what was just made, in the first two levels: what others hold, too, was only handed on.
     #[must_use]
-    pub fn shallow_nodes(&self) -> usize {
+    pub fn fresh_nodes(&self) -> usize {
         let own = |value: &Self| match value {
-            Self::Array(items) => items.len() + 1,
-            Self::Object(map) => map.len() + 1,
+            Self::Array(items) if Arc::strong_count(items) == 1 => items.len() + 1,
+            Self::Object(map) if Arc::strong_count(map) == 1 => map.len() + 1,
             _ => 1,
         };
         match self {
-            Self::Array(items) => items.iter().map(own).fold(1, usize::saturating_add),
-            Self::Object(map) => map.values().map(own).fold(1, usize::saturating_add),
+            Self::Array(items) if Arc::strong_count(items) == 1 => {
+                items.iter().map(own).fold(1, usize::saturating_add)
+            }
+            Self::Object(map) if Arc::strong_count(map) == 1 => {
+                map.values().map(own).fold(1, usize::saturating_add)
+            }
             _ => 1,
         }
     }

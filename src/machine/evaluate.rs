@@ -19,8 +19,8 @@ use std::time::Duration;
 /// The most bytes of a value that an evaluation gives: the state of a run may not have more.
 const MAX_COMPUTED_BYTES: usize = 64 << 20;
 
-/// The same of the results of a run.
-const MAX_RESULT_BYTES: usize = 256 << 20;
+/// The same of the results of a run, before they are weighed.
+const MAX_RESULT_BYTES: usize = 1 << 30;
 
 /// What a value has beside its text.
 const NODE: usize = 16;

@@ -164,7 +164,8 @@ impl Driver {
     }
 
     fn written(&mut self, (batch, outcome): Written) {
-        self.heavy_writes -= usize::from(batch.heavy);
+        let heavy = usize::from(batch.heavy);
+        self.heavy_writes = self.heavy_writes.saturating_sub(heavy);
         self.complete(batch, outcome.unwrap_or_else(|panic| resume_unwind(panic)));
     }
 

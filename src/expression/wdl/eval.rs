@@ -122,9 +122,9 @@ impl<'e> Ctx<'e> {
         }
     }
 
-    /// Counts what was made for whoever reads it: the elements of a list or a map.
+    /// Counts what was made for whoever reads it; what lies in the run is only handed on.
     pub(crate) fn made(&mut self, value: &Value) -> Outcome<()> {
-        Ok(self.budget.charge(value.shallow_nodes())?)
+        Ok(self.budget.charge(value.fresh_nodes())?)
     }
 
     /// Counts new elements of a list or a map.

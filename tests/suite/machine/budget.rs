@@ -50,7 +50,7 @@ fn a_transition_ends_when_it_was_enough() {
         );
         text.push_str(&one);
     }
-    let played = quick(&text);
+    let played = Case::yaml(&text).play_with(&mut |_, _| None);
     assert_eq!(played.state.status(), RunStatus::Succeeded);
     assert!(
         played.steps.len() >= 5,

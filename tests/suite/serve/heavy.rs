@@ -14,7 +14,8 @@ actions:
   tick:
     type: until
     condition: "@equals(1, 2)"
-    limit: { count: 100000, timeout: P10D, delay: PT0.1S }
+    limit: { count: 10000, timeout: P1D }
+    delay: PT0.1S
     actions:
       more: { type: incrementVariable, inputs: { name: n, value: 1 } }
 "#;
@@ -38,7 +39,7 @@ actions:
   again:
     type: until
     condition: "@equals(1, 2)"
-    limit: { count: 100000, timeout: P10D }
+    limit: { count: 10000, timeout: P1D }
     actions:
       make:
         type: setVariable
