@@ -148,7 +148,7 @@ async fn no_two_actions_have_one_key() {
     let place = Place::new();
     let call = "{ type: http, inputs: { method: POST, uri: \"@{inputs('base')}/poll\" } }";
     let text = format!(
-        "name: keys\ninputs: {{ base: {{ type: string }} }}\nactions:\n  poll:\n    type: until\n    \
+        "name: keys\ninputs: {{ base: {{ type: string }} }}\nactions:\n  poll:\n    type: doUntil\n    \
          condition: '@true'\n    actions: {{ a: {call} }}\n  'poll#0/a': {call}\n  'poll%230%2Fa': {call}\n  \
          'ü x': {call}\n"
     );
