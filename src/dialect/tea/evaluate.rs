@@ -32,10 +32,11 @@ pub(super) enum Evaluator {
 /// The JSON that an evaluation is, of whatever custom code gave.
 const NORMAL: &str = "{{ \
     ({'valid': result.get('valid', false), \
-      'score': result.get('score', 1.0 if result.get('valid') else 0.0) | float, \
+      'score': (result.score | trim | float) if result.score is string else \
+               (result.get('score', 1.0 if result.get('valid') else 0.0) | float), \
       'errors': result.get('errors', []), 'suggestions': result.get('suggestions', [])} \
      if 'score' not in result or result.score is number or result.score is boolean or \
-        (result.score is string and (result.score | float(-7654321.5)) != -7654321.5) else \
+        (result.score is string and (result.score | trim | float(-7654321.5)) != -7654321.5) else \
      {'valid': false, 'score': 0.0, 'suggestions': [], 'errors': [{'message': \
         'Custom evaluator error: ' ~ \
         (\"could not convert string to float: '\" ~ result.score ~ \"'\" \
