@@ -46,14 +46,18 @@ impl Loom<'_> {
                 let interval = value.get("interval").is_none_or(|interval| {
                     interval.as_whole().is_some_and(|interval| interval > 0)
                 });
-                if frequency && interval {
+                let text = |key: &str| value.get(key).and_then(Value::as_str);
+                let times = ["startTime", "endTime"].into_iter().filter_map(text);
+                let times = times.map(instant_of).all(|time| time.is_some());
+                let zone = text("timeZone").is_none_or(|zone| time_zone(zone).is_some());
+                if frequency && interval && times && zone {
                     let value = Node::made(value, entry.value.span);
                     return Some(Cow::Owned(Entry {
                         value,
                         ..entry.clone()
                     }));
                 }
-                String::from("its `frequency` or `interval` is not valid")
+                String::from("one of its values is not valid")
             }
             Err(error) => error.message,
         };
@@ -174,13 +178,12 @@ impl Loom<'_> {
     fn instant(&mut self, entry: &Entry) -> Option<NaiveDateTime> {
         let hint = "for example 2026-11-20T08:00:00Z";
         let text = self.text(entry, hint)?;
-        let exact = chrono::DateTime::parse_from_rfc3339(text).map(|at| at.naive_utc());
-        let found = exact.or_else(|_| text.parse::<NaiveDateTime>());
-        if found.is_err() {
+        let found = instant_of(text);
+        if found.is_none() {
             let what = format!("`{text}` is no instant");
             self.error("bad-timestamp", entry.value.span, what, hint);
         }
-        found.ok()
+        found
     }
 
     fn week_days(&mut self, node: Option<&Node>) -> Vec<u32> {
@@ -202,4 +205,9 @@ impl Loom<'_> {
         }
         days
     }
+}
+
+fn instant_of(text: &str) -> Option<NaiveDateTime> {
+    let exact = chrono::DateTime::parse_from_rfc3339(text).map(|at| at.naive_utc());
+    exact.or_else(|_| text.parse::<NaiveDateTime>()).ok()
 }
