@@ -1,5 +1,10 @@
 //! One guest's expression stops nobody else: not the runs, not the API, not a cancel, not SIGTERM, not a restart.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "requests are tasks, and a test that hangs ends"
+)]
+
 use super::{PATIENCE, SLEEP, Server, Start, windlass};
 use reqwest::Method;
 use serde_json::{Value, json};

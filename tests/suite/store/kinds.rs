@@ -113,6 +113,10 @@ fn megabytes() -> u64 {
 
 /// A store that is larger than several journals of a database goes through every command that copies it.
 #[test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "it reports how long each command took"
+)]
 fn a_large_store_is_copied_restored_compacted_and_moved() {
     const EACH: usize = 4 << 20;
     let place = tempfile::tempdir().unwrap();
