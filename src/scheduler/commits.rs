@@ -326,11 +326,11 @@ impl Driver {
         let active = self.runs.get_mut(run)?;
         let Advance { mut step, now, .. } = advance;
         active.under_way = true;
+        // A limit that was reached is durable before anything follows from it. The commit takes what says so.
+        let harmless = advance.harmless && !step.reaches_limit();
         // A step without changes is not stored, but its replies still go out.
         let commit = (!step.is_empty()).then(|| active.commit(&mut step, now));
         let stored = commit.is_some();
-        // What tells of a limit is durable before anything follows from it.
-        let harmless = advance.harmless && !step.reaches_limit();
         Some((
             commit,
             PendingStep {
