@@ -172,33 +172,31 @@ impl<T> Waiting<T> {
 
     /// The job of a run, out of its turn.
     fn take(&mut self, run: &Name) -> Option<T> {
-        let workflows = self.0.iter_mut().flat_map(|(_, workflows)| workflows);
-        for (_, jobs) in workflows {
-            if let Some(at) = jobs.iter().position(|(known, _)| known == run) {
-                return jobs.remove(at).map(|(_, job)| job);
+        let mut taken = None;
+        for (_, workflows) in &mut self.0 {
+            for (_, jobs) in workflows.iter_mut() {
+                if let Some(at) = jobs.iter().position(|(known, _)| known == run) {
+                    taken = jobs.remove(at);
+                }
             }
+            // An empty place would cost the others a turn.
+            workflows.retain(|(_, jobs)| !jobs.is_empty());
         }
-        None
+        self.0.retain(|(_, workflows)| !workflows.is_empty());
+        taken.map(|(_, job)| job)
     }
 
     fn next(&mut self) -> Option<T> {
-        while let Some((origin, mut workflows)) = self.0.pop_front() {
-            let Some((workflow, mut jobs)) = workflows.pop_front() else {
-                continue;
-            };
-            let job = jobs.pop_front();
-            if !jobs.is_empty() {
-                workflows.push_back((workflow, jobs));
-            }
-            if !workflows.is_empty() {
-                self.0.push_back((origin, workflows));
-            }
-            // One that was taken out of its turn left its place.
-            if let Some((_, job)) = job {
-                return Some(job);
-            }
+        let (origin, mut workflows) = self.0.pop_front()?;
+        let (workflow, mut jobs) = workflows.pop_front()?;
+        let job = jobs.pop_front();
+        if !jobs.is_empty() {
+            workflows.push_back((workflow, jobs));
         }
-        None
+        if !workflows.is_empty() {
+            self.0.push_back((origin, workflows));
+        }
+        job.map(|(_, job)| job)
     }
 }
 
