@@ -154,7 +154,7 @@ fn templates_of_jinja_share_the_budget() {
         "{% for a in state.many %}{{ state.big | replace('zz', 'y') | length }}{% endfor %}",
         "{% for a in state.many %}{{ state.map | tojson | length }}{% endfor %}",
         "{% for a in state.many %}{% if state.texts == state.texts[:999] %}x{% endif %}{% endfor %}",
-        "{% macro m(n) %}{% if n > 0 %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{% for a in state.many %}{{ m(10) }}{% endfor %}",
+        "{% macro m(n) %}{% if n > 0 %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{% for a in state.many %}{{ m(6) }}{% endfor %}",
         "{{ state.many | map('string') | select('in', state.texts) | list | length }}",
     ];
     for text in loops {

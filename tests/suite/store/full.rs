@@ -244,7 +244,8 @@ fn too_little_memory_and_too_few_threads_are_an_error_and_no_more() {
     let place = tempfile::tempdir().unwrap();
     let state = place.path().join("state");
     for (limit, named) in [
-        ("--as=128000000", "ulimit -v"),
+        // The code of a build for tests is more than 128 MB of addresses.
+        ("--as=200000000", "ulimit -v"),
         ("--as=1000000000", "ulimit -v"),
         ("--nproc=1", "ulimit -u"),
         ("--nproc=4", "ulimit -u"),
