@@ -224,7 +224,7 @@ enum Verdict {
 
 #[test]
 fn rot_is_found_or_harmless() {
-    let points = from_env("WINDLASS_DAMAGE_POINTS", sized(60, 24));
+    let points = from_env("WINDLASS_DAMAGE_POINTS", sized(60, 40));
     let mut dice = Dice(from_env("WINDLASS_DAMAGE_SEED", 1) * 7919);
     let dir = tempfile::tempdir().unwrap();
     // One whose log has an index and one that is read from its beginning.
