@@ -53,6 +53,7 @@ export class Hub {
       this.clients.delete(client);
       this.settle(SETTLE);
     } else if (message.kind === 'wake') {
+      if (this.connection === 'signed-out') this.move('connecting');
       this.named = '';
       this.settle(0);
     }
@@ -68,7 +69,7 @@ export class Hub {
     const topics = new Set<Topic>();
     for (const client of this.clients) for (const topic of client.topics) topics.add(topic);
     // A page that follows nothing shows all the same whether the server answers.
-    if (topics.size === 0 && this.clients.size > 0) topics.add('*');
+    if (topics.size === 0 && this.clients.size > 0 && this.connection !== 'signed-out') topics.add('*');
     const named = [...topics].sort().join(',');
     if (this.stream && this.stream.readyState !== EventSource.CLOSED && named === this.named) return;
     this.stream?.close();

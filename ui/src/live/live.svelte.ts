@@ -22,6 +22,8 @@ class Live {
 
   start(): void {
     if (this.send) {
+      // Someone has signed in: what the stream of the last session ended with is over.
+      if (this.connection === 'signed-out') this.connection = 'connecting';
       this.send({ kind: 'wake' });
       return;
     }
