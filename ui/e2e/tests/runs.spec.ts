@@ -75,8 +75,8 @@ test(`5: ${RUNS.toLocaleString('en')} runs: few rows in the page, the last one i
 
   // One of them is found by its text.
   const searched = Date.now();
-  await page.getByRole('searchbox').fill('r-012345');
-  await expect(console.row('r-012345')).toBeVisible();
+  await page.getByRole('searchbox').fill('r-001234');
+  await expect(console.row('r-001234')).toBeVisible();
   await expect(console.rows).toHaveCount(1);
   figure(`search in ${RUNS} runs, with 250 ms of waiting for keys`, Date.now() - searched, 'ms');
 });
