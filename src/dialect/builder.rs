@@ -1,7 +1,7 @@
 //! Pieces of `hir` and templates that the readers of all formats put together. Nothing here reads a
 //! file.
 
-use crate::expression::{Condition, Syntax, Template, Value};
+use crate::expression::{Binding, Condition, Syntax, Template, Value};
 use crate::hir::{Block, Call, Loop, Outputs, Step, StepKind, Workflow};
 use crate::model::{Dialect, Name, OnLimit, Places, Test};
 use crate::source::Span;
@@ -72,6 +72,13 @@ pub(super) fn looped(stop_when: Condition, count: Template, body: Block) -> Loop
         feedback: false,
         body,
     }
+}
+
+/// The input of an `http` action with a `page`: where its last output came from. A relative address of a next page
+/// starts there (RFC 3986, 5.1.3).
+pub(super) fn page_base(action: Name) -> (Template, Template) {
+    let last = Template::binding(Binding::Previous(action, None));
+    (text("page_base"), last.part("url"))
 }
 
 pub(super) fn call(executor: &str, inputs: Template) -> Call {

@@ -108,7 +108,7 @@ impl Signing<'_> {
         let (call, at_home) = request::first(request)?;
         let asked = call.url().clone();
         if !at_home {
-            return Ok(self.client.call(call).await?.into_value());
+            return Ok(self.client.call(call).await?.into_page());
         }
         let reply = match self.call(call).await {
             // `check: false`: an answer counts, whatever its status.
@@ -122,9 +122,9 @@ impl Signing<'_> {
         if is_asynchronous(request) {
             // Boxed: else each call has room for it.
             let settled = Box::pin(self.settled(reply, asked, request));
-            return Ok(settled.await?.into_value());
+            return Ok(output(settled.await?, request));
         }
-        Ok(reply.into_value())
+        Ok(output(reply, request))
     }
 
     /// Signs and calls.
@@ -192,6 +192,14 @@ async fn call_with_token(
             return outcome;
         }
         refused = Some(token);
+    }
+}
+
+fn output(reply: Reply, request: &Request) -> Value {
+    // Null for the first page.
+    match request.inputs.get("page") {
+        Some(_) => reply.into_page(),
+        None => reply.into_value(),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::model::{Fault, fault_kind};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
-use reqwest::{Method, Response, StatusCode};
+use reqwest::{Method, Response, StatusCode, Url};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -27,6 +27,8 @@ pub(in crate::action) struct Reply {
     pub(in crate::action) headers: Object,
     pub(in crate::action) body: Value,
     links: Object,
+    /// Where it came from, after redirects.
+    url: Url,
 }
 
 impl Reply {
@@ -41,6 +43,7 @@ impl Reply {
             headers: header_map(&headers),
             links: links::parse(&headers, &url),
             body,
+            url,
         };
         if status.as_u16() < 400 {
             return match refused {
@@ -49,7 +52,7 @@ impl Reply {
                 Some(fault) => Err(fault),
             };
         }
-        let mut message = format!("{method} {} answered {status}", shown(&url));
+        let mut message = format!("{method} {} answered {status}", shown(&reply.url));
         if let Some(words) = excerpt(&reply.body) {
             message = format!("{message}: {words}");
         }
@@ -62,8 +65,23 @@ impl Reply {
         })
     }
 
+    /// The output of one page: with `url`, which a relative address of the next page starts from.
+    pub(super) fn into_page(mut self) -> Value {
+        // Only a URL without a host refuses these.
+        let _ = self.url.set_username("");
+        let _ = self.url.set_password(None);
+        let url = Value::text(self.url.as_str());
+        let mut output = self.into_object();
+        output.insert(shared_key("url"), url);
+        Value::object(output)
+    }
+
     /// `{statusCode, headers, body}`, and `links` when there are any.
     pub(super) fn into_value(self) -> Value {
+        Value::object(self.into_object())
+    }
+
+    fn into_object(self) -> Object {
         let mut output = Object::with_capacity(3 + usize::from(!self.links.is_empty()));
         let status = i64::from(self.status.as_u16());
         output.insert(shared_key("statusCode"), Value::Int(status));
@@ -72,7 +90,7 @@ impl Reply {
         if !self.links.is_empty() {
             output.insert(shared_key("links"), Value::object(self.links));
         }
-        Value::object(output)
+        output
     }
 }
 

@@ -3,6 +3,7 @@
 use super::multipart::{self, Part};
 use crate::action::execution_context::traceparent;
 use crate::action::inputs::{Inputs, invalid, scalar};
+use crate::action::secrets::MASK;
 use crate::expression::Value;
 use crate::model::{Fault, Request};
 use base64::Engine;
@@ -17,6 +18,8 @@ use url::form_urlencoded;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+/// The input with the address of the page that named `page`; a format adds it from the last output.
+pub(super) const PAGE_BASE: &str = "page_base";
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The call that an action makes first, and whether it goes to the server that its inputs name: a
@@ -49,8 +52,37 @@ pub(super) fn address(request: &Request) -> Result<Url, Fault> {
     let Some(page) = inputs.text("page")? else {
         return Ok(uri);
     };
-    let next = uri.join(page);
-    served(next.map_err(|error| invalid(format!("the link to the next page is none: {error}")))?)
+    let base = page_base(inputs, &uri, page)?;
+    let next = base.join(page);
+    served(next.map_err(|error| invalid(format!("`page` is not a valid URL: {error}")))?)
+}
+
+/// The address of the page that named `page`, which a relative one starts from (RFC 3986, 5.1.3).
+fn page_base(inputs: Inputs<'_>, uri: &Url, page: &str) -> Result<Url, Fault> {
+    let Some(base) = inputs.text(PAGE_BASE)? else {
+        return Ok(uri.clone());
+    };
+    let base = Url::parse(base)
+        .map_err(|error| invalid(format!("`{PAGE_BASE}` is not a valid URL: {error}")))?;
+    let segments = |url: &Url| -> Vec<String> {
+        let segments = url.path_segments().into_iter().flatten();
+        segments.map(str::to_owned).collect()
+    };
+    let known = segments(&base);
+    let is_masked = |segment: &String| segment.contains(MASK);
+    if page.starts_with('/') || Url::parse(page).is_ok() || !known.iter().any(is_masked) {
+        return Ok(base);
+    }
+    // A secret in the path is masked in every output. The path of `uri` has it, if it is the same path.
+    let own = segments(uri);
+    let same = |(known, own): (&String, &String)| is_masked(known) || known == own;
+    if known.len() == own.len() && known.iter().zip(&own).all(same) {
+        return Ok(uri.clone());
+    }
+    Err(invalid(
+        "`page` is relative to an address with a secret in its path, which is not stored: \
+         send the secret in a header",
+    ))
 }
 
 /// A call to an address of the server that the inputs name.

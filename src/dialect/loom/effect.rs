@@ -5,7 +5,7 @@ use super::Loom;
 use super::act::{Act, Body, option};
 use super::pages::Paged;
 use crate::diagnostic::nearest;
-use crate::dialect::builder::{call, text};
+use crate::dialect::builder::{call, page_base, text};
 use crate::dialect::reader::Fields;
 use crate::dialect::{ENDS, checks};
 use crate::expression::{Template, Value};
@@ -127,10 +127,13 @@ impl Loom<'_> {
                 }
             }
         }
-        match self.azure() {
-            true => inputs.pass(act, self, "cookie"),
-            false => inputs.pass(act, self, "page"),
-        };
+        if self.azure() {
+            inputs.pass(act, self, "cookie");
+        } else if inputs.pass(act, self, "page").is_some()
+            && inputs.pass(act, self, "page_base").is_none()
+        {
+            inputs.members.push(page_base(act.name.clone()));
+        }
         if let Some(entry) = inputs.pass(act, self, "body") {
             self.no_callback(&entry.value);
         }

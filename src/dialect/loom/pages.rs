@@ -4,7 +4,7 @@
 
 use super::Loom;
 use super::act::{Act, Body, member};
-use crate::dialect::builder::{call, expression, looped, step, text};
+use crate::dialect::builder::{call, expression, looped, page_base, step, text};
 use crate::expression::{Binding, Condition, Template, Value};
 use crate::hir::{Block, Call, Keep, Loop, RetryPolicy, StepKind};
 use crate::model::{Expect, Name, OnLimit, OnRepeat, Pages, Take};
@@ -73,6 +73,7 @@ impl Loom<'_> {
             }
         }
         paged.members.push((text("page"), next.clone()));
+        paged.members.push(page_base(page.clone()));
         paged.members.push((text("parse"), text("json")));
         let inputs = Template::object(paged.members);
         let asking = StepKind::Call(Call {

@@ -72,6 +72,7 @@ const TAKEN: [(&str, &[&str]); 25] = [
             "tls",
             "check",
             "page",
+            "page_base",
             "parse",
         ],
     ),

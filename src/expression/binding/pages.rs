@@ -6,21 +6,22 @@ use super::{Name, Value};
 /// Of one page, what it answered. `kept` has `first`, that answer, and `rows`, the rows of each page.
 pub(super) fn joined(kept: &Value, links: &[Name]) -> Value {
     let first = kept.get("first").cloned().unwrap_or_default();
+    let Value::Object(answer) = &first else {
+        return first;
+    };
+    let mut answer = (**answer).clone();
+    // Logic Apps does not have it.
+    answer.shift_remove("url");
     let pages = kept.get("rows").and_then(Value::as_array);
     let pages = pages.map(Vec::as_slice).unwrap_or_default();
-    let (Value::Object(answer), [_, _, ..]) = (&first, pages) else {
-        return first;
-    };
-    let Some(Value::Object(body)) = answer.get("body") else {
-        return first;
-    };
-    let rows = pages.iter().filter_map(Value::as_array).flatten().cloned();
-    let mut body = (**body).clone();
-    body.insert("value".into(), Value::array(rows.collect()));
-    for link in links {
-        body.shift_remove(link);
+    if let (Some(Value::Object(body)), [_, _, ..]) = (answer.get("body"), pages) {
+        let rows = pages.iter().filter_map(Value::as_array).flatten().cloned();
+        let mut body = (**body).clone();
+        body.insert("value".into(), Value::array(rows.collect()));
+        for link in links {
+            body.shift_remove(link);
+        }
+        answer.insert("body".into(), Value::object(body));
     }
-    let mut answer = (**answer).clone();
-    answer.insert("body".into(), Value::object(body));
     Value::object(answer)
 }
