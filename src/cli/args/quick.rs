@@ -160,6 +160,10 @@ pub struct PaginateArgs {
         default_value = "body"
     )]
     pub items: String,
+    /// The number of all rows, such as body.found; `none` ignores what the answers report. By default
+    /// it is read from the usual members and headers (total, total_count, X-Total-Count)
+    #[arg(long, env = "WINDLASS_TOTAL", value_name = "EXPRESSION")]
+    pub total: Option<String>,
     /// The file for the rows, one JSON document a line. It appears, or is replaced, when all pages
     /// are there
     #[arg(long, env = "WINDLASS_TO", value_name = "FILE")]

@@ -18,6 +18,15 @@ pub(super) const OUTPUTS: [&str; 6] = [
 /// Where they are.
 pub(super) const LOOK: &str = "actions.look.outputs";
 
+/// A message of a run with the expressions as the line has them: `body.done`, not `actions.look.outputs.body.done`.
+pub(in crate::cli) fn authored(workflow: &str, message: &str) -> String {
+    let is_line = ["poll-", "try-", "paginate-"];
+    match is_line.iter().any(|command| workflow.starts_with(command)) {
+        true => message.replace(&format!("{LOOK}."), ""),
+        false => message.to_owned(),
+    }
+}
+
 pub(super) fn poll(args: &PollArgs, times: u64) -> Result<Value, String> {
     let until = args.until.as_deref().map(reading);
     Ok(match (&args.url, until) {

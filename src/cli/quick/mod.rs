@@ -1,8 +1,11 @@
 //! `windlass poll`, `try` and `paginate`: one line that stands for a workflow file. The run's id is
 //! made of the line, so the same line after a crash goes on with the run that it had begun.
 
+mod complete;
 mod file;
 mod pages;
+
+pub(super) use file::authored;
 
 use super::access::{inspect, remote};
 use super::args::{

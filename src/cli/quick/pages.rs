@@ -1,13 +1,14 @@
 //! The workflow file that `paginate` stands for.
 
+use super::complete::{Total, misspelt_next};
 use super::file::{LOOK, OUTPUTS, delay, literal, reading, reads_members, request, text};
 use crate::cli::args::PaginateArgs;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 /// After the last page; 0 is a page, an offset or a token.
-const END: &str = "variables.next is none or variables.next is false \
-                   or variables.next == '' or variables.next == []";
+const END: &str = "variables.at.next is none or variables.at.next is false \
+                   or variables.at.next == '' or variables.at.next == []";
 
 /// How often a request is repeated before its page has failed.
 const RETRIES: u64 = 10;
@@ -21,7 +22,7 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         return Err(told.to_owned());
     }
     let items = reading(&args.items);
-    // A filter takes rows away: how many there were is told before it.
+    // A filter removes rows: the server's rows are counted before it.
     let (all, filter) = before_filters(&items);
     let count = |rows: &str| format!("(({rows}) or []) | length");
     let mut get = retried(request(&args.url, &args.request)?);
@@ -38,17 +39,43 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
     if reads_members(&items) || matches!(&paging.next, Next::Expression(it) if reads_members(it)) {
         get.insert("expect".to_owned(), "json".into());
     }
+    let total = Total::of(args, &paging)?;
     let rows = count(&all);
+    let seen = match filter {
+        true => format!("([{rows}, {}] | max)", count(&items)),
+        false => format!("({rows})"),
+    };
     let next = match &paging.next {
-        Next::Page => format!("{{{{ variables.next + (1) if {rows} else none }}}}"),
-        Next::Offset => format!("{{{{ variables.next + ({rows}) if {rows} else none }}}}"),
+        Next::Page => total.next_number("variables.at.next + (1)", &rows, &seen),
+        Next::Offset => {
+            let step = format!("variables.at.next + (({rows}) or variables.at.page_rows)");
+            total.next_number(&step, &rows, &seen)
+        }
         Next::Link => LINK.to_owned(),
         Next::Expression(expression) => following(expression),
     };
     let mut variables = Map::new();
-    variables.insert("next".to_owned(), paging.first);
-    variables.insert("rows".to_owned(), 0.into());
-    let goes = "@variables('next')";
+    let first = paging.first;
+    let before = match (&paging.next, &first) {
+        (Next::Offset, Value::Number(offset)) => Value::from(offset.clone()),
+        _ => json!(0),
+    };
+    let mut at = json!({ "next": first, "rows": 0, "seen": before, "total": null });
+    let mut go_on = json!({
+        "next": next,
+        "rows": format!("{{{{ variables.at.rows + ({}) }}}}", count(&items)),
+        "seen": format!("{{{{ variables.at.seen + {seen} }}}}"),
+        "total": total.expression(),
+    });
+    if paging.next == Next::Offset
+        && let (Some(at), Some(go_on)) = (at.as_object_mut(), go_on.as_object_mut())
+    {
+        at.insert("page_rows".to_owned(), json!(0));
+        let size = format!("{{{{ variables.at.page_rows or ({rows}) }}}}");
+        go_on.insert("page_rows".to_owned(), size.into());
+    }
+    variables.insert("at".to_owned(), at);
+    let goes = "@variables('at').next";
     if let Some(inputs) = get.get_mut("inputs").and_then(Value::as_object_mut) {
         // Who parses text has text.
         if !args.items.contains("fromjson") && !args.next.contains("fromjson") {
@@ -79,7 +106,7 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
         "type": "doUntil",
         "condition": END,
         "limit": limit,
-        "page": "@variables('next')",
+        "page": goes,
         "actions": {
             "look": get,
             "keep": { "type": "appendFile", "inputs": {
@@ -87,10 +114,7 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
                 "rows": format!("{{{{ {items} }}}}"),
                 "replace": true,
             } },
-            "count": { "type": "incrementVariable", "inputs": {
-                "name": "rows", "value": format!("{{{{ {} }}}}", count(&items)),
-            } },
-            "go_on": { "type": "setVariable", "inputs": { "name": "next", "value": next } },
+            "go_on": { "type": "setVariable", "inputs": { "name": "at", "value": go_on } },
         },
     });
     if !args.every.first.0.is_zero()
@@ -98,20 +122,24 @@ pub(super) fn pages(args: &PaginateArgs, times: u64) -> Result<Value, String> {
     {
         pages.insert("delay".to_owned(), delay(&args.every));
     }
+    let mut actions = Map::new();
+    actions.insert("pages".to_owned(), pages);
+    actions.extend(misspelt_next(&paging.next, &args.next));
+    actions.extend(total.check());
     Ok(json!({
         "variables": variables,
-        "actions": { "pages": pages },
+        "actions": actions,
         "outputs": {
             "file": args.to.display().to_string(),
             "pages": "@outputs('pages')?['iterations']",
-            "rows": "@variables('rows')",
+            "rows": "@variables('at').rows",
         },
     }))
 }
 
 /// What leads to the next page.
 #[derive(PartialEq)]
-enum Next {
+pub(super) enum Next {
     Link,
     Page,
     Offset,
@@ -133,13 +161,15 @@ enum Place {
 }
 
 /// Where the pages of a line are.
-struct Paging {
-    next: Next,
+pub(super) struct Paging {
+    pub(super) next: Next,
     /// Without what the query of a page is given.
     url: String,
     place: Place,
     /// What leads to the first page.
     first: Value,
+    /// Whether the line itself says that pages before it are left out.
+    pub(super) begins_later: bool,
 }
 
 impl Paging {
@@ -165,6 +195,7 @@ impl Paging {
         };
         let Some(name) = name else {
             return Ok(Self {
+                begins_later: names_a_later_page(&args.url),
                 next,
                 url: args.url.clone(),
                 place: Place::Address,
@@ -198,6 +229,15 @@ impl Paging {
                 (Place::Query(name.clone()), given)
             }
         };
+        let begins_later = match (&next, &given) {
+            (Next::Offset, _) | (_, None) => false,
+            (Next::Page, Some(number)) => !is_first(
+                &number
+                    .as_str()
+                    .map_or_else(|| number.to_string(), str::to_owned),
+            ),
+            (_, Some(token)) => !token.is_null(),
+        };
         let first = match (&next, given) {
             (Next::Expression(_), given) => given.unwrap_or_default(),
             (_, Some(given)) => {
@@ -216,6 +256,7 @@ impl Paging {
             url,
             place,
             first,
+            begins_later,
         })
     }
 }
@@ -245,12 +286,12 @@ fn has_room(data: &Value, path: &[String]) -> Result<(), String> {
 fn with_next(path: &[String]) -> String {
     let data = format!("variables('{DATA}')");
     let set = with_member(&data, path);
-    format!("@if(equals(variables('next'), null), {data}, {set})")
+    format!("@if(equals(variables('at').next, null), {data}, {set})")
 }
 
 fn with_member(of: &str, path: &[String]) -> String {
     let Some((name, inner)) = path.split_first() else {
-        return "variables('next')".to_owned();
+        return "variables('at').next".to_owned();
     };
     let name = name.replace('\'', "''");
     let inner = match inner {
@@ -258,6 +299,36 @@ fn with_member(of: &str, path: &[String]) -> String {
         inner => with_member(&format!("coalesce({of}?['{name}'], json('{{}}'))"), inner),
     };
     format!("setProperty({of}, '{name}', {inner})")
+}
+
+/// Parameters of a query that begin with a later page than the first.
+const STARTS: [&str; 12] = [
+    "page",
+    "offset",
+    "skip",
+    "start",
+    "startat",
+    "startindex",
+    "cursor",
+    "after",
+    "token",
+    "pagetoken",
+    "marker",
+    "continuationtoken",
+];
+
+fn names_a_later_page(url: &str) -> bool {
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    query.split('&').any(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let name = decoded(name).to_lowercase().replace(['_', '-', '$'], "");
+        STARTS.contains(&name.as_str()) && !is_first(&decoded(value))
+    })
+}
+
+/// Whether a number in an address is that of the first page.
+fn is_first(number: &str) -> bool {
+    ["", "0", "1"].contains(&number)
 }
 
 /// An address without one name of its query, and the value that it had.

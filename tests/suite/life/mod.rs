@@ -31,6 +31,7 @@ mod mcp;
 mod otlp;
 mod outage;
 mod pages;
+mod paginate;
 mod policy;
 mod printed;
 mod private;

@@ -1,0 +1,280 @@
+//! How `paginate` detects that pages are missing: it compares the rows with the number that the server reports, and
+//! checks that the first page really has no next one.
+
+use super::file::{LOOK, reading};
+use super::pages::{Next, Paging};
+use crate::cli::args::PaginateArgs;
+use serde_json::{Map, Value, json};
+
+/// Members of an answer that report the number of all rows.
+const TOTALS: [&str; 12] = [
+    "total",
+    "total_count",
+    "totalCount",
+    "total_results",
+    "totalResults",
+    "total_items",
+    "totalItems",
+    "total_records",
+    "totalRecords",
+    "totalElements",
+    "totalSize",
+    "count",
+];
+
+/// The same within the objects that describe a page.
+const PAGE_TOTALS: [&str; 4] = ["total", "total_count", "totalCount", "totalElements"];
+
+/// The objects of an answer that describe its page.
+const PAGE_OBJECTS: [&str; 4] = ["meta", "pagination", "page", "paging"];
+
+/// Headers that report the number of all rows.
+const TOTAL_HEADERS: [&str; 3] = ["x-total-count", "x-total", "x-wp-total"];
+
+/// Members that report whether there is another page.
+const MORE: [&str; 5] = ["has_more", "hasMore", "has_next", "hasNext", "more"];
+
+/// Members that lead to a next page, in lower case and without `_`, `-` and `@odata.`.
+const CURSORS: [&str; 22] = [
+    "next",
+    "nextpage",
+    "nextlink",
+    "nexturl",
+    "nexturi",
+    "nexthref",
+    "nextcursor",
+    "nexttoken",
+    "nextpagetoken",
+    "nextpageurl",
+    "nextpagelink",
+    "nextpagecursor",
+    "nextmarker",
+    "nextcontinuationtoken",
+    "nextrecordsurl",
+    "nextoffset",
+    "continuationtoken",
+    "continuation",
+    "continue",
+    "paginationtoken",
+    "endcursor",
+    "xnextpage",
+];
+
+/// Objects of an answer that have such members.
+const CURSOR_OBJECTS: [&str; 11] = [
+    "links",
+    "_links",
+    "meta",
+    "metadata",
+    "response_metadata",
+    "pagination",
+    "paging",
+    "page",
+    "page_info",
+    "pageInfo",
+    "cursors",
+];
+
+/// The number of all rows, as the server reports it.
+pub(super) enum Total {
+    /// In the usual members and headers.
+    Usual,
+    /// As `--total` says.
+    Expression(String),
+    /// It is not compared.
+    Ignored,
+}
+
+impl Total {
+    pub(super) fn of(args: &PaginateArgs, paging: &Paging) -> Result<Self, String> {
+        match args.total.as_deref() {
+            Some("none") => Ok(Self::Ignored),
+            Some(_) if paging.begins_later => Err(String::from(
+                "`--total` counts from the first page, and the address begins with a later one",
+            )),
+            Some(expression) => Ok(Self::Expression(reading(expression))),
+            None if paging.begins_later => Ok(Self::Ignored),
+            None => Ok(Self::Usual),
+        }
+    }
+
+    /// The total after this page, for `variables.at.total`.
+    pub(super) fn expression(&self) -> Value {
+        match self {
+            Self::Ignored => Value::Null,
+            Self::Expression(total) => format!("{{{{ ({total}) | int }}}}").into(),
+            Self::Usual => usual_total().into(),
+        }
+    }
+
+    /// The number of the next page, `step`, or none after the last one. `rows` are those of this page, and `seen` is
+    /// how many the total counts of them.
+    pub(super) fn next_number(&self, step: &str, rows: &str, seen: &str) -> String {
+        let more = match self {
+            Self::Ignored => rows.to_owned(),
+            // An empty page in the middle: a server filters after it has divided its rows into pages.
+            Self::Usual => {
+                format!("({rows}) or (variables.at.total or 0) > variables.at.seen")
+            }
+            Self::Expression(total) => format!("variables.at.seen + {seen} < (({total}) | int)"),
+        };
+        format!("{{{{ {step} if {more} else none }}}}")
+    }
+
+    /// The actions after the last page that fail the run if rows are missing.
+    pub(super) fn check(&self) -> Map<String, Value> {
+        let (at, note) = ("variables.at", "--total none accepts what the pages had");
+        let message = format!(
+            "the server reports {{{{ {at}.total }}}} rows, and its pages had {{{{ {at}.seen }}}}; {note}"
+        );
+        let wrong = match self {
+            Self::Ignored => return Map::new(),
+            Self::Usual => format!("{at}.total is not none and {at}.seen < {at}.total"),
+            Self::Expression(_) => format!("{at}.seen != {at}.total"),
+        };
+        let mut checks = Map::new();
+        checks.insert(
+            "check_total".to_owned(),
+            fail_if("rows_are_missing", &wrong, &message),
+        );
+        if matches!(self, Self::Usual) {
+            let objects = PAGE_OBJECTS.iter().map(|object| page_object(object));
+            let places = [format!("{LOOK}.body")].into_iter().chain(objects);
+            let members: Vec<String> = places
+                .flat_map(|place| MORE.map(|name| format!("{place}.{name}")))
+                .collect();
+            let more = format!("true in [{}]", members.join(", "));
+            let message = format!(
+                "the last page reports that there are more, and nothing leads there; {note}"
+            );
+            checks.insert(
+                "check_more".to_owned(),
+                fail_if("pages_are_missing", &more, &message),
+            );
+        }
+        checks
+    }
+}
+
+/// An action that fails the run.
+fn fail_if(name: &str, condition: &str, message: &str) -> Value {
+    json!({
+        "type": "if",
+        "condition": condition,
+        "actions": { name: { "type": "terminate", "inputs": {
+            "runStatus": "Failed",
+            "runError": { "code": "incomplete", "message": message },
+        } } },
+    })
+}
+
+/// An object of an answer's body; an empty one if it is missing.
+fn page_object(name: &str) -> String {
+    format!("({LOOK}.body.{name} | default({{}}))")
+}
+
+fn usual_total() -> String {
+    let body = TOTALS.iter().map(|name| format!("{LOOK}.body.{name}"));
+    let objects = PAGE_OBJECTS.iter().flat_map(|object| {
+        let object = page_object(object);
+        PAGE_TOTALS.map(|name| format!("{object}.{name}"))
+    });
+    let headers = TOTAL_HEADERS.iter();
+    let headers = headers.map(|name| format!("({LOOK}.headers['{name}'] | default('') | int)"));
+    let all: Vec<String> = body.chain(objects).chain(headers).collect();
+    format!(
+        "{{{{ [{}] | select('integer') | select('gt', 0) | first | default(variables.at.total) }}}}",
+        all.join(", ")
+    )
+}
+
+/// The actions after the last page that fail the run if the only page has no next one by the given name, but a member
+/// that usually leads to one.
+pub(super) fn misspelt_next(next: &Next, given: &str) -> Option<(String, Value)> {
+    let (missing, shown) = match next {
+        Next::Page | Next::Offset => return None,
+        Next::Link => (
+            format!("not ({LOOK}.get('links') or {{}}).get('next')"),
+            "header `Link` with a next page".to_owned(),
+        ),
+        Next::Expression(expression) => (missing_member(expression)?, format!("`{given}`")),
+    };
+    let within = CURSOR_OBJECTS.map(|name| format!(", ['.{name}', at.{name}]"));
+    let within = within.concat();
+    let known = CURSORS.map(|name| format!("'{name}'")).join(", ");
+    let names = format!(
+        "{{% for place, at in [['body', {LOOK}.body], ['headers', {LOOK}.headers], \
+         ['links', {LOOK}.get('links')]] if at is mapping %}}\
+         {{% for inner, object in [['', at]{within}] if object is mapping %}}\
+         {{% for name, value in object | items if value and \
+         (name | lower | replace('_', '') | replace('-', '') | replace('@odata.', '')) in [{known}] %}}\
+         `{{{{ place }}}}{{{{ inner }}}}.{{{{ name }}}}` {{% endfor %}}{{% endfor %}}{{% endfor %}}"
+    );
+    let message = format!(
+        "page 1 has no {shown}, but it has {{{{ actions.other_next.outputs }}}}which usually leads to the next page: \
+         correct --next"
+    );
+    let check = json!({
+        "type": "if",
+        "condition": format!("actions.pages.outputs.iterations == 1 and {missing}"),
+        "actions": {
+            "other_next": { "type": "compose", "inputs": names },
+            "check_other": fail_if("next_is_misspelt", "actions.other_next.outputs != ''", &message),
+        },
+    });
+    Some(("check_next".to_owned(), check))
+}
+
+/// Whether the member that a path names is missing, not null; none for what is not a path.
+fn missing_member(expression: &str) -> Option<String> {
+    let path = expression.strip_prefix(LOOK)?.strip_prefix('.')?;
+    let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '[' | ']');
+    if !path.chars().all(is_path) {
+        return None;
+    }
+    let parts = path.split_inclusive(['.', '[']);
+    let mut out = LOOK.to_owned();
+    let mut mark = '.';
+    for part in parts {
+        let name = part.trim_end_matches(['.', '[']);
+        // After `]` comes another mark at once.
+        if !name.is_empty() {
+            let within = match out == LOOK {
+                true => out,
+                false => format!("({out} | default({{}}))"),
+            };
+            out = match mark {
+                '[' => format!("{within}[{name}"),
+                _ => format!("{within}.{name}"),
+            };
+        }
+        mark = part.chars().last().unwrap_or('.');
+    }
+    Some(format!("{out} is undefined"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing_member;
+
+    #[test]
+    fn missing_member_is_checked_at_any_depth() {
+        let look = "actions.look.outputs";
+        for (path, expected) in [
+            (
+                ".body.next",
+                "(actions.look.outputs.body | default({})).next is undefined",
+            ),
+            (
+                ".body.links[0].href",
+                "(((actions.look.outputs.body | default({})).links | default({}))[0] | default({})).href is undefined",
+            ),
+        ] {
+            assert_eq!(
+                missing_member(&format!("{look}{path}")).as_deref(),
+                Some(expected)
+            );
+        }
+        assert_eq!(missing_member(&format!("{look}.body.next or ''")), None);
+    }
+}
