@@ -5,7 +5,7 @@
 use super::bug::{Bug, Sure};
 use super::record::{LoopEnd, Records};
 use crate::expression::Value;
-use crate::model::{Fault, Name, Request, Status};
+use crate::model::{FAILED_ENDINGS, Fault, Name, Request, Status};
 use crate::program::{ActionId, ProgramHash, ScopeId, StateId};
 use crate::time::Timestamp;
 use bincode::{Decode, Encode};
@@ -405,6 +405,18 @@ pub enum PauseReason {
     Requested,
     /// A loop with `on_limit: pause` reached a limit: which loop, which limit.
     Limit(String, LoopEnd),
+}
+
+impl RunState {
+    /// The labels of a run that ended, and whose `on_failure` or `on_finish` failed.
+    pub fn failed_endings(&self) -> impl Iterator<Item = (String, String)> + '_ {
+        let failed = |name: &&str| {
+            let error = self.variables.get(name);
+            self.outcome.is_some() && error.is_some_and(|error| !error.is_null())
+        };
+        let labels = FAILED_ENDINGS.into_iter().filter(failed);
+        labels.map(|name| (name.to_owned(), "failed".to_owned()))
+    }
 }
 
 /// How a run ended.

@@ -319,6 +319,9 @@ pub enum Test {
 /// The variable that tells what a workflow does at its end how its body failed; null when it did not.
 pub const FAILURE: &str = "failure";
 
+/// What `on_failure` and `on_finish` leave when they fail: a variable with the error, and a label of the run.
+pub const FAILED_ENDINGS: [&str; 2] = ["windlass.on_failure", "windlass.on_finish"];
+
 /// What is expected of an action's output; else the action has failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expect {

@@ -144,6 +144,9 @@ impl ActiveRun {
         self.header.status = self.hosted.status();
         self.header.updated_at = now;
         self.header.placement = placement;
+        self.header
+            .labels
+            .extend(self.hosted.state().failed_endings());
         // A run that ends has no tail to come, and its last steps are what a retry goes back to.
         let snapshot = !self.header.status.is_final() && self.needs_snapshot();
         let snapshot = snapshot.then(|| self.hosted.state().clone());

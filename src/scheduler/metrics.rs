@@ -1,8 +1,9 @@
 //! What the driver counts while it works: atomics that anybody may read at any time. Counting
 //! decides nothing.
 
-use crate::machine::{HistoryEvent, HistoryKind};
-use crate::model::Name;
+use crate::machine::HistoryKind;
+use crate::model::{FAILED_ENDINGS, Name};
+use crate::store::Commit;
 use crate::time::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -59,6 +60,8 @@ pub struct Metrics {
     pub runs_started: Family<OfWorkflow, Counter>,
     /// Runs that ended.
     pub runs_finished: Family<Ended, Counter>,
+    /// `on_failure` and `on_finish` of runs that failed: alerts that were lost.
+    pub failed_endings: Family<OfWorkflow, Counter>,
     /// How long they took from their start, in seconds.
     pub run_seconds: Family<OfWorkflow, Histogram>,
     /// The workflows that have counters of their own.
@@ -83,6 +86,7 @@ impl Default for Metrics {
             iterations: Family::default(),
             runs_started: Family::default(),
             runs_finished: Family::default(),
+            failed_endings: Family::default(),
             // From 100 ms to 29 days.
             run_seconds: Family::new_with_constructor(|| {
                 Histogram::new(exponential_buckets(0.1, 4.0, 13))
@@ -124,14 +128,14 @@ impl Metrics {
         &self,
         workflow: &Name,
         started_at: Timestamp,
-        history: &[HistoryEvent],
+        commit: &Commit,
         iterations: u64,
     ) {
         if iterations > 0 {
             let of = self.of(workflow);
             self.iterations.get_or_create(&of).inc_by(iterations);
         }
-        for event in history {
+        for event in &commit.history {
             match event.what {
                 HistoryKind::RetryScheduled { .. } => {
                     self.retries.inc();
@@ -143,6 +147,14 @@ impl Metrics {
                     let of = self.of(workflow);
                     let took = event.at.since(started_at).as_secs_f64();
                     self.run_seconds.get_or_create(&of).observe(took);
+                    let labels = &commit.header.labels;
+                    let failed = FAILED_ENDINGS
+                        .iter()
+                        .filter(|name| labels.contains_key(**name));
+                    let failed = failed.count() as u64;
+                    if failed > 0 {
+                        self.failed_endings.get_or_create(&of).inc_by(failed);
+                    }
                     let (workflow, status) = (of.workflow, status.as_str());
                     let ended = Ended { workflow, status };
                     self.runs_finished.get_or_create(&ended).inc();

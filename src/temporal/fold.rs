@@ -354,13 +354,14 @@ impl Folded {
         }
         header.status = hosted.status();
         header.updated_at = now;
+        header.labels.extend(hosted.state().failed_endings());
         self.since_snapshot += 1;
         let (history, loops) = (step.history.clone(), step.loops.clone());
         let pauses = |kind: &HistoryKind| matches!(kind, HistoryKind::RunPaused { .. });
         let paused = history.iter().any(|event| pauses(&event.what));
         let snapshot = self.since_snapshot >= SNAPSHOT_AFTER && !header.status.is_final();
         self.commit(header.clone(), step, snapshot.then_some(hosted))?;
-        let retries = history.iter().any(|event| event.retry().is_some());
+        let retries = history.iter().any(|event| event.is_retry());
         watchers.step(&self.run, retries, || Step {
             history,
             loops,

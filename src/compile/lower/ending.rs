@@ -3,7 +3,7 @@
 use super::Lowerer;
 use crate::expression::Template;
 use crate::hir::{Block, Step, Workflow};
-use crate::model::{FAILURE, Name};
+use crate::model::{FAILED_ENDINGS, FAILURE, Name};
 use crate::program::{Ending, Op, ScopeId, ScopeKind, StateId};
 
 impl Lowerer<'_> {
@@ -29,8 +29,9 @@ impl Lowerer<'_> {
         outputs: Vec<Template>,
     ) -> (StateId, Option<Ending>) {
         let Workflow { name, span, .. } = self.workflow;
-        let ended = self.guarded(&self.workflow.on_finish, root, end);
-        let failed = self.guarded(&self.workflow.on_failure, root, ended);
+        let [on_failure, on_finish] = FAILED_ENDINGS;
+        let ended = self.guarded(&self.workflow.on_finish, on_finish, root, end);
+        let failed = self.guarded(&self.workflow.on_failure, on_failure, root, ended);
         let kind = ScopeKind::Try {
             retry: None,
             catch: Some((Name::from(FAILURE), failed)),
@@ -54,14 +55,14 @@ impl Lowerer<'_> {
         (self.leads_to(enter, ended), Some(ending))
     }
 
-    /// Steps whose failure changes nothing.
-    fn guarded(&mut self, block: &Block, scope: ScopeId, next: StateId) -> StateId {
+    /// Steps whose failure changes nothing but a variable, which has the error then.
+    fn guarded(&mut self, block: &Block, error: &str, scope: ScopeId, next: StateId) -> StateId {
         let Some(first) = block.steps().next() else {
             return next;
         };
         let kind = ScopeKind::Try {
             retry: None,
-            catch: Some((Name::from(""), next)),
+            catch: Some((Name::from(error), next)),
         };
         self.apart(block, first, scope, next, kind)
     }

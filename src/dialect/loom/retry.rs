@@ -50,6 +50,20 @@ pub(super) fn azure_default(span: Span) -> RetryPolicy {
     }
 }
 
+/// How often an alert is sent to an address that does not answer: for some 20 minutes.
+pub(super) fn alert_retry(span: Span) -> RetryPolicy {
+    RetryPolicy {
+        backoff: Backoff::Exponential {
+            interval: Duration::from_secs(1),
+            max: Duration::from_secs(300),
+            min: Duration::from_secs(1),
+            jitter: Jitter::Tenth,
+        },
+        count: Template::constant(11_i64.into()),
+        ..exponential(span)
+    }
+}
+
 /// What a `retry` has that says nothing.
 fn exponential(span: Span) -> RetryPolicy {
     let seconds = Duration::from_secs;

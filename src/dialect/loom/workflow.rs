@@ -2,6 +2,7 @@
 //! and handlers.
 
 use super::Loom;
+use super::retry::alert_retry;
 use super::settings::Settings;
 use crate::dialect::builder;
 use crate::dialect::reader::{Fields, constant};
@@ -176,7 +177,10 @@ impl Loom<'_> {
         let name = Name::from(entry.key.as_str());
         self.declare(&name, entry.key_span);
         let call = StepKind::Call(builder::call("http", inputs));
-        builder::only(builder::step(name, "http", call, entry.key_span))
+        builder::only(Step {
+            retry: Some(alert_retry(entry.key_span)),
+            ..builder::step(name, "http", call, entry.key_span)
+        })
     }
 
     /// Warns of an input that a schedule does not give. Who runs the file by hand may give it.

@@ -4,7 +4,7 @@ use super::LimitReached;
 use crate::dialect::replacements;
 use crate::expression::Value;
 use crate::machine::{LoopEnd, LoopState, Outcome, PauseReason, RunError, RunState};
-use crate::model::{Status, fault_kind};
+use crate::model::{FAILED_ENDINGS, Status, fault_kind};
 use crate::source::Bundle;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -25,11 +25,43 @@ pub struct OutcomeReport {
     /// The foreaches that went on after items that failed (`on_error: continue`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed_items: Vec<FailedItems>,
+    /// `on_failure` or `on_finish`, where it failed itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_endings: Vec<FailedEnding>,
     /// The files that it was to replace and did not, because it did not succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreplaced: Vec<Unreplaced>,
     /// When.
     pub at: Timestamp,
+}
+
+/// An `on_failure` or `on_finish` that failed: nobody received the alert.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailedEnding {
+    /// `on_failure` or `on_finish`.
+    pub ending: String,
+    /// Why it failed.
+    pub message: String,
+}
+
+impl FailedEnding {
+    fn of(run: &RunState) -> Vec<Self> {
+        let failed = FAILED_ENDINGS.iter().filter_map(|name| {
+            let error = run.variables.get(name).filter(|error| !error.is_null())?;
+            let message = error.get("message").and_then(Value::as_str);
+            Some(Self {
+                ending: name.rsplit('.').next().unwrap_or(name).to_owned(),
+                message: message.unwrap_or_default().to_owned(),
+            })
+        });
+        failed.collect()
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("`{}` failed: {}", self.ending, self.message)
+    }
 }
 
 /// A foreach that succeeded although items of it failed.
@@ -130,6 +162,7 @@ impl OutcomeReport {
         let error = ErrorReport::of(outcome, bundle);
         // One that failed has told of the limit that it failed at.
         let failed_items = run.map(FailedItems::of).unwrap_or_default();
+        let failed_endings = run.map(FailedEnding::of).unwrap_or_default();
         let (limits, unreplaced) = match &error {
             None => (LimitReached::of(loops), Vec::new()),
             Some(_) => {
@@ -143,6 +176,7 @@ impl OutcomeReport {
             error,
             limits,
             failed_items,
+            failed_endings,
             unreplaced,
             at: outcome.at,
         }

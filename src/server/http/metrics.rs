@@ -96,6 +96,11 @@ impl Metrics {
                 &of.iterations,
             ),
             ("runs_started", "Runs that were started", &of.runs_started),
+            (
+                "failed_endings",
+                "on_failure and on_finish of runs that failed, such as alerts that nobody received",
+                &of.failed_endings,
+            ),
         ] {
             registry.register(name, help, by_workflow.clone());
         }

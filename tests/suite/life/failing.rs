@@ -57,7 +57,7 @@ fn a_timeout_says_what_had_failed_meanwhile() {
             format!("actions: {{ w: {action}, actions: {{ flaky: {flaky} }} }} }}"),
         );
         let because = format!(
-            "{name} was not done within its timeout of PT0.5S; an attempt had failed: the command ended with exit code 3: no key"
+            "{name} was not done within its timeout of 500ms; an attempt had failed: the command ended with exit code 3: no key"
         );
         folder.run(&["run", text(&file)]).left(5, &[&because]);
     }
@@ -534,4 +534,83 @@ outputs: { a: "@body('a')", b: "@outputs('b').exitCode" }
     );
     let ran = folder.run(&["run", text(&strict), "--id", "strict"]);
     ran.left(1, &["gave something else than", ": 1"]);
+}
+
+/// A server that answers 503 so often, and then 204; gives its address and how often it was called.
+fn alarm(failures: usize) -> (String, std::sync::Arc<std::sync::atomic::AtomicUsize>) {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/hook", listener.local_addr().unwrap());
+    let called = std::sync::Arc::new(AtomicUsize::new(0));
+    let count = std::sync::Arc::clone(&called);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap());
+            let (mut line, mut length) = (String::new(), 0);
+            while lines.read_line(&mut line).unwrap() > 2 {
+                if let Some(number) = line.to_lowercase().strip_prefix("content-length:") {
+                    length = number.trim().parse().unwrap();
+                }
+                line.clear();
+            }
+            lines.read_exact(&mut vec![0; length]).unwrap();
+            let status = match count.fetch_add(1, Ordering::SeqCst) < failures {
+                true => "503 Service Unavailable",
+                false => "204 No Content",
+            };
+            write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+            )
+            .unwrap();
+        }
+    });
+    (address, called)
+}
+
+#[test]
+fn alert_is_sent_again_until_its_server_answers() {
+    let folder = Folder::new();
+    let (address, called) = alarm(2);
+    let text_of =
+        format!("actions: {{ work: {{ type: shell, run: 'exit 5' }} }}\non_failure: {address}\n");
+    let file = folder.file("w.yaml", text_of);
+    let told = folder.run(&["run", text(&file), "--id", "r"]).left(1, &[]);
+    assert!(!told.err.contains("on_failure"), "{told:?}");
+    assert_eq!(called.load(std::sync::atomic::Ordering::SeqCst), 3);
+}
+
+#[test]
+fn failed_alert_is_visible_in_run_status_and_list() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "w.yaml",
+        r#"
+actions: { work: { type: shell, run: 'exit 5' } }
+on_failure: { type: shell, run: 'echo no mail >&2; exit 9' }
+"#,
+    );
+    let run = folder.run(&["run", text(&file), "--id", "r"]);
+    run.left(
+        1,
+        &["`on_failure` failed: the command ended with exit code 9: no mail"],
+    );
+    let status = folder.run(&["status", "r"]).left(0, &[]);
+    assert!(
+        status.out.contains("alert     `on_failure` failed: "),
+        "{status:?}"
+    );
+    let only = ["list", "--label", "windlass.on_failure=failed"];
+    assert!(
+        folder
+            .run(&only)
+            .left(0, &[])
+            .out
+            .contains("windlass.on_failure=failed")
+    );
+    let none = folder
+        .run(&["list", "--label", "windlass.on_finish=failed"])
+        .left(0, &[]);
+    assert!(none.out.contains("no runs"), "{none:?}");
 }

@@ -119,7 +119,7 @@ async fn the_rules_and_the_dashboard_ask_for_what_there_is() {
     let told = told.expect("promtool is in the Debian package prometheus");
     let out = String::from_utf8_lossy(&told.stdout);
     assert!(
-        told.status.success() && out.contains("6 rules found"),
+        told.status.success() && out.contains("7 rules found"),
         "{told:?}"
     );
 
@@ -127,6 +127,11 @@ async fn the_rules_and_the_dashboard_ask_for_what_there_is() {
     let server = Server::start(dir.path());
     let counting = server.begin(COUNT, json!({ "to": 2 })).await;
     server.end(&counting).await;
+    // A counter by workflow is there when it was counted.
+    let fails = "actions: { a: { type: terminate, inputs: { runStatus: Failed } } }\n\
+                 on_failure: { type: compose, inputs: \"@int('x')\" }\n";
+    let failing = server.begin(fails, json!({})).await;
+    server.end(&failing).await;
     let text = server
         .ask(Method::GET, "/metrics")
         .send()
