@@ -88,16 +88,16 @@ impl Finished {
         }
     }
 
-    /// How it ended, for people, with the last thing it said on standard error.
+    /// How it ended, for people, with up to ten lines of standard error.
     pub(super) fn describe(&self) -> String {
         let how = match self.signal {
             Some(signal) => format!("was killed by signal {signal}"),
             None => format!("ended with exit code {}", self.code),
         };
-        let last = self.stderr.lines().map(str::trim).rfind(|l| !l.is_empty());
-        match last {
-            Some(line) => format!("{how}: {}", excerpt(line)),
-            None => how,
+        match &*error_lines(&self.stderr) {
+            [] => how,
+            [line] => format!("{how}: {}", line.trim_start()),
+            lines => format!("{how}:\n  {}", lines.join("\n  ")),
         }
     }
 
@@ -111,8 +111,31 @@ impl Finished {
     }
 }
 
-fn excerpt(line: &str) -> String {
-    line.chars().take(200).collect()
+/// How many lines of standard error a message quotes.
+const MAX_ERROR_LINES: usize = 10;
+
+/// How many characters of each.
+const MAX_ERROR_LINE: usize = 200;
+
+/// The lines of standard error that a message quotes. Interpreters name the error last, before or after the frames of
+/// a stack, and compilers name it first, above an excerpt with a caret: of more lines than fit, frames are left
+/// out first, and then those in the middle.
+pub(super) fn error_lines(stderr: &str) -> Vec<String> {
+    let all = stderr.lines().map(str::trim_end);
+    let mut lines: Vec<&str> = all.filter(|line| !line.is_empty()).collect();
+    if lines.len() > MAX_ERROR_LINES {
+        lines.retain(|line| !line.starts_with("    at "));
+    }
+    let mut lines: Vec<String> = lines
+        .into_iter()
+        .map(|line| line.chars().take(MAX_ERROR_LINE).collect())
+        .collect();
+    if lines.len() > MAX_ERROR_LINES {
+        let head = MAX_ERROR_LINES / 2;
+        let tail = lines.len() - (MAX_ERROR_LINES - head - 1);
+        lines.splice(head..tail, ["...".to_owned()]);
+    }
+    lines
 }
 
 #[derive(Debug, thiserror::Error)]

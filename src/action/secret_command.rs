@@ -1,6 +1,7 @@
 //! A command that gives secrets (`--secret-command`), such as one that asks a vault. What it gives is
 //! kept in memory for a while, because a secret is needed at every attempt.
 
+use super::process::error_lines;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -13,9 +14,6 @@ const KEPT: Duration = Duration::from_secs(60);
 
 /// The command has to answer within this time.
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Characters of its last line on standard error that a message quotes.
-const EXCERPT: usize = 200;
 
 #[derive(Clone)]
 pub(super) struct SecretCommand {
@@ -63,17 +61,10 @@ impl SecretCommand {
         let output = output.map_err(|_| told(format!("no end after {} s", TIMEOUT.as_secs())))?;
         let output = output.map_err(|error| told(error.to_string()))?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let last: String = said
-                .lines()
-                .last()
-                .unwrap_or("")
-                .chars()
-                .take(EXCERPT)
-                .collect();
-            return Err(told(match last.is_empty() {
+            let lines = error_lines(&String::from_utf8_lossy(&output.stderr));
+            return Err(told(match lines.is_empty() {
                 true => output.status.to_string(),
-                false => format!("{}: {last}", output.status),
+                false => format!("{}: {}", output.status, lines.join("\n  ")),
             }));
         }
         let text = String::from_utf8(output.stdout);

@@ -92,6 +92,32 @@ async fn a_code_other_than_0_fails_and_keeps_the_output() {
 }
 
 #[tokio::test]
+async fn message_quotes_up_to_ten_lines_of_standard_error() {
+    // psql, gcc and rustc draw a caret below the mistake.
+    let psql = "ERROR:  syntax error\nLINE 1: select from where\n                    ^";
+    // node names the error above its stack.
+    let frames: String = (0..12)
+        .map(|n| format!("    at f{n} (x.js:1:1)\n"))
+        .collect();
+    let node = format!(
+        "/tmp/x.js:1\nfoo()\n^\n\nReferenceError: foo is not defined\n{frames}\nNode.js v22"
+    );
+    let many: String = (0..40).map(|n| format!("line {n}\n")).collect();
+    for (printed, expected) in [
+        (psql.to_owned(), ":\n  ERROR:  syntax error\n  LINE 1: select from where\n                      ^".to_owned()),
+        (node, ":\n  /tmp/x.js:1\n  foo()\n  ^\n  ReferenceError: foo is not defined\n  Node.js v22".to_owned()),
+        (many, ":\n  line 0\n  line 1\n  line 2\n  line 3\n  line 4\n  ...\n  line 36\n  line 37\n  line 38\n  line 39".to_owned()),
+    ] {
+        let run = json!({ "run": "printf '%s\n' \"$TEXT\" >&2; exit 1", "env": { "TEXT": printed } });
+        let fault = shell(run).await.unwrap_err();
+        let message = format!("the command ended with exit code 1{expected}");
+        assert_eq!(fault.message, message);
+        let output = plain(fault.output.as_ref().unwrap());
+        assert_eq!(output["stderr"], format!("{printed}\n"));
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_run() {
     let cases = [
         (json!({}), "input", "`run` or `command` is missing"),
