@@ -116,6 +116,35 @@ impl Work {
     }
 }
 
+/// What the request gives in a simulation. Nothing is written, and every file is empty before the first append.
+///
+/// # Errors
+/// Inputs that cannot be used.
+pub fn simulate_append(request: &Request) -> Result<Value, Fault> {
+    let job = match Work::read(request)? {
+        Work::Append(job) => job,
+        Work::Put { files, .. } => return Ok(replace::replaced_output(&files)),
+    };
+    let target = job.shown.clone();
+    let real = match job.replace {
+        true => replace::sibling(&target, run_of(&job.key)),
+        false => target.clone(),
+    };
+    let known = job.known(&target, &real)?.unwrap_or(0);
+    let length = match job.measure {
+        true => known,
+        false => known + job.data.len() as u64,
+    };
+    Ok(job.output(&target, &real, length))
+}
+
+/// Whether the request is a step of our own, which no author wrote.
+#[must_use]
+pub fn is_append_bookkeeping(request: &Request) -> bool {
+    let set = |key: &str| request.inputs.get(key) == Some(&Value::Bool(true));
+    &*request.executor == "appendFile" && (set("measure") || set("put"))
+}
+
 impl Job {
     fn read(request: &Request, inputs: Inputs<'_>, files: Object) -> Result<Self, Fault> {
         let shown = inputs.required_text("path")?.to_owned();

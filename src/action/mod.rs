@@ -47,6 +47,7 @@ mod stub;
 mod untrusted;
 
 pub use activity::{ActivityContext, ActivityError};
+pub use append::{is_append_bookkeeping, simulate_append};
 pub use identity::{IDENTITIES, has_secret};
 pub use live::{Listener, OutputStream};
 pub use registry::{Registry, left_out};

@@ -88,24 +88,31 @@ pub(super) fn copy(from: &str, to: &str, length: u64) -> Result<(), Fault> {
 
 /// Puts every sibling in the place of its file, durably; `repeated`: it may have been done before.
 pub(super) fn put(files: &Object, repeated: bool) -> Result<Value, Fault> {
-    let mut put = Vec::new();
-    for (sibling, remembered) in files {
-        let target = remembered.get("replaces").and_then(Value::as_str);
-        let Some((target, length)) = target.zip(length(Some(remembered))) else {
-            continue;
-        };
-        // The sibling of an earlier run, which this one copied, stays where it is.
-        if files.get(target).and_then(Value::as_str) != Some(sibling) {
-            continue;
-        }
-        place(Path::new(&**sibling), Path::new(target), length, repeated).map_err(|error| {
+    for (sibling, target, length) in replaced(files) {
+        place(Path::new(sibling), Path::new(target), length, repeated).map_err(|error| {
             invalid(format!(
                 "cannot put {sibling} in the place of {target}: {error}"
             ))
         })?;
-        put.push(Value::text(target));
     }
-    Ok(Value::from_pairs([("files", Value::array(put))]))
+    Ok(replaced_output(files))
+}
+
+/// The output of the action that replaces files.
+pub(super) fn replaced_output(files: &Object) -> Value {
+    let targets = replaced(files).map(|(_, target, _)| Value::text(target));
+    Value::from_pairs([("files", Value::array(targets.collect()))])
+}
+
+/// The siblings that a run wrote, the files that they replace, and their lengths.
+fn replaced(files: &Object) -> impl Iterator<Item = (&str, &str, u64)> {
+    files.iter().filter_map(|(sibling, remembered)| {
+        let target = remembered.get("replaces").and_then(Value::as_str)?;
+        // The sibling of an earlier run, which this one copied, stays where it is.
+        let current = files.get(target).and_then(Value::as_str) == Some(sibling);
+        let length = length(Some(remembered))?;
+        current.then_some((&**sibling, target, length))
+    })
 }
 
 fn place(sibling: &Path, target: &Path, length: u64, repeated: bool) -> io::Result<()> {

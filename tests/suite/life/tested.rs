@@ -318,3 +318,76 @@ cases:
     let ran = folder.run(&["test", "w.yaml"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
+
+#[test]
+fn append_file_is_simulated_without_an_answer() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "w.yaml",
+        r#"
+variables: { n: 0 }
+actions:
+  pages:
+    type: until
+    condition: "@equals(variables('loopIndex'), 2)"
+    limit: { count: 5 }
+    actions:
+      get: { type: http, inputs: { uri: "https://example.org" } }
+      save: { type: appendFile, inputs: { path: rows.jsonl, rows: "@body('get')", replace: true } }
+  log: { type: appendFile, inputs: { path: log.txt, text: "done\n" } }
+outputs: { length: "@outputs('save').length", rows: "@outputs('save').rows", path: "@outputs('log').path" }
+"#,
+    );
+    let stubs = folder.file("stubs.yaml", "get: [[[1, 2]], [[3]]]\n");
+    let args = [
+        "test",
+        file.to_str().unwrap(),
+        "--stub",
+        stubs.to_str().unwrap(),
+        "-o",
+        "json",
+    ];
+    let ran = folder.run(&args).left(0, &[]);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        report["output"],
+        json!({ "length": 10, "rows": 1, "path": "log.txt" })
+    );
+    // What the engine adds for itself is not shown.
+    let places: Vec<&str> = report["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|step| step["does"] == "call")
+        .map(|step| step["place"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        places,
+        [
+            "pages#0/get",
+            "pages#0/save",
+            "pages#1/get",
+            "pages#1/save",
+            "log.append"
+        ]
+    );
+    assert!(!folder.path().join("rows.jsonl").exists() && !folder.path().join("log.txt").exists());
+}
+
+#[test]
+fn stubs_are_read_from_a_pipe() {
+    let folder = Folder::new();
+    let file = folder.file("w.yaml", "actions: { a: { type: http, inputs: { uri: 'https://example.org' } } }\noutputs: \"@body('a')\"\n");
+    let line = format!(
+        "\"$WINDLASS\" test {} --stub <(echo 'a: [7]') -o json",
+        file.display()
+    );
+    let mut command = std::process::Command::new("bash");
+    command
+        .args(["-c", &line])
+        .env("WINDLASS", env!("CARGO_BIN_EXE_windlass"));
+    let output = command.current_dir(folder.path()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
+    assert_eq!(report["output"], 7, "{told}");
+}
