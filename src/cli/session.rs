@@ -195,7 +195,9 @@ impl Session {
         if !self.is_joined() {
             return;
         }
+        let env = &self.setup.options.allow_env;
         let given = [
+            ("--allow-env", start && !env.is_empty()),
             ("--handlers", !start && args.handlers.is_some()),
             ("--stub", !start && args.stub.is_some()),
             ("--secrets", args.secrets.is_some()),

@@ -81,7 +81,7 @@ fn notice(block: &str) -> Result<Option<Notice>, ClientError> {
             Notice::Event { sequence, event }
         }
         "finished" => {
-            let outcome: OutcomeReport = serde_json::from_str(data).map_err(foreign)?;
+            let outcome: Box<OutcomeReport> = serde_json::from_str(data).map_err(foreign)?;
             Notice::Finished { outcome }
         }
         "step" | "printed" | "paused" | "stuck" => {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// So many events are read at a time.
-const PAGE: usize = 1_000;
+const PAGE: usize = 200;
 
 /// What one who follows a run is told. After `Finished` or `Stuck` nothing more comes, nor after
 /// `Paused` unless it was asked for.
@@ -64,7 +64,7 @@ pub enum Notice {
     /// The run ended.
     Finished {
         /// How.
-        outcome: OutcomeReport,
+        outcome: Box<OutcomeReport>,
     },
     /// The engine cannot go on with it now; it is safe in the store.
     Stuck {
@@ -78,10 +78,30 @@ pub enum Notice {
 /// An attempt that failed and that another follows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
+    /// The action or block.
+    pub action: String,
     /// Why it failed.
     pub error: String,
     /// When the next one begins.
     pub next_at: Timestamp,
+}
+
+impl Retry {
+    fn of(event: &HistoryEvent) -> Option<Self> {
+        match &event.what {
+            HistoryKind::RetryScheduled {
+                node_name,
+                error,
+                next_at,
+                ..
+            } => Some(Self {
+                action: node_name.to_string(),
+                error: error.clone(),
+                next_at: *next_at,
+            }),
+            _ => None,
+        }
+    }
 }
 
 /// An action of a loop that began.
@@ -119,6 +139,14 @@ impl Began {
     }
 }
 
+/// What a follower does after the events that are stored.
+enum Next {
+    /// It reads where the run is.
+    Look { is_last: bool },
+    /// It reports this.
+    Report(Update),
+}
+
 /// Follows one run.
 pub struct Follower {
     handle: Run,
@@ -127,7 +155,9 @@ pub struct Follower {
     /// The last event that was told; none: events are not asked for.
     told: Option<u64>,
     ready: VecDeque<Notice>,
-    looked: bool,
+    /// What follows when all events that are stored were sent. They are read a page at a time, as the client
+    /// takes them.
+    next: Option<Next>,
     done: bool,
     /// Whether it goes on behind a pause.
     patient: bool,
@@ -149,7 +179,7 @@ impl Follower {
             printed,
             told: events,
             ready: VecDeque::new(),
-            looked: false,
+            next: Some(Next::Look { is_last: false }),
             done: false,
             patient: false,
             program: None,
@@ -194,12 +224,10 @@ impl Follower {
             if self.done {
                 return Ok(None);
             }
-            if !self.looked {
-                self.looked = true;
-                while let Ok(printed) = self.printed.try_recv() {
-                    self.ready.push_back(notice_of(printed));
+            if self.next.is_some() {
+                if !self.catch_up()? {
+                    self.report()?;
                 }
-                self.look()?;
                 continue;
             }
             // What was printed comes before what was made of it.
@@ -208,13 +236,24 @@ impl Follower {
                 Some(printed) = self.printed.recv() => return Ok(Some(notice_of(printed))),
                 update = self.handle.next() => update,
             };
-            match update {
-                Some(update) => self.take(update)?,
-                None => {
-                    // The engine stopped, or the run ended before it was watched.
-                    self.done = true;
-                    self.look()?;
+            self.next = Some(match update {
+                Some(update) => Next::Report(update),
+                // The engine stopped, or the run ended before it was watched.
+                None => Next::Look { is_last: true },
+            });
+        }
+    }
+
+    fn report(&mut self) -> Result<(), EngineError> {
+        match self.next.take() {
+            None => Ok(()),
+            Some(Next::Report(update)) => self.take(update),
+            Some(Next::Look { is_last }) => {
+                self.done |= is_last;
+                while let Ok(printed) = self.printed.try_recv() {
+                    self.ready.push_back(notice_of(printed));
                 }
+                self.look()
             }
         }
     }
@@ -222,7 +261,8 @@ impl Follower {
     /// Where the run stands in the store.
     fn look(&mut self) -> Result<(), EngineError> {
         let state = self.inspector.load(self.handle.id())?.state;
-        self.catch_up()?;
+        // It may have moved since.
+        while self.catch_up()? {}
         if let Some(outcome) = &state.outcome {
             return self.finished(outcome);
         }
@@ -245,25 +285,18 @@ impl Follower {
     fn take(&mut self, update: Update) -> Result<(), EngineError> {
         match update {
             Update::Step(step) => {
-                self.catch_up()?;
+                let step = Arc::unwrap_or_clone(step);
                 let began = step.history.iter().filter_map(Began::of).collect();
-                let mut retries = step.history.iter().filter_map(HistoryEvent::retry);
-                let retry = retries.next().map(|(error, next_at)| Retry {
-                    error: error.to_owned(),
-                    next_at,
-                });
+                let mut retries = step.history.iter().filter_map(Retry::of);
+                let retry = retries.next();
                 self.step(step.header.status, step.loops, began, retry);
                 Ok(())
             }
             Update::Paused(reason) => {
-                self.catch_up()?;
                 let pause = PauseReport::new(&reason);
                 self.paused(pause)
             }
-            Update::Finished(outcome) => {
-                self.catch_up()?;
-                self.finished(&outcome)
-            }
+            Update::Finished(outcome) => self.finished(&outcome),
             Update::Stuck(error) => {
                 let store = matches!(error, crate::scheduler::ScheduleError::Store(_));
                 let message = error.to_string();
@@ -336,6 +369,7 @@ impl Follower {
             false => None,
         };
         let outcome = OutcomeReport::new(outcome, bundle.as_ref(), &loops, run.as_ref());
+        let outcome = Box::new(outcome);
         self.last(Notice::Finished { outcome })
     }
 
@@ -345,24 +379,19 @@ impl Follower {
         Some(self.inspector.source(header.program).ok()?.bundle)
     }
 
-    /// Tells the events that were stored since the last one told: from the store, so that none is
-    /// missed or told twice however late this follower joined.
-    fn catch_up(&mut self) -> Result<(), EngineError> {
-        let Some(mut told) = self.told else {
-            return Ok(());
+    /// Reads a page of the events that were stored since the last one: from the store, so that none is missed or
+    /// sent twice however late this follower joined. Gives whether there may be more.
+    fn catch_up(&mut self) -> Result<bool, EngineError> {
+        let Some(last) = self.told else {
+            return Ok(false);
         };
-        loop {
-            let page = self.inspector.history(self.handle.id(), told, PAGE)?;
-            let full = page.len() == PAGE;
-            for (sequence, event) in page {
-                told = sequence;
-                self.ready.push_back(Notice::Event { sequence, event });
-            }
-            self.told = Some(told);
-            if !full {
-                return Ok(());
-            }
+        let page = self.inspector.history(self.handle.id(), last, PAGE)?;
+        let is_full = page.len() == PAGE;
+        for (sequence, event) in page {
+            self.told = Some(sequence);
+            self.ready.push_back(Notice::Event { sequence, event });
         }
+        Ok(is_full)
     }
 }
 

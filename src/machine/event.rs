@@ -202,13 +202,10 @@ pub struct HistoryEvent {
 }
 
 impl HistoryEvent {
-    /// Of an attempt that failed and that another follows: why, and when that begins.
+    /// Whether an attempt failed and another follows.
     #[must_use]
-    pub fn retry(&self) -> Option<(&str, Timestamp)> {
-        match &self.what {
-            HistoryKind::RetryScheduled { error, next_at, .. } => Some((error, *next_at)),
-            _ => None,
-        }
+    pub fn is_retry(&self) -> bool {
+        matches!(self.what, HistoryKind::RetryScheduled { .. })
     }
 }
 

@@ -464,10 +464,10 @@ impl Driver {
                 let started_at = active.hosted.state().started_at;
                 let name = &active.hosted.program().name;
                 let metrics = &self.runtime.metrics;
-                metrics.step(name, started_at, &commit.history, iterations);
+                metrics.step(name, started_at, &commit, iterations);
                 let (state, program) = (active.hosted.state(), active.hosted.program());
                 self.runtime.traces.step(&commit, attempts, state, program);
-                let retries = commit.history.iter().any(|event| event.retry().is_some());
+                let retries = commit.history.iter().any(|event| event.is_retry());
                 self.watchers.step(&run, retries, || Step {
                     history: commit.history,
                     loops: commit.loops,

@@ -23,7 +23,7 @@ const MANY: usize = 128;
 #[non_exhaustive]
 pub enum Update {
     /// A step of the run.
-    Step(Box<Step>),
+    Step(Arc<Step>),
     /// The run paused.
     Paused(PauseReason),
     /// The run ended.
@@ -112,7 +112,7 @@ impl Watchers {
             return;
         };
         if watchers.iter().any(|watcher| watcher.wants(retries)) {
-            let step = Update::Step(Box::new(step()));
+            let step = Update::Step(Arc::new(step()));
             self.send(run, step, |watcher| watcher.wants(retries));
         } else if watchers.iter().all(|watcher| watcher.updates.is_closed()) {
             self.of.remove(run);

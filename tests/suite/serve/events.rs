@@ -184,3 +184,31 @@ async fn a_stream_goes_on_behind_a_pause_and_ends_with_the_server() {
     );
     assert!(server.stop().0.success());
 }
+
+/// What a stream has not sent lies in the store, not in memory, however many clients do not read.
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_that_nobody_reads_hold_little_memory() {
+    const STREAMS: usize = 100;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    // Each iteration has some events, of 200 bytes and more.
+    let start = json!({ "text": COUNT.replace("1000", "9000"), "input": { "to": 6_000 } });
+    let (_, run) = server.post("/v1/runs", &start).await;
+    let run = run["run"].as_str().unwrap().to_owned();
+    let (status, _) = server.get(&format!("/v1/runs/{run}/result?wait=60")).await;
+    assert_eq!(status, 200);
+    let before = server.resident_kib();
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS {
+        streams.push(Events::of(&server, &run, None).await);
+    }
+    for stream in &mut streams {
+        assert_eq!(stream.next().await.unwrap().name, "history");
+    }
+    let grown = server.resident_kib().saturating_sub(before) / 1024;
+    println!("{STREAMS} streams: {grown} MiB");
+    assert!(grown < 60, "{STREAMS} streams take {grown} MiB");
+    // Whoever reads on gets everything.
+    let all = streams.remove(0).all().await;
+    assert_eq!(all.last().unwrap().name, "finished");
+}

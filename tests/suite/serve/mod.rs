@@ -153,6 +153,15 @@ impl<'a> Start<'a> {
 }
 
 impl Server {
+    /// What the process holds in memory, in KiB.
+    pub fn resident_kib(&self) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = std::fs::read_to_string(path).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        let number = line.unwrap().split_whitespace().nth(1);
+        number.unwrap().parse().unwrap()
+    }
+
     pub fn start(state: &Path) -> Self {
         Start::new(state).spawn()
     }

@@ -16,7 +16,6 @@ use rand::{RngExt, SeedableRng};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
@@ -165,17 +164,6 @@ async fn a_thousand_runs_survive_twenty_kills() {
     soak(1_000, 20, 20).await;
 }
 
-/// What a process holds in memory, in KiB.
-fn resident(server: &Server) -> u64 {
-    let path = format!("/proc/{}/status", server.child.id());
-    let status = std::fs::read_to_string(Path::new(&path)).unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmRSS:"))
-        .unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
 /// What sleepers cost in the process that started them and in the one after it, beyond an empty
 /// server, in KiB.
 #[allow(clippy::disallowed_methods)] // The test measures real time.
@@ -186,7 +174,7 @@ async fn sleepers() -> (u64, u64) {
         let other = tempfile::tempdir().unwrap();
         let server = Start::new(other.path()).spawn();
         server.get("/readyz").await;
-        resident(&server)
+        server.resident_kib()
     };
     let server = Start::new(dir.path()).spawn();
     let put = server.ask(Method::PUT, "/v1/workflows/sleep").body(SLEEP);
@@ -198,13 +186,13 @@ async fn sleepers() -> (u64, u64) {
     let all = stream::iter(all).buffer_unordered(64).collect::<Vec<_>>();
     assert_eq!(all.await.len(), SLEEPERS);
     let took = began.elapsed().as_secs_f64();
-    let grown = resident(&server);
+    let grown = server.resident_kib();
     server.kill();
     let began = Instant::now();
     let server = Start::new(dir.path()).spawn();
     let ready = began.elapsed();
     assert_eq!(server.get("/readyz").await.0, 200);
-    let again = resident(&server);
+    let again = server.resident_kib();
     let began = Instant::now();
     let (_, page) = server.get("/v1/runs?status=Waiting&limit=1").await;
     let listed = began.elapsed();
