@@ -669,3 +669,19 @@ async fn what_a_script_gives_is_weighed() {
         assert!(fault.message.starts_with(of), "{language}: {fault:?}");
     }
 }
+
+#[tokio::test]
+async fn lua_shows_no_address() {
+    let code = "local t = setmetatable({}, { __tostring = function() return 'mine' end })\n\
+                return { tostring({}), tostring(print), string.format('%s|%s|%d', {}, t, 3), ('%s'):format(tostring) }";
+    let given = lua(code).await.unwrap();
+    let result = json!(["table", "function", "table|mine|3", "function"]);
+    assert_eq!(given, gives(result, true, Json::Null, json!({})));
+    let fault = script("lua", json!({ "code": "return string.format('%p', {})" })).await;
+    assert!(fault.unwrap_err().message.contains("no %p"));
+    let percent = lua("return string.format('%%p %5.1f', 2)").await.unwrap();
+    assert_eq!(
+        percent,
+        gives(json!("%p   2.0"), true, Json::Null, json!({}))
+    );
+}

@@ -19,8 +19,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A worker that has held so much memory is not used again, in KiB.
 const MAX_RESIDENT: i64 = 256 << 10;
 
-/// What reads files or makes bytecode.
-const PRELUDE: &str = "dofile, loadfile, string.dump = nil, nil, nil";
+/// Takes away what reads files, makes bytecode, or shows where a value is in memory.
+const PRELUDE: &str = r#"
+dofile, loadfile, string.dump = nil, nil, nil
+local exact, kind, pack, unpack = tostring, type, table.pack, table.unpack
+local format, gsub, find = string.format, string.gsub, string.find
+local references = { table = true, ["function"] = true, thread = true, userdata = true }
+local function text(value)
+  local shown = exact(value)
+  if references[kind(value)] then shown = gsub(shown, ": 0x%x+$", "") end
+  return shown
+end
+tostring = text
+string.format = function(pattern, ...)
+  if kind(pattern) == "string" and find((gsub(pattern, "%%%%", "")), "%%[-+ #0-9.]*p") then
+    error("string.format has no %p here", 2)
+  end
+  local values = pack(...)
+  for at = 1, values.n do
+    if references[kind(values[at])] then values[at] = text(values[at]) end
+  end
+  return format(pattern, unpack(values, 1, values.n))
+end
+"#;
 
 /// A job, as far as this language has a use for it.
 #[derive(Deserialize)]
@@ -177,7 +198,7 @@ fn load(
 fn printer(lua: &State) -> LuaResult<mlua::Function> {
     let left = AtomicUsize::new(MAX_LOG);
     lua.create_function(move |_, values: MultiValue| {
-        let words: LuaResult<Vec<String>> = values.iter().map(LuaValue::to_string).collect();
+        let words: LuaResult<Vec<String>> = values.iter().map(shown).collect();
         let text = words?.join("\t");
         let before = left.load(Ordering::Relaxed);
         left.store(before.saturating_sub(text.len() + 1), Ordering::Relaxed);
@@ -186,6 +207,22 @@ fn printer(lua: &State) -> LuaResult<mlua::Function> {
             let _ = std::io::stderr().write_all(format!("{text}\n").as_bytes());
         }
         Ok(())
+    })
+}
+
+/// A value as `print` shows it, a table or a function without where it is in memory.
+fn shown(value: &LuaValue) -> LuaResult<String> {
+    let text = value.to_string()?;
+    Ok(match value {
+        LuaValue::Table(_)
+        | LuaValue::Function(_)
+        | LuaValue::Thread(_)
+        | LuaValue::UserData(_)
+        | LuaValue::LightUserData(_) => match text.rsplit_once(": 0x") {
+            Some((kind, _)) => kind.to_owned(),
+            None => text,
+        },
+        _ => text,
     })
 }
 
