@@ -116,12 +116,29 @@ pub(super) fn page(
     caller: Caller,
 ) -> Result<usize, Problem> {
     match asked {
-        Some(0) => {
-            let detail = format!("`limit` is a number from 1 to {most}");
-            Err(Problem::new(ErrorCode::BadRequest, detail))
-        }
-        asked => Ok(asked.unwrap_or(usual).min(caller.at_most(most))),
+        Some(0) => Err(outside("limit", 1, caller.at_most(most))),
+        asked => at_most("limit", asked, usual, most, caller),
     }
+}
+
+/// How many of something a request asks for; `most` holds for those that are not the operator.
+pub(super) fn at_most(
+    name: &str,
+    asked: Option<usize>,
+    usual: usize,
+    most: usize,
+    caller: Caller,
+) -> Result<usize, Problem> {
+    let most = caller.at_most(most);
+    match asked.unwrap_or(usual) {
+        asked if asked > most => Err(outside(name, 0, most)),
+        asked => Ok(asked),
+    }
+}
+
+fn outside(name: &str, least: usize, most: usize) -> Problem {
+    let detail = format!("`{name}` must be a number from {least} to {most}");
+    Problem::new(ErrorCode::BadRequest, detail)
 }
 
 /// The one name in a path.

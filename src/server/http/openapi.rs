@@ -7,8 +7,8 @@ use super::{
 use axum::Json;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use utoipa::openapi::OpenApi as Document;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
 #[derive(OpenApi)]
@@ -37,7 +37,7 @@ use utoipa::{Modify, OpenApi};
         (name = "language", description = "What an editor asks about a text; nothing is kept"),
         (name = "server", description = "The server itself, and all of its runs at once"),
     ),
-    modifiers(&Bearer),
+    modifiers(&Bearer, &Refusals),
     security((), ("token" = [])),
 )]
 struct Api;
@@ -50,6 +50,40 @@ impl Modify for Bearer {
         let components = document.components.get_or_insert_default();
         let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
         components.add_security_scheme("token", scheme);
+    }
+}
+
+/// What any request can be refused with, where its description does not name it.
+struct Refusals;
+
+impl Modify for Refusals {
+    fn modify(&self, document: &mut Document) {
+        for (path, item) in &mut document.paths.paths {
+            if ["/healthz", "/readyz"].contains(&path.as_str()) {
+                continue;
+            }
+            let operations = [
+                &mut item.get,
+                &mut item.put,
+                &mut item.post,
+                &mut item.delete,
+            ];
+            for operation in operations.into_iter().flatten() {
+                let responses = &mut operation.responses.responses;
+                let refused = || {
+                    let problem = Ref::from_schema_name("Problem");
+                    let content = ContentBuilder::new().schema(Some(problem)).build();
+                    ResponseBuilder::new()
+                        .description(
+                            "400 a parameter that cannot be used, 401 no token, 403 not allowed",
+                        )
+                        .content("application/problem+json", content)
+                        .build()
+                };
+                let status = "4XX".to_owned();
+                responses.entry(status).or_insert_with(|| refused().into());
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! command line prints too.
 
 use super::app::{App, Lane, blocking, compute};
-use super::body::{Asked, Json, Named, Optional, flag, page};
+use super::body::{Asked, Json, Named, Optional, at_most, flag, page};
 use super::listener::Caller;
 use super::schema::OrWorkflow;
 use super::source::{Envelope, Form, Source, bundle, dialect};
@@ -447,15 +447,16 @@ pub(super) async fn history(
 ) -> Result<axum::Json<HistoryReport>, Problem> {
     let filter = HistoryFilter {
         loop_path: query.loop_path,
-        iterations: Some(
-            query
-                .iterations
-                .unwrap_or(ROWS)
-                .min(caller.at_most(MAX_ROWS)),
-        ),
+        iterations: Some(at_most(
+            "iterations",
+            query.iterations,
+            ROWS,
+            MAX_ROWS,
+            caller,
+        )?),
         events: query.events,
         after: query.after,
-        limit: Some(query.limit.unwrap_or(ROWS).min(caller.at_most(MAX_ROWS))),
+        limit: Some(at_most("limit", query.limit, ROWS, MAX_ROWS, caller)?),
     };
     let report = app.inspect(move |store| history_report(store, &run, &filter));
     Ok(axum::Json(report.await?))
@@ -520,7 +521,7 @@ pub(super) async fn places(
     Named(run): Named,
     Asked(query): Asked<PlacesQuery>,
 ) -> Result<axum::Json<PlacesReport>, Problem> {
-    let most = query.limit.unwrap_or(ROWS).min(caller.at_most(MAX_ROWS));
+    let most = at_most("limit", query.limit, ROWS, MAX_ROWS, caller)?;
     let report = app.inspect(move |store| places_report(store, &run, most));
     Ok(axum::Json(report.await?))
 }
@@ -548,7 +549,13 @@ pub(super) async fn dump(
 ) -> Result<axum::Json<DumpReport>, Problem> {
     let filter = DumpFilter {
         run: Some(run),
-        iterations: Some(query.iterations.unwrap_or(5).min(caller.at_most(MAX_ROWS))),
+        iterations: Some(at_most(
+            "iterations",
+            query.iterations,
+            5,
+            MAX_ROWS,
+            caller,
+        )?),
         ..DumpFilter::default()
     };
     let report = app.inspect(move |store| dump_report(store, &filter, now()));

@@ -1,7 +1,7 @@
 //! Requests for the store as a whole: recovering, dumping and pruning runs, the owner, backups.
 
 use super::app::{App, blocking};
-use super::body::{Asked, Json, page};
+use super::body::{Asked, Json, at_most, page};
 use super::listener::Caller;
 use crate::api::{BackupTo, Owner, Problem, PruneRuns, Resumed};
 use crate::engine::report::{DumpFilter, DumpReport, dump as dump_report};
@@ -75,7 +75,13 @@ pub(super) async fn dump(
 ) -> Result<axum::Json<DumpReport>, Problem> {
     let filter = DumpFilter {
         run: None,
-        iterations: Some(query.iterations.unwrap_or(5).min(caller.at_most(MAX_ROWS))),
+        iterations: Some(at_most(
+            "iterations",
+            query.iterations,
+            5,
+            MAX_ROWS,
+            caller,
+        )?),
         after: query.after,
         limit: Some(page(query.limit, PAGE, MAX_PAGE, caller)?),
     };

@@ -130,8 +130,11 @@ async fn runs_are_listed_in_pages_that_stand_still() {
     for (list, most) in [("runs", 1_000), ("workflows", 1_000), ("dump", 200)] {
         let (status, problem) = server.get(&format!("/v1/{list}?limit=0")).await;
         assert_eq!(status, 400, "{list}: {problem}");
-        let detail = format!("`limit` is a number from 1 to {most}");
+        let detail = format!("`limit` must be a number from 1 to {most}");
         assert_eq!(problem["detail"], detail);
+        // More than that is not cut in silence.
+        let beyond = format!("/v1/{list}?limit={}", most + 1);
+        assert_eq!(server.get(&beyond).await.0, 400, "{beyond}");
     }
     for after in ["", "r3"] {
         let (status, problem) = server.get(&format!("/v1/runs?after={after}")).await;
