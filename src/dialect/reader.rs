@@ -580,7 +580,7 @@ pub(super) fn name_of(reference: &Reference) -> Option<&str> {
         | Reference::Secret(name)
         | Reference::Environment(name)
         | Reference::Root(name) => Some(name),
-        Reference::Anything => None,
+        Reference::Item | Reference::Anything => None,
     }
 }
 

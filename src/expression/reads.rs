@@ -102,6 +102,7 @@ pub(super) fn of_references(
             | Reference::Loop(_)
             | Reference::Secret(_)
             | Reference::Environment(_)
+            | Reference::Item
             | Reference::Anything => None,
         };
         if let Some((name, value)) = read

@@ -21,6 +21,8 @@ pub enum Reference {
     Secret(String),
     /// `env('X')`, `env.X`; empty when the name is computed.
     Environment(String),
+    /// `item()`.
+    Item,
     /// A Jinja name at the top that is none of these.
     Root(String),
     /// A call or a computed name: anything may be read.
@@ -116,6 +118,7 @@ fn named(function: &str, arguments: &[Expr]) -> Option<Reference> {
             let name = arguments.first().and_then(Expr::literal_text);
             return Some(Reference::Environment(name.unwrap_or_default().to_owned()));
         }
+        "item" => return Some(Reference::Item),
         _ => return None,
     };
     match arguments.first() {

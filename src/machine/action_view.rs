@@ -254,13 +254,29 @@ fn status_words(code: i64) -> Option<&'static str> {
     })
 }
 
+/// The inputs of an executor without those that a format adds.
+fn without_own(inputs: &Value) -> Value {
+    let own = ["asyncPattern", "page_base"];
+    match inputs {
+        Value::Object(given) if own.iter().any(|key| given.contains_key(*key)) => {
+            let given = given.iter().filter(|(key, _)| !own.contains(&&***key));
+            Value::object(
+                given
+                    .map(|(key, value)| (Name::clone(key), value.clone()))
+                    .collect(),
+            )
+        }
+        _ => inputs.clone(),
+    }
+}
+
 /// The inputs as the definition has them: those of a connector's action lie within what finds its
 /// handler.
 fn of_the_definition(inputs: &Value) -> Value {
     let named = inputs.get("connectorType").is_some() && inputs.get(HANDLER_NAMES).is_some();
     let given = inputs.get("input").and_then(Value::as_object);
     let Some(given) = given.filter(|_| named) else {
-        return inputs.clone();
+        return without_own(inputs);
     };
     if let (3, Some(whole)) = (given.len(), given.get("inputs")) {
         return whole.clone();

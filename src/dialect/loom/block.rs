@@ -107,11 +107,13 @@ impl Loom<'_> {
         let mut placed = self.action(node, name, span, anonymous);
         placed.mentions = first..self.mentions.len();
         for mention in self.mentions.iter_mut().skip(first) {
-            if let Reference::Loop(name) = &mention.reference
-                && name.eq_ignore_ascii_case(&placed.step.name)
-            {
-                mention.is_inside = true;
-            }
+            let is_around = match &mention.reference {
+                Reference::Loop(name) => name.eq_ignore_ascii_case(&placed.step.name),
+                Reference::Item => has_items(&placed.step.label),
+                Reference::Root(name) => name == "item" && has_items(&placed.step.label),
+                _ => false,
+            };
+            mention.is_inside |= is_around;
         }
         placed
     }
@@ -264,4 +266,10 @@ impl Loom<'_> {
         }
         status
     }
+}
+
+/// Whether an action of this type has an item of a list for its expressions.
+fn has_items(label: &str) -> bool {
+    let labels = ["foreach", "select", "query", "table"];
+    labels.iter().any(|known| label.eq_ignore_ascii_case(known))
 }

@@ -101,16 +101,34 @@ impl Loom<'_> {
                 Reference::Variable(name) => {
                     self.may_be_set(name, span, &variables, is_optional);
                 }
+                Reference::Item if !mention.is_inside && !self.is_fragment => {
+                    self.outside_of_foreach(span);
+                }
+                Reference::Root(name)
+                    if name == "item"
+                        && !mention.is_inside
+                        && !is_optional
+                        && !has(&variables, name) =>
+                {
+                    self.outside_of_foreach(span);
+                }
                 Reference::Root(name) => {
                     self.may_be_a_root(name, span, &variables, is_optional);
                 }
                 Reference::Input(_)
+                | Reference::Item
                 | Reference::Secret(_)
                 | Reference::Environment(_)
                 | Reference::Anything => {}
             }
         }
         reads
+    }
+
+    fn outside_of_foreach(&mut self, span: Span) {
+        let what = "`item` is known only inside of a foreach, select, query or table";
+        let hint = "name the list: outputs('list')[0], or put the action into the foreach";
+        self.error("outside-loop", span, what, hint);
     }
 
     pub(super) fn is_set(&self, name: &str) -> bool {
