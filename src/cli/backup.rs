@@ -5,7 +5,7 @@ use super::access::{command, is_owned};
 use super::args::{BackupArgs, Global, MigrateArgs, RestoreArgs};
 use super::exit::{Exit, Failure};
 use super::output::{self, Format};
-use crate::engine::{BackedUp, EngineError, migrate as migrated, restore as restored};
+use crate::engine::{BackedUp, EngineError, ErrorCode, migrate as migrated, restore as restored};
 
 pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure> {
     here(global, "backup")?;
@@ -16,7 +16,13 @@ pub async fn backup(global: &Global, args: &BackupArgs) -> Result<Exit, Failure>
         async |client| client.backup(&dir).await,
         async |engine| engine.backup(&dir),
     );
-    let copied = copied.await?;
+    let copied = copied.await.map_err(|failure| match failure.code() {
+        Some(ErrorCode::StoreExists) => Failure::Usage(format!(
+            "there is a store in {} already: give another directory, or move that one away",
+            dir.display()
+        )),
+        _ => failure,
+    })?;
     told(args.output.output, &copied, "copied to")
 }
 

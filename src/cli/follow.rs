@@ -3,12 +3,14 @@
 
 use super::args::{EventArgs, Global, HandlerArgs, Output, OwnerArgs};
 use super::exit::{Exit, Failure};
+use super::format;
 use super::output::{self, Format, Screen};
 use super::progress::Progress;
+use super::quick::authored;
 use super::session::{Feed, FeedItem, Session, Setup, Wanted};
 use super::signals::Signals;
 use crate::engine::report::{OutcomeReport, PauseReport};
-use crate::engine::{Notice, Retry, TerminalText, Timestamp, Value, format_duration, now};
+use crate::engine::{Notice, Retry, TerminalText, Timestamp, Value, now};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IsTerminal;
@@ -190,8 +192,9 @@ impl Following<'_> {
                 ..
             }) => {
                 self.progress.update(run, loops, began, now());
-                if let Some(retry) = retry.filter(|_| self.view.plain) {
-                    self.failed_attempt(retry);
+                let shown = self.view.plain || self.view.screen.verbose > 0;
+                if let Some(retry) = retry.filter(|_| shown) {
+                    self.failed_attempt(run, retry);
                 }
                 Ok(())
             }
@@ -236,18 +239,32 @@ impl Following<'_> {
         }
     }
 
-    /// An attempt of a line failed and another follows. The same failure is told once a minute.
-    fn failed_attempt(&mut self, Retry { error, next_at }: Retry) {
+    /// An attempt failed and another follows. The same failure is reported once a minute.
+    fn failed_attempt(&mut self, run: &str, retry: Retry) {
+        let Retry {
+            action,
+            error,
+            next_at,
+        } = retry;
         let now = now();
+        let error = authored(self.written_as(run), &error);
+        let what = match self.view.plain {
+            true => format!("an attempt failed: {error}"),
+            false => format!("an attempt of `{action}` failed: {error}"),
+        };
         let told = self.told.as_ref();
-        if told.is_some_and(|(last, at)| *last == error && now < at.plus(AGAIN)) {
+        if told.is_some_and(|(last, at)| *last == what && now < at.plus(AGAIN)) {
             return;
         }
-        let wait = format_duration(next_at.since(now));
-        self.progress.say(format!(
-            "an attempt failed: {error}; the next one is in {wait}"
-        ));
-        self.told = Some((error, now));
+        let next = format!("the next one is {}", format::until(next_at, now));
+        let gap = if what.contains('\n') { "\n" } else { "; " };
+        self.progress.say(format!("{what}{gap}{next}"));
+        self.told = Some((what, now));
+    }
+
+    /// The name that tells a run of a line from one of a file, also where the line gives its own id.
+    fn written_as<'r>(&self, run: &'r str) -> &'r str {
+        if self.view.plain { "poll-" } else { run }
     }
 
     /// Whether the result is what was shown last on the same terminal.
@@ -298,7 +315,8 @@ impl Following<'_> {
             let place = error.place();
             let gap = if place.is_empty() { "" } else { "\n  at " };
             let head = screen.tint("1;31", outcome.status.as_str());
-            screen.say(head.and(format!(": {}{gap}{place}", error.message)));
+            let message = authored(self.written_as(run), &error.message);
+            screen.say(head.and(format!(": {message}{gap}{place}")));
             let mut line = TerminalText::from("  ");
             let look = format!(" {}", self.command("status", run));
             line.push(&screen.tint("34", "see").and(look));
@@ -309,6 +327,9 @@ impl Following<'_> {
         }
         for limit in &outcome.limits {
             screen.warn(&limit.text());
+        }
+        for ending in &outcome.failed_endings {
+            screen.warn(&ending.text());
         }
         for items in &outcome.failed_items {
             screen.warn(&items.message);

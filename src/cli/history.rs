@@ -1,7 +1,7 @@
 //! `windlass history`: the iterations of a run, and with `--events` everything that happened.
 
 use super::access::inspect;
-use super::args::{Global, HistoryArgs};
+use super::args::{Amount, Global, HistoryArgs};
 use super::exit::{Exit, Failure};
 use super::format;
 use super::output::{self, Format, Screen};
@@ -10,6 +10,11 @@ use crate::engine::report::{HistoryFilter, HistoryReport, history};
 use crate::engine::{TerminalText, Timestamp, now};
 
 pub async fn run(global: &Global, screen: Screen, args: &HistoryArgs) -> Result<Exit, Failure> {
+    if args.iterations == Amount::Last(0) && !args.events {
+        let message =
+            "`--iterations 0` shows nothing without --events: give a number from 1, or `all`";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let filter = HistoryFilter {
         loop_path: args.loop_path.clone(),
         iterations: args.iterations.limit(),

@@ -11,8 +11,9 @@ use crate::engine::{
 use crate::engine::{MAX_MEMORY, memory_of_json, memory_of_yaml, over_memory};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The options that a workflow is read with.
 pub fn options(
@@ -306,20 +307,35 @@ pub fn token(file: Option<&Path>) -> Result<Option<String>, Failure> {
 
 /// A file's text; `-` is standard input.
 pub fn read(path: &Path) -> Result<String, Failure> {
+    // What a shell puts in the place of `<(command)` can be read once, and stubs are read for several purposes.
+    static PIPES: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
+    let mut pipes = PIPES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = pipes.get(path) {
+        return Ok(text.clone());
+    }
+    let is_pipe = path == Path::new("-")
+        || std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo());
     match read_file(path) {
-        Ok(file) => Ok(file.text),
+        Ok(file) => {
+            if is_pipe {
+                pipes.insert(path.to_owned(), file.text.clone());
+            }
+            Ok(file.text)
+        }
         Err(LoadError::Unreadable { path, error }) => Err(Failure::Unreadable { path, error }),
         Err(other) => Err(other.into()),
     }
 }
 
-/// JSON, or YAML where the name ends so; what would take too much memory is refused.
+/// JSON, or YAML where the name ends so, or where a pipe has no JSON; what would take too much memory is refused.
 pub fn parse(path: &Path, text: &str) -> Result<Value, Failure> {
     let bad = |error: String| Failure::Usage(format!("{}: {error}", path.display()));
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let yaml = path
-        .extension()
-        .is_some_and(|ending| ending == "yaml" || ending == "yml");
+    let ending = path.extension();
+    let is_yaml = ending.is_some_and(|ending| ending == "yaml" || ending == "yml");
+    // The name of a pipe does not say which it is.
+    let is_pipe = path.starts_with("/dev/fd");
+    let yaml = is_yaml || (is_pipe && !text.trim_start().starts_with(['{', '[']));
     let weight = match yaml {
         true => memory_of_yaml(text.as_bytes()),
         false => memory_of_json(text.as_bytes()),

@@ -7,6 +7,7 @@ use super::follow::target_flag;
 use super::format;
 use super::list::runs;
 use super::output::{self, Format, Screen};
+use super::quick::authored;
 use super::watch::{Shown, show};
 use crate::engine::report::{
     CurrentActivity, ForkReport, ListFilter, LoopReport, StatusReport, status,
@@ -115,9 +116,9 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
     for one in &report.loops {
         let inside = |doing: &&CurrentActivity| doing.loop_path.as_ref() == Some(&one.path);
         let doing: Vec<&CurrentActivity> = report.doing.iter().filter(inside).collect();
-        a_loop(&mut out, one, &doing, now);
+        a_loop(&mut out, one, &doing, report);
         for doing in doing {
-            let _ = writeln!(out, "  doing      {}", doing_text(doing, now));
+            let _ = writeln!(out, "  doing      {}", doing_text(doing, report));
         }
     }
     for fork in &report.forks {
@@ -138,7 +139,7 @@ pub fn text(report: &StatusReport, place: &str, colour: bool) -> TerminalText {
             .any(|one| doing.loop_path.as_ref() == Some(&one.path))
     });
     for doing in elsewhere.by_ref().take(MAX_DOING) {
-        let _ = writeln!(out, "doing     {}", doing_text(doing, now));
+        let _ = writeln!(out, "doing     {}", doing_text(doing, report));
     }
     match elsewhere.count() {
         0 => {}
@@ -185,7 +186,7 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
                 out,
                 "error     {}{code}: {}",
                 error.kind,
-                output::cut(&error.message, 300)
+                output::cut(&authored(&report.workflow, &error.message), 300)
             );
             let place = error.place();
             if !place.is_empty() {
@@ -195,6 +196,9 @@ fn outcome(out: &mut TerminalText, report: &StatusReport) {
                 let _ = writeln!(out, "file      {}", file.text());
             }
         }
+    }
+    for ending in &outcome.failed_endings {
+        let _ = writeln!(out, "alert     {}", output::cut(&ending.text(), 300));
     }
     for limit in &outcome.limits {
         let _ = writeln!(out, "limit     {}", limit.text());
@@ -219,10 +223,15 @@ fn place_of(fork: &ForkReport) -> String {
     }
 }
 
-fn a_loop(out: &mut TerminalText, one: &LoopReport, doing: &[&CurrentActivity], now: Timestamp) {
+fn a_loop(
+    out: &mut TerminalText,
+    one: &LoopReport,
+    doing: &[&CurrentActivity],
+    report: &StatusReport,
+) {
     let deadline = one
         .deadline
-        .map(|deadline| format!("   deadline {}", format::until(deadline, now)))
+        .map(|deadline| format!("   deadline {}", due_text(deadline, report)))
         .unwrap_or_default();
     let numbers = format!("iteration {}/{}", one.iteration, one.max_iterations);
     if let Some(title) = &one.title {
@@ -239,7 +248,8 @@ fn a_loop(out: &mut TerminalText, one: &LoopReport, doing: &[&CurrentActivity], 
     }
     if let Some(condition) = &one.condition {
         let read = |read: &crate::engine::report::Read| {
-            format!("{} = {}", read.name, output::short(&read.value, VALUE))
+            let name = authored(&report.workflow, &read.name);
+            format!("{name} = {}", output::short(&read.value, VALUE))
         };
         let reads: Vec<String> = condition.reads.iter().map(read).collect();
         let arrow = match (reads.is_empty(), condition.value) {
@@ -250,7 +260,7 @@ fn a_loop(out: &mut TerminalText, one: &LoopReport, doing: &[&CurrentActivity], 
         let _ = writeln!(
             out,
             "  condition  {}{arrow}",
-            output::cut(&condition.text, 200)
+            output::cut(&authored(&report.workflow, &condition.text), 200)
         );
     }
     if let Some(last) = &one.last {
@@ -263,14 +273,11 @@ fn a_loop(out: &mut TerminalText, one: &LoopReport, doing: &[&CurrentActivity], 
                 format!("{} {from} → {to}", one.path)
             })
             .collect();
-        let changed = match (changed.is_empty(), last.iteration) {
-            (false, _) => format!(
-                "   changed: {} (unchanged {}×)",
-                changed.join(", "),
-                last.unchanged
-            ),
-            (true, 1) => String::new(),
-            (true, _) => format!("   unchanged {}×", last.unchanged),
+        let changed = match (changed.is_empty(), last.unchanged) {
+            (true, 0) => String::new(),
+            (true, times) => format!("   unchanged {times}×"),
+            (false, 0) => format!("   changed: {}", changed.join(", ")),
+            (false, times) => format!("   changed: {} (unchanged {times}×)", changed.join(", ")),
         };
         let failed = match last.status.as_str() {
             "Succeeded" => String::new(),
@@ -281,12 +288,24 @@ fn a_loop(out: &mut TerminalText, one: &LoopReport, doing: &[&CurrentActivity], 
     }
 }
 
+/// When something is due. Clocks stand still while a run is paused.
+fn due_text(due: Timestamp, report: &StatusReport) -> String {
+    match &report.pause {
+        None => format::until(due, report.at),
+        Some(pause) => format!("{} after the pause", format::until(due, pause.since)),
+    }
+}
+
 /// `fetch (http GET …/batch/15)  attempt 2/5  last error 503 at 17:13:50Z  next attempt in 4s`.
-fn doing_text(doing: &CurrentActivity, now: Timestamp) -> String {
+fn doing_text(doing: &CurrentActivity, report: &StatusReport) -> String {
+    let now = report.at;
     let mut parts = Vec::new();
-    let due = doing.due_at.map_or_else(String::new, |due| {
-        format!("{} ({})", format::until(due, now), format::time(due, now))
-    });
+    let due = doing
+        .due_at
+        .map_or_else(String::new, |due| match report.pause {
+            None => format!("{} ({})", format::until(due, now), format::time(due, now)),
+            Some(_) => due_text(due, report),
+        });
     let name = name(doing);
     match doing.waits_for.as_str() {
         "delay" => parts.push(format!("next check {due}")),

@@ -11,6 +11,7 @@ use super::{
 use crate::diagnostic::did_you_mean;
 use chrono::{DateTime, Utc};
 use std::cell::Cell;
+use unicode_width::UnicodeWidthStr;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
@@ -66,10 +67,10 @@ impl TryError {
             let start = before.rfind('\n').map_or(0, |at| at + 1);
             let line = text.get(start..).unwrap_or_default();
             let line = line.lines().next().unwrap_or_default();
-            let column = before.get(start..).map_or(0, |text| text.chars().count());
+            let column = before.get(start..).map_or(0, UnicodeWidthStr::width);
             let blamed = text.get(offset..).unwrap_or_default();
             let blamed = blamed.get(..length.min(blamed.len())).unwrap_or(blamed);
-            let width = blamed.lines().next().map_or(1, |text| text.chars().count());
+            let width = blamed.lines().next().map_or(1, UnicodeWidthStr::width);
             let carets = "^".repeat(width.max(1));
             out.push_str(&format!("\n  {line}\n  {}{carets}", " ".repeat(column)));
         }

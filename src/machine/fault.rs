@@ -227,7 +227,7 @@ impl<'a> Stepper<'a> {
         let FrameKind::Deadline(DeadlineState { after_ms, .. }) = frame.kind else {
             return Err(Bug::new(format!("`{}` has no deadline", scope.name)));
         };
-        let after = crate::time::format_duration(Duration::from_millis(after_ms));
+        let after = crate::time::human_duration(Duration::from_millis(after_ms));
         let name = &scope.name;
         let because = self.failed_attempt(cursor, depth)?;
         let message = format!("`{name}` was not done within its timeout of {after}{because}");
@@ -285,9 +285,10 @@ pub(super) fn failure_value(error: &RunError, status: Status) -> Value {
             "iteration",
             Value::from(iteration.and_then(|(_, at)| i64::try_from(*at).ok())),
         ),
-        ("file", Value::from(file.map(i64::from))),
         ("line", Value::from(line)),
     ]);
+    // Of a workflow in several files: which one.
+    let file = file.filter(|file| *file > 0).map(i64::from);
     let mut all = match error_value(error, false) {
         Value::Object(all) => Arc::unwrap_or_clone(all),
         _ => Object::new(),
@@ -295,6 +296,7 @@ pub(super) fn failure_value(error: &RunError, status: Status) -> Value {
     if let Value::Object(more) = more {
         all.extend(Arc::unwrap_or_clone(more));
     }
+    all.extend(file.map(|file| ("file".into(), Value::Int(file))));
     Value::object(all)
 }
 
@@ -305,7 +307,7 @@ pub(super) fn failure_of(value: &Value) -> Option<(Status, RunError)> {
     let mut fault = Fault::new(&text("kind")?, text("message")?);
     fault.code = text("code").map(Name::from);
     let iteration = number("iteration").and_then(|at| u64::try_from(at).ok());
-    let file = number("file").and_then(|file| u16::try_from(file).ok());
+    let file = u16::try_from(number("file").unwrap_or(0)).ok();
     let line = number("line").and_then(|line| u32::try_from(line).ok());
     let error = RunError {
         fault,

@@ -24,7 +24,7 @@ use crate::model::{
     Delay, Fault, Name, OnLimit, OnRepeat, Pages, Status, Test, fault_kind, sha256,
 };
 use crate::program::{LoopSpec, Scope, ScopeId, ScopeKind};
-use crate::time::format_duration;
+use crate::time::human_duration;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -149,7 +149,7 @@ impl<'a> Stepper<'a> {
         let asked = if count > caps.count {
             format!("{count} iterations; the cap is {}", caps.count)
         } else if let Some(timeout) = timeout.filter(|timeout| *timeout > caps.timeout) {
-            let (timeout, cap) = (format_duration(timeout), format_duration(caps.timeout));
+            let (timeout, cap) = (human_duration(timeout), human_duration(caps.timeout));
             format!("a timeout of {timeout}; the cap is {cap}")
         } else {
             return Ok(());
@@ -432,7 +432,7 @@ impl<'a> Stepper<'a> {
         let fault = match end {
             LoopEnd::Timeout => {
                 let after = Duration::from_millis(state.timeout_ms.unwrap_or(0));
-                let after = format_duration(after);
+                let after = human_duration(after);
                 let because = self.failed_attempt(this.cursor, this.frame())?;
                 let message = format!(
                     "loop `{name}` was not done within its timeout of {after}{because}{handled}"

@@ -5,7 +5,7 @@
 use super::{Op, Program, Retry, Scope, ScopeKind, Sleep, State, StateId};
 use crate::expression::{Template, Value};
 use crate::model::{Backoff, Delay, Expect, OnLimit, Unchanged};
-use crate::time::format_duration;
+use crate::time::human_duration;
 use std::fmt;
 
 impl fmt::Display for Program {
@@ -147,12 +147,12 @@ impl Retry {
 impl Backoff {
     fn title(&self) -> String {
         match self {
-            Self::Fixed { interval, .. } => format!("every {}", format_duration(*interval)),
+            Self::Fixed { interval, .. } => format!("every {}", human_duration(*interval)),
             Self::Exponential { interval, max, .. }
             | Self::AzureExponential { interval, max, .. } => format!(
                 "after {}, doubling up to {}",
-                format_duration(*interval),
-                format_duration(*max)
+                human_duration(*interval),
+                human_duration(*max)
             ),
         }
     }

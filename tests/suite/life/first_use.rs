@@ -151,14 +151,14 @@ fn a_number_without_a_unit_is_no_duration_and_months_say_why() {
     let run = |given: &str| folder.run(&["run", file.to_str().unwrap(), "-i", given]);
     run("text=PT30S").left(0, &[]);
     run("text=1h30m").left(0, &[]);
-    run("text=30d1ms").left(4, &["the cap is P30D"]);
+    run("text=30d1ms").left(4, &["the cap is 30d"]);
     for wrong in ["1h30", "h", "5 s", "1.5h", "99999999999999999999s", "1hm"] {
         run(&format!("text={wrong}")).left(1, &["must be a duration"]);
     }
     run("text=P1Y").left(1, &["years or months", "give days"]);
     run("text=soon").left(1, &["must be a duration such as 30s"]);
     // Above the cap is the code of a limit.
-    run("text=P31D").left(4, &["the cap is P30D"]);
+    run("text=P31D").left(4, &["the cap is 30d"]);
     let text = THIRTY.replace("count: 100", "timeout: \"@add(1, 1)\"");
     let file = folder.file("n.yaml", text);
     let bare = folder.run(&["run", file.to_str().unwrap()]);
@@ -770,4 +770,58 @@ fn what_is_no_actions_fault_is_told_by_its_own_name_and_place() {
     let text = format!("{actions}inputs:\n  n: {{ type: integer }}\n");
     run(&text, &["-i", "n=x"]).left(2, &["input `n` must be", "w.yaml:4"]);
     run(&text, &[]).left(2, &["input `n` has no default", "w.yaml:4"]);
+}
+
+#[test]
+fn what_shows_nothing_or_is_not_used_is_reported() {
+    let folder = Folder::new();
+    let file = folder.file("w.yaml", THIRTY);
+    let file = file.to_str().unwrap();
+    folder.run(&["run", file, "--id", "r"]).left(0, &[]);
+    let none = folder.run(&["history", "r", "--iterations", "0"]);
+    none.left(2, &["shows nothing without --events"]);
+    let events = folder.run(&["history", "r", "--iterations", "0", "--events"]);
+    assert!(events.left(0, &[]).out.contains("RunFinished"));
+    // A copy goes where nothing is, and no other command is recommended.
+    folder.run(&["backup", "copy"]).left(0, &[]);
+    let told = folder
+        .run(&["backup", "copy"])
+        .left(2, &["give another directory"]);
+    assert!(!told.err.contains("restore"), "{told:?}");
+    let item = "actions: { a: { type: compose, inputs: \"@item()\" } }\n";
+    let item = folder.file("item.yaml", item);
+    let told = folder.run(&["validate", item.to_str().unwrap()]);
+    told.left(3, &["`item` is known only inside of a foreach"]);
+}
+
+#[test]
+fn retries_are_reported_without_a_terminal() {
+    let folder = Folder::new();
+    let file = folder.file(
+        "w.yaml",
+        r#"
+actions:
+  work:
+    type: shell
+    run: "echo no disk >&2; test -e ran || { touch ran; exit 3; }"
+    retry: { type: fixed, interval: 10ms, count: 3 }
+"#,
+    );
+    let args = ["run", file.to_str().unwrap(), "-vv"];
+    let part = "an attempt of `work` failed: the command ended with exit code 3: no disk";
+    folder.run(&args).left(0, &[part, "the next one is"]);
+}
+
+#[test]
+fn paused_run_has_no_countdown() {
+    let folder = Folder::new();
+    let file = folder.file("w.yaml", "actions: { nap: { type: wait, inputs: 1h } }\n");
+    let mut child = folder.start(&["run", file.to_str().unwrap(), "--id", "r"]);
+    let waits = || folder.run(&["status", "r"]).out.contains("until in");
+    while !waits() {}
+    folder.run(&["pause", "r"]).left(0, &[]);
+    let status = folder.run(&["status", "r"]).left(0, &[]).out;
+    assert!(status.contains("after the pause"), "{status}");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

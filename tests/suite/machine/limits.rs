@@ -26,7 +26,7 @@ actions:
         assert_eq!(played.took_ms(), 2000);
         assert_eq!(
             played.error(),
-            "timeout: loop `poll` was not done within its timeout of PT2S; action poll; line 3"
+            "timeout: loop `poll` was not done within its timeout of 2s; action poll; line 3"
         );
         assert_eq!(played.rows().len(), 1);
         assert!(played.rows()[0].starts_with("poll#0 TimedOut"));
@@ -106,7 +106,7 @@ actions:
     assert_eq!(played.took_ms(), 5000);
     assert_eq!(
         played.error(),
-        "timeout: loop `outer` was not done within its timeout of PT5S; action outer; line 3"
+        "timeout: loop `outer` was not done within its timeout of 5s; action outer; line 3"
     );
     let ends = ["outer", "outer#0/inner"].map(|path| played.loops[path].ended.unwrap().as_str());
     assert_eq!(ends, ["timeout", "cancelled"]);
@@ -140,7 +140,7 @@ actions:
     .play();
     assert_eq!(
         played.error(),
-        "timeout: loop `inner` was not done within its timeout of PT3S; action inner; iteration 0 of outer; line 7"
+        "timeout: loop `inner` was not done within its timeout of 3s; action inner; iteration 0 of outer; line 7"
     );
     assert_eq!(played.status(), RunStatus::TimedOut);
 }
@@ -323,7 +323,7 @@ outputs: \"@outputs('after')\"
     .play();
     assert_eq!(
         played.output(),
-        r#""TimedOut Cancelled `slow` was not done within its timeout of PT4S""#
+        r#""TimedOut Cancelled `slow` was not done within its timeout of 4s""#
     );
     assert_eq!(played.took_ms(), 4000);
 }

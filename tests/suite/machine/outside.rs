@@ -213,7 +213,7 @@ fn a_wait_for_a_signal_has_an_end() {
     let played = waiting("timeout: PT20S,").play();
     assert_eq!(
         played.error(),
-        "timeout: `approval` was not done within its timeout of PT20S; action approval; line 4"
+        "timeout: `approval` was not done within its timeout of 20s; action approval; line 4"
     );
     assert_eq!(played.took_ms(), 25_000);
 }

@@ -62,7 +62,9 @@ function stopped(report: StatusReport, now: number): Part[] {
   return parts;
 }
 
-function going(report: StatusReport, now: number): Part[] {
+function going(report: StatusReport, time: number): Part[] {
+  // The clocks of a run stand still while it is paused.
+  const now = report.pause ? Date.parse(report.pause.since) : time;
   const first = nearest(report.doing);
   if (!first) return report.pause ? [] : [strong('Running'), '.'];
   const inner = report.loops.find((one) => one.path === first.loop) ?? report.loops.at(-1);
@@ -149,7 +151,7 @@ export function conditionWords(condition: ConditionReport): Part[] {
 /** The same in a few words, for the list of runs. */
 export function waits(row: RunRow, now: number): string {
   const doing = row.waits_for;
-  if (row.status === 'Paused' && !doing) return 'paused';
+  if (row.status === 'Paused' && doing?.waits_for !== 'limit') return 'paused';
   if (!doing) return '';
   const name = line(doing.title ?? doing.action);
   const at = doing.due_at ?? row.due_at ?? row.next_due_at;
@@ -160,7 +162,7 @@ export function waits(row: RunRow, now: number): string {
     case 'sleep':
       return `${name}: ${due}`;
     case 'retry':
-      return `${name}: attempt ${doing.attempt ?? 1} in ${due}`;
+      return `${name}: attempt ${doing.attempt ?? 1} ${due === 'now' ? due : `in ${due}`}`;
     case 'signal':
       return `signal ${line(doing.signal ?? '')}`;
     case 'limit':
